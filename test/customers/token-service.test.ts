@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ErrorInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { TokenService } from '#gen/payments/v1/token_service_pb.js';
 import { startTokenSweep } from '#src/customers/sweep-tokens.ts';
-import { openDatabase } from '#src/store/database.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import { ONE, PUBLIC_ONE, rpcClients, TWO, UNKNOWN } from './calls.ts';
 import { cardData, sentCard } from './checkout.ts';
@@ -108,7 +108,7 @@ describe('a one-time token', () => {
     await pay({ token: used });
     await tables.query('UPDATE one_time_token SET expires_at = now() WHERE id = ANY ($1)', [[old, used]]);
     expect((await pay({ token: old })).json.code).toBe('TOKEN_NOT_FOUND');
-    const database = openDatabase({ url: server.databaseUrl, maxConnections: 2, log: { warn: () => {} } });
+    const database = openTestDatabase(server.databaseUrl, 2);
     const failed: unknown[] = [];
     const sweeps = [1, 2].map(() => startTokenSweep(database, { onError: (error) => failed.push(error) }));
     await Promise.all(sweeps.map((stop) => stop()));

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import { type Merchant, merchantOne, type Operator, signIn } from '../support/dashboard.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO, cardPayment, headersTwo } from '../support/payment-requests.ts';
 
@@ -201,12 +202,11 @@ it('each search uses an index that begins with the account, and sorts no table',
 
 it('a payment of the previous release is found by its card once the backfill has run', async () => {
   const { startBackfill } = await import('#src/payments/backfill-payments.ts');
-  const { openDatabase } = await import('#src/store/database.ts');
   await tables.query('UPDATE payment SET card_last_four = NULL, merchant_order_id = NULL WHERE id = $1', [
     declined.id,
   ]);
   expect(await found({ text: '0002', by: 'last_four' })).toEqual([]);
-  const database = openDatabase({ url: server.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  const database = openTestDatabase(server.databaseUrl, 1);
   const stop = startBackfill(database, {
     onError: (error) => {
       throw error;

@@ -1,4 +1,3 @@
-import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '#src/clock.ts';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
@@ -12,10 +11,10 @@ import {
   type UnaskableOutcomes,
   watchOpenOutcomes,
 } from '#src/payments/open-outcomes.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
 import { takeDueAttempts } from '#src/store/look-ups.ts';
 import { findByKey } from '#src/store/payments.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { RESPONSES, shownUnder } from '../support/stored-responses.ts';
@@ -29,7 +28,7 @@ let told: UnaskableOutcomes[];
 
 beforeAll(async () => {
   test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  database = openTestDatabase(test.url, 4);
   tables = await openTables(test.url);
   await tables.query('INSERT INTO account (id, name) VALUES ($1, $2)', [ACCOUNT_ONE, 'Open outcomes']);
 });

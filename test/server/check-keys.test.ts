@@ -1,11 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Secret } from '#src/secret.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 const HASH_KEY = randomBytes(32);
@@ -17,7 +16,7 @@ let tables: Tables;
 
 beforeEach(async () => {
   test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  database = openTestDatabase(test.url, 4);
   tables = await openTables(test.url);
 });
 afterEach(async () => {

@@ -1,8 +1,7 @@
-import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { listActions, recordAction } from '#src/store/audit-log.ts';
-import { type Database, openDatabase, queriesOf } from '#src/store/database.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { type Database, queriesOf } from '#src/store/database.ts';
+import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const ACCOUNT = '11111111-1111-4111-8111-111111111111';
 const OTHER = '22222222-2222-4222-8222-222222222222';
@@ -12,7 +11,7 @@ let database: Database;
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
-  database = openDatabase({ url: testDatabase.url, maxConnections: 2, log: pino({ level: 'silent' }) });
+  database = openTestDatabase(testDatabase.url, 2);
 });
 afterAll(async () => {
   await database.close();

@@ -1,8 +1,6 @@
-import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { openDatabase } from '#src/store/database.ts';
 import { openJobQueue } from '#src/store/job-queue.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { createTestDatabase, openTestDatabase } from '../support/database.ts';
 
 const REPLICAS = 6;
 
@@ -11,9 +9,7 @@ it.each([1, 2, 3, 4, 5])(
   'replicas that start at once on a fresh database all open the queue, and share its jobs (database %i)',
   async () => {
     const own = await createTestDatabase();
-    const replicas = Array.from({ length: REPLICAS }, () =>
-      openDatabase({ url: own.url, maxConnections: 4, log: pino({ level: 'silent' }) }),
-    );
+    const replicas = Array.from({ length: REPLICAS }, () => openTestDatabase(own.url, 4));
     try {
       const queues = await Promise.all(
         replicas.map((database) => openJobQueue<{ n: number }>(database, 'some')),

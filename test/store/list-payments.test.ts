@@ -1,9 +1,8 @@
-import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startBackfill } from '#src/payments/backfill-payments.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
 import { listPayments, type PagePosition, type PaymentFilter } from '#src/store/list-payments.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { openTables, type Tables } from '../support/tables.ts';
@@ -22,7 +21,7 @@ let tables: Tables;
 
 beforeAll(async () => {
   test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 8, log: pino({ level: 'silent' }) });
+  database = openTestDatabase(test.url, 8);
   tables = await openTables(test.url);
 });
 afterAll(async () => {

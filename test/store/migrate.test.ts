@@ -1,11 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
 import { compareSchema, MigrationError, migrate } from '#src/store/migrate.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let test: TestDatabase;
 let database: Database;
@@ -13,7 +12,7 @@ let directory: string;
 
 beforeEach(async () => {
   test = await createTestDatabase({ empty: true });
-  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  database = openTestDatabase(test.url, 4);
   directory = mkdtempSync(join(tmpdir(), 'migrations-'));
 });
 
@@ -107,7 +106,7 @@ it('builds indexes outside a transaction, once, although four replicas start tog
   await migrate(database, directory);
   write('0002_second.sql', BUILD);
   write('0003_third.sql', 'ALTER TABLE item ADD CONSTRAINT item_pkey PRIMARY KEY USING INDEX item_id');
-  const writer = openDatabase({ url: test.url, maxConnections: 1, log: pino({ level: 'silent' }) });
+  const writer = openTestDatabase(test.url, 1);
   const written = Promise.withResolvers<void>();
   const building = writer.transaction(async (run) => {
     await run('INSERT INTO item VALUES (2)');
@@ -117,9 +116,7 @@ it('builds indexes outside a transaction, once, although four replicas start tog
     await database.query({ name: 'insert', text: 'INSERT INTO item VALUES (3)' });
   });
   await written.promise;
-  const replicas = [1, 2, 3, 4].map(() =>
-    openDatabase({ url: test.url, maxConnections: 2, log: pino({ level: 'silent' }) }),
-  );
+  const replicas = [1, 2, 3, 4].map(() => openTestDatabase(test.url, 2));
   const done = await Promise.all([...replicas.map((replica) => migrate(replica, directory)), building]);
   await Promise.all([writer, ...replicas].map((one) => one.close()));
   expect(done.flat().filter(Boolean).sort()).toEqual(['0002_second.sql', '0003_third.sql']);

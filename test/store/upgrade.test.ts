@@ -2,12 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, globSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 
 let test: TestDatabase;
@@ -16,7 +15,7 @@ let directory: string;
 
 beforeEach(async () => {
   test = await createTestDatabase({ empty: true });
-  database = openDatabase({ url: test.url, maxConnections: 2, log: pino({ level: 'silent' }) });
+  database = openTestDatabase(test.url, 2);
   directory = mkdtempSync(join(tmpdir(), 'migrations-'));
 });
 afterEach(async () => {

@@ -6,7 +6,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
-import { openDatabase } from '#src/store/database.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { COMPILED, compileAhead } from './compiled.ts';
 
@@ -36,6 +36,11 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
     url: databaseUrl(clusterUrl, name),
     drop: () => runIn(clusterUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   };
+}
+
+/** Opens a database as the service does, but waits for its connections: on a busy machine one may take seconds. */
+export function openTestDatabase(url: string, maxConnections: number): Database {
+  return openDatabase({ url, maxConnections, connectTimeoutMs: 30_000, log: pino({ level: 'silent' }) });
 }
 
 /**

@@ -1,7 +1,6 @@
-import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
-import { type Database, openDatabase } from '#src/store/database.ts';
-import { createTestDatabase, type TestDatabase } from './database.ts';
+import type { Database } from '#src/store/database.ts';
+import { createTestDatabase, openTestDatabase, type TestDatabase } from './database.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 import { openTables, type Tables } from './tables.ts';
 
@@ -27,7 +26,7 @@ export function onOwnDatabase(options: {
   const { empties, account = true, maxConnections = 4 } = options;
   beforeAll(async () => {
     test = await createTestDatabase();
-    database = openDatabase({ url: test.url, maxConnections, log: pino({ level: 'silent' }) });
+    database = openTestDatabase(test.url, maxConnections);
     tables = await openTables(test.url);
     if (account) await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Test')", [ACCOUNT_ONE]);
   });

@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { pino } from 'pino';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
-import { openDatabase } from '#src/store/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys } from '#src/vault/key-file.ts';
-import { createTestDatabase } from './database.ts';
+import { createTestDatabase, openTestDatabase } from './database.ts';
 
 /** A database of a test's own for services that are processes of their own. */
 export type ServiceDatabase = {
@@ -19,7 +17,7 @@ export type ServiceDatabase = {
 export async function createServiceDatabase(): Promise<ServiceDatabase> {
   const { url, drop } = await createTestDatabase();
   const [vaultKey, hashKey] = [randomBytes(32), randomBytes(32)];
-  const database = openDatabase({ url, maxConnections: 1, log: pino({ level: 'silent' }) });
+  const database = openTestDatabase(url, 1);
   await addSandboxFixtures(database, {
     vault: cardVault(new Map([['one', vaultKey]])),
     fingerprintKey: hashKeys(hashKey).fingerprintKey,

@@ -1,15 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { decodeProtectedHeader } from 'jose';
-import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { resealAll } from '#src/commands/reseal.ts';
 import { Secret } from '#src/secret.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
 import { INSTALLATION, listActions } from '#src/store/audit-log.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
 import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { apiClients, type Reply } from '../support/api-clients.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import {
   cardPayment,
   headersOne,
@@ -34,7 +33,7 @@ let oldToken: string;
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
-  database = openDatabase({ url: testDatabase.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  database = openTestDatabase(testDatabase.url, 4);
   tables = await openTables(testDatabase.url);
   oldToken = await withService([OLD], storeCard);
 });

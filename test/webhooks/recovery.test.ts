@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
 import { finishDelivery, takeDueDeliveries } from '#src/store/deliveries.ts';
 import { deleteOldEvents, relayEvents } from '#src/store/outbox.ts';
 import { closeDeliveries, deleteWebhook, turnOffGoneWebhook, updateWebhook } from '#src/store/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { interleave } from '../support/interleave.ts';
 import { NO_ANSWER, status } from './receiver.ts';
 import {
@@ -163,7 +164,7 @@ it.each(ends)(
   'ends an attempt at the moment at which its webhook is %s without a deadlock.',
   async (_what, end) => {
     await world.change(account);
-    const database = openDatabase({ url: world.databaseUrl, maxConnections: 4, log: { warn: () => {} } });
+    const database = openTestDatabase(world.databaseUrl, 4);
     await relayEvents(database, 1);
     const [delivery] = await takeDueDeliveries(database, webhook, 1, 30);
     if (!delivery) throw new Error('nothing is due');
@@ -197,7 +198,7 @@ it.each(ends)('ends the deliveries of one webhook alone when it is %s.', async (
   );
   await world.change(account);
   await world.change(other);
-  const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  const database = openTestDatabase(world.databaseUrl, 1);
   await relayEvents(database, 2);
   expect(await countDeliveries('due_at IS NOT NULL')).toBe(3);
   await end(database);
@@ -220,7 +221,7 @@ it.each(ends)(
       [account, webhookId],
     );
     const sizes: number[] = [];
-    const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+    const database = openTestDatabase(world.databaseUrl, 1);
     const query: Database['query'] = async (statement, values) => {
       const result = await database.query<never>(statement, values);
       if (/UPDATE delivery/.test(statement.text)) sizes.push(result.rowCount ?? 0);
@@ -235,7 +236,7 @@ it.each(ends)(
 
 it('ends what was left open of a webhook that is turned on again, and sends nothing old.', async () => {
   await world.change(account);
-  const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  const database = openTestDatabase(world.databaseUrl, 1);
   await relayEvents(database, 1);
   // As after a process that died before it had ended the deliveries.
   await world.tables.query('UPDATE webhook SET active = false');
@@ -253,7 +254,7 @@ it('ages out events and deliveries, and leaves the younger ones.', async () => {
     await world.tables.query(`UPDATE ${table} SET created_at = now() - interval '31 days'`);
   }
   await world.change(account);
-  const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  const database = openTestDatabase(world.databaseUrl, 1);
   expect(await deleteOldEvents(database, 30, 100)).toBe(2);
   expect(await deleteOldEvents(database, 30, 100)).toBe(0);
   await database.close();
@@ -270,7 +271,7 @@ it('ages out an event only after its deliveries, which cannot be sent without it
     await world.tables.query(`UPDATE event SET created_at = now() - interval '${eventAge}'`);
     await world.tables.query(`UPDATE delivery SET created_at = now() - interval '${deliveryAge}'`);
   };
-  const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  const database = openTestDatabase(world.databaseUrl, 1);
   await age('30 days 1 minute', '29 days 23 hours');
   expect(await deleteOldEvents(database, 30, 100)).toBe(0);
   await age('31 days 1 minute', '30 days 23 hours');

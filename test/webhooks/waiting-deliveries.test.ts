@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest';
-import { openDatabase } from '#src/store/database.ts';
 import { relayEvents } from '#src/store/outbox.ts';
 import { deliveriesPage, redeliverAllFailed } from '#src/webhooks/manage-deliveries.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { status } from './receiver.ts';
 import {
   account,
@@ -34,7 +34,7 @@ const later = () =>
 
 it('ends a delivery whose event is gone as FAILED with its reason, and sends those that wait behind it.', async () => {
   for (let i = 0; i < 3; i++) await world.change(account);
-  const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  const database = openTestDatabase(world.databaseUrl, 1);
   await relayEvents(database, 3);
   await database.close();
   await world.tables.query(

@@ -1,11 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { pino } from 'pino';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import { insertAccount } from '#src/store/accounts.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
 import { insertEventCte } from '#src/store/outbox.ts';
 import type { StoredWebhook } from '#src/store/webhooks.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
@@ -17,7 +16,7 @@ import {
   type WebhookSettings,
   type Webhooks,
 } from '#src/webhooks/start-webhooks.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { createTestDatabase, openTestDatabase } from '../support/database.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
 
@@ -68,8 +67,7 @@ const CHANGE = {
 /** Opens a world. Nothing is sent before a worker is started. */
 export async function openWebhookWorld(): Promise<WebhookWorld> {
   const owned = await createTestDatabase();
-  const log = pino({ level: 'silent' });
-  const database = openDatabase({ url: owned.url, maxConnections: 8, log });
+  const database = openTestDatabase(owned.url, 8);
   const tables = await openTables(owned.url);
   const vaultKey = randomBytes(32);
   const vault = cardVault(new Map([['test-1', vaultKey]]));
