@@ -6,7 +6,7 @@ import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { type ProcessDeps, processDue } from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
-import { insertNotification, MAX_SETTLED } from '#src/store/notifications.ts';
+import { insertNotification, MAX_SETTLED, settleServed } from '#src/store/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
@@ -50,7 +50,7 @@ function processAt(
 async function notify(
   { transactions }: Payment,
   times = 1,
-  told: { reference?: string; dispute?: Dispute } = {},
+  told: { transactionId?: string; reference?: string; dispute?: Dispute } = {},
 ) {
   for (let i = 0; i < times; i++) {
     await insertNotification(payments.database, {
@@ -130,6 +130,45 @@ it('a notification that another process has just locked, to postpone it, is serv
   });
   await over;
   expect(await queued()).toBe(0);
+});
+
+it('a notification that another process has settled while a look-up was to serve it keeps its result', async () => {
+  const payment = await payments.pay();
+  const transactionId = payment.transactions?.id ?? '';
+  await notify(payment, 2);
+  const all = await payments.tables.query(
+    'SELECT account_id, deduplication_key AS key, now()::text AS at FROM notification ORDER BY received_at',
+  );
+  const [one, other] = all.map(({ key }) => String(key));
+  const served = {
+    ...{ accountId: String(all[0]?.account_id), connectionId: 'ledger', deduplicationKey: String(one) },
+    ...{ subject: 0, transactionId, reference: undefined, dispute: undefined },
+  };
+  const lookUp = { transactionId, begunAt: String(all[0]?.at) };
+  let settling: Promise<number> | undefined;
+  await payments.database.transaction(async (run) => {
+    await run("UPDATE notification SET result = 'applied', process_at = NULL WHERE deduplication_key = $1", [
+      other,
+    ]);
+    settling = settleServed(payments.database, served, lookUp);
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    await expect.poll(() => payments.tables.query(waiting)).toHaveLength(1);
+  });
+  expect(await settling).toBe(0);
+  const result = 'SELECT result FROM notification WHERE deduplication_key = $1';
+  expect(await payments.tables.query(result, [other])).toEqual([{ result: 'applied' }]);
+});
+
+it('a notification that names both a transaction and a reference is about the transaction', async () => {
+  const payment = await payments.pay();
+  const transactionId = randomUUID();
+  await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
+  await notify(payment, 1, { transactionId, reference: 'theirs' });
+  await notify(payment, 1, { transactionId: undefined, reference: 'theirs' } as { reference: string });
+  const named = await payments.tables.query(
+    'SELECT transaction_id AS id FROM notification ORDER BY received_at',
+  );
+  expect(named).toEqual([{ id: transactionId }, { id: payment.transactions?.id }]);
 });
 
 it('a notification that comes after a look-up has begun waits, and then gets one that begins after it came', async () => {

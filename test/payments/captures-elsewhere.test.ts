@@ -34,6 +34,7 @@ describe('a capture made at the provider itself', () => {
   it.each([
     [10_000n, 'SUCCEEDED/CAPTURED'],
     [4_000n, 'SUCCEEDED/PARTIALLY_CAPTURED'],
+    [1n, 'SUCCEEDED/PARTIALLY_CAPTURED'],
   ])('is a CAPTURE of the authorization: %s', async (captured, after) => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured });

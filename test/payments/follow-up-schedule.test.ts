@@ -192,11 +192,15 @@ describe('an open operation', () => {
     },
   );
 
-  it('has no term, so that nothing a provider says of its payer ends it', async () => {
-    const refund = await openRefund();
-    expect(await follow(refund, Date.now() + 100 * DAY_MS, at(REDIRECT))).toBeUndefined();
-    expect(await statusOf(refund)).toBe('PENDING');
-  });
+  it.each([true, false])(
+    'has no term, so that nothing a provider says of its payer ends it, answered yet: %j',
+    async (isAnswered) => {
+      const refund = await openRefund();
+      if (!isAnswered) await payments.tables.query('UPDATE transaction SET response = NULL');
+      const written = await follow(refund, Date.now() + 100 * DAY_MS, at(REDIRECT), 0);
+      expect([await statusOf(refund), written === undefined]).toEqual(['PENDING', isAnswered]);
+    },
+  );
 
   it('is done once the provider says so', async () => {
     const refund = await openRefund();

@@ -5,7 +5,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { applyDispute } from '#src/payments/dispute.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
-import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import {
   alarms,
@@ -56,11 +56,14 @@ describe('a refund made at the provider itself', () => {
       merchantReference: `reference-${record.transactions?.id}`,
     });
     expect(record.transactionsHistory).toHaveLength(2);
-    const events = () => payments.tables.query('SELECT type FROM event ORDER BY sequence');
-    expect((await events()).at(-1)).toEqual({ type: 'payment.refund' });
-    const told = (await events()).length;
+    const events = () => payments.tables.query('SELECT type, sequence FROM event ORDER BY sequence');
+    const told = [
+      { type: 'payment.purchase', sequence: 1 },
+      { type: 'payment.refund', sequence: 2 },
+    ];
+    expect(await events()).toEqual(told);
     // Told again, it is known.
-    expect([await news(payment), (await events()).length]).toEqual(['unchanged', told]);
+    expect([await news(payment), await events()]).toEqual(['unchanged', told]);
     await expect(refund(payment, '80')).rejects.toMatchObject({ reason: 'INVALID_AMOUNT' });
     await refund(payment);
     expect([await state(payment), await news(payment)]).toEqual(['REFUNDED/REFUNDED', 'unchanged']);
@@ -121,70 +124,6 @@ describe('a refund made at the provider itself', () => {
     expect(refunded <= captured).toBe(true);
   });
 
-  it('of a payment that was only learned of afterwards is recorded with it', async () => {
-    payments.provider.next.push('does it, unheard');
-    const payment = await payments.pay();
-    payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
-    const options = { hint: {}, stop: undefined };
-    expect(await recoverNow(deps, payments.provider.connection, idOf(payment), options)).toBe('applied');
-    expect(await state(payment)).toBe('REFUNDED/REFUNDED');
-  });
-
-  it('of a payment that was open is recorded after its approval, and a purchase without any is asked about once', async () => {
-    let asked = 0;
-    const telling = (refunded: bigint): ProviderConnection => ({
-      ...payments.provider.connection,
-      async lookUp() {
-        asked++;
-        return { ...APPROVED, reference: 'theirs', totals: { captured: 10_000n, refunded } };
-      },
-    });
-    const [refunded, kept] = [await payments.pay({ wallet: true }), await payments.pay({ wallet: true })];
-    expect([await news(refunded, telling(1_000n)), await state(refunded), alarms]).toEqual([
-      'applied',
-      'SUCCEEDED/PARTIALLY_REFUNDED',
-      [],
-    ]);
-    // The payment's reference goes on naming the payment alone.
-    const referring = "SELECT type FROM transaction WHERE reference = 'theirs'";
-    expect(await payments.tables.query(referring)).toEqual([{ type: 'PURCHASE' }]);
-    asked = 0;
-    expect([await news(kept, telling(0n)), asked]).toEqual(['applied', 1]);
-    const options = { hint: {}, stop: undefined };
-    payments.provider.next.push('does it, unheard');
-    expect(await recoverNow(deps, telling(0n), idOf(await payments.pay()), options)).toBe('applied');
-    expect(asked).toBe(2);
-  });
-
-  it.each(['is unknown', 'was open'])(
-    'that comes with the approval of a payment that %s is recorded although its provider falls silent after that',
-    async (what) => {
-      const { connection } = payments.provider;
-      const told = { ...APPROVED, totals: { captured: 10_000n, refunded: 2_500n } } as Outcome;
-      const silence: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
-      let asked = 0;
-      const lookUp = async () => (++asked === 2 ? silence : told);
-      if (what === 'is unknown') payments.provider.next.push('does it, unheard');
-      const payment = await payments.pay({ wallet: what === 'was open' });
-      const connections = () => new Map([['ledger', { ...connection, lookUp }]]);
-      const scheduled = { ...deps, connections, recovery: { ...deps.recovery, failed: () => {} } };
-      await payments.makeDue();
-      expect([await recoverDue(scheduled), await state(payment), asked]).toEqual([
-        1,
-        'SUCCEEDED/APPROVED',
-        2,
-      ]);
-      await payments.makeDue();
-      expect([await recoverDue(scheduled), await state(payment)]).toEqual([
-        1,
-        'SUCCEEDED/PARTIALLY_REFUNDED',
-      ]);
-      // Then nothing is left to ask about.
-      await payments.makeDue();
-      expect([await recoverDue(scheduled), await others(payment)]).toEqual([0, ['REFUND SUCCEEDED 2500']]);
-    },
-  );
-
   it('is an alarm while the payment is disputed, and recorded once that is won', async () => {
     const payment = await payments.pay();
     await applyDispute(deps, idOf(payment), { stage: 'opened', reference: 'd', money: undefined });
@@ -227,7 +166,7 @@ describe('a refund made at the provider itself', () => {
     const payment = await payments.pay();
     const dispute = { reference: 'm', money: undefined };
     await applyDispute(deps, idOf(payment), { stage: 'opened', ...dispute });
-    payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
+    payments.provider.elsewhere(idOf(payment), { refunded: 1n });
     const { connection } = payments.provider;
     const ending: ProviderConnection = {
       ...connection,
@@ -241,6 +180,17 @@ describe('a refund made at the provider itself', () => {
       'SUCCEEDED/PARTIALLY_REFUNDED',
       [],
     ]);
+  });
+
+  it('has its provider asked once if no refund is told with the end of the dispute', async () => {
+    const payment = await payments.pay();
+    const dispute = { reference: 'm', money: undefined };
+    await applyDispute(deps, idOf(payment), { stage: 'opened', ...dispute });
+    const lookUp = vi.fn(
+      async () => ({ ...APPROVED, endedDisputes: [{ stage: 'won', ...dispute }] }) as Outcome,
+    );
+    expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('applied');
+    expect([await state(payment), lookUp.mock.calls.length]).toEqual(['SUCCEEDED/APPROVED', 1]);
   });
 
   it.each([
@@ -258,6 +208,8 @@ describe('a refund made at the provider itself', () => {
 
   it.each([true, false])('that is undone there later is an alarm, of a purchase: %j', async (isPurchase) => {
     const payment = await payments.pay({ capture: isPurchase });
+    // However old the payment is: only a refund of late may be one that the totals do not have yet.
+    await payments.tables.query("UPDATE transaction SET created_at = created_at - interval '2 hours'");
     payments.provider.elsewhere(idOf(payment), { captured: isPurchase ? 0n : 10_000n, refunded: 2_000n });
     await news(payment);
     payments.provider.elsewhere(idOf(payment), { refunded: -2_000n });

@@ -116,6 +116,12 @@ it('waits for the capture that it refunds, whose notification may come later', a
   expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 4000', 'REFUND SUCCEEDED 2500']);
 });
 
+it('waits for a capture as long as the least amount is left to capture', async () => {
+  const payment = await payments.pay({ capture: false });
+  expect(await sign(payment, 'CAPTURE', { minorUnits: 9_999n, reference: 'psp-2' })).toBe('applied');
+  expect([await sign(payment, 'REFUND', { minorUnits: 10_000n }), alarms]).toEqual(['waiting', []]);
+});
+
 it('is an alarm if nothing can be captured any more of what it refunds', async () => {
   const payment = await payments.pay({ capture: false });
   await payments.tables.query('UPDATE payment SET released = true');

@@ -5,6 +5,7 @@ import {
   endFollowUp,
   findOwnTransaction,
   findPaymentOf,
+  hastenFollowUp,
   postponeFollowUp,
   takeDueFollowUps,
   takeFollowUp,
@@ -125,6 +126,17 @@ describe('taking one out of its turn', () => {
     expect(await takeFollowUp(database, transactionId, 60)).toBeUndefined();
     expect(await takeFollowUp(database, randomUUID(), 60)).toBeUndefined();
   });
+});
+
+it('makes one due now under another fence, and schedules neither what is final nor what is another account’s', async () => {
+  const [soon, later, final] = [await scheduled(500), await scheduled(500), await scheduled()];
+  await tables.query('UPDATE transaction SET follow_up_at = NULL WHERE id = $1', [final.transactionId]);
+  for (const { transactionId } of [soon, final]) await hastenFollowUp(database, ACCOUNT_ONE, transactionId);
+  await hastenFollowUp(database, randomUUID(), later.transactionId);
+  await hastenFollowUp(database, ACCOUNT_ONE, undefined);
+  expect(await scheduleOf(soon)).toEqual({ fence: 1, inS: 0 });
+  expect(await scheduleOf(later)).toEqual({ fence: 0, inS: 500 });
+  expect(await scheduleOf(final)).toEqual({ fence: 0, inS: null });
 });
 
 describe('giving back what was taken', () => {

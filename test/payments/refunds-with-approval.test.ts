@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { writeOutcome } from '#src/payments/finish-operation.ts';
+import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { alarms, deps, idOf, news, onPaymentsElsewhere, others, state } from './elsewhere-under-test.ts';
+import { payments } from './operated-payments.ts';
+import { APPROVED } from './recovery-under-test.ts';
+
+onPaymentsElsewhere();
+
+describe('a refund made at the provider itself', () => {
+  it('of a payment that was only learned of afterwards is recorded with it', async () => {
+    payments.provider.next.push('does it, unheard');
+    const payment = await payments.pay();
+    payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
+    const options = { hint: {}, stop: undefined };
+    expect(await recoverNow(deps, payments.provider.connection, idOf(payment), options)).toBe('applied');
+    expect(await state(payment)).toBe('REFUNDED/REFUNDED');
+  });
+
+  it('of a payment that was open is recorded after its approval, and a purchase without any is asked about once', async () => {
+    let asked = 0;
+    const telling = (refunded: bigint): ProviderConnection => ({
+      ...payments.provider.connection,
+      async lookUp() {
+        asked++;
+        return { ...APPROVED, reference: 'theirs', totals: { captured: 10_000n, refunded } };
+      },
+    });
+    const [refunded, kept] = [await payments.pay({ wallet: true }), await payments.pay({ wallet: true })];
+    expect([await news(refunded, telling(1_000n)), await state(refunded), alarms]).toEqual([
+      'applied',
+      'SUCCEEDED/PARTIALLY_REFUNDED',
+      [],
+    ]);
+    // The payment's reference goes on naming the payment alone.
+    const referring = "SELECT type FROM transaction WHERE reference = 'theirs'";
+    expect(await payments.tables.query(referring)).toEqual([{ type: 'PURCHASE' }]);
+    asked = 0;
+    expect([await news(kept, telling(0n)), asked]).toEqual(['applied', 1]);
+    const options = { hint: {}, stop: undefined };
+    payments.provider.next.push('does it, unheard');
+    expect(await recoverNow(deps, telling(0n), idOf(await payments.pay()), options)).toBe('applied');
+    expect(asked).toBe(2);
+  });
+
+  it.each(['is unknown', 'was open'])(
+    'that comes with the approval of a payment that %s is recorded although its provider falls silent after that',
+    async (what) => {
+      const { connection } = payments.provider;
+      const told = { ...APPROVED, totals: { captured: 10_000n, refunded: 2_500n } } as Outcome;
+      const silence: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+      let asked = 0;
+      const lookUp = async () => (++asked === 2 ? silence : told);
+      if (what === 'is unknown') payments.provider.next.push('does it, unheard');
+      const payment = await payments.pay({ wallet: what === 'was open' });
+      const connections = () => new Map([['ledger', { ...connection, lookUp }]]);
+      const scheduled = { ...deps, connections, recovery: { ...deps.recovery, failed: () => {} } };
+      await payments.makeDue();
+      expect([await recoverDue(scheduled), await state(payment), asked]).toEqual([
+        1,
+        'SUCCEEDED/APPROVED',
+        2,
+      ]);
+      await payments.makeDue();
+      expect([await recoverDue(scheduled), await state(payment)]).toEqual([
+        1,
+        'SUCCEEDED/PARTIALLY_REFUNDED',
+      ]);
+      // Then nothing is left to ask about.
+      await payments.makeDue();
+      expect([await recoverDue(scheduled), await others(payment)]).toEqual([0, ['REFUND SUCCEEDED 2500']]);
+    },
+  );
+
+  it('that comes with an approval is recorded although a worker that has taken the payment since hears of the approval alone', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const told = { ...APPROVED, totals: { captured: 10_000n, refunded: 2_500n } } as Outcome;
+    const lookUp = async () => {
+      const leased = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment) };
+      await writeOutcome(deps, { ...leased, fence: 0, followUpInS: undefined }, told);
+      return APPROVED;
+    };
+    const { connection } = payments.provider;
+    expect(await news(payment, { ...connection, lookUp })).toBe('unchanged');
+    const connections = () => new Map([['ledger', { ...connection, lookUp: async () => told }]]);
+    await payments.makeDue();
+    expect([await recoverDue({ ...deps, connections }), await others(payment)]).toEqual([
+      1,
+      ['REFUND SUCCEEDED 2500'],
+    ]);
+  });
+
+  it('is an alarm once if it is more than was paid and comes with the approval', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const totals = { captured: 10_000n, refunded: 10_001n };
+    const lookUp = async () => ({ ...APPROVED, totals }) as Outcome;
+    expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('applied');
+    expect([await state(payment), alarms]).toEqual(['SUCCEEDED/APPROVED', ['mismatch']]);
+    // No schedule has it told again: a person has to look.
+    await payments.makeDue();
+    expect([await recoverDue(deps), alarms]).toEqual([0, ['mismatch']]);
+  });
+});
