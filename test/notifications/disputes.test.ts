@@ -105,6 +105,18 @@ it('a dispute that is reported at the moment at which its payment is approved le
   ]);
 });
 
+it('a dispute has the amount that was told last, and a repeated report is no news', async () => {
+  const payment = await payments.pay();
+  const report = (stage: DisputeStage, minorUnits: bigint) =>
+    tell(payment, { stage, reference: 'dp_1', money: { minorUnits, currency: 'USD' } });
+  await report('opened', 3_000n);
+  await report('opened', 3_000n);
+  await report('lost', 10_000n);
+  expect(results).toEqual(['applied', 'unchanged', 'applied']);
+  expect(await rows()).toEqual([{ status: 'SUCCEEDED', reference: 'dp_1', minor_units: 10_000 }]);
+  expect((await recordOf(payment)).transactions).toMatchObject({ responseCode: 'DISPUTE_LOST' });
+});
+
 it('a dispute that is won restores what was', async () => {
   const payment = await payments.pay();
   await refund(payment, '10');

@@ -158,7 +158,9 @@ describe('an authorization', () => {
     expect(shown((await undo(open)).record)).toMatch(/^CANCELED.CANCELED ← CANCEL SUCCEEDED/);
     const captured = await payments.pay({ capture: false });
     const part = (await capture(captured, { amount: '60' })).record;
-    expect(shown((await undo(captured)).record)).toMatch(/^REFUNDED.REFUNDED ← REFUND SUCCEEDED 60.00/);
+    const undone = (await undo(captured)).record;
+    expect(shown(undone)).toMatch(/^REFUNDED.REFUNDED ← REFUND SUCCEEDED 60.00/);
+    expect(undone.transactions?.parentTransactionId).toBe(idOf(part));
     await expect(undo(captured, idOf(part))).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
     expect(shown((await undo(captured)).record)).toMatch(/^REFUNDED.REFUNDED ← CANCEL SUCCEEDED 40.00/);
     await expect(undo(captured)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });

@@ -71,6 +71,14 @@ describe('a refund made at the provider itself', () => {
     expect(alarms).toEqual([]);
   });
 
+  it('does not change the response of its payment', async () => {
+    const payer = payments.caller();
+    const { payment, body } = await payments.payAs(payer);
+    payments.provider.elsewhere(idOf(payment), { refunded: 2_500n });
+    expect(await news(payment)).toBe('applied');
+    expect((await payments.payAs(payer)).body).toEqual(body);
+  });
+
   it('waits for a refund of ours whose outcome is unknown, and counts beside it', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unheard');
