@@ -60,7 +60,7 @@ export async function enrollWallet(
   const id = deps.newId();
   const expiresAt = new Date(timestampMs(deps.now()) + VALID_MS);
   const { type, country, callbackUrl } = request;
-  const outcome = await deps.observer.providerCall(connectionId, () =>
+  const outcome = await deps.observer.providerCall(connectionId, undefined, () =>
     ask({
       ...{ enrollmentId: id, type, country, customerPayer, expiresAtMs: expiresAt.getTime() },
       returnUrl: `${deps.publicUrl()}/v1/enrollments/${id}/return`,

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -20,4 +21,9 @@ export function observeAlarm(
     { connection, transaction_id: transactionId, detail },
     "a provider's answer needs to be looked into",
   );
+}
+
+/** Has each connection's alarms counted from 0, as Prometheus sees no increase in a series that begins with 1. */
+export function showAlarms(metrics: Metrics, connections: OpenedCatalogue['reachable']): void {
+  for (const connection of connections.keys()) metrics.providerAlarms.inc({ connection }, 0);
 }

@@ -35,17 +35,15 @@ export function observePayments(
   log: Logger,
 ): PaymentObserver & OperationDeps['observer'] {
   return {
-    async providerCall(connectionId, call) {
+    async providerCall(connectionId, transactionId, call) {
       const startedMs = performance.now();
       const outcome = await tracing.span('provider call', { 'payments.connection': connectionId }, call);
       const seconds = (performance.now() - startedMs) / 1000;
       metrics.providerCalls.observe({ connection: connectionId, outcome: outcome.kind }, seconds);
-      observeAlarm(metrics, log, connectionId, outcome);
+      observeAlarm(metrics, log, connectionId, outcome, transactionId);
+      const about = { transaction_id: transactionId, connection: connectionId };
       if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && outcome.because !== 'circuit_open')) {
-        log.warn(
-          { connection: connectionId, outcome: outcome.kind, detail: outcome.detail },
-          'provider did not answer',
-        );
+        log.warn({ ...about, outcome: outcome.kind, detail: outcome.detail }, 'provider did not answer');
       }
       return outcome;
     },
@@ -163,6 +161,8 @@ export function observeCatalogue(log: Logger): CatalogueObserver {
 
 /** Counts and logs the results of reloading the catalogue. */
 export function observeReloads(metrics: Metrics, log: Logger): (failure: unknown) => void {
+  // From 0, as Prometheus sees no increase in a series that begins with 1.
+  for (const result of ['ok', 'failed']) metrics.catalogueLoads.inc({ result }, 0);
   return (failure) => {
     metrics.catalogueLoads.inc({ result: failure ? 'failed' : 'ok' });
     if (failure === undefined) {

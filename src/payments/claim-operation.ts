@@ -30,8 +30,12 @@ export type OperationDeps = FinishDeps &
     /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
     readonly observer: {
-      /** Runs a provider call and observes its outcome. */
-      providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
+      /** Runs a provider call, about a transaction if it makes one, and observes its outcome. */
+      providerCall(
+        connectionId: string,
+        transactionId: string | undefined,
+        call: () => Promise<Outcome>,
+      ): Promise<Outcome>;
       operated(response: PaymentResponse): void;
     };
   };

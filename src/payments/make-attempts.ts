@@ -21,8 +21,12 @@ import { encodeRecord } from './stored-record.ts';
 export type AttemptDeps = FinishDeps & {
   readonly publicUrl: () => string;
   readonly observer: {
-    /** Runs a provider call and observes its outcome. */
-    providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
+    /** Runs a provider call, about a transaction if it makes one, and observes its outcome. */
+    providerCall(
+      connectionId: string,
+      transactionId: string | undefined,
+      call: () => Promise<Outcome>,
+    ): Promise<Outcome>;
     /** Called when an attempt came to nothing and the payment fails over to another connection. */
     wentOn(fromConnectionId: string, toConnectionId: string, outcome: Outcome): void;
   };
@@ -62,7 +66,7 @@ export async function makeAttempts(
     if (performance.now() > beforeMs) return { transactionId, outcome: HELD_UP, record };
     const connection = openConnection(catalogue, connectionId);
     const sent = attempt;
-    const outcome = await deps.observer.providerCall(connectionId, () => connection.pay(sent));
+    const outcome = await deps.observer.providerCall(connectionId, transactionId, () => connection.pay(sent));
     catalogue.learn(connectionId, facts, outcome);
 
     const last: LastAttempt = { transactionId, outcome, record };

@@ -62,7 +62,9 @@ export async function operatePayment(
 
   // 4. The provider is called, once.
   const { written: row } = claimed;
-  const outcome = await deps.observer.providerCall(row.connectionId, () => send(asked, claimed));
+  const outcome = await deps.observer.providerCall(row.connectionId, row.transactionId, () =>
+    send(asked, claimed),
+  );
 
   // 5. Commit 2: the outcome, as far as it is known, and the response.
   const leased = { ...row, fence: 0, followUpInS: lookUpPauseS(deps.schedule, 0) };

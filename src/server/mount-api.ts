@@ -40,6 +40,7 @@ import {
   observeRefusals,
   showHealth,
 } from '#src/observe/observe.ts';
+import { showAlarms } from '#src/observe/observe-alarm.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import { checkWritable, orUnavailable } from '#src/store/unavailable.ts';
@@ -55,7 +56,7 @@ export type Api = {
   readonly admission: Admission;
   readonly deps: ApiDeps;
   readonly webhooks: ManageDeps;
-  readonly live: Pick<CatalogueHolder, 'isOpen' | 'opened' | 'health'>;
+  readonly live: Pick<CatalogueHolder, 'isOpen' | 'opened' | 'health' | 'connections'>;
   readonly metrics: Metrics;
   /** Sums the metrics of several workers; undefined if there is only this process. */
   readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;
@@ -193,6 +194,7 @@ function mountMetrics(app: FastifyInstance, { admission, metrics, parent, live }
   const { registry } = metrics;
   const update = () => {
     if (live.isOpen()) showHealth(metrics, live.health());
+    showAlarms(metrics, live.connections());
     const { receiving, inFlight, atWork } = admission.counts();
     metrics.callsReceiving.set(receiving);
     metrics.callsInFlight.set(inFlight);

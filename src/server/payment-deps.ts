@@ -24,8 +24,8 @@ export function paymentDeps(config: Config, admission: Admission, given: Given):
     },
     observer: {
       ...given.observer,
-      providerCall: (connectionId, call) =>
-        admission.pauseWork(() => given.observer.providerCall(connectionId, call)),
+      providerCall: (connectionId, transactionId, call) =>
+        admission.pauseWork(() => given.observer.providerCall(connectionId, transactionId, call)),
     },
     schedule: config.lookUpSchedule,
   };

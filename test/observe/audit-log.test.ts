@@ -54,6 +54,14 @@ describe.each(PROTOCOLS)('over %s, the log tells', (protocol) => {
     ]);
   });
 
+  it('of an answer about other money, to which transaction it came', async () => {
+    const wrong = withField(cardPayment(), 'description', 'sandbox:wrong_amount');
+    const { transactions } = JSON.parse((await clients.create(protocol, wrong, headersOne())).record);
+    const about = (msg: string) => logged(msg).filter((line) => line.transaction_id === transactions.id);
+    await expect.poll(() => about("a provider's answer needs to be looked into")).toHaveLength(1);
+    await expect.poll(() => about('provider did not answer')).toHaveLength(1);
+  });
+
   it('forbids to keep an answer, and to guess its type, refusals too', async () => {
     for (const headers of [headersOne(), {}]) {
       const reply = await clients.create(protocol, cardPayment(), headers);

@@ -71,6 +71,12 @@ it('has requests in flight while a provider is slow, and none when all is answer
   await settled();
 });
 
+it('counts alarms and loads of the catalogue from 0, as Prometheus sees no increase in a series that begins with 1', async () => {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  expect(text).toContain('provider_alarms_total{connection="sandbox-two"} 0\n');
+  expect(text).toContain('catalogue_loads_total{result="failed"} 0\n');
+});
+
 it('tells nothing of any request: labels are names of ours', async () => {
   await pay();
   const text = await (await fetch(`${server.url}/metrics`)).text();

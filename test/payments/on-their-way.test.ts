@@ -15,7 +15,7 @@ it('a payment too many for a provider that hangs is refused before its key is us
     ...payments.deps,
     observer: {
       ...payments.deps.observer,
-      async providerCall(_connectionId, call) {
+      async providerCall(_connectionId, _transactionId, call) {
         held += 1;
         await answering.promise;
         return call();

@@ -115,7 +115,7 @@ async function openOperatedPayments(): Promise<OperatedPayments> {
     schedule: { leaseMarginMs: 60_000, firstLookUpMs: 1, lookUpsBeforeClosing: 0 },
     patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
     observer: {
-      providerCall: (_id, call) => call(),
+      providerCall: (_connection, _transaction, call) => call(),
       wentOn: () => {},
       finishFailed: () => {},
       finished: () => {},

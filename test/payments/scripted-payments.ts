@@ -208,7 +208,7 @@ function depsOf(
     schedule: { ...SCHEDULE, leaseMarginMs: script.leaseMarginMs ?? LEASE_MARGIN_MS },
     patience: { waitMs: 50, retryAfterS: 1, pause: () => Promise.resolve() },
     observer: {
-      providerCall: (_id, call) => call(),
+      providerCall: (_connection, _transaction, call) => call(),
       wentOn: () => {},
       finished: (payment, isLearnedLater) => {
         const status = Payment_Status[payment.status] ?? '';
