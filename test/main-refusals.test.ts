@@ -54,6 +54,16 @@ it('says that the database cannot be reached', async () => {
   );
 });
 
+it('says that the database is read-only, and what to name instead', async () => {
+  const readOnly = `${onDatabase.DATABASE_URL}?options=-c%20default_transaction_read_only%3Don`;
+  const unsafe = { ALLOW_UNSAFE_DATABASE: 'on' };
+  const { code, stderr } = await runService({ ...onDatabase, ...unsafe, DATABASE_URL: readOnly });
+  expect([code, stderr.trim()]).toEqual([
+    1,
+    'Cannot start: the database is read-only. Name the primary in DATABASE_URL',
+  ]);
+});
+
 it('refuses a database whose commits a crash can undo, unless told to take it', async () => {
   expect(await refusal(onDatabase)).toMatch(
     /^the database acknowledges commits that a crash can undo.*: fsync, .* off\. .*ALLOW_UNSAFE_DATABASE=on$/,

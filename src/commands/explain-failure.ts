@@ -2,7 +2,12 @@ import { describeError } from '#src/api/describe-error.ts';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import { ConfigError } from '#src/config.ts';
 import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts';
-import { DatabaseUnavailableError, UnsafeDatabaseError } from '#src/store/database-error.ts';
+import {
+  DatabaseUnavailableError,
+  hasSqlState,
+  READ_ONLY,
+  UnsafeDatabaseError,
+} from '#src/store/database-error.ts';
 import { InstallationKeysError } from '#src/store/installation-keys.ts';
 import { MigrationError } from '#src/store/migrate.ts';
 import { PoolerError } from '#src/store/pooler.ts';
@@ -13,6 +18,7 @@ export function explainFailure(error: unknown): string {
   if (IN_THEIR_OWN_WORDS.some((type) => error instanceof type)) return error.message;
   if (error instanceof CatalogueError) return `the catalogue (CATALOGUE_FILE): ${error.message}`;
   if (error instanceof DatabaseUnavailableError) return `${error.message} (see DATABASE_URL)`;
+  if (hasSqlState(error, READ_ONLY)) return 'the database is read-only. Name the primary in DATABASE_URL';
   if (error instanceof UnsafeDatabaseError) {
     return `${error.message}. Switch them on, or take it all the same with ALLOW_UNSAFE_DATABASE=on`;
   }
