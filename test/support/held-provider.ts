@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
@@ -48,14 +49,10 @@ export async function startHeldProvider(): Promise<HeldProvider> {
   let held = 0;
   const front = http.createServer(async (request, response) => {
     const body = await buffer(request);
-    const path = `${request.url}`;
-    const passed = http.request(origin + path, { method: request.method, headers: request.headers });
-    const answered = new Promise<http.IncomingMessage>((resolve, reject) =>
-      passed.on('response', resolve).on('error', reject),
-    );
-    passed.end(body);
+    const { method, headers, url } = request;
     try {
-      const answer = await answered;
+      const passed = http.request(`${origin}${url}`, { method, headers }).end(body);
+      const [answer] = (await once(passed, 'response')) as [http.IncomingMessage];
       const bytes = await buffer(answer);
       if (body.includes(`"${MARK.merchant_reference}"`)) {
         held += 1;
@@ -63,7 +60,7 @@ export async function startHeldProvider(): Promise<HeldProvider> {
       }
       response.writeHead(answer.statusCode ?? 0, answer.headers).end(bytes);
     } catch {
-      // The service behind it was ended.
+      // The service behind it was ended, or is only being started and asks about earlier payments.
       response.destroy();
     }
   });
