@@ -167,6 +167,22 @@ describe('no fault between two attempts', () => {
     expect(payment.calls).toHaveLength(1);
   });
 
+  it('sends an attempt for which the process was held up for half the margin of its lease', async () => {
+    const leaseMarginMs = 4_000;
+    const payment = payments.payment(CARD, {
+      outcomes: [NOT_SENT, APPROVED],
+      leaseMarginMs,
+      around: async (statement, run) => {
+        const result = await run();
+        if (statement === 'begin_next_attempt') clock.aheadMs += leaseMarginMs / 2;
+        return result;
+      },
+    });
+    const { record } = await payment.send();
+    expect(Payment_Status[record.status]).toBe('ERROR');
+    expect(payment.calls).toHaveLength(1);
+  });
+
   it('loses what is known, though the database is away from there on', async () => {
     let isAway = false;
     const payment = payments.payment(CARD, {

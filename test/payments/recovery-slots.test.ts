@@ -113,6 +113,17 @@ it('a backlog is worked off without waiting for the next search', async () => {
   await stop();
 });
 
+it('its stop waits for look-ups under way, and what they learn is written', async () => {
+  const attempt = await claimAttempt(database);
+  const answer = Promise.withResolvers<Outcome>();
+  const stop = startRecovery(depsWith({ scripted: connectionOf(() => answer.promise) }), { intervalMs: 20 });
+  await expect.poll(() => asked.length).toBe(1);
+  const stopped = stop();
+  answer.resolve(APPROVED);
+  await stopped;
+  expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
+});
+
 describe('two recoveries at once', () => {
   it('look up different attempts', async () => {
     await Promise.all(Array.from({ length: 30 }, () => claimAttempt(database)));
