@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import type { OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -23,7 +22,7 @@ export function observeAlarm(
   );
 }
 
-/** Has each connection's alarms counted from 0, as Prometheus sees no increase in a series that begins with 1. */
-export function showAlarms(metrics: Metrics, connections: OpenedCatalogue['reachable']): void {
-  for (const connection of connections.keys()) metrics.providerAlarms.inc({ connection }, 0);
+/** Shows 0 for connections without an alarm: Prometheus sees no increase in a series whose first value is 1. */
+export function showAlarms(metrics: Metrics, connectionIds: Iterable<string>): void {
+  for (const connection of connectionIds) metrics.providerAlarms.inc({ connection }, 0);
 }

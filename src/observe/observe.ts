@@ -41,8 +41,8 @@ export function observePayments(
       const seconds = (performance.now() - startedMs) / 1000;
       metrics.providerCalls.observe({ connection: connectionId, outcome: outcome.kind }, seconds);
       observeAlarm(metrics, log, connectionId, outcome, transactionId);
-      const about = { transaction_id: transactionId, connection: connectionId };
       if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && outcome.because !== 'circuit_open')) {
+        const about = { transaction_id: transactionId, connection: connectionId };
         log.warn({ ...about, outcome: outcome.kind, detail: outcome.detail }, 'provider did not answer');
       }
       return outcome;
@@ -161,7 +161,7 @@ export function observeCatalogue(log: Logger): CatalogueObserver {
 
 /** Counts and logs the results of reloading the catalogue. */
 export function observeReloads(metrics: Metrics, log: Logger): (failure: unknown) => void {
-  // From 0, as Prometheus sees no increase in a series that begins with 1.
+  // Shown before the first load, too: Prometheus sees no increase in a series whose first value is 1.
   for (const result of ['ok', 'failed']) metrics.catalogueLoads.inc({ result }, 0);
   return (failure) => {
     metrics.catalogueLoads.inc({ result: failure ? 'failed' : 'ok' });

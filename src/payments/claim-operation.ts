@@ -1,7 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
 import {
@@ -14,7 +13,7 @@ import { claimOperation, type OperationClaim } from '#src/store/operations.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { booksOf, succeededBase } from './finish-operation.ts';
-import type { FinishDeps } from './finish-payment.ts';
+import type { CallObserver, FinishDeps } from './finish-payment.ts';
 import { inProgress, type ReplayDeps } from './idempotency.ts';
 import { leaseS } from './look-up-schedule.ts';
 import { isBase, withOperation } from './operation-record.ts';
@@ -29,13 +28,7 @@ export type OperationDeps = FinishDeps &
     readonly requestHashKey: Uint8Array;
     /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-    readonly observer: {
-      /** Runs a provider call, about a transaction if it makes one, and observes its outcome. */
-      providerCall(
-        connectionId: string,
-        transactionId: string | undefined,
-        call: () => Promise<Outcome>,
-      ): Promise<Outcome>;
+    readonly observer: CallObserver & {
       operated(response: PaymentResponse): void;
     };
   };

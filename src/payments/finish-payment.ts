@@ -31,6 +31,20 @@ export type FinishDeps = {
   readonly schedule: LookUpSchedule;
 };
 
+/** Observer of provider calls. */
+export type CallObserver = {
+  /**
+   * Runs a provider call and observes its outcome.
+   *
+   * @param transactionId transaction that the call is about; undefined for an enrollment, which has none.
+   */
+  providerCall(
+    connectionId: string,
+    transactionId: string | undefined,
+    call: () => Promise<Outcome>,
+  ): Promise<Outcome>;
+};
+
 /** Observer of finishing payments. */
 export type FinishObserver = {
   /**

@@ -8,7 +8,7 @@ import type { Signals } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/database-error.ts';
 import { beginNextAttempt, type NextAttempt } from '#src/store/next-attempt.ts';
-import type { FinishDeps } from './finish-payment.ts';
+import type { CallObserver, FinishDeps } from './finish-payment.ts';
 import { openConnection } from './live-catalogue.ts';
 import { leaseS } from './look-up-schedule.ts';
 import { attemptFacts } from './payment-attempt.ts';
@@ -20,13 +20,7 @@ import { encodeRecord } from './stored-record.ts';
 /** Dependencies of making attempts. */
 export type AttemptDeps = FinishDeps & {
   readonly publicUrl: () => string;
-  readonly observer: {
-    /** Runs a provider call, about a transaction if it makes one, and observes its outcome. */
-    providerCall(
-      connectionId: string,
-      transactionId: string | undefined,
-      call: () => Promise<Outcome>,
-    ): Promise<Outcome>;
+  readonly observer: CallObserver & {
     /** Called when an attempt came to nothing and the payment fails over to another connection. */
     wentOn(fromConnectionId: string, toConnectionId: string, outcome: Outcome): void;
   };

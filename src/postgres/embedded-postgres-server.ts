@@ -180,7 +180,7 @@ function readPidFile(data: string): { pid?: number; port?: number; status?: stri
     : {};
 }
 
-/** Returns the text of postmaster.pid, '' if there is none: a server that ends may delete it at any moment. */
+/** Returns the text of postmaster.pid; '' if there is none. A server that ends deletes it, at any moment. */
 function pidFileOf(data: string): string {
   try {
     return readFileSync(join(data, 'postmaster.pid'), 'utf8');
@@ -190,7 +190,7 @@ function pidFileOf(data: string): string {
   }
 }
 
-/** Sends a signal, or only asks with 0. @returns whether there is such a process, though it may be another user's. */
+/** Sends a signal; 0 only looks for the process. @returns true if the process exists, even as another user's. */
 function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);

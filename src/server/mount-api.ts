@@ -194,7 +194,7 @@ function mountMetrics(app: FastifyInstance, { admission, metrics, parent, live }
   const { registry } = metrics;
   const update = () => {
     if (live.isOpen()) showHealth(metrics, live.health());
-    showAlarms(metrics, live.connections());
+    showAlarms(metrics, live.connections().keys());
     const { receiving, inFlight, atWork } = admission.counts();
     metrics.callsReceiving.set(receiving);
     metrics.callsInFlight.set(inFlight);

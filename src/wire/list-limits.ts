@@ -25,7 +25,7 @@ export function maxItems(field: DescField): number {
   return limits.getOrInsertComputed(field, readMaxItems);
 }
 
-/** Rules are parsed from a field's options each time that they are asked for, so limits are kept. */
+/** Limits by field, kept because `getOption` parses a field's rules on every call. */
 const limits = new WeakMap<DescField, number>();
 
 function readMaxItems(field: DescField): number {

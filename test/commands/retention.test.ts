@@ -190,8 +190,8 @@ it('retention keeps open payments, however old: authorizations, redirects, unkno
 it('a retention run that is killed leaves each payment either whole or erased, and the next run finishes', async () => {
   const paid = await pay(personal());
   await storeWhole(paid);
-  // Copies with new ids, which the database makes faster than the service could. Without a column that the service fills
-  // in, its backfill would lock a hundred of them now and then, and retention would leave those to its next run.
+  // Copies with new ids, which the database makes faster than the service could. They have every
+  // column that the service's backfill fills in: it would lock them, and retention leaves locked payments to its next run.
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer, merchant_order_id, card_last_four)
      SELECT gen_random_uuid(), account_id, 'copy ' || n, request_hash, request_shape, status, record, answer, merchant_order_id, card_last_four

@@ -256,9 +256,9 @@ export async function openWorld(options: {
       return row?.status === 'SUCCEEDED';
     },
     async endLeases() {
-      const end = 'UPDATE transaction SET look_up_at = now() WHERE look_up_at > now()';
-      await query(end);
-      await query(`${end.replaceAll('look_up_at', 'follow_up_at')} AND method IS NOT NULL`);
+      const end = (lease: string) => `UPDATE transaction SET ${lease} = now() WHERE ${lease} > now()`;
+      await query(end('look_up_at'));
+      await query(`${end('follow_up_at')} AND method IS NOT NULL`);
     },
     open: async () =>
       JSON.stringify(

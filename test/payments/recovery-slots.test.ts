@@ -113,7 +113,7 @@ it('a backlog is worked off without waiting for the next search', async () => {
   await stop();
 });
 
-it('its stop waits for look-ups under way, and what they learn is written', async () => {
+it('a stop of recovery waits until the outcomes of look-ups under way are written', async () => {
   const attempt = await claimAttempt(database);
   const answer = Promise.withResolvers<Outcome>();
   const stop = startRecovery(depsWith({ scripted: connectionOf(() => answer.promise) }), { intervalMs: 20 });

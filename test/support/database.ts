@@ -6,7 +6,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '#src/store/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { COMPILED, compileAhead } from './compiled.ts';
 
@@ -38,9 +38,13 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
   };
 }
 
-/** Opens a database as the service does, but waits for its connections: on a busy machine one may take seconds. */
-export function openTestDatabase(url: string, maxConnections: number): Database {
-  return openDatabase({ url, maxConnections, connectTimeoutMs: 30_000, log: pino({ level: 'silent' }) });
+/** Opens a database as the service does, but waits longer for a connection, which takes seconds on a busy machine. */
+export function openTestDatabase(
+  url: string,
+  maxConnections: number,
+  log: DatabaseOptions['log'] = pino({ level: 'silent' }),
+): Database {
+  return openDatabase({ url, maxConnections, connectTimeoutMs: 30_000, log });
 }
 
 /**
@@ -76,11 +80,7 @@ export default async function setup(): Promise<() => Promise<void>> {
 
 async function createTemplate(clusterUrl: string): Promise<void> {
   await runIn(clusterUrl, `CREATE DATABASE ${TEMPLATE} TEMPLATE template0`);
-  const database = openDatabase({
-    url: databaseUrl(clusterUrl, TEMPLATE),
-    maxConnections: 1,
-    log: pino({ level: 'error' }),
-  });
+  const database = openTestDatabase(databaseUrl(clusterUrl, TEMPLATE), 1, pino({ level: 'error' }));
   try {
     await migrate(database, MIGRATIONS);
   } finally {

@@ -7,10 +7,9 @@ import { type Config, readConfig } from '#src/config.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
 import { createServer } from '#src/server/server.ts';
-import { openDatabase } from '#src/store/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
-import { createTestDatabase } from './database.ts';
+import { createTestDatabase, openTestDatabase } from './database.ts';
 
 /** A whole service on a real socket and a real database, with the sandbox's fixtures. */
 export type TestServer = {
@@ -57,8 +56,7 @@ export async function startTestServer(
   const catalogue = options.catalogue
     ? parseCatalogue(options.catalogue, 'catalogue')
     : readCatalogue(join(import.meta.dirname, '../../config/sandbox-catalogue.yaml'));
-  // On a busy machine no call of many at once waits in vain for a connection.
-  const database = openDatabase({ url: databaseUrl, maxConnections: 8, connectTimeoutMs: 30_000, log });
+  const database = openTestDatabase(databaseUrl, 8, log);
   await addSandboxFixtures(database, {
     vault: cardVault(keys.vaultKeys),
     fingerprintKey: hashKeys(keys.hashKey).fingerprintKey,
