@@ -98,7 +98,7 @@ export async function makeAttempts(
  * target to try next; undefined ends the attempts. A target whose circuit is open is skipped, since it would only
  * reject the call, and an attempt that found its circuit open does not count.
  */
-export function targetsInTurn(
+function targetsInTurn(
   { targets, maxAttempts, softDeclines }: ChosenRoute,
   { isAvailable }: Signals,
 ): (outcome: Outcome) => ConnectionConfig | undefined {

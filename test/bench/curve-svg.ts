@@ -1,5 +1,3 @@
-import { round, text } from '#src/simulation/hour-svg.ts';
-
 /** A panel with one or more lines, each with a value for each place on the axis. */
 export type Panel = { readonly title: string; readonly lines: Readonly<Record<string, readonly number[]>> };
 
@@ -65,3 +63,11 @@ function label(value: number): string {
   if (value >= 1_000_000) return `${value / 1_000_000} M`;
   return value >= 1_000 ? `${value / 1_000} k` : String(value);
 }
+
+/** Returns an SVG text element. It escapes nothing: all texts are our own. */
+function text(x: number, y: number, shown: string, anchor: 'start' | 'middle' | 'end'): string {
+  return `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}">${shown}</text>`;
+}
+
+/** Rounds a coordinate to a tenth of a pixel. */
+const round = (value: number) => Math.round(value * 10) / 10;

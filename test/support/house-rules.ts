@@ -58,7 +58,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['src/payments'],
   ['src/webhooks', 'src/notifications', 'src/customers'],
   ['src/catalogue', 'src/api'],
-  ['src/observe', 'src/simulation', 'src/openapi', 'src/dashboard', 'src/workers'],
+  ['src/observe', 'src/openapi', 'src/dashboard', 'src/workers'],
   ['src/server'],
   ['src/commands'],
   ['src/main'],
