@@ -62,7 +62,7 @@ export function createBackground(deps: BackgroundDeps): Background {
       notifications = startNotifications(deps, { intervalMs });
       openOutcomes = watchOpenOutcomes(deps);
       const unaskable = await openOutcomes.look();
-      webhooks = await startWebhooks(deps.webhooks);
+      webhooks = startWebhooks(deps.webhooks);
       return unaskable;
     },
     eventWritten: () => webhooks?.eventWritten(),

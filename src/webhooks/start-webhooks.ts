@@ -2,7 +2,7 @@ import { type Repeated, repeat } from '#src/repeat.ts';
 import { deleteOldEvents, listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/outbox.ts';
 import { closeDeliveries, getWebhook } from '#src/store/webhooks.ts';
 import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
-import { startWakeUps } from './wake-ups.ts';
+import { startWakeUps, type WakeUpOptions } from './wake-ups.ts';
 
 /** Settings of the webhooks of this replica. */
 export type WebhookSettings = DeliverySettings & {
@@ -10,7 +10,7 @@ export type WebhookSettings = DeliverySettings & {
   readonly concurrency: number;
   /** Greatest number of failing webhooks among those, so that the others never wait for them. */
   readonly failingConcurrency: number;
-  /** Polling interval of the outbox and the queue while this replica writes nothing to them. */
+  /** Polling interval of the outbox while this replica writes nothing to it. */
   readonly relayIntervalMs: number;
   /** Pause between two searches for overdue deliveries, and the delay from which a delivery counts as overdue. */
   readonly overdueIntervalMs: number;
@@ -55,19 +55,12 @@ const AGE_BATCH = 1_000;
  * Starts to send events. Any number of replicas may run it: an event is relayed once, a delivery is leased to one
  * replica at a time, and those of a replica that died pass to another when their leases end.
  */
-export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
+export function startWebhooks(deps: WebhookDeps): Webhooks {
   const { database, settings, observer } = deps;
   const stop = new AbortController();
-  const drain = createDrain(deps, stop.signal);
-  const wakeUps = await startWakeUps({
-    database,
+  const wakeUps = startWakeUps({
     concurrency: settings.concurrency,
-    intervalMs: settings.relayIntervalMs,
-    drain: async (webhook) => {
-      const inS = await drain(webhook);
-      if (inS !== undefined) await wakeUps.wake([webhook], inS).catch(observer.failed);
-    },
-    onError: observer.failed,
+    drain: createDrain(deps, stop.signal),
   });
 
   let written = Promise.withResolvers<void>();
@@ -75,16 +68,15 @@ export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
     written = Promise.withResolvers<void>();
     for (;;) {
       const { relayed, webhooks } = await relayEvents(database, RELAY_BATCH);
-      await wakeUps.wake(webhooks);
+      wakeUps.wake(webhooks);
       if (relayed < RELAY_BATCH) return;
     }
   };
   const wakeOverdue = async () => {
     const lateS = settings.overdueIntervalMs / 1000;
-    await wakeUps.wake(await listOverdueWebhooks(database, lateS));
+    wakeUps.wake(await listOverdueWebhooks(database, lateS));
   };
   const deleteOld = async (stop: AbortSignal) => {
-    await wakeUps.removeAbandoned();
     while (!stop.aborted && (await deleteOldEvents(database, settings.keepDays, AGE_BATCH)) > 0);
   };
   const often = (intervalMs: number, work: Repeated, sooner?: () => Promise<void>) =>
@@ -97,7 +89,7 @@ export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
 
   return {
     eventWritten: () => written.resolve(),
-    wake: (webhook) => void wakeUps.wake([webhook]).catch(observer.failed),
+    wake: (webhook) => wakeUps.wake([webhook]),
     async stop() {
       stop.abort();
       await Promise.all(stops.map((stopOne) => stopOne()));
@@ -106,43 +98,28 @@ export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
   };
 }
 
-/**
- * Returns a function that drains a webhook: each by one drain at a time in this replica, and failing ones in only a
- * share of the slots. It returns the seconds until the webhook is to be drained again; undefined if another drain takes
- * care of it.
- */
-function createDrain(deps: WebhookDeps, stop: AbortSignal) {
-  const running = new Map<string, { again: boolean }>();
+/** Returns a function that drains a webhook; failing ones get only a share of the slots. */
+function createDrain(deps: WebhookDeps, stop: AbortSignal): WakeUpOptions['drain'] {
   let failing = 0;
 
-  return async (name: WebhookName): Promise<number | undefined> => {
+  return async (name) => {
     const { accountId, webhookId } = name;
-    const before = running.get(webhookId);
-    if (before) {
-      before.again = true;
-      return undefined;
-    }
-    const turn = { again: false };
-    running.set(webhookId, turn);
     try {
       const webhook = await getWebhook(deps.database, accountId, webhookId);
       if (!webhook?.active) {
         await closeDeliveries(deps.database, name);
-        return turn.again ? 0 : undefined;
+        return undefined;
       }
       const fails = webhook.failingSince !== undefined;
       if (fails && failing >= deps.settings.failingConcurrency) return FAILING_PAUSE_S;
       if (fails) failing += 1;
-      const inS = await drainWebhook(deps, webhook, stop).finally(() => {
+      return await drainWebhook(deps, webhook, stop).finally(() => {
         if (fails) failing -= 1;
       });
-      return turn.again ? 0 : inS;
     } catch (error) {
       // The search for overdue deliveries will find the webhook again.
       deps.observer.failed(error);
       return undefined;
-    } finally {
-      running.delete(webhookId);
     }
   };
 }

@@ -1,74 +1,75 @@
-import { repeat } from '#src/repeat.ts';
-import type { Database } from '#src/store/database.ts';
-import { openJobQueue } from '#src/store/job-queue.ts';
 import type { WebhookName } from '#src/store/outbox.ts';
 
-/** Records which webhooks have deliveries to send, and when; some replica then drains them. */
+/** Decides when this replica drains which webhook. */
 export type WakeUps = {
-  /** Schedules a drain of each of these webhooks, at once or in some seconds. */
-  wake(webhooks: readonly WebhookName[], inS?: number): Promise<void>;
-  /** Removes jobs that dead replicas have left behind. */
-  removeAbandoned(): Promise<void>;
-  /** Takes no more jobs; resolves once the drains under way have ended. */
+  /** Has each of these webhooks drained at once, or in `inS` seconds; a drain of it that waits is brought forward. */
+  wake(webhooks: readonly WebhookName[], inS?: number): void;
+  /** Begins no more drains; resolves once those under way have ended. */
   stop(): Promise<void>;
 };
 
 /** Dependencies of draining webhooks. */
 export type WakeUpOptions = {
-  readonly database: Database;
   /** Number of webhooks that a replica drains at once. */
   readonly concurrency: number;
-  /** Polling interval of the queue while this replica adds nothing to it. */
-  readonly intervalMs: number;
-  readonly drain: (webhook: WebhookName) => Promise<void>;
-  readonly onError: (error: unknown) => void;
+  /** Drains a webhook. @returns the seconds until it is to be drained again; undefined for never. It does not reject. */
+  readonly drain: (webhook: WebhookName) => Promise<number | undefined>;
 };
 
-/**
- * Starts to take wake-ups from the job queue. A webhook has at most two jobs, one that is due and one for later. A job
- * is never the only trace of a delivery: losing one costs only time.
- */
-export async function startWakeUps(options: WakeUpOptions): Promise<WakeUps> {
-  const { concurrency, onError } = options;
-  const queue = await openJobQueue<WebhookName>(options.database, 'webhook');
-  const running = new Set<Promise<void>>();
-  let look = Promise.withResolvers<void>();
+/** Limit on the webhooks that wait in a replica; the search for overdue deliveries finds those beyond. */
+const MAX_WAITING = 10_000;
 
-  const run = async ({ id, data }: { id: string; data: WebhookName }) => {
-    await options.drain(data);
-    await queue.remove(id);
-  };
-  const take = async () => {
-    look = Promise.withResolvers<void>();
-    const free = concurrency - running.size;
-    // A drain that ends looks again.
-    if (free === 0) return;
-    const jobs = await queue.take(free);
-    for (const job of jobs) {
-      const one = run(job)
-        .catch(onError)
-        .finally(() => {
-          running.delete(one);
-          if (running.size === concurrency - 1) look.resolve();
-        });
-      running.add(one);
+/**
+ * Starts to drain webhooks that are woken, first come, first served, each by one drain at a time. The deliveries are the
+ * queue, with due times and leases in their rows; a wake-up lives in memory, and losing it costs only time.
+ */
+export function startWakeUps({ concurrency, drain }: WakeUpOptions): WakeUps {
+  const waiting = new Map<string, { readonly webhook: WebhookName; readonly dueMs: number }>();
+  const running = new Map<string, Promise<void>>();
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+
+  function wake(webhooks: readonly WebhookName[], inS = 0): void {
+    const dueMs = performance.now() + inS * 1_000;
+    for (const webhook of webhooks) {
+      const before = waiting.get(webhook.webhookId);
+      if (before ? before.dueMs <= dueMs : waiting.size >= MAX_WAITING) continue;
+      waiting.delete(webhook.webhookId);
+      waiting.set(webhook.webhookId, { webhook, dueMs });
     }
-    if (jobs.length === free) look.resolve();
-  };
-  const { intervalMs } = options;
-  const stop = repeat(take, { intervalMs, sooner: () => look.promise, onError });
+    beginDue();
+  }
+
+  function beginDue(): void {
+    clearTimeout(timer);
+    if (isStopped) return;
+    const nowMs = performance.now();
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const [id, { webhook, dueMs }] of waiting) {
+      // A drain that ends looks again.
+      if (running.size >= concurrency) return;
+      if (running.has(id)) continue;
+      if (dueMs <= nowMs) begin(webhook);
+      else nextMs = Math.min(nextMs, dueMs);
+    }
+    if (nextMs < Number.POSITIVE_INFINITY) timer = setTimeout(beginDue, nextMs - nowMs);
+  }
+
+  function begin(webhook: WebhookName): void {
+    waiting.delete(webhook.webhookId);
+    const draining = drain(webhook).then((inS) => {
+      running.delete(webhook.webhookId);
+      wake(inS === undefined ? [] : [webhook], inS);
+    });
+    running.set(webhook.webhookId, draining);
+  }
 
   return {
-    async wake(webhooks, inS = 0) {
-      const when = inS > 0 ? 'later' : 'now';
-      const jobs = webhooks.map((data) => ({ key: `${data.webhookId} ${when}`, data }));
-      await queue.add(jobs, inS);
-      if (inS <= 0) look.resolve();
-    },
-    removeAbandoned: () => queue.removeAbandoned(),
+    wake,
     async stop() {
-      await stop();
-      await Promise.all(running);
+      isStopped = true;
+      clearTimeout(timer);
+      await Promise.all(running.values());
     },
   };
 }

@@ -16,8 +16,8 @@ const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
   response_schema: 'of the releases that ran here: copied to every place',
   operator_session: 'of the installation',
 };
-/** Schemas of others, which are not distributed: the job queue's and the simulated provider's. */
-const FOREIGN_SCHEMAS = ['job_queue', 'sandbox'];
+/** The simulated provider's schema, which is not distributed. */
+const FOREIGN_SCHEMAS = ['sandbox'];
 const OF_ALL = 'takes or counts what is due in the background, of all accounts';
 const TAKEN = 'writes by its id what a background worker has taken';
 const FIRST = 'comes before the account is known: from what a caller, payer or provider names';
@@ -249,8 +249,7 @@ describe('every statement of the main path', () => {
     expect(named.size).toBeGreaterThan(50);
   });
 
-  const mainPath = () =>
-    [...statements].filter(([name]) => !Object.hasOwn(NOT_MAIN_PATH, name) && !name.startsWith('job_queue_'));
+  const mainPath = () => [...statements].filter(([name]) => !Object.hasOwn(NOT_MAIN_PATH, name));
 });
 
 /** A statement as the store's files write it. */

@@ -6,7 +6,7 @@ import { QUICK } from './webhook-world.ts';
 // A replica's worker in a process of its own, to be killed: node replica.ts <database URL> <vault key>.
 const [url = '', key = ''] = process.argv.slice(2);
 const database = openTestDatabase(url, 4);
-await startWebhooks({
+startWebhooks({
   database,
   vault: cardVault(new Map([['test-1', Buffer.from(key, 'base64')]])),
   observer: { delivered: () => {}, turnedOff: () => {}, failed: (error) => console.error(error) },

@@ -91,7 +91,7 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
     addWebhook: (accountId, url, events = ['payment.purchase']) =>
       addWebhook(deps, accountId, { url, events, description: '' }),
     async start(settings = {}, other = {}) {
-      const worker = await startWebhooks({
+      const worker = startWebhooks({
         database,
         vault,
         ...other,
