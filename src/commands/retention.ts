@@ -2,9 +2,10 @@ import { readDataConfig } from '#src/config.ts';
 import { endUnused } from '#src/customers/end-unused-methods.ts';
 import { eraseOldPayments } from '#src/payments/erase-payments.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
+import { type AgedRows, deleteAged, estimateRows } from '#src/store/aged-rows.ts';
 import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
 import type { Database } from '#src/store/database.ts';
-import { type AgedRows, deleteAged, estimateRows, type Step, sweep } from '#src/store/retention.ts';
+import { type Step, sweep } from '#src/store/sweep.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
 import { readArguments, runCommand, UsageError } from './command-line.ts';
@@ -33,7 +34,7 @@ const USAGE = `Usage: npm run retention -- [--dry-run] <rules>
   --payments <days>        erases the payer's personal data from payments that nothing was written to for so long (from ${KINDS.payments})
   --notifications <days>   deletes providers' notifications as they came (from ${KINDS.notifications})
   --deliveries <days>      deletes webhooks' deliveries and, a day later, events (from ${KINDS.deliveries}; the service itself deletes them after 30)
-  --calls <days>           deletes the responses kept for repeated calls that made customers and the like (from ${KINDS.calls})
+  --calls <days>           deletes the responses kept for repeated calls that made customers and the like (from ${KINDS.calls}; the service itself deletes them after 30)
   --methods <days>         ends stored methods that no payment has used for so long, and deletes what is left of those that were ended (from ${KINDS.methods})
   --dry-run                only counts what is due
 

@@ -1,5 +1,5 @@
 import type { Database } from '#src/store/database.ts';
-import { type Step, sweep } from '#src/store/retention.ts';
+import { type Step, sweep } from '#src/store/sweep.ts';
 import { endUnusedMethods } from '#src/store/unused-methods.ts';
 import { tellOfMethod } from './tell-of-method.ts';
 

@@ -65,7 +65,7 @@ export function createSessions(database: Database, keys: OperatorKeys): Sessions
       const actor = actorOf(keyHash);
       const session = { tokenHash: sha256(token), actor, keyHash };
       const replacedHash = replaced ? sha256(replaced) : undefined;
-      await orUnavailable(insertOperatorSession(database, session, replacedHash, TERMS));
+      await orUnavailable(insertOperatorSession(database, session, replacedHash));
       return { role, actor, formToken: formTokenOf(token), token };
     },
     async find(token, touch) {

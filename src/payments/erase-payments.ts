@@ -1,6 +1,7 @@
 import { listAccounts } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
-import { type Erase, erasePayments, type Step, sweep } from '#src/store/retention.ts';
+import { type Erase, erasePayments } from '#src/store/erased-payments.ts';
+import { type Step, sweep } from '#src/store/sweep.ts';
 import { withoutPersonalData } from './personal-data.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';

@@ -1,5 +1,4 @@
 import { type FollowDeps, startEnrollments } from '#src/customers/follow-enrollments.ts';
-import { startTokenSweep } from '#src/customers/sweep-tokens.ts';
 import { type ProcessDeps, startNotifications } from '#src/notifications/process-notifications.ts';
 import { type BackfillOptions, startBackfill } from '#src/payments/backfill-payments.ts';
 import {
@@ -11,6 +10,7 @@ import {
 import { type RecoveryDeps, startRecovery } from '#src/payments/recover-payments.ts';
 import type { WebhookName } from '#src/store/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
+import { startAgeOut } from './age-out.ts';
 
 /** Work in the background, and the calls by which a request prompts it. */
 export type Background = {
@@ -41,7 +41,7 @@ export type BackgroundDeps = RecoveryDeps &
   };
 
 /**
- * Creates the background work: recovery, notifications, backfill, the sweep of one-time tokens, enrollments of wallets,
+ * Creates the background work: recovery, notifications, backfill, what ages out, enrollments of wallets,
  * the watch over open outcomes, and webhooks.
  */
 export function createBackground(deps: BackgroundDeps): Background {
@@ -56,7 +56,7 @@ export function createBackground(deps: BackgroundDeps): Background {
       stops = [
         startRecovery(deps, { intervalMs }),
         startBackfill(deps.database, { onError: deps.onBackfillError }),
-        startTokenSweep(deps.database, { onError: deps.onSweepError }),
+        startAgeOut(deps.database, { onError: deps.onSweepError }),
         startEnrollments(deps, { intervalMs }),
       ];
       notifications = startNotifications(deps, { intervalMs });

@@ -25,23 +25,6 @@ const GET = {
     SELECT id, session_id AS "sessionId", card, sealed FROM one_time_token
     WHERE account_id = $1 AND id = $2 AND sealed IS NOT NULL AND expires_at > now()`,
 };
-/** Limit on the tokens that are swept at once. */
-export const MAX_TOKENS_SWEPT = 500;
-
-// A token that a payment is just using is skipped: its claim deletes the ciphertext, or leaves it to the next sweep.
-// The order and the constant limit have the tokens found by the index of their age: without them, a backlog would be
-// read from the table's beginning each time, over all that was swept before.
-const SWEEP = {
-  name: 'sweep_one_time_tokens',
-  text: `
-    WITH old AS (
-      SELECT account_id, id FROM one_time_token
-      WHERE expires_at < now() ORDER BY expires_at LIMIT ${MAX_TOKENS_SWEPT} FOR UPDATE SKIP LOCKED
-    ), uses AS (
-      DELETE FROM single_use u USING old WHERE u.account_id = old.account_id AND u.object_id = old.id
-    )
-    DELETE FROM one_time_token t USING old WHERE t.account_id = old.account_id AND t.id = old.id RETURNING 1`,
-};
 
 /** Adds a token that lives for `livesS` seconds. */
 export async function insertToken(
@@ -61,9 +44,4 @@ export async function findToken(
   id: string,
 ): Promise<StoredToken | undefined> {
   return firstRow(await database.query<Nullable<StoredToken>>(GET, [accountId, id]));
-}
-
-/** Deletes up to MAX_TOKENS_SWEPT expired tokens. @returns the number deleted. */
-export async function sweepTokens(database: Database): Promise<number> {
-  return (await database.query(SWEEP)).rows.length;
 }

@@ -10,10 +10,7 @@ export type StoredSession = {
 const INSERT = {
   name: 'insert_operator_session',
   text: `
-    WITH old AS (
-      DELETE FROM operator_session
-      WHERE token_hash = $4 OR seen_at < now() - make_interval(secs => $5) OR created_at < now() - make_interval(secs => $6)
-    )
+    WITH replaced AS (DELETE FROM operator_session WHERE token_hash = $4)
     INSERT INTO operator_session (token_hash, actor, key_hash) VALUES ($1, $2, $3)`,
 };
 
@@ -21,7 +18,7 @@ const INSERT = {
 export type SessionTerms = { readonly idleS: number; readonly wholeS: number };
 
 /**
- * Begins a session and deletes those that have expired.
+ * Begins a session.
  *
  * @param replaced SHA-256 of the token of the session that this one replaces, if any.
  */
@@ -29,10 +26,9 @@ export async function insertOperatorSession(
   database: Database,
   session: StoredSession & { readonly tokenHash: Uint8Array },
   replaced: Uint8Array | undefined,
-  { idleS, wholeS }: SessionTerms,
 ): Promise<void> {
   const { tokenHash, actor, keyHash } = session;
-  await database.query(INSERT, [tokenHash, actor, keyHash, replaced ?? null, idleS, wholeS]);
+  await database.query(INSERT, [tokenHash, actor, keyHash, replaced ?? null]);
 }
 
 const FIND = {

@@ -80,25 +80,3 @@ export async function lockResponsesOf(
 ): Promise<CustomerResponse[]> {
   return (await run<CustomerResponse>(LOCK_OF_CUSTOMER, [accountId, Buffer.from(customerId)])).rows;
 }
-
-/** Limit on the keys that are deleted at once. */
-export const MAX_KEYS_DELETED = 500;
-
-// The order and the constant limit have the rows found by the index of their age: without them, the planner takes a
-// third of the table for old, and reads it from its beginning.
-const DELETE_OLD = {
-  name: 'delete_old_replayed_calls',
-  text: `
-    WITH old AS (
-      SELECT account_id, method, idempotency_key FROM replayed_call
-      WHERE created_at < now() - make_interval(days => $1) ORDER BY created_at LIMIT ${MAX_KEYS_DELETED}
-    )
-    DELETE FROM replayed_call c USING old o
-    WHERE c.account_id = o.account_id AND c.method = o.method AND c.idempotency_key = o.idempotency_key
-    RETURNING 1`,
-};
-
-/** Deletes up to MAX_KEYS_DELETED keys that are older than `days`. @returns the number deleted. */
-export async function sweepReplayedCalls(database: Database, days: number): Promise<number> {
-  return (await database.query(DELETE_OLD, [days])).rows.length;
-}

@@ -1,12 +1,10 @@
 import type { Database, Run } from './database.ts';
-import type { Cursor, Step } from './retention.ts';
 import { NIL_UUID, withoutNulls } from './rows.ts';
 import { METHOD_COLUMNS, type MethodRow, type StoredMethod } from './stored-methods.ts';
+import { type Cursor, STEP_TIMEOUT_MS, type Step } from './sweep.ts';
 
 /** Rows that a step looks at. */
 const LOOKED_AT = 500;
-/** Time limit of a step: on an overloaded database it fails, and the next run repeats it. */
-const STEP_TIMEOUT_MS = 30_000;
 
 const WINDOW = `
   WITH looked_at AS MATERIALIZED (

@@ -1,5 +1,5 @@
 import { type Repeated, repeat } from '#src/repeat.ts';
-import { deleteOldEvents, listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/outbox.ts';
+import { listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/outbox.ts';
 import { closeDeliveries, getWebhook } from '#src/store/webhooks.ts';
 import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
 import { startWakeUps, type WakeUpOptions } from './wake-ups.ts';
@@ -14,8 +14,6 @@ export type WebhookSettings = DeliverySettings & {
   readonly relayIntervalMs: number;
   /** Pause between two searches for overdue deliveries, and the delay from which a delivery counts as overdue. */
   readonly overdueIntervalMs: number;
-  /** Time for which deliveries are kept; events are kept a day longer. */
-  readonly keepDays: number;
 };
 
 /** The settings of a service in production. */
@@ -28,7 +26,6 @@ export const DEFAULT_SETTINGS: Omit<WebhookSettings, 'allowPrivate'> = {
   failingConcurrency: 32,
   relayIntervalMs: 1_000,
   overdueIntervalMs: 5_000,
-  keepDays: 30,
 };
 
 /** The running webhooks of a replica. */
@@ -48,8 +45,6 @@ export type WebhookDeps = Omit<DeliverDeps, 'settings'> & {
 
 const RELAY_BATCH = 200;
 const FAILING_PAUSE_S = 5;
-const AGE_INTERVAL_MS = 3_600_000;
-const AGE_BATCH = 1_000;
 
 /**
  * Starts to send events. Any number of replicas may run it: an event is relayed once, a delivery is leased to one
@@ -76,15 +71,11 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     const lateS = settings.overdueIntervalMs / 1000;
     wakeUps.wake(await listOverdueWebhooks(database, lateS));
   };
-  const deleteOld = async (stop: AbortSignal) => {
-    while (!stop.aborted && (await deleteOldEvents(database, settings.keepDays, AGE_BATCH)) > 0);
-  };
   const often = (intervalMs: number, work: Repeated, sooner?: () => Promise<void>) =>
     repeat(work, { intervalMs, sooner, onError: observer.failed });
   const stops = [
     often(settings.relayIntervalMs, relay, () => written.promise),
     often(settings.overdueIntervalMs, wakeOverdue),
-    often(AGE_INTERVAL_MS, deleteOld),
   ];
 
   return {

@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
+import { type AgedRows, deleteAged } from '#src/store/aged-rows.ts';
 import type { Database, Statement } from '#src/store/database.ts';
 import { readServiceFacts } from '#src/store/diagnosis.ts';
 import { listPayments } from '#src/store/list-payments.ts';
 import { countOpenAttempts, takeUnansweredAttempts } from '#src/store/look-ups.ts';
 import { settleServed, takeDueNotifications } from '#src/store/notifications.ts';
-import { sweepTokens } from '#src/store/one-time-tokens.ts';
 import { listOldestOpenAttempts } from '#src/store/open-work.ts';
-import { deleteOldEvents } from '#src/store/outbox.ts';
-import { sweepReplayedCalls } from '#src/store/replayed-calls.ts';
 import { findPaymentsByReference, searchPayments } from '#src/store/search-payments.ts';
 import { onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -58,8 +56,18 @@ beforeAll(async () => {
   await tables.query(
     `INSERT INTO single_use (account_id, object_id, payment_id) SELECT account_id, id, id FROM payment`,
   );
+  await tables.query(
+    `INSERT INTO vaulted_token (account_id, id, type, provider_token, active, status)
+     SELECT account_id, id, 'WALLET', NULL, false, 'EXPIRED' FROM payment`,
+  );
   await tables.query('VACUUM (ANALYZE)');
 });
+
+/** Positions in the keys of tables whose key is not an id. */
+const KEYS: Readonly<Partial<Record<AgedRows, string[]>>> = {
+  calls: ['', ''],
+  notifications: ['', '', '0'],
+};
 
 /** A statement that the store would run, with its values. */
 type Call = { readonly statement: Statement; readonly values: readonly unknown[] };
@@ -71,7 +79,9 @@ async function callOf(work: (database: Database) => Promise<unknown>): Promise<C
     return { rows: [] };
   };
   // What it makes of no rows does not matter.
-  await work({ query } as unknown as Database).catch(() => {});
+  const run = (text: string, values: readonly unknown[]) => query({ name: '', text }, values);
+  const transaction = (within: (given: typeof run) => Promise<unknown>) => within(run);
+  await work({ query, transaction } as unknown as Database).catch(() => {});
   if (!call) throw new Error('no statement was run');
   return call;
 }
@@ -121,18 +131,22 @@ const served = {
 };
 const lookUp = { transactionId: STORMED, begunAt: '2999-01-01T00:00:00Z' };
 
-it.each<[string, (database: Database) => Promise<unknown>, string[]]>([
-  [
-    'events and deliveries',
-    (database) => deleteOldEvents(database, 30, 1_000),
-    ['event_by_age', 'delivery_by_age'],
-  ],
-  ['replayed calls', (database) => sweepReplayedCalls(database, 30), ['replayed_call_by_age']],
-  ['one-time tokens', sweepTokens, ['one_time_token_age']],
-])('old %s are found by their age, the oldest first', async (_what, work, indexes) => {
-  const plan = await keptPlan(await callOf(work));
-  for (const index of indexes) expect(plan).toContain(`Index Scan using ${index}`);
-  expect(plan).not.toContain('Sort');
+it.each<[AgedRows, string]>([
+  ['one_time_tokens', 'one_time_token_age'],
+  ['calls', 'replayed_call_by_age'],
+  ['notifications', 'notification_by_age'],
+  ['deliveries', 'delivery_by_age'],
+  ['events', 'event_by_age'],
+  ['ended_methods', 'vaulted_token_ended_by_age'],
+])('old %s are found by their age, the oldest first', async (what, index) => {
+  const cursor = ['2020-01-01', STORMED, ...(KEYS[what] ?? [STORMED])];
+  for (const after of [undefined, cursor]) {
+    const plan = await keptPlan(
+      await callOf((database) => deleteAged(database, what, 30, { dryRun: true, after })),
+    );
+    expect(plan).toContain(`Index Scan using ${index}`);
+    expect(plan).not.toMatch(/-> +Sort /);
+  }
 });
 
 it.each<[string, (database: Database) => Promise<unknown>]>([

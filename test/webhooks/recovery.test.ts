@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
+import { ageOut } from '#src/server/age-out.ts';
 import type { Database } from '#src/store/database.ts';
 import { finishDelivery, takeDueDeliveries } from '#src/store/deliveries.ts';
-import { deleteOldEvents, relayEvents } from '#src/store/outbox.ts';
+import { relayEvents } from '#src/store/outbox.ts';
 import { closeDeliveries, deleteWebhook, turnOffGoneWebhook, updateWebhook } from '#src/store/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { openTestDatabase } from '../support/database.ts';
@@ -254,8 +255,7 @@ it('ages out events and deliveries, and leaves the younger ones.', async () => {
   }
   await world.change(account);
   const database = openTestDatabase(world.databaseUrl, 1);
-  expect(await deleteOldEvents(database, 30, 100)).toBe(2);
-  expect(await deleteOldEvents(database, 30, 100)).toBe(0);
+  await ageOut(database);
   await database.close();
   expect(await world.tables.query('SELECT relayed_at FROM event')).toEqual([{ relayed_at: null }]);
   expect(await countDeliveries('true')).toBe(0);
@@ -266,14 +266,19 @@ it('ages out an event only after its deliveries, which cannot be sent without it
   const worker = await world.start();
   await hasDelivered(1);
   await worker.stop();
-  const age = async (eventAge: string, deliveryAge: string) => {
+  const database = openTestDatabase(world.databaseUrl, 1);
+  const leftAt = async (eventAge: string, deliveryAge: string) => {
     await world.tables.query(`UPDATE event SET created_at = now() - interval '${eventAge}'`);
     await world.tables.query(`UPDATE delivery SET created_at = now() - interval '${deliveryAge}'`);
+    await ageOut(database);
+    const [left] = await world.tables.query(`SELECT (SELECT count(*) FROM event)::int AS events,
+      (SELECT count(*) FROM delivery)::int AS deliveries`);
+    return left;
   };
-  const database = openTestDatabase(world.databaseUrl, 1);
-  await age('30 days 1 minute', '29 days 23 hours');
-  expect(await deleteOldEvents(database, 30, 100)).toBe(0);
-  await age('31 days 1 minute', '30 days 23 hours');
-  expect(await deleteOldEvents(database, 30, 100)).toBe(2);
+  expect(await leftAt('30 days 1 minute', '29 days 23 hours')).toEqual({ events: 1, deliveries: 1 });
+  await world.tables.query('UPDATE delivery SET due_at = now()');
+  expect(await leftAt('31 days 1 minute', '30 days 23 hours')).toEqual({ events: 1, deliveries: 1 });
+  await world.tables.query('UPDATE delivery SET due_at = NULL');
+  expect(await leftAt('31 days 1 minute', '30 days 23 hours')).toEqual({ events: 0, deliveries: 0 });
   await database.close();
 });

@@ -1,0 +1,30 @@
+import { repeat } from '#src/repeat.ts';
+import { AGED, type AgedRows, deleteAged } from '#src/store/aged-rows.ts';
+import type { Database } from '#src/store/database.ts';
+import { sweep } from '#src/store/sweep.ts';
+
+const INTERVAL_MS = 30_000;
+
+/**
+ * Starts to delete what ages out by itself: expired one-time tokens with their ciphertext, and old sessions, responses,
+ * deliveries and events. Any number of replicas may run it at once; the next run deletes what a killed one did not.
+ *
+ * @returns a function that stops it after the current step.
+ */
+export function startAgeOut(
+  database: Database,
+  { onError }: { readonly onError: (error: unknown) => void },
+): () => Promise<void> {
+  return repeat((stop) => ageOut(database, stop), { intervalMs: INTERVAL_MS, onError });
+}
+
+/** Deletes once what ages out by itself. */
+export async function ageOut(database: Database, stop?: AbortSignal): Promise<void> {
+  for (const [name, aged] of Object.entries(AGED)) {
+    if (!('serviceDays' in aged)) continue;
+    const step = (after?: readonly string[]) =>
+      deleteAged(database, name as AgedRows, aged.serviceDays, { dryRun: false, after });
+    await sweep(step, { dryRun: false, ...(stop && { stop }) });
+    if (stop?.aborted) return;
+  }
+}

@@ -1,0 +1,164 @@
+import type { Database, Run } from './database.ts';
+import { type Cursor, STEP_TIMEOUT_MS, type Step } from './sweep.ts';
+
+/** Rows that are deleted once they are old and done with. */
+type Aged = {
+  readonly table: string;
+  /** The columns of the primary key after `account_id`, with their types. */
+  readonly key: readonly (readonly [column: string, type: string])[];
+  /** false: the table is of no account. */
+  readonly ofAccount?: false;
+  /** The column by whose index old rows are found. */
+  readonly age: string;
+  /** Days for which the rows are kept beyond what is asked for. */
+  readonly extraDays?: number;
+  /** The condition of that index, if it has one. */
+  readonly where?: string;
+  /** Condition on a row `a` that is done with; the others stay, however old. */
+  readonly done?: string;
+  /** true: the uses of a row, in `single_use`, are deleted with it. */
+  readonly hasUses?: true;
+  /** Days after which the service deletes the rows by itself; undefined: only the operator's rules do. */
+  readonly serviceDays?: number;
+};
+
+const ID: Pick<Aged, 'key'> = { key: [['id', 'uuid']] };
+
+/** THE table of what ages out, by the name of the rows, in the order of deletion. */
+export const AGED = {
+  // An unused token's ciphertext goes with it.
+  one_time_tokens: {
+    ...{ table: 'one_time_token', ...ID, age: 'expires_at', serviceDays: 0, hasUses: true },
+  },
+  // A session lasts half a day at most.
+  operator_sessions: {
+    ...{ table: 'operator_session', key: [['token_hash', 'bytea']], ofAccount: false, age: 'created_at' },
+    serviceDays: 1,
+  },
+  calls: {
+    table: 'replayed_call',
+    key: [
+      ['method', 'text'],
+      ['idempotency_key', 'text'],
+    ],
+    ...{ age: 'created_at', serviceDays: 30 },
+  },
+  // A notification that has yet to be processed stays.
+  notifications: {
+    table: 'notification',
+    key: [
+      ['connection_id', 'text'],
+      ['deduplication_key', 'text'],
+      ['subject', 'integer'],
+    ],
+    ...{ age: 'received_at', done: 'a.process_at IS NULL' },
+  },
+  deliveries: {
+    ...{ table: 'delivery', ...ID, age: 'created_at', done: 'a.due_at IS NULL', serviceDays: 30 },
+  },
+  // Deliveries that are open, or are sent again by hand, need their event: it is kept a day longer than they.
+  events: {
+    ...{ table: 'event', ...ID, age: 'created_at', extraDays: 1, serviceDays: 30 },
+    done: `a.relayed_at IS NOT NULL AND NOT EXISTS (
+      SELECT FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
+  },
+  // The rest of a method that was ended: brand, last four digits, holder.
+  ended_methods: {
+    ...{ table: 'vaulted_token', ...ID, age: 'updated_at' },
+    where: "a.status IN ('UNENROLLED', 'DECLINED', 'EXPIRED')",
+  },
+} as const satisfies Readonly<Record<string, Aged>>;
+
+/** Name of rows that are deleted when they are old. */
+export type AgedRows = keyof typeof AGED;
+
+/** Rows that a step looks at; it stands in the statement, since the planner takes an unknown limit for a tenth. */
+const LOOKED_AT = 1_000;
+
+/**
+ * Deletes the next rows that are older than `days` and done with; in a dry run it only counts them. A step is one
+ * commit an account. A locked row is left for the next run.
+ *
+ * @param after the age and the key of the last row that the step before looked at.
+ */
+export async function deleteAged(
+  database: Database,
+  what: AgedRows,
+  days: number,
+  options: { readonly dryRun: boolean; readonly after?: Cursor | undefined },
+): Promise<Step> {
+  const aged: Aged = AGED[what];
+  const { after, dryRun } = options;
+  const keptDays = days + (aged.extraDays ?? 0);
+  const inTime = <Row extends object>(work: (run: Run) => Promise<{ rows: Row[] }>) =>
+    database.transaction(work, STEP_TIMEOUT_MS);
+  const { rows } = await inTime((run) =>
+    run<Found>(find(aged, after !== undefined), [keptDays, ...(after ?? [])]),
+  );
+  const done = rows.filter(({ is_done }) => is_done);
+  let due = done.length;
+  if (!dryRun) {
+    due = 0;
+    for (const [accountId, own] of Map.groupBy(done, ({ account_id }) => account_id)) {
+      const keys = aged.key.map((_, i) => own.map(({ key }) => key[i]));
+      const values = aged.ofAccount === false ? [keptDays, ...keys] : [accountId, keptDays, ...keys];
+      due += (await inTime((run) => run(remove(aged), values))).rows.length;
+    }
+  }
+  const last = rows.length === LOOKED_AT ? rows.at(-1) : undefined;
+  const account = last && aged.ofAccount !== false ? [last.account_id ?? ''] : [];
+  return { lookedAt: rows.length, due, next: last && [last.age, ...account, ...last.key] };
+}
+
+type Found = {
+  readonly account_id?: string;
+  readonly key: readonly string[];
+  readonly age: string;
+  readonly is_done: boolean;
+};
+
+// Finds rows by the index of their age, without a lock: a fixed number a step, so that one that is not done with costs
+// no more than a look.
+function find({ table, key, ofAccount, age, where = 'true', done = 'true' }: Aged, isLater: boolean): string {
+  const columns = [...(ofAccount === false ? [] : [['account_id', 'uuid'] as const]), ...key];
+  const order = [age, ...columns.map(([column]) => column)].map((column) => `a.${column}`).join(', ');
+  const types = ['timestamptz', ...columns.map(([, type]) => type)];
+  const after = types.map((type, i) => `$${i + 2}::${type}`).join(', ');
+  return `
+    SELECT ${ofAccount === false ? '' : 'a.account_id, '}ARRAY[${key.map(([column]) => `a.${column}::text`).join(', ')}] AS key,
+      a.${age}::text AS age, (${done}) AS is_done
+    FROM ${table} a
+    WHERE ${where} AND a.${age} <= now() - make_interval(days => $1)${isLater ? ` AND (${order}) > (${after})` : ''}
+    ORDER BY ${order} LIMIT ${LOOKED_AT}`;
+}
+
+// Deletes found rows of one account, if they are still old and done with, and nobody has locked them.
+function remove({ table, key, ofAccount, age, where = 'true', done = 'true', hasUses }: Aged): string {
+  const [account, days, first] = ofAccount === false ? ['true', '$1', 2] : ['a.account_id = $1', '$2', 3];
+  const given = key.map(([, type], i) => `$${first + i}::${type}[]`).join(', ');
+  const columns = key.map(([column]) => column);
+  const isRow = (other: string) => columns.map((column) => `a.${column} = ${other}.${column}`).join(' AND ');
+  return `
+    WITH due AS (
+      SELECT ${columns.map((column) => `a.${column}`).join(', ')}
+      FROM ${table} a JOIN unnest(${given}) AS given (${columns.join(', ')}) ON ${isRow('given')}
+      WHERE ${account} AND ${where} AND a.${age} <= now() - make_interval(days => ${days}) AND ${done}
+      FOR UPDATE OF a SKIP LOCKED
+    )${hasUses ? USES : ''}
+    DELETE FROM ${table} a USING due WHERE ${account} AND ${isRow('due')} RETURNING 1`;
+}
+
+const USES = `, uses AS (
+      DELETE FROM single_use u USING due WHERE u.account_id = $1 AND u.object_id = due.id
+    )`;
+
+/** Returns an estimate of a table's rows, from the planner's statistics; 0 before there are any. */
+export async function estimateRows(database: Database, what: AgedRows): Promise<number> {
+  const { rows } = await database.query<{ rows: number }>(ESTIMATE, [AGED[what].table]);
+  return rows[0]?.rows ?? 0;
+}
+
+const ESTIMATE = {
+  name: 'estimate_rows',
+  text: 'SELECT greatest(reltuples, 0)::float8 AS rows FROM pg_class WHERE oid = to_regclass($1)',
+};

@@ -1,0 +1,134 @@
+import type { Database } from './database.ts';
+import { NIL_UUID } from './rows.ts';
+import { type Cursor, STEP_TIMEOUT_MS, type Step } from './sweep.ts';
+
+/** The bytes of a payment that hold personal data. */
+export type StoredRecords = {
+  readonly record: Uint8Array;
+  readonly answer: Uint8Array;
+  /** null while the record is the same as in the response. */
+  readonly answeredRecord: Uint8Array | null;
+};
+
+/** The bytes of an operation's transaction that hold personal data. */
+export type StoredResponse = { readonly response: Uint8Array; readonly responseRecord: Uint8Array };
+
+/** Functions that return those bytes without the personal data. */
+export type Erase = {
+  readonly payment: (stored: StoredRecords) => StoredRecords;
+  readonly operation: (stored: StoredResponse) => StoredResponse;
+};
+
+/** Rows that a step looks at, and payments that it rewrites in one commit, which stay locked meanwhile. */
+const LOOKED_AT = 1_000;
+const REWRITTEN = 100;
+/** Operations' responses that are read at once. */
+const RESPONSES_READ = 100;
+
+// A payment is due if nothing is open: no state that may still change by itself, no operation, no look-up to come. It
+// is due again once an operation has written to it.
+const SCAN_PAYMENTS = `
+  SELECT p.id, p.created_at::text AS "createdAt",
+    (p.personal_data_erased_at IS NULL OR p.personal_data_erased_at < p.updated_at)
+      AND p.updated_at < now() - make_interval(days => $2) AND p.answer IS NOT NULL AND p.open_operation IS NULL
+      AND p.status NOT IN ('READY_TO_PAY', 'PENDING', 'IN_DISPUTE')
+      AND NOT EXISTS (
+        SELECT FROM transaction t
+        WHERE t.account_id = $1 AND t.payment_id = p.id AND (t.look_up_at IS NOT NULL OR t.follow_up_at IS NOT NULL)
+      ) AS due
+  FROM payment p
+  WHERE p.account_id = $1 AND p.created_at < now() - make_interval(days => $2)
+    AND (p.created_at, p.id) > ($3::timestamptz, $4::uuid)
+  ORDER BY p.created_at, p.id LIMIT ${LOOKED_AT}`;
+
+// The scan took no locks: an operation begun since has written to the payment's row, which no longer matches.
+const LOCK_PAYMENTS = `
+  SELECT p.id, p.record, p.answer, p.answered_record AS "answeredRecord"
+  FROM payment p
+  WHERE p.account_id = $1 AND p.id = ANY ($2::uuid[]) AND p.updated_at < now() - make_interval(days => $3)
+    AND p.open_operation IS NULL AND p.answer IS NOT NULL
+  ORDER BY p.id FOR UPDATE SKIP LOCKED`;
+// Each response holds the whole record of its time: a payment with many operations has more of them than fit in memory.
+const READ_RESPONSES = `
+  SELECT id, response, response_record AS "responseRecord" FROM transaction
+  WHERE account_id = $1 AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL
+    AND id > $3::uuid
+  ORDER BY id LIMIT ${RESPONSES_READ}`;
+
+// The version moves on, so that an operation planned on the record with the personal data is planned anew.
+const WRITE_PAYMENTS = `
+  UPDATE payment p
+  SET record = erased.record, answer = erased.answer, answered_record = erased.answered_record, version = p.version + 1,
+    personal_data_erased_at = now()
+  FROM unnest($2::uuid[], $3::bytea[], $4::bytea[], $5::bytea[]) AS erased(id, record, answer, answered_record)
+  WHERE p.account_id = $1 AND p.id = erased.id`;
+const WRITE_RESPONSES = `
+  UPDATE transaction t SET response = erased.response, response_record = erased.response_record
+  FROM unnest($2::uuid[], $3::bytea[], $4::bytea[]) AS erased(id, response, response_record)
+  WHERE t.account_id = $1 AND t.id = erased.id`;
+
+type Row<Stored> = Stored & { readonly id: string };
+
+/**
+ * Erases the personal data of an account's next payments to which nothing was written for `days` and of which nothing
+ * is open. A step is one commit, or a few. Payments that are just being written are left for the next run.
+ *
+ * @param erase undefined for a dry run.
+ */
+export async function erasePayments(
+  database: Database,
+  accountId: string,
+  days: number,
+  erase: Erase | undefined,
+  after: Cursor = ['-infinity', NIL_UUID],
+): Promise<Step> {
+  const { rows } = await database.transaction(
+    (run) => run<{ id: string; createdAt: string; due: boolean }>(SCAN_PAYMENTS, [accountId, days, ...after]),
+    STEP_TIMEOUT_MS,
+  );
+  const ids = rows.filter(({ due }) => due).map(({ id }) => id);
+  const last = rows.length === LOOKED_AT ? rows.at(-1) : undefined;
+  const next = last && [last.createdAt, last.id];
+  const lookedAt = rows.length;
+  if (!erase) return { lookedAt, due: ids.length, next };
+  let due = 0;
+  for (let from = 0; from < ids.length; from += REWRITTEN) {
+    due += await rewrite(database, accountId, ids.slice(from, from + REWRITTEN), days, erase);
+  }
+  return { lookedAt, due, next };
+}
+
+function rewrite(
+  database: Database,
+  accountId: string,
+  ids: readonly string[],
+  days: number,
+  erase: Erase,
+): Promise<number> {
+  return database.transaction(async (run) => {
+    const { rows } = await run<Row<StoredRecords>>(LOCK_PAYMENTS, [accountId, ids, days]);
+    const locked = rows.map(({ id }) => id);
+    const payments = rows.map((row) => erase.payment(row));
+    await run(WRITE_PAYMENTS, [
+      accountId,
+      locked,
+      payments.map(({ record }) => record),
+      payments.map(({ answer }) => answer),
+      payments.map(({ answeredRecord }) => answeredRecord),
+    ]);
+    let last: string | undefined = NIL_UUID;
+    while (last !== undefined) {
+      const values: unknown[] = [accountId, locked, last];
+      const responses = (await run<Row<StoredResponse>>(READ_RESPONSES, values)).rows;
+      const operations = responses.map((row) => erase.operation(row));
+      await run(WRITE_RESPONSES, [
+        accountId,
+        responses.map(({ id }) => id),
+        operations.map(({ response }) => response),
+        operations.map(({ responseRecord }) => responseRecord),
+      ]);
+      last = responses.length === RESPONSES_READ ? responses.at(-1)?.id : undefined;
+    }
+    return rows.length;
+  }, STEP_TIMEOUT_MS);
+}

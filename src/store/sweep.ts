@@ -1,0 +1,43 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Position of the last row that a sweep looked at, in the sweep's own form. */
+export type Cursor = readonly string[];
+
+/** Result of a step of a sweep. */
+export type Step = {
+  readonly lookedAt: number;
+  /** Rows that were aged out or, in a dry run, would be. */
+  readonly due: number;
+  /** Position after which the next step begins; undefined if there are no more rows. */
+  readonly next: Cursor | undefined;
+};
+
+/** Time limit of a step: on an overloaded database it fails, and the next run repeats it. */
+export const STEP_TIMEOUT_MS = 30_000;
+/** Pause after a step that wrote: payments come first. */
+const PAUSE_MS = 20;
+
+/**
+ * Takes the steps of a sweep, one after the other, until there are no more rows.
+ *
+ * @param step takes the step after a position; undefined for the first.
+ * @param options.onStep called after each step.
+ * @param options.stop ends the sweep after the step under way.
+ * @returns the number of rows that were due.
+ */
+export async function sweep(
+  step: (after: Cursor | undefined) => Promise<Step>,
+  options: { readonly dryRun: boolean; readonly onStep?: (step: Step) => void; readonly stop?: AbortSignal },
+): Promise<number> {
+  const { dryRun, onStep, stop } = options;
+  let due = 0;
+  let next: Cursor | undefined;
+  do {
+    const last = await step(next);
+    due += last.due;
+    onStep?.(last);
+    if (!dryRun && last.due > 0) await sleep(PAUSE_MS);
+    next = last.next;
+  } while (next && !stop?.aborted);
+  return due;
+}
