@@ -1,5 +1,5 @@
 import { ApiError } from './api-error.ts';
-import type { NotificationOrder } from './ledger.ts';
+import type { NotificationOrder } from './ledger-entry.ts';
 
 /** Behaviour of the simulated provider for one call. */
 export type Behaviour =

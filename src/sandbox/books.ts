@@ -1,6 +1,7 @@
 import { ApiError } from './api-error.ts';
 import { closedEntry, isPayment, isSameRequest } from './entries.ts';
-import type { Ledger, LedgerEntry } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
+import type { LedgerEntry } from './ledger-entry.ts';
 import type { Notifications } from './notifications.ts';
 import { settleOperation } from './operations.ts';
 import { afterClosing, afterPayerAction, movedTo, type PayerAction } from './payment-states.ts';

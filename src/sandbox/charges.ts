@@ -10,7 +10,7 @@ import {
   readPage,
   readTexts,
 } from './entry-details.ts';
-import { type LedgerEntry, NO_SUMS } from './ledger.ts';
+import { type LedgerEntry, NO_SUMS } from './ledger-entry.ts';
 import { behaviourOf } from './magic-cards.ts';
 import {
   boolean,

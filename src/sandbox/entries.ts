@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type EntryDetails, type EntryKind, type LedgerEntry, NO_SUMS, type Sums } from './ledger.ts';
+import { type EntryDetails, type EntryKind, type LedgerEntry, NO_SUMS, type Sums } from './ledger-entry.ts';
 
 /** The headers of a call that creates something. */
 export type Call = {

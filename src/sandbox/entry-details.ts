@@ -1,5 +1,5 @@
 import type { Behaviour, Order } from './behaviour.ts';
-import type { EntryDetails, LedgerEntry, OrderDetails } from './ledger.ts';
+import type { EntryDetails, LedgerEntry, OrderDetails } from './ledger-entry.ts';
 import {
   integer,
   type JsonRecord,

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
 import Fastify from 'fastify';
-import { type LedgerLocation, sandboxProvider } from './sandbox-provider.ts';
+import { sandboxProvider } from './sandbox-provider.ts';
 
-const USAGE = `Usage: node src/sandbox/main.ts (--database-url postgres://… | --ledger-file path) [--port 8090]
-  [--host 127.0.0.1] [--public-url http://127.0.0.1:8090] [--api-key sandbox_api_key]…
+const USAGE = `Usage: node src/sandbox/main.ts --database-url postgres://… [--port 8090] [--host 127.0.0.1]
+  [--public-url http://127.0.0.1:8090] [--api-key sandbox_api_key]…
   [--notification-url http://…] [--notification-secret …]…
 Port 0 takes any that is free.`;
 
@@ -13,7 +13,6 @@ async function main(): Promise<void> {
     options: {
       help: { type: 'boolean', short: 'h', default: false },
       'database-url': { type: 'string' },
-      'ledger-file': { type: 'string' },
       host: { type: 'string', default: '127.0.0.1' },
       port: { type: 'string', default: '8090' },
       'public-url': { type: 'string' },
@@ -28,7 +27,8 @@ async function main(): Promise<void> {
   }
   const { host } = values;
   const port = Number(values.port);
-  const location = readLocation(values['database-url'], values['ledger-file']);
+  const databaseUrl = values['database-url'];
+  if (databaseUrl === undefined) throw new Error('give --database-url');
   if (!Number.isInteger(port) || port < 0 || port > 65_535)
     throw new Error('--port must be a number from 0 to 65535');
 
@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   const app = Fastify({ forceCloseConnections: 'idle' });
   const notificationUrl = values['notification-url'];
   await app.register(sandboxProvider, {
-    ...location,
+    databaseUrl,
     publicUrl,
     apiKeys: values['api-key'],
     notificationSecrets: values['notification-secret'],
@@ -46,12 +46,6 @@ async function main(): Promise<void> {
   address = await app.listen({ host, port });
   console.log(`sandbox provider: ${publicUrl()}`);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void app.close());
-}
-
-function readLocation(databaseUrl: string | undefined, ledgerFile: string | undefined): LedgerLocation {
-  if (databaseUrl !== undefined && ledgerFile === undefined) return { databaseUrl };
-  if (ledgerFile !== undefined && databaseUrl === undefined) return { ledgerFile };
-  throw new Error('give either --database-url or --ledger-file');
 }
 
 main().catch((error: Error) => {

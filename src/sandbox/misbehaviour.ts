@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError, errorBody } from './api-error.ts';
 import type { Behaviour, BehaviourAfter } from './behaviour.ts';
-import type { LedgerEntry } from './ledger.ts';
+import type { LedgerEntry } from './ledger-entry.ts';
 
 /** Answers calls as no provider should, and keeps the calls that it leaves waiting. */
 export type Misbehaviour = {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Agent } from 'undici';
 import { currentAnswer } from './entries.ts';
-import type { LedgerEntry } from './ledger.ts';
+import type { LedgerEntry } from './ledger-entry.ts';
 import { SIGNATURE_HEADER, signatureOf } from './signature.ts';
 import type { Timers } from './timers.ts';
 

@@ -3,7 +3,7 @@ import { type Behaviour, readOrder } from './behaviour.ts';
 import { MAX_CAPTURES } from './charges.ts';
 import { type Call, changedEntry, newEntry } from './entries.ts';
 import { dueOf, readCommonDetails, readMoney } from './entry-details.ts';
-import type { EntryDetails, LedgerEntry, Sums } from './ledger.ts';
+import type { EntryDetails, LedgerEntry, Sums } from './ledger-entry.ts';
 import { movedTo } from './payment-states.ts';
 import { type JsonRecord, optionalBoolean, optionalText, text } from './request-body.ts';
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Books } from './books.ts';
-import type { LedgerEntry, OrderDetails } from './ledger.ts';
+import type { LedgerEntry, OrderDetails } from './ledger-entry.ts';
 import { PAGE_HEADERS } from './page.ts';
 import {
   agreementPage,

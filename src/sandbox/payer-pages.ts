@@ -1,4 +1,4 @@
-import type { LedgerEntry, OrderDetails } from './ledger.ts';
+import type { LedgerEntry, OrderDetails } from './ledger-entry.ts';
 import { facts, formatForPayer, type Html, html, NOTHING, page } from './page.ts';
 
 const NOTE = html`<p class="note">This is a sandbox: no money moves. Choose how the payment ends.</p>`;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { AUTHORIZATION_VALID_MS, issuerFields } from './charges.ts';
 import { changedEntry } from './entries.ts';
-import type { LedgerEntry } from './ledger.ts';
+import type { LedgerEntry } from './ledger-entry.ts';
 import { ORDER_VALID_MS } from './wallets.ts';
 
 /** Actions of the payer on a page of the provider. */

@@ -3,11 +3,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { registerApi } from './api.ts';
 import { ApiError, errorBody } from './api-error.ts';
 import { keepBooks } from './books.ts';
-import { fileLedger } from './file-ledger.ts';
+import { openLedger } from './ledger.ts';
 import { createMisbehaviour } from './misbehaviour.ts';
 import { createNotifications } from './notifications.ts';
 import { registerPages } from './pages.ts';
-import { postgresLedger } from './postgres-ledger.ts';
 import { parseBody } from './request-body.ts';
 import { createTimers } from './timers.ts';
 
@@ -24,10 +23,9 @@ export type SandboxProviderOptions = {
   readonly notificationSecrets?: readonly string[];
   /** Address for notifications about payments without one of their own; by default those send none. */
   readonly notificationUrl?: string;
-} & LedgerLocation;
-
-/** Location of the ledger: a schema `sandbox` of a PostgreSQL database, or a file. */
-export type LedgerLocation = { readonly databaseUrl: string } | { readonly ledgerFile: string };
+  /** PostgreSQL database whose schema `sandbox` has the ledger. */
+  readonly databaseUrl: string;
+};
 
 const BODY_LIMIT_BYTES = 256 * 1024;
 
@@ -37,8 +35,7 @@ const BODY_LIMIT_BYTES = 256 * 1024;
  * file describes its API.
  */
 export async function sandboxProvider(app: FastifyInstance, options: SandboxProviderOptions): Promise<void> {
-  const ledger =
-    'ledgerFile' in options ? fileLedger(options.ledgerFile) : postgresLedger(options.databaseUrl);
+  const ledger = openLedger(options.databaseUrl);
   const misbehaviour = createMisbehaviour();
   const timers = createTimers((error) => app.log.error({ code: error.name }, 'the sandbox provider failed'));
   const { notificationUrl: url, notificationSecrets: secrets = [] } = options;

@@ -32,6 +32,8 @@ export type Cluster = {
   readonly signingSecrets: ReadonlyMap<string, string>;
   /** Creates a database with the schema and the sandbox's fixtures. @returns its address. */
   createDatabase(): Promise<string>;
+  /** Creates an empty database for a provider's ledger, in a PostgreSQL of its own. @returns its address. */
+  createLedger(): Promise<string>;
   dropDatabase(url: string): Promise<void>;
   run(sql: string): Promise<void>;
   /** Kills the postmaster with SIGKILL; its sessions end by themselves. */
@@ -51,17 +53,11 @@ export async function startCluster(checkout: string): Promise<Cluster> {
   const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
   const start = () => startEmbeddedPostgres({ dataDir, log });
   let postgres = await start();
+  const ledgersDir = resolveDataDir({ explicit: undefined, checkoutDir: join(home, 'ledgers') });
+  const ledgers = await startEmbeddedPostgres({ dataDir: ledgersDir, log });
 
-  const run = async (sql: string) => {
-    const client = new pg.Client(postgres.url);
-    await client.connect();
-    await client.query(sql).finally(() => client.end());
-  };
-  const address = (name: string) => {
-    const url = new URL(postgres.url);
-    url.pathname = `/${name}`;
-    return url.href;
-  };
+  const run = (sql: string) => runAt(postgres.url, sql);
+  const address = (name: string) => addressOf(postgres.url, name);
   await run(`CREATE DATABASE ${TEMPLATE} TEMPLATE template0`);
   const signingSecrets = await fill(address(TEMPLATE), checkout);
 
@@ -80,6 +76,11 @@ export async function startCluster(checkout: string): Promise<Cluster> {
       await run(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
       return address(name);
     },
+    async createLedger() {
+      const name = `ledger_${randomBytes(8).toString('hex')}`;
+      await runAt(ledgers.url, `CREATE DATABASE ${name}`);
+      return addressOf(ledgers.url, name);
+    },
     dropDatabase: (url) => run(`DROP DATABASE IF EXISTS ${new URL(url).pathname.slice(1)} WITH (FORCE)`),
     run,
     async kill() {
@@ -93,10 +94,23 @@ export async function startCluster(checkout: string): Promise<Cluster> {
       postgres = await start();
     },
     async stop() {
-      await postgres.stop();
-      for (const directory of [dataDir, home]) rmSync(directory, { recursive: true, force: true });
+      await Promise.all([postgres.stop(), ledgers.stop()]);
+      for (const directory of [dataDir, ledgersDir, home])
+        rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+async function runAt(url: string, sql: string): Promise<void> {
+  const client = new pg.Client(url);
+  await client.connect();
+  await client.query(sql).finally(() => client.end());
+}
+
+function addressOf(cluster: string, name: string): string {
+  const url = new URL(cluster);
+  url.pathname = `/${name}`;
+  return url.href;
 }
 
 /** @returns the secrets of the accounts' webhooks. */

@@ -225,7 +225,7 @@ async function judgeSecrets(findings: Findings, world: World): Promise<void> {
   const places = {
     'the database': await dump(world),
     'a log': world.replicas.map((replica) => replica.output()).join('\n'),
-    'the ledger': world.judge.written(),
+    'the ledger': await world.judge.written(),
   };
   for (const [place, text] of Object.entries(places)) {
     const leaked = { 'card numbers': 0, 'security codes': 0 };

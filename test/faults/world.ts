@@ -111,7 +111,7 @@ export async function openWorld(options: {
   const startJudge = () =>
     kind.start({
       checkout,
-      ledgerFile: join(home, `ledger-${randomUUID()}.jsonl`),
+      ledgerUrl: cluster.createLedger,
       async deliver(connection, notification) {
         const alive = replicas.filter((replica) => replica.isAlive());
         const replica = alive[delivered++ % alive.length];

@@ -1,30 +1,20 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase } from '../support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Answer, ask, CHARGE, read, startApp } from './provider-under-test.ts';
 
-describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (place) => {
+describe('operations', () => {
   let origin = '';
   let app: FastifyInstance;
-  const closing: (() => Promise<void> | void)[] = [];
+  let database: TestDatabase;
 
   beforeAll(async () => {
-    if (place === 'a file') {
-      const directory = mkdtempSync(join(tmpdir(), 'sandbox-operations-'));
-      closing.push(() => rmSync(directory, { recursive: true }));
-      ({ app, origin } = await startApp({ ledgerFile: join(directory, 'ledger.jsonl') }));
-    } else {
-      const database = await createTestDatabase({ empty: true });
-      closing.push(() => database.drop());
-      ({ app, origin } = await startApp({ databaseUrl: database.url }));
-    }
+    database = await createTestDatabase({ empty: true });
+    ({ app, origin } = await startApp({ databaseUrl: database.url }));
   });
   afterAll(async () => {
     await app.close();
-    for (const close of closing) await close();
+    await database.drop();
   });
 
   afterEach(() => vi.restoreAllMocks());

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyInstance } from 'fastify';
 import pg from 'pg';
 import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
-import { type LedgerLocation, sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
+import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
 import { createTestDatabase } from '../support/database.ts';
 
 export const API_KEY = 'sandbox_test_key';
@@ -74,7 +74,7 @@ function post(url: string, body: unknown, headers: Record<string, string> = {}):
 
 /** Starts the application alone, on a ledger that may exist already. */
 export async function startApp(
-  location: LedgerLocation,
+  location: { readonly databaseUrl: string },
   options: AppOptions = {},
 ): Promise<{ app: FastifyInstance; origin: string }> {
   const { publicUrl = () => 'http://shop.example', prefix = '', ...others } = options;

@@ -124,7 +124,7 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
     what: 'SQL',
     pattern:
       /\bSELECT\s[\s\S]*?\sFROM\b|\bINSERT INTO\b|\bUPDATE \w+ SET\b|\bDELETE FROM\b|\b(CREATE|ALTER|DROP) (TABLE|SCHEMA)\b|from 'pg'/,
-    places: ['src/store/', 'src/sandbox/postgres-ledger.ts'],
+    places: ['src/store/', 'src/sandbox/ledger.ts'],
   },
   {
     what: 'reveal(',

@@ -54,7 +54,7 @@ export const adyen: Provider = {
     return {
       port: front.port,
       isAlive: () => isAlive,
-      written: () => '',
+      written: async () => '',
       ledger: async () => lines(),
       agree: async ({ id }) => fake.payAt(`/hpp/${id}`, true),
       notification({ id, idempotency_key: reference, amount: value, currency }, { isForged }) {

@@ -40,7 +40,7 @@ export const mercadoPago: Provider = {
     return {
       port: front.port,
       isAlive: () => isAlive,
-      written: () => '',
+      written: async () => '',
       ledger: async () => [...fake.preferences.values()].flatMap((one) => linesOf(one, fake.payments)),
       async agree({ id }) {
         const payment = fake.pay(fake.preferences.get(id) ?? {});

@@ -39,7 +39,7 @@ export const paypal: Provider = {
     return {
       port: front.port,
       isAlive: () => isAlive,
-      written: () => '',
+      written: async () => '',
       ledger: async () => [...fake.ledger.orders.values()].flatMap(linesOf),
       async agree({ id }) {
         fake.approve(id);

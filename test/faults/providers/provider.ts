@@ -51,8 +51,8 @@ export type Provider = {
 export type StartOptions = {
   /** Checkout of the service under test. */
   readonly checkout: string;
-  /** File in which a ledger may be kept. */
-  readonly ledgerFile: string;
+  /** Creates a database for a ledger, in a PostgreSQL that no case harms. @returns its address. */
+  ledgerUrl(): Promise<string>;
   /** Posts a notification to a replica that is alive. @returns the status of its response; undefined: none. */
   deliver(connection: string, notification: RawNotification): Promise<number | undefined>;
 };
@@ -62,7 +62,7 @@ export type Judge = {
   readonly port: number;
   readonly isAlive: () => boolean;
   /** All that it wrote to its output and to disk. */
-  written(): string;
+  written(): Promise<string>;
   ledger(): Promise<LedgerLine[]>;
   /** The payer of an entry pays, or agrees, at the provider's page. @returns the query with which they come back. */
   agree(line: LedgerLine): Promise<string>;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import pg from 'pg';
 import { SIGNATURE_HEADER, signatureOf } from '#src/sandbox/signature.ts';
 import { startProcess } from '../processes.ts';
 import { ABILITIES, type Ability, type Judge, type LedgerLine, type Provider } from './provider.ts';
@@ -30,18 +30,19 @@ export const sandbox: Provider = {
     if (/^POST \/v1\/(captures|cancellations|refunds|completions) /.test(head)) return 'operation';
     return /^POST \/v1\/(charges|verifications|wallet-)/.test(head) ? 'charge' : undefined;
   },
-  async start({ checkout, ledgerFile }): Promise<Judge> {
+  async start({ checkout, ledgerUrl }): Promise<Judge> {
+    const databaseUrl = await ledgerUrl();
     const judge = await startProcess({
       checkout,
       program: 'src/sandbox/main.ts',
-      args: ['--ledger-file', ledgerFile, '--port', '0', '--api-key', API_KEY],
+      args: ['--database-url', databaseUrl, '--port', '0', '--api-key', API_KEY],
       announces: ANNOUNCES,
     });
     const url = `http://127.0.0.1:${judge.url}`;
     return {
       port: Number(judge.url),
       isAlive: judge.isAlive,
-      written: () => (existsSync(ledgerFile) ? readFileSync(ledgerFile, 'utf8') : '') + judge.output(),
+      written: async () => (await rowsOf(databaseUrl)) + judge.output(),
       ledger: () => readLedger(url),
       async agree({ id }) {
         const { status } = await fetch(`${url}/checkout/${id}/pay`, { method: 'POST', redirect: 'manual' });
@@ -71,6 +72,16 @@ function notificationOf(line: LedgerLine, { isForged }: { readonly isForged: boo
     query: '',
     body: Buffer.from(body),
   };
+}
+
+/** Returns the text of all rows of a ledger. */
+async function rowsOf(databaseUrl: string): Promise<string> {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  const { rows } = await client
+    .query('SELECT row_to_json(l) FROM sandbox.ledger l')
+    .finally(() => client.end());
+  return JSON.stringify(rows);
 }
 
 async function readLedger(url: string): Promise<LedgerLine[]> {

@@ -74,7 +74,7 @@ export const stripe: Provider = {
     return {
       port: front.port,
       isAlive: () => isAlive,
-      written: () => '',
+      written: async () => '',
       ledger: async () => [...fake.ledger.intents.values()].map((intent) => lineOf(fake, intent, acquirers)),
       agree: async () => '',
       notification({ id }, { isForged }) {

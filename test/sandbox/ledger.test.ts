@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { newEntry } from '#src/sandbox/entries.ts';
-import type { LedgerEntry } from '#src/sandbox/ledger.ts';
-import { postgresLedger } from '#src/sandbox/postgres-ledger.ts';
+import { LEDGER_PAGE, openLedger } from '#src/sandbox/ledger.ts';
+import type { LedgerEntry } from '#src/sandbox/ledger-entry.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { WAITING } from '../support/tables.ts';
 
@@ -32,7 +32,7 @@ function entry(idempotencyKey: string, over: Partial<LedgerEntry> = {}): LedgerE
 }
 
 it('the table itself bounds captures by the amount and refunds by the captures', async () => {
-  const ledger = postgresLedger(database.url);
+  const ledger = openLedger(database.url);
   await ledger.prepare();
   const { entry: charge } = await ledger.record(entry('a'));
   for (const sums of [
@@ -48,7 +48,7 @@ it('the table itself bounds captures by the amount and refunds by the captures',
 });
 
 it('a change whose new entry has an idempotency key that is in use writes nothing', async () => {
-  const ledger = postgresLedger(database.url);
+  const ledger = openLedger(database.url);
   await ledger.prepare();
   const { entry: charge } = await ledger.record(entry('a'));
   const changed = { ...charge, status: 'canceled' };
@@ -60,7 +60,7 @@ it('a change whose new entry has an idempotency key that is in use writes nothin
 });
 
 it('the process and the ledger survive a connection that breaks during a change', async () => {
-  const ledger = postgresLedger(database.url);
+  const ledger = openLedger(database.url);
   await ledger.prepare();
   const { entry: charge } = await ledger.record(entry('a'));
   // The change waits for a locked row while its connection is terminated.
@@ -74,21 +74,23 @@ it('the process and the ledger survive a connection that breaks during a change'
   await ledger.close();
 });
 
-it('a ledger from before there were operations still works, and its captured charges can be refunded', async () => {
-  await client.query(`CREATE SCHEMA sandbox;
-    CREATE TABLE sandbox.ledger (id text PRIMARY KEY, idempotency_key text NOT NULL UNIQUE, kind text NOT NULL,
-      acquirer text NOT NULL, status text NOT NULL, response_code text, amount bigint NOT NULL, currency text NOT NULL,
-      card_iin text, card_last_four text, answer_status integer NOT NULL, answer text NOT NULL, details text,
-      created_at timestamptz NOT NULL DEFAULT now());
-    INSERT INTO sandbox.ledger VALUES
-      ('ch_1', 'captured', 'charge', 'ONE', 'approved', '00', 100, 'USD', '4', '1', 201, '{"captured":true}', NULL),
-      ('ch_2', 'authorized', 'charge', 'ONE', 'approved', '00', 100, 'USD', '4', '1', 201, '{"captured":false}', NULL),
-      ('wo_3', 'order', 'wallet_order', 'ONE', 'created', NULL, 100, 'USD', NULL, NULL, 201, '{}', '{"items":[]}')`);
-  const ledger = postgresLedger(database.url);
+it('a hundred calls that record one key at once get the same first entry', async () => {
+  const ledger = openLedger(database.url);
   await ledger.prepare();
+  const recorded = await Promise.all(Array.from({ length: 100 }, () => ledger.record(entry('a'))));
+  expect(new Set(recorded.map((one) => one.entry.id)).size).toBe(1);
+  expect(recorded.filter(({ isNew }) => isNew)).toHaveLength(1);
+  await ledger.close();
+});
+
+it('the ledger is read in pages, in the order of identifiers', async () => {
+  const ledger = openLedger(database.url);
   await ledger.prepare();
-  expect((await ledger.findByKey('captured'))?.sums).toMatchObject({ captured: 100 });
-  expect((await ledger.findByKey('authorized'))?.sums).toMatchObject({ captured: 0 });
-  expect((await ledger.findByKey('order'))?.details).toEqual({});
+  const ids = Array.from({ length: LEDGER_PAGE + 2 }, (_, i) => `ch_${String(i).padStart(5, '0')}`);
+  await Promise.all(ids.map((id) => ledger.record(entry(id, { id }))));
+  const first = await ledger.entriesAfter('');
+  expect(first.map(({ id }) => id)).toEqual(ids.slice(0, LEDGER_PAGE));
+  const rest = await ledger.entriesAfter(ids[LEDGER_PAGE - 1] ?? '');
+  expect(rest.map(({ id }) => id)).toEqual(ids.slice(LEDGER_PAGE));
   await ledger.close();
 });
