@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDemoShop } from '#src/commands/demo-shop.ts';
+import { createDemoShop } from '#examples/demo-shop/demo-shop.ts';
 import { UNKNOWN } from './customers/calls.ts';
 import { call, calls, onCheckoutPages, openCheckout, page, payer } from './support/checkout-pages.ts';
 import { server, tables } from './support/on-service.ts';

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
+import { MAGIC_CARDS } from '#sandbox/magic-cards.ts';
 import { readConfig } from '#src/config.ts';
 import { createMetrics } from '#src/observe/metrics.ts';
-import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { REASONS } from '#src/service-error.ts';
 
 const ROOT = join(import.meta.dirname, '..');

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
+import { MAGIC_CARDS } from '#sandbox/magic-cards.ts';
 import { CHECKOUT_DIR, type Config, SANDBOX_OPERATOR_KEY } from '#src/config.ts';
-import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { HOME_HEADERS, type HomeLink, renderHomePage } from '#src/web/home-page.ts';
 import {
   type FilledInKeys,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import Fastify, { type FastifyInstance } from 'fastify';
+import { sandboxProvider } from '#sandbox/sandbox-provider.ts';
 import type { Config } from '#src/config.ts';
-import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
 
 /** The mounted sandbox provider. */
 export type Sandbox = {

@@ -13,7 +13,7 @@ const ofScripts = Object.values(scripts).flatMap(
 const ofDocs = globSync('docs/*.md', { cwd: ROOT })
   .flatMap((page) => [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^node (\S+\.ts)/gm)])
   .flatMap(([, file]) => file ?? []);
-const commands = [...new Set([...ofScripts, ...ofDocs, 'test/bench/routing.ts', 'src/sandbox/main.ts'])];
+const commands = [...new Set([...ofScripts, ...ofDocs, 'test/bench/routing.ts', 'sandbox/main.ts'])];
 
 it('knows the commands of package.json and those that the docs name', () => {
   expect(commands).toEqual(
@@ -33,7 +33,7 @@ it.each(commands)(
   },
 );
 
-it.each(['src/commands/retention.ts', 'src/sandbox/main.ts'])('%s takes -h for --help', async (file) => {
+it.each(['src/commands/retention.ts', 'sandbox/main.ts'])('%s takes -h for --help', async (file) => {
   const [short, long] = await Promise.all([run(file, '-h'), run(file, '--help')]);
   expect(short).toEqual(long);
 });

@@ -7,7 +7,7 @@ const DATA_DIR = ownDataDir();
 it('npm run demo starts the service on the PORT of its environment, opens a shop that leads to it, and ends both', async () => {
   const port = String(await freePort());
   const service = `http://127.0.0.1:${port}`;
-  const demo = startProgram('commands/demo.ts', { PORT: port, DATA_DIR }, ['--port', '0']);
+  const demo = startProgram('examples/demo-shop/main.ts', { PORT: port, DATA_DIR }, ['--port', '0']);
   try {
     await vi.waitFor(() => expect(demo.printed.stdout).toContain('The shop is open: '), 60_000);
     const [, shop = ''] = /The shop is open: (\S+)/.exec(demo.printed.stdout) ?? [];
@@ -22,7 +22,7 @@ it('npm run demo starts the service on the PORT of its environment, opens a shop
 });
 
 it('npm run demo leaves no service behind if it is told to end while the service starts', async () => {
-  const demo = startProgram('commands/demo.ts', { PORT: String(await freePort()), DATA_DIR }, [
+  const demo = startProgram('examples/demo-shop/main.ts', { PORT: String(await freePort()), DATA_DIR }, [
     '--port',
     '0',
   ]);

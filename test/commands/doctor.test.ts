@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { errorBody } from '#sandbox/api-error.ts';
 import {
   diagnoseClock,
   diagnoseConfig,
@@ -14,7 +15,6 @@ import {
   type Finding,
 } from '#src/commands/diagnose.ts';
 import { type Config, readConfig } from '#src/config.ts';
-import { errorBody } from '#src/sandbox/api-error.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Ended, runCommand } from '../support/service-process.ts';
 import { SMALL } from '../support/small-catalogue.ts';

@@ -207,7 +207,7 @@ it('a retention run that is killed leaves each payment either whole or erased, a
   const url = new URL(server.databaseUrl);
   url.searchParams.set('application_name', 'killed');
   const connected = () => tables.query("SELECT FROM pg_stat_activity WHERE application_name = 'killed'");
-  const run = startProgram('commands/retention.ts', { DATABASE_URL: url.href }, ['--payments', '30']);
+  const run = startProgram('src/commands/retention.ts', { DATABASE_URL: url.href }, ['--payments', '30']);
   await vi.waitFor(async () => expect(await erased()).toBeGreaterThan(0), { interval: 5 });
   expect(await connected()).toHaveLength(1);
   run.child.kill('SIGKILL');

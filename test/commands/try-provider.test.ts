@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { tryProvider } from '#src/commands/try-provider.ts';
+import { tryProvider } from '#tools/try-provider.ts';
 import { FAKE_SECRETS, startFakeProviders } from '../support/fake-providers.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'try-provider-'));

@@ -168,7 +168,7 @@ export type Checkout = { readonly path: string; remove(): void };
 /** Copies what the service runs from, and puts a plant in. @throws Error as `planted` does. */
 export async function copyCheckout(root: string, plant?: Plant): Promise<Checkout> {
   const path = mkdtempSync(join(tmpdir(), 'faults-checkout-'));
-  for (const part of ['src', 'gen', 'config', 'package.json']) {
+  for (const part of ['src', 'sandbox', 'gen', 'config', 'package.json']) {
     cpSync(join(root, part), join(path, part), { recursive: true });
   }
   symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));

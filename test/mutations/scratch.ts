@@ -15,7 +15,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer, Question } from './session.ts';
 
 /** Everything that tests read and that tsc checks: it refuses every mutant where an import leads nowhere. */
-const PARTS = ['src', 'gen', 'config', 'proto', 'test', 'clients', 'docs', '.ci'];
+const PARTS = [
+  'src',
+  'sandbox',
+  'tools',
+  'examples',
+  'gen',
+  'config',
+  'proto',
+  'test',
+  'clients',
+  'docs',
+  '.ci',
+];
 const FILES = [
   'package.json',
   'tsconfig.json',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
+import { MAGIC_CARDS } from '#sandbox/magic-cards.ts';
 import { PROTOCOLS } from '../support/api-clients.ts';
 import { sandboxCatalogue } from '../support/catalogues.ts';
 import { clients, onService, server, tables } from '../support/on-service.ts';

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { newEntry } from '#src/sandbox/entries.ts';
-import { LEDGER_PAGE, openLedger } from '#src/sandbox/ledger.ts';
-import type { LedgerEntry } from '#src/sandbox/ledger-entry.ts';
+import { newEntry } from '#sandbox/entries.ts';
+import { LEDGER_PAGE, openLedger } from '#sandbox/ledger.ts';
+import type { LedgerEntry } from '#sandbox/ledger-entry.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { WAITING } from '../support/tables.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { behaviourOf, MAGIC_CARDS, passesLuhn } from '#src/sandbox/magic-cards.ts';
+import { behaviourOf, MAGIC_CARDS, passesLuhn } from '#sandbox/magic-cards.ts';
 
 for (const card of MAGIC_CARDS) {
   it(`${card.number} (${card.name}) passes Luhn's check and does as listed`, () => {

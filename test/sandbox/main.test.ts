@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { CHARGE } from './provider-under-test.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/sandbox/main.ts');
+const MAIN = join(import.meta.dirname, '../../sandbox/main.ts');
 
 it('the provider runs as a process of its own, keeps charges across a restart, and exits with 0 on a signal', async () => {
   const database = await createTestDatabase({ empty: true });

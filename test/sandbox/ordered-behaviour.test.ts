@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { readOrder } from '#src/sandbox/behaviour.ts';
+import { readOrder } from '#sandbox/behaviour.ts';
 import { CHARGE, type ProviderUnderTest, startProvider } from './provider-under-test.ts';
 
 let provider: ProviderUnderTest;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyInstance } from 'fastify';
 import pg from 'pg';
-import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
-import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
+import { MAGIC_CARDS } from '#sandbox/magic-cards.ts';
+import { sandboxProvider } from '#sandbox/sandbox-provider.ts';
 import { createTestDatabase } from '../support/database.ts';
 
 export const API_KEY = 'sandbox_test_key';

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 const COMPILE = `
   import { flushCompileCache } from 'node:module';
-  await Promise.all(['server/server', 'server/sandbox-fixtures', 'config', 'sandbox/sandbox-provider'].map((file) => import('./src/' + file + '.ts')));
+  await Promise.all(['src/server/server', 'src/server/sandbox-fixtures', 'src/config', 'sandbox/sandbox-provider'].map((file) => import('./' + file + '.ts')));
   flushCompileCache();
   process.exit();`;
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-/** The sandbox's fixtures (src/sandbox-fixtures.ts). */
+/** The sandbox's fixtures (src/server/sandbox-fixtures.ts). */
 export const ACCOUNT_ONE = '11111111-1111-4111-8111-111111111111';
 export const ACCOUNT_TWO = '22222222-2222-4222-8222-222222222222';
 export const CUSTOMER = 'c0000000-0000-4000-8000-000000000001';

@@ -14,7 +14,7 @@ export type Ended = {
   readonly stderr: string;
 };
 
-/** A program of src/ as a process of its own. */
+/** A program of the checkout as a process of its own. */
 export type RunningProgram = {
   readonly child: ChildProcess;
   /** Everything that it has printed so far. */
@@ -25,18 +25,18 @@ export type RunningProgram = {
 /** The service as a process of its own, that serves at `url`. */
 export type ServiceProcess = RunningProgram & { readonly url: string };
 
-const SRC = join(import.meta.dirname, '../../src');
+const CHECKOUT = join(import.meta.dirname, '../..');
 /** Nothing else of the environment that the tests run in may decide a test. */
 const { PATH, [COMPILED]: compiled } = process.env;
 const running = new Set<ChildProcess>();
 
-/** Starts a program of src/ with these environment variables and no others. */
+/** Starts a program of the checkout with these environment variables and no others. */
 export function startProgram(
-  file: 'main.ts' | `commands/${string}.ts`,
+  file: string,
   environment: Readonly<Record<string, string>>,
   args: readonly string[] = [],
 ): RunningProgram {
-  const child = spawn(process.execPath, [join(SRC, file), ...args], {
+  const child = spawn(process.execPath, [join(CHECKOUT, file), ...args], {
     env: { PATH, WORKERS: '1', ...(compiled !== undefined && { [COMPILED]: compiled }), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -58,7 +58,7 @@ const SERVES = /^Payments service: (\S+) /m;
 
 /** Starts the service on a free port, and waits until it serves. */
 export async function startService(environment: Readonly<Record<string, string>>): Promise<ServiceProcess> {
-  const program = startProgram('main.ts', { PORT: '0', ...environment });
+  const program = startProgram('src/main.ts', { PORT: '0', ...environment });
   const url = new Promise<string>((resolve) => {
     program.child.stderr?.on('data', () => {
       const serves = SERVES.exec(program.printed.stderr)?.[1];
@@ -85,7 +85,7 @@ export async function refusesConnections({ url }: ServiceProcess): Promise<void>
 
 /** Runs the service until it ends by itself, as it does when it cannot start. */
 export function runService(environment: Readonly<Record<string, string>>): Promise<Ended> {
-  return startProgram('main.ts', { PORT: '0', ...environment }).ended;
+  return startProgram('src/main.ts', { PORT: '0', ...environment }).ended;
 }
 
 /** Runs a command of src/commands to its end, with these environment variables and no others. */
@@ -94,7 +94,7 @@ export function runCommand(
   environment: Readonly<Record<string, string>>,
   ...args: string[]
 ): Promise<Ended> {
-  return startProgram(`commands/${name}.ts`, environment, args).ended;
+  return startProgram(`src/commands/${name}.ts`, environment, args).ended;
 }
 
 /** Runs a command, which has to succeed. @returns what it printed. */

@@ -7,7 +7,7 @@ import type { Secret } from '#src/secret.ts';
 const EVENT_ID = /^ev_[0-9a-f-]{36}$/;
 const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
 
-/** Reads a notification of the provider, which is signed as src/sandbox/README.md describes; pure. */
+/** Reads a notification of the provider, which is signed as sandbox/README.md describes; pure. */
 export function readNotification(
   { header, body }: RawNotification,
   secrets: readonly Secret[],

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MAGIC_CARDS } from '#sandbox/magic-cards.ts';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { CONNECTION_REFUSED_CARD, sandboxConnector } from '#src/connectors/sandbox/connector.ts';
-import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { Secret } from '#src/secret.ts';
 import {
   API_KEY,

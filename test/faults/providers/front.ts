@@ -54,7 +54,7 @@ const CURRENCIES = /^(currency|currency_code|currency_id)$/;
 
 /**
  * Stands before a fake of a provider and does to its answers what the sandbox does to its own when a description asks for
- * it (`sandbox:reset_after`; see src/sandbox/README.md). A payment's word stands in its requests; operations tell none,
+ * it (`sandbox:reset_after`; see sandbox/README.md). A payment's word stands in its requests; operations tell none,
  * and meet the trouble of the payment that they name. Each idempotency key meets trouble once: a repeat is answered.
  */
 export async function startFront(fakeUrl: string, dialect: Dialect): Promise<Front> {

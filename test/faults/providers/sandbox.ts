@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { SIGNATURE_HEADER, signatureOf } from '#src/sandbox/signature.ts';
+import { SIGNATURE_HEADER, signatureOf } from '#sandbox/signature.ts';
 import { startProcess } from '../processes.ts';
 import { ABILITIES, type Ability, type Judge, type LedgerLine, type Provider } from './provider.ts';
 
@@ -34,7 +34,7 @@ export const sandbox: Provider = {
     const databaseUrl = await ledgerUrl();
     const judge = await startProcess({
       checkout,
-      program: 'src/sandbox/main.ts',
+      program: 'sandbox/main.ts',
       args: ['--database-url', databaseUrl, '--port', '0', '--api-key', API_KEY],
       announces: ANNOUNCES,
     });

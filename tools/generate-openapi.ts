@@ -1,16 +1,16 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { readArguments } from '#src/commands/command-line.ts';
 import { CHECKOUT_DIR } from '#src/config.ts';
-import { readServices } from '#src/openapi/descriptors.ts';
-import { readErrorAdvice } from '#src/openapi/error-responses.ts';
-import { readExamples } from '#src/openapi/examples.ts';
-import { openApiDocument } from '#src/openapi/openapi-document.ts';
-import { typescriptClient } from '#src/openapi/typescript-client.ts';
-import { readArguments } from './command-line.ts';
+import { readServices } from '#tools/openapi/descriptors.ts';
+import { readErrorAdvice } from '#tools/openapi/error-responses.ts';
+import { readExamples } from '#tools/openapi/examples.ts';
+import { openApiDocument } from '#tools/openapi/openapi-document.ts';
+import { typescriptClient } from '#tools/openapi/typescript-client.ts';
 
 const read = (path: string) => readFileSync(join(CHECKOUT_DIR, path), 'utf8');
 
-const USAGE = `Usage: node src/commands/generate-openapi.ts [directory]
+const USAGE = `Usage: node tools/generate-openapi.ts [directory]
 
 Writes gen/openapi.json and the types of the TypeScript client, by default in the checkout.`;
 

@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { readArguments } from '#src/commands/command-line.ts';
+import { explainFailure } from '#src/commands/explain-failure.ts';
 import { readConfig } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
-import { readArguments } from './command-line.ts';
-import { explainFailure } from './explain-failure.ts';
 import { type Checked, checkProvider, type TestValues } from './provider-checks.ts';
 
 const USAGE = `Usage: npm run try-provider -- <provider> [--catalogue <file>] [--connection <id>] [--test-account]
@@ -63,7 +63,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
   const { provider, environment } = options;
   const values = TEST_VALUES[provider];
   if (!values) throw new TryError(`there is nothing to try a provider ${provider} with\n${USAGE}`);
-  const file = options.catalogue ?? join(import.meta.dirname, `../../config/examples/${provider}.yaml`);
+  const file = options.catalogue ?? join(import.meta.dirname, `../config/examples/${provider}.yaml`);
   const catalogue = readCatalogue(file);
   const definition = catalogue.connections.find(
     ({ connector, id }) => connector === provider && (options.connection ?? id) === id,

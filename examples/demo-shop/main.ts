@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readArguments, runCommand } from '#src/commands/command-line.ts';
 import { CHECKOUT_DIR, readConfig } from '#src/config.ts';
 import { SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
-import { readArguments, runCommand } from './command-line.ts';
 import { createDemoShop } from './demo-shop.ts';
 
 const USAGE = `Usage: npm run demo [-- options]

@@ -60,7 +60,7 @@ function compareGenerated(temporary: string): string {
 
 /** Writes the document, and the client's types, beside those that are committed, and compares. */
 function compareDocument(temporary: string): string {
-  run('node', join(ROOT, 'src/commands/generate-openapi.ts'), temporary);
+  run('node', join(ROOT, 'tools/generate-openapi.ts'), temporary);
   const stale = ['gen/openapi.json', 'clients/typescript/src/operations.ts'].filter(
     (path) => readFileSync(join(temporary, path), 'utf8') !== readFileSync(join(ROOT, path), 'utf8'),
   );
@@ -69,7 +69,7 @@ function compareDocument(temporary: string): string {
 }
 
 function lintDocument(): string {
-  run('redocly', 'lint', 'gen/openapi.json', '--config', '.ci/redocly.yaml', '--max-problems', '20');
+  run('redocly', 'lint', 'gen/openapi.json', '--config', 'tools/redocly.yaml', '--max-problems', '20');
   return '';
 }
 

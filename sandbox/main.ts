@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import Fastify from 'fastify';
 import { sandboxProvider } from './sandbox-provider.ts';
 
-const USAGE = `Usage: node src/sandbox/main.ts --database-url postgres://… [--port 8090] [--host 127.0.0.1]
+const USAGE = `Usage: node sandbox/main.ts --database-url postgres://… [--port 8090] [--host 127.0.0.1]
   [--public-url http://127.0.0.1:8090] [--api-key sandbox_api_key]…
   [--notification-url http://…] [--notification-secret …]…
 Port 0 takes any that is free.`;
