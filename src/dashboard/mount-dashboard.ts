@@ -1,17 +1,20 @@
-import { hostname } from 'node:os';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { unaskableOf } from '#src/payments/open-outcomes.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
 import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
 import type { Database } from '#src/store/database.ts';
 import { countOpenAttempts } from '#src/store/look-ups.ts';
 import {
   countPendingDeliveries,
+  countRecentAttempts,
   listOldestOpenAttempts,
+  listRecentRecords,
   listTroubledWebhooks,
 } from '#src/store/open-work.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { auditPage } from './audit-page.ts';
 import { cataloguePage } from './catalogue-page.ts';
-import type { Figures } from './figures.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
 import { act, deliverAgain, type PaymentPageDeps, paymentPage } from './payment-actions.ts';
@@ -31,7 +34,8 @@ export type DashboardDeps = PaymentPageDeps &
     /** true: browsers reach the service by HTTPS only. */
     readonly isSecure: boolean;
     readonly database: Database;
-    readonly figures: Figures;
+    /** Connections through which an outcome can be learned, by id. */
+    readonly connections: () => ReadonlyMap<string, ProviderConnection>;
     /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
     readonly opened: () => ShownCatalogue;
   };
@@ -139,9 +143,11 @@ function mountSignIn(
 const MAX_OPEN_SHOWN = 10;
 const MAX_COUNTED = 10_000;
 
-async function overview({ database, figures, opened }: DashboardDeps): Promise<Page> {
-  const [openAttempts, open, webhooks, pending] = await orUnavailable(
+async function overview({ database, opened, connections }: DashboardDeps): Promise<Page> {
+  const [recent, records, openAttempts, open, webhooks, pending] = await orUnavailable(
     Promise.all([
+      countRecentAttempts(database),
+      listRecentRecords(database),
       listOldestOpenAttempts(database, MAX_OPEN_SHOWN),
       countOpenAttempts(database, MAX_COUNTED),
       listTroubledWebhooks(database, MAX_OPEN_SHOWN),
@@ -154,17 +160,18 @@ async function overview({ database, figures, opened }: DashboardDeps): Promise<P
     return known ? [{ id, name, state: known.state() }] : [];
   });
   const content = overviewPage({
-    figures: figures.read(),
+    recent,
+    payments: records.map((record) => decodeRecord(record)),
     circuits,
     open: {
       count: open.reduce((sum, one) => sum + one.open, 0),
       oldestS: Math.max(0, ...open.map(({ oldestS }) => oldestS)),
     },
     openAttempts,
+    unaskable: unaskableOf(open, connections()),
     webhooks,
     pending: { count: Math.min(pending, MAX_COUNTED), isMore: pending > MAX_COUNTED },
     now: new Date(),
-    replica: `${hostname()}:${process.pid}`,
   });
   return { title: 'Overview', section: '', content };
 }

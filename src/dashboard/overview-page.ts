@@ -1,63 +1,95 @@
-import type { OpenAttempt, TroubledWebhook } from '#src/store/open-work.ts';
+import { type Payment, type Transaction, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { UnaskableOutcomes } from '#src/payments/open-outcomes.ts';
+import {
+  MAX_RECENT_ATTEMPTS,
+  MAX_RECENT_PAYMENTS,
+  type OpenAttempt,
+  type RecentAttempts,
+  type TroubledWebhook,
+} from '#src/store/open-work.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
-import { type FiguresReading, sumOf, type Tally } from './figures.ts';
 import { DASHBOARD } from './frame.ts';
-import { minutesChart, SERIES } from './minutes-chart.ts';
 import { badge, count, duration, percent, shortened, time } from './show.ts';
 import { stateOf, webhookAddress } from './webhook-page.ts';
 
 /** Everything that the overview shows. */
 export type Overview = {
-  readonly figures: FiguresReading;
+  /** Attempts of the last hour, or the latest of them. */
+  readonly recent: readonly RecentAttempts[];
+  /** The latest payments of the last hour, at most MAX_RECENT_PAYMENTS. */
+  readonly payments: readonly Payment[];
   readonly circuits: readonly { readonly id: string; readonly name: string; readonly state: string }[];
   readonly open: { readonly count: number; readonly oldestS: number };
   readonly openAttempts: readonly OpenAttempt[];
+  /** Unknown outcomes that this replica cannot look up. */
+  readonly unaskable: readonly UnaskableOutcomes[];
   readonly webhooks: readonly TroubledWebhook[];
   /** Deliveries that are still due, and whether there are more than were counted. */
   readonly pending: { readonly count: number; readonly isMore: boolean };
   readonly now: Date;
-  /** Name of this replica. */
-  readonly replica: string;
 };
+
+/** Results of attempts. */
+type Tally = {
+  approved: number;
+  declined: number;
+  /** Certainly not sent, or expired before the payer acted. */
+  failed: number;
+  /** Waiting for the payer, for the provider, or for an unknown outcome. */
+  waiting: number;
+};
+
+/** Results in the order in which they are drawn, with their colours. */
+const SERIES = [
+  ['approved', 'good'],
+  ['declined', 'bad'],
+  ['failed', 'fail'],
+  ['waiting', 'open'],
+] as const;
 
 /** Most rows of a table of figures; Prometheus has the rest. */
 const MAX_ROWS = 12;
 
 /** Renders the overview: what is happening now, and what needs attention. */
 export function overviewPage(overview: Overview): Html {
-  const { figures, circuits, open, now, replica } = overview;
-  const hour = sumOf(figures.minutes);
+  const { recent, payments, circuits, open, now } = overview;
+  const latest = payments.length < MAX_RECENT_PAYMENTS ? '' : `of the latest ${MAX_RECENT_PAYMENTS} payments`;
+  const byConnection = talliesOf(recent);
+  const all = sumOf([...byConnection.values()]);
   const broken = circuits.filter(({ state }) => state === 'OPEN' || state === 'HALF_OPEN');
   return html`<div data-live>
 <div class="heading"><h1>Overview</h1>
-<p class="quiet">Last hour of replica ${replica}, as of ${time(now)} UTC</p></div>
+<p class="quiet">As of ${time(now)} UTC</p></div>
 ${alarms(overview, broken)}
 <div class="tiles">
-${tile('Payments a second', figures.paymentsPerS.toFixed(figures.paymentsPerS < 10 ? 2 : 0), 'over the last minute')}
-${tile('Approved', percent(hour.approved, decided(hour)), `${count(hour.approved)} of ${count(decided(hour))}`)}
+${tile('Attempts', count(total(all)), spanOf(recent, all))}
+${tile('Approved', percent(all.approved, decided(all)), `${count(all.approved)} of ${count(decided(all))}`)}
 ${tile('Unknown outcomes', count(open.count), open.count > 0 ? `oldest ${duration(open.oldestS)}` : 'none is open', open.count > 0 ? 'open' : '')}
 ${tile('Circuits open', String(broken.length), `of ${circuits.length} guarded`, broken.length > 0 ? 'bad' : '')}
-${tile('Webhooks to deliver', `${count(overview.pending.count)}${overview.pending.isMore ? '+' : ''}`, deliveredOf(figures))}
+${tile('Webhooks to deliver', `${count(overview.pending.count)}${overview.pending.isMore ? '+' : ''}`, 'waiting or to be sent again')}
 </div>
-<section class="card"><h2>Outcomes by minute <span class="quiet">in UTC</span></h2>${minutesChart(figures.minutes)}</section>
 <div class="columns">
-${rates('Approval by connection', 'Connection', figures.byConnection)}
-${rates('Approval by brand', 'Brand or wallet', figures.byBrand)}
-${rates('Approval by country', 'Country', figures.byCountry)}
-${declines(figures.declines)}
+${rates('Approval by connection', 'Connection', byConnection)}
+${rates(`Approval by brand ${latest}`, 'Brand or wallet', talliesBy(payments, brandOf))}
+${rates(
+  `Approval by country ${latest}`,
+  'Country',
+  talliesBy(payments, ({ country }) => country),
+)}
+${declines(`Declines by reason ${latest}`, payments)}
 ${circuitTable(circuits)}
 ${openOutcomes(overview.openAttempts)}
 ${webhookTable(overview.webhooks)}
 </div></div>`;
 }
 
-function alarms({ figures, webhooks }: Overview, broken: Overview['circuits']): Html {
+function alarms({ unaskable, webhooks }: Overview, broken: Overview['circuits']): Html {
   const told = [
     ...broken.map(
       ({ id, state }) =>
         `Connection ${id} is ${state === 'OPEN' ? 'paused: its circuit is open' : 'being tried again'}`,
     ),
-    ...(figures.open?.unaskable ?? []).map(
+    ...unaskable.map(
       ({ connectionId, open }) =>
         `Unknown outcomes of ${connectionId} that this replica cannot look up: ${open}`,
     ),
@@ -71,18 +103,12 @@ function tile(name: string, value: string, more: string, tone = ''): Html {
   return html`<div class="tile ${tone}"><p class="name">${name}</p><p class="value">${value}</p><p class="quiet">${more}</p></div>`;
 }
 
-function deliveredOf({ deliveries }: FiguresReading): string {
-  const delivered = deliveries.get('DELIVERED') ?? 0;
-  const all = [...deliveries.values()].reduce((sum, one) => sum + one, 0);
-  return all === 0 ? 'no attempts' : `${count(delivered)} of ${count(all)} attempts delivered`;
-}
-
 function rates(title: string, name: string, by: ReadonlyMap<string, Tally>): Html {
   const rows = [...by].sort(([, a], [, b]) => total(b) - total(a)).slice(0, MAX_ROWS);
   return html`<section class="card"><h2>${title}</h2>${
     rows.length === 0
       ? EMPTY
-      : html`<table><thead><tr><th scope="col">${name}</th><th scope="col" class="number">Outcomes</th><th scope="col" class="number">Approved</th><th scope="col" class="number">Not sent<br>or expired</th><th scope="col" class="wide">Shares</th></tr></thead><tbody>${rows.map(([key, tally]) => rateRow(key, tally))}</tbody></table>`
+      : html`<table><thead><tr><th scope="col">${name}</th><th scope="col" class="number">Attempts</th><th scope="col" class="number">Approved</th><th scope="col" class="number">Not sent<br>or expired</th><th scope="col" class="wide">Shares</th></tr></thead><tbody>${rows.map(([key, tally]) => rateRow(key, tally))}</tbody></table>`
   }</section>`;
 }
 
@@ -105,10 +131,14 @@ function bar(tally: Tally): Html {
   return html`<svg class="bar" viewBox="0 0 ${BAR} 8" preserveAspectRatio="none" aria-hidden="true">${pieces}</svg>`;
 }
 
-function declines(by: ReadonlyMap<string, number>): Html {
+function declines(title: string, payments: readonly Payment[]): Html {
+  const by = new Map<string, number>();
+  for (const { status, responseCode: code } of payments.flatMap(attemptsOf)) {
+    if (status === Transaction_Status.DECLINED) by.set(code, (by.get(code) ?? 0) + 1);
+  }
   const rows = [...by].sort(([, a], [, b]) => b - a).slice(0, MAX_ROWS);
   const all = [...by.values()].reduce((sum, one) => sum + one, 0);
-  return html`<section class="card"><h2>Declines by reason</h2>${
+  return html`<section class="card"><h2>${title}</h2>${
     rows.length === 0
       ? EMPTY
       : html`<table><thead><tr><th scope="col">Reason</th><th scope="col" class="number">Declines</th><th scope="col" class="number">Share</th></tr></thead><tbody>${rows.map(([code, n]) => html`<tr><th scope="row">${code.replaceAll('_', ' ')}</th><td class="number">${count(n)}</td><td class="number">${percent(n, all)}</td></tr>`)}</tbody></table>`
@@ -137,6 +167,59 @@ function webhookTable(webhooks: readonly TroubledWebhook[]): Html {
 }
 
 const EMPTY = html`<p class="quiet">Nothing in the last hour.</p>`;
+
+function talliesOf(recent: readonly RecentAttempts[]): Map<string, Tally> {
+  const by = new Map<string, Tally>();
+  for (const { connectionId, status, attempts } of recent) {
+    const tally = by.get(connectionId) ?? sumOf([]);
+    tally[RESULTS[status] ?? 'waiting'] += attempts;
+    by.set(connectionId, tally);
+  }
+  return by;
+}
+
+/** Tallies payments by a name, each by its last attempt. */
+function talliesBy(payments: readonly Payment[], nameOf: (payment: Payment) => string): Map<string, Tally> {
+  const by = new Map<string, Tally>();
+  for (const payment of payments) {
+    const last = attemptsOf(payment).at(-1);
+    if (!last) continue;
+    const tally = by.get(nameOf(payment)) ?? sumOf([]);
+    tally[RESULTS[Transaction_Status[last.status]] ?? 'waiting'] += 1;
+    by.set(nameOf(payment), tally);
+  }
+  return by;
+}
+
+/** The attempts of a payment, without the operations on it. */
+function attemptsOf({ transactionsHistory }: Payment): Transaction[] {
+  return transactionsHistory.filter(({ parentTransactionId }) => parentTransactionId === '');
+}
+
+function brandOf({ paymentMethod }: Payment): string {
+  const kind = paymentMethod?.paymentMethodDetail?.kind;
+  const brand = kind?.case === 'card' ? kind.value.cardData?.brand : undefined;
+  return brand || (paymentMethod?.type ?? '');
+}
+
+const RESULTS: Readonly<Record<string, keyof Tally>> = {
+  SUCCEEDED: 'approved',
+  DECLINED: 'declined',
+  ERROR: 'failed',
+  EXPIRED: 'failed',
+};
+
+function sumOf(tallies: readonly Tally[]): Tally {
+  const sum = { approved: 0, declined: 0, failed: 0, waiting: 0 };
+  for (const one of tallies) for (const [result] of SERIES) sum[result] += one[result];
+  return sum;
+}
+
+/** Says over which time attempts were counted. */
+function spanOf(recent: readonly RecentAttempts[], all: Tally): string {
+  if (total(all) < MAX_RECENT_ATTEMPTS) return 'in the last hour';
+  return `the latest, of ${duration(Math.max(...recent.map(({ sinceS }) => sinceS)))}`;
+}
 
 function total(tally: Tally): number {
   return decided(tally) + tally.waiting;

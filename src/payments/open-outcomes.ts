@@ -83,9 +83,8 @@ export function watchOpenOutcomes(
     try {
       const attempts = await countOpenAttempts(deps.database, COUNT_LIMIT);
       const followUps = await countOpenFollowUps(deps.database, Object.keys(KINDS), COUNT_LIMIT);
-      const outcomes = openOutcomesOf(attempts, deps.connections());
-      deps.openOutcomes.counted({ ...outcomes, followUps: followUpKinds(followUps) });
-      const { unaskable } = outcomes;
+      const unaskable = unaskableOf(attempts, deps.connections());
+      deps.openOutcomes.counted({ ...totalOf(attempts), unaskable, followUps: followUpKinds(followUps) });
       const kinds = unaskable.map(({ connectionId, identity, reason }) => [connectionId, identity, reason]);
       if (always || JSON.stringify(kinds) !== told) unaskable.forEach(deps.openOutcomes.unaskable);
       told = JSON.stringify(kinds);
@@ -115,11 +114,12 @@ export function watchOpenOutcomes(
   };
 }
 
-function openOutcomesOf(
+/** Returns the open outcomes that this replica cannot look up. */
+export function unaskableOf(
   attempts: readonly OpenAttempts[],
   connections: ReadonlyMap<string, ProviderConnection>,
-): Omit<OpenOutcomes, 'followUps'> {
-  const unaskable = attempts.flatMap(({ connectionId, identity, open, due }): UnaskableOutcomes[] => {
+): readonly UnaskableOutcomes[] {
+  return attempts.flatMap(({ connectionId, identity, open, due }): UnaskableOutcomes[] => {
     const connection = connections.get(connectionId);
     const told = { connectionId, identity };
     if (!connection) return [{ ...told, reason: 'no_connection', open }];
@@ -129,7 +129,6 @@ function openOutcomesOf(
     // An attempt that is not due yet, and was never leased for a look-up, belongs to a request under way.
     return connection.lookUp || due === 0 ? [] : [{ ...told, reason: 'no_look_up', open: due }];
   });
-  return { ...totalOf(attempts), unaskable };
 }
 
 function totalOf(counts: readonly { readonly open: number; readonly oldestS: number }[]) {

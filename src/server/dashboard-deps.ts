@@ -6,7 +6,7 @@ import type { InFlight } from './in-flight.ts';
 import type { ApiDeps } from './payment-deps.ts';
 
 /** Dependencies that the caller provides; the rest follows. */
-type Given = Pick<DashboardDeps, 'webhooks' | 'figures'> & {
+type Given = Pick<DashboardDeps, 'webhooks'> & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;
   readonly inFlight: InFlight;
@@ -20,6 +20,7 @@ export function dashboardDeps(config: Config, { inFlight, ...given }: Given): Da
     ...given,
     database: operations.database,
     pageTokenKey: operations.pageTokenKey,
+    connections: () => opened().reachable,
     connectionIds: () => [...opened().reachable.keys()],
     explain: async (request) => (await explainRoute(request, undefined)).message,
     track: inFlight.track,

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import type { Config } from '#src/config.ts';
-import { createFigures } from '#src/dashboard/figures.ts';
 import { createMetrics } from '#src/observe/metrics.ts';
 import {
   observeCatalogue,
@@ -15,35 +14,26 @@ import { NO_TRACING, type Tracing } from '#src/observe/tracing.ts';
 import type { Database } from '#src/store/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
-/** Watchers of one service: its metrics, traces, log and the dashboard's figures, one observer for each subject. */
+/** Watchers of one service: its metrics, traces and log, one observer for each subject. */
 export type Observers = Awaited<ReturnType<typeof createObservers>>;
 
 /** Creates the watchers of a service. */
 export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoint'>, log: Logger) {
   const metrics = createMetrics();
   const tracing = await openTracing(otlpEndpoint);
-  const figures = createFigures();
-  const payments = observePayments(metrics, tracing, log);
-  const deliveries = observeDeliveries(metrics, log);
-  const openOutcomes = observeOpenOutcomes(metrics, log);
   return {
     log,
     metrics,
     tracing,
-    figures,
     database: (database: Database) => observeDatabase(database, metrics, tracing),
     vault: (vault: CardVault) => observeVault(vault, log),
     catalogue: observeCatalogue(log),
     reloaded: observeReloads(metrics, log),
-    // The dashboard counts these as well.
-    payments: { ...payments, finished: both(payments.finished, figures.paid) },
-    deliveries: {
-      ...deliveries,
-      delivered: both(deliveries.delivered, (_webhook, { result }) => figures.delivered(result)),
-    },
+    payments: observePayments(metrics, tracing, log),
+    deliveries: observeDeliveries(metrics, log),
     notifications: observeNotifications(metrics, log),
     recovery: observeRecovery(metrics, log),
-    openOutcomes: { ...openOutcomes, counted: both(openOutcomes.counted, figures.counted) },
+    openOutcomes: observeOpenOutcomes(metrics, log),
     onFollowError: (err: unknown) =>
       log.warn({ err }, 'asking about a wallet that is being enrolled failed; it is tried again'),
     onSweepError: (err: unknown) =>
@@ -57,12 +47,4 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
 async function openTracing(otlpEndpoint: string | undefined): Promise<Tracing> {
   if (!otlpEndpoint) return NO_TRACING;
   return (await import('#src/observe/otlp-tracing.ts')).createTracing(otlpEndpoint);
-}
-
-/** Makes a function that calls two. */
-function both<Args extends readonly unknown[]>(one: (...args: Args) => void, other: (...args: Args) => void) {
-  return (...args: Args): void => {
-    one(...args);
-    other(...args);
-  };
 }

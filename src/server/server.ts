@@ -174,11 +174,10 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
   if (config.checkoutPage) mountCheckout(app, deps);
   mountPages(app, config);
   if (config.dashboard) {
-    const { figures } = observers;
     const { opened } = live;
     mountDashboard(
       app,
-      dashboardDeps(config, { operations: deps, webhooks, figures, opened, inFlight: routed.inFlight }),
+      dashboardDeps(config, { operations: deps, webhooks, opened, inFlight: routed.inFlight }),
     );
   }
 }

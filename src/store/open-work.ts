@@ -1,6 +1,59 @@
 import type { Database, Nullable } from './database.ts';
 import { withoutNulls } from './rows.ts';
 
+/** The latest attempts at a connection with one status. */
+export type RecentAttempts = {
+  readonly connectionId: string;
+  /** payments.v1.Transaction.Status. */
+  readonly status: string;
+  readonly attempts: number;
+  /** Seconds since the oldest of them began. */
+  readonly sinceS: number;
+};
+
+/** Greatest number of attempts that are counted: an hour may have millions. */
+export const MAX_RECENT_ATTEMPTS = 10_000;
+
+// Ids follow the time, so their index finds the latest. Operations have a parent, and attempts do not.
+const AN_HOUR_AGO =
+  "(lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 3600000), 12, '0') || repeat('0', 20))::uuid";
+const RECENT = {
+  name: 'count_recent_attempts',
+  text: `
+    SELECT connection_id AS "connectionId", status, count(*)::integer AS attempts,
+      extract(epoch FROM now() - min(created_at))::float8 AS "sinceS"
+    FROM (
+      SELECT connection_id, status, created_at FROM transaction
+      WHERE id >= ${AN_HOUR_AGO} AND parent_id IS NULL
+      ORDER BY id DESC LIMIT ${MAX_RECENT_ATTEMPTS}
+    ) latest
+    GROUP BY connection_id, status`,
+};
+
+/** Greatest number of payments that are read for figures. */
+export const MAX_RECENT_PAYMENTS = 500;
+
+const RECENT_RECORDS = {
+  name: 'list_recent_records',
+  text: `
+    SELECT p.record
+    FROM (
+      SELECT account_id, payment_id FROM transaction
+      WHERE id >= ${AN_HOUR_AGO} AND parent_id IS NULL ORDER BY id DESC LIMIT ${MAX_RECENT_PAYMENTS}
+    ) latest JOIN payment p ON p.account_id = latest.account_id AND p.id = latest.payment_id`,
+};
+
+/** Reads the encoded records of the latest payments of the last hour. */
+export async function listRecentRecords(database: Database): Promise<Uint8Array[]> {
+  const { rows } = await database.query<{ record: Buffer }>(RECENT_RECORDS);
+  return rows.map(({ record }) => record);
+}
+
+/** Counts the attempts of the last hour, or the latest MAX_RECENT_ATTEMPTS of them, by connection and status. */
+export async function countRecentAttempts(database: Database): Promise<RecentAttempts[]> {
+  return (await database.query<RecentAttempts>(RECENT)).rows;
+}
+
 /** An attempt whose outcome is not known. */
 export type OpenAttempt = {
   readonly accountId: string;

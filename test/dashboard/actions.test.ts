@@ -125,15 +125,6 @@ it('every time in the timeline of a payment is said to be in UTC', async () => {
   expect(text).toContain('<h2>Timeline <span class="quiet">in UTC</span></h2>');
 });
 
-it('the chart of the overview shows the newest minutes first on a phone', async () => {
-  await page.setViewport({ width: 390, height: 800 });
-  await enter(page, server, SANDBOX_OPERATOR_KEY);
-  const [chart, frame] = await page.$eval('.chart', (one: InPage) =>
-    [one, one.parentElement].map((each) => each.getBoundingClientRect().right),
-  );
-  expect(Math.abs(chart - frame)).toBeLessThan(2);
-});
-
 it('the overview says that its figures are old while a refresh gets no response', async () => {
   await page.evaluateOnNewDocument(() => {
     const every = globalThis.setInterval;

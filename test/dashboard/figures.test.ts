@@ -2,14 +2,12 @@ import { create } from '@bufbuild/protobuf';
 import type { FastifyRequest } from 'fastify';
 import { describe, expect, it } from 'vitest';
 import { PaymentSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import { createFigures } from '#src/dashboard/figures.ts';
-import { minutesChart } from '#src/dashboard/minutes-chart.ts';
-import { overviewPage } from '#src/dashboard/overview-page.ts';
+import { type Overview, overviewPage } from '#src/dashboard/overview-page.ts';
 import { createSignInLimit } from '#src/dashboard/sign-in-limit.ts';
 import { sessionCookie } from '#src/dashboard/visit.ts';
 import { htmlText } from '#src/web/html.ts';
 
-const { SUCCEEDED, DECLINED, PENDING, EXPIRED, ERROR } = Transaction_Status;
+const { SUCCEEDED, DECLINED, EXPIRED } = Transaction_Status;
 
 /** A payment with one transaction for each attempt: its connection, its status, its parent. */
 function payment(...attempts: [connection: string, status: Transaction_Status, parent?: string][]) {
@@ -22,73 +20,54 @@ function payment(...attempts: [connection: string, status: Transaction_Status, p
   return create(PaymentSchema, { country: 'US', paymentMethod: { type: 'CARD' }, transactionsHistory });
 }
 
-describe('the figures of the last hour', () => {
-  it('count a payment once, and each of its attempts at its own connection', () => {
-    const figures = createFigures(() => 3_600_000);
-    figures.paid(payment(['one', DECLINED], ['two', SUCCEEDED]), false);
-    const read = figures.read();
-    const nothing = { approved: 0, declined: 0, failed: 0, waiting: 0 };
-    expect(read.paymentsPerS).toBe(1 / 60);
-    expect(read.byConnection.get('one')).toEqual({ ...nothing, declined: 1 });
-    expect(read.byConnection.get('two')).toEqual({ ...nothing, approved: 1 });
-    expect(read.byCountry.get('US')).toEqual({ ...nothing, approved: 1 });
-    expect(Object.fromEntries(read.declines)).toEqual({ DO_NOT_HONOR: 1 });
-    expect(read.minutes.at(-1)).toEqual({ startMs: 3_600_000, ...nothing, approved: 1 });
-  });
-
-  it('count an outcome that is learned later, but neither its operations nor the payment again', () => {
-    const figures = createFigures(() => 0);
-    figures.paid(payment(['one', PENDING]), false);
-    figures.paid(payment(['one', SUCCEEDED]), true);
-    figures.paid(payment(['one', SUCCEEDED], ['one', SUCCEEDED, 'its purchase']), true);
-    const read = figures.read();
-    expect(read.paymentsPerS).toBe(1 / 60);
-    expect(read.byConnection.get('one')).toEqual({ approved: 1, declined: 0, failed: 0, waiting: 1 });
-  });
-
-  it('call a redirect that nobody followed expired, as it was sent', () => {
-    const figures = createFigures(() => 0);
-    figures.paid(payment(['one', PENDING]), false);
-    figures.paid(payment(['one', EXPIRED]), true);
-    const chart = htmlText(minutesChart(figures.read().minutes));
-    expect(chart).toContain(
-      'Outcomes of the last hour: approved 0, declined 0, not sent or expired 1, waiting 1',
-    );
-  });
-
-  it('forget what is older than an hour, and hold at most a thousand names', () => {
-    let nowMs = 0;
-    const figures = createFigures(() => nowMs);
-    for (let i = 0; i < 3_000; i++) figures.paid(payment([`connection-${i}`, SUCCEEDED]), false);
-    expect(figures.read().byConnection.size).toBe(1_000);
-    nowMs = 61_000;
-    expect(figures.read()).toMatchObject({ paymentsPerS: 0, minutes: { length: 60 } });
-    nowMs = 60 * 60_000;
-    expect(figures.read().byConnection.size).toBe(0);
-  });
-});
-
-it('the overview tells a connection that cannot be reached from one that declines, in numbers', () => {
-  const figures = createFigures(() => 0);
-  figures.paid(payment(['away', ERROR], ['strict', DECLINED]), false);
-  const overview = overviewPage({
-    figures: figures.read(),
+/** An overview of a quiet hour. */
+const QUIET: Overview = {
+  ...{
+    recent: [],
+    payments: [],
     circuits: [],
     open: { count: 0, oldestS: 0 },
     openAttempts: [],
-    webhooks: [],
-    pending: { count: 0, isMore: false },
-    now: new Date(0),
-    replica: 'one',
-  });
-  const [, rows = ''] = /Approval by connection.*?<tbody>(.*?)<\/tbody>/s.exec(htmlText(overview)) ?? [];
-  const cells = [...rows.matchAll(/<tr>.*?<\/tr>/gs)].map(([row]) =>
-    [...row.matchAll(/<t[hd][^>]*>([^<]*)</g)].map(([, text]) => text).slice(0, 4),
+    unaskable: [],
+  },
+  ...{ webhooks: [], pending: { count: 0, isMore: false }, now: new Date(0) },
+};
+
+/** The cells of the table under a heading of the overview. */
+function cellsOf(overview: Overview, heading: string): string[][] {
+  const [, , rows = ''] =
+    new RegExp(`<h2>(${heading})</h2>.*?<tbody>(.*?)</tbody>`, 's').exec(htmlText(overviewPage(overview))) ??
+    [];
+  return [...rows.matchAll(/<tr>.*?<\/tr>/gs)].map(([row]) =>
+    [...row.matchAll(/<t[hd][^>]*>([^<]*)</g)].map(([, text = '']) => text).slice(0, 4),
   );
-  expect(cells).toEqual([
-    ['away', '1', '0.0 %', '1'],
-    ['strict', '1', '0.0 %', '0'],
-  ]);
+}
+
+describe('the overview', () => {
+  it('tells a connection that cannot be reached from one that declines, in numbers', () => {
+    const recent = [
+      { connectionId: 'away', status: 'ERROR', attempts: 3, sinceS: 60 },
+      { connectionId: 'strict', status: 'DECLINED', attempts: 1, sinceS: 60 },
+      { connectionId: 'strict', status: 'SUCCEEDED', attempts: 1, sinceS: 60 },
+      { connectionId: 'strict', status: 'PENDING', attempts: 1, sinceS: 60 },
+    ];
+    expect(cellsOf({ ...QUIET, recent }, 'Approval by connection')).toEqual([
+      ['away', '3', '0.0 %', '3'],
+      ['strict', '3', '50.0 %', '0'],
+    ]);
+  });
+
+  it('counts a payment once in its country, by its last attempt, and each decline', () => {
+    const payments = [
+      payment(['one', DECLINED], ['two', SUCCEEDED], ['two', SUCCEEDED, 'its purchase']),
+      payment(['one', DECLINED]),
+      payment(['one', EXPIRED]),
+    ];
+    expect(cellsOf({ ...QUIET, payments }, 'Approval by country ')).toEqual([['US', '3', '33.3 %', '1']]);
+    expect(cellsOf({ ...QUIET, payments }, 'Declines by reason ')).toEqual([
+      ['DO NOT HONOR', '2', '100.0 %'],
+    ]);
+  });
 });
 
 describe('wrong operator keys', () => {

@@ -48,6 +48,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   take_due_enrollments: OF_ALL,
   relay_events: OF_ALL,
   list_overdue_webhooks: OF_ALL,
+  count_recent_attempts: OF_ALL,
   postpone_look_up: TAKEN,
   postpone_follow_up: TAKEN,
   end_follow_up: TAKEN,
