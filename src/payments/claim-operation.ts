@@ -153,8 +153,7 @@ async function readOperated(
     );
   }
   const connection = deps.connections().get(base.connectionId);
-  const isSameAccount = (base.connectionIdentity ?? connection?.identity) === connection?.identity;
-  if (!connection || !isSameAccount) {
+  if (connection?.identity !== base.connectionIdentity) {
     const message =
       "the payment's connection is not in this replica's catalogue; nothing was sent; retry later";
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: deps.patience.retryAfterS });

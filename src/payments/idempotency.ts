@@ -61,7 +61,7 @@ export function requireSameRequest(
   request: RequestHash,
   field = HEADER,
 ): void {
-  const isComparable = holder.requestShape !== undefined && areEqual(holder.requestShape, request.shape);
+  const isComparable = areEqual(holder.requestShape, request.shape);
   if (!isComparable || areEqual(holder.requestHash, request.hash)) return;
   const message = 'was used before, with another request';
   throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', field, 'NOT_ALLOWED', message);

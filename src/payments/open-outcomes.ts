@@ -52,7 +52,7 @@ export type UnaskableOutcomes = {
   readonly connectionId: string;
   readonly reason: 'no_connection' | 'other_account' | 'no_look_up';
   /** Identity of the connection at the time of their attempts. */
-  readonly identity: string | undefined;
+  readonly identity: string;
   readonly open: number;
 };
 
@@ -123,7 +123,7 @@ export function unaskableOf(
     const connection = connections.get(connectionId);
     const told = { connectionId, identity };
     if (!connection) return [{ ...told, reason: 'no_connection', open }];
-    if (identity !== undefined && identity !== connection.identity) {
+    if (identity !== connection.identity) {
       return [{ ...told, reason: 'other_account', open }];
     }
     // An attempt that is not due yet, and was never leased for a look-up, belongs to a request under way.
@@ -157,7 +157,7 @@ function followUpKinds(found: readonly OpenFollowUps[]): OpenFollowUpKind[] {
 
 /** Explains in a sentence why outcomes are not looked up, and what to do. */
 export function describeUnaskable({ connectionId, reason, identity, open }: UnaskableOutcomes): string {
-  const begun = identity === undefined ? '' : ` (${identity})`;
+  const begun = ` (${identity})`;
   const why = {
     no_connection: `the catalogue has no such connection${begun}; bring it back to have them looked up`,
     other_account: `it stands for another account now than when they were begun${begun}; give the other account an id of its own, and this one back its account, to have them looked up`,

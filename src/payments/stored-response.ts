@@ -16,7 +16,7 @@ import { decodeRecord } from './stored-record.ts';
 /**
  * Responses as they are stored for replay. A response is its record in REST JSON, so what is stored beside the record
  * is only the schema by which it was rendered: NUL and the schema's digest. A release with another schema renders it by
- * the stored one, and so byte for byte as it was. Earlier releases stored the whole body, which begins with `{`.
+ * the stored one, and so byte for byte as it was.
  */
 export type StoredResponses = {
   /** The stored form of every response of this release: it shows its record as it is now. */
@@ -80,7 +80,6 @@ export async function openStoredResponses(
     own,
     async body(stored, record) {
       if (own.equals(stored)) return undefined;
-      if (stored[0] !== BY_SCHEMA) return stored;
       const render = await renderOf(Buffer.from(stored.subarray(1)));
       return render(record);
     },

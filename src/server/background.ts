@@ -1,6 +1,5 @@
 import { type FollowDeps, startEnrollments } from '#src/customers/follow-enrollments.ts';
 import { type ProcessDeps, startNotifications } from '#src/notifications/process-notifications.ts';
-import { type BackfillOptions, startBackfill } from '#src/payments/backfill-payments.ts';
 import {
   type OpenOutcomesDeps,
   type OpenOutcomesWatch,
@@ -34,14 +33,13 @@ export type BackgroundDeps = RecoveryDeps &
   FollowDeps &
   OpenOutcomesDeps & {
     readonly webhooks: WebhookDeps;
-    readonly onBackfillError: BackfillOptions['onError'];
     readonly onSweepError: (error: unknown) => void;
     /** Pause between two searches for due work. */
     readonly intervalMs: number;
   };
 
 /**
- * Creates the background work: recovery, notifications, backfill, what ages out, enrollments of wallets,
+ * Creates the background work: recovery, notifications, what ages out, enrollments of wallets,
  * the watch over open outcomes, and webhooks.
  */
 export function createBackground(deps: BackgroundDeps): Background {
@@ -55,7 +53,6 @@ export function createBackground(deps: BackgroundDeps): Background {
     async start() {
       stops = [
         startRecovery(deps, { intervalMs }),
-        startBackfill(deps.database, { onError: deps.onBackfillError }),
         startAgeOut(deps.database, { onError: deps.onSweepError }),
         startEnrollments(deps, { intervalMs }),
       ];

@@ -36,10 +36,7 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
     openOutcomes: observeOpenOutcomes(metrics, log),
     onFollowError: (err: unknown) =>
       log.warn({ err }, 'asking about a wallet that is being enrolled failed; it is tried again'),
-    onSweepError: (err: unknown) =>
-      log.warn({ err }, 'deleting expired one-time tokens failed; it is tried again'),
-    onBackfillError: (err: unknown) =>
-      log.warn({ err }, 'filling in what the release before did not write failed'),
+    onSweepError: (err: unknown) => log.warn({ err }, 'deleting what has aged out failed; it is tried again'),
   };
 }
 

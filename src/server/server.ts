@@ -186,10 +186,10 @@ function backgroundDeps(
   config: Config,
   { deps, live, observers, vault }: Pick<Routed, 'deps' | 'live' | 'observers' | 'vault'>,
 ): BackgroundDeps {
-  const { notifications, recovery, openOutcomes, onSweepError, onFollowError, onBackfillError } = observers;
+  const { notifications, recovery, openOutcomes, onSweepError, onFollowError } = observers;
   return {
     ...deps,
-    ...{ processed: notifications, recovery, openOutcomes, onSweepError, onFollowError, onBackfillError },
+    ...{ processed: notifications, recovery, openOutcomes, onSweepError, onFollowError },
     connections: live.connections,
     isLeftAlone: (id) => live.health().get(id)?.isLeftAlone() ?? false,
     webhooks: {

@@ -10,7 +10,7 @@ export const MAX_TAKEN = 20;
 /**
  * Returns the text of a statement that leases due transactions: from each connection those due for longest, at most
  * MAX_TAKEN. Leases go by the database's clock, so that the replicas' clocks do not matter. Rows that another replica
- * has locked are skipped. A transaction without an identity was begun by a release that stored none.
+ * has locked are skipped.
  *
  * @param dueAt the column with the time at which a transaction is due; the lease moves it on.
  * @param columns of `transaction t` and `payment p`, to return.
@@ -26,7 +26,7 @@ export function leaseDue(dueAt: 'look_up_at' | 'follow_up_at', columns: string):
           SELECT id FROM (
             SELECT id FROM transaction
             WHERE connection_id = take.connection_id AND ${dueAt} <= now()
-              AND (connection_identity = take.identity OR connection_identity IS NULL)
+              AND connection_identity = take.identity
             ORDER BY ${dueAt} LIMIT ${MAX_TAKEN} FOR UPDATE SKIP LOCKED
           ) longest LIMIT take.most
         ) open

@@ -47,7 +47,7 @@ const TAKE_UNANSWERED = {
         AND NOT EXISTS (
           SELECT FROM unnest($1::text[], $2::text[]) AS askable(connection_id, identity)
           WHERE askable.connection_id = t.connection_id
-            AND (askable.identity = t.connection_identity OR t.connection_identity IS NULL)
+            AND askable.identity = t.connection_identity
         )
       LIMIT ${MAX_UNANSWERED_TAKEN} FOR UPDATE OF t SKIP LOCKED
     )
@@ -139,8 +139,8 @@ export async function postponeLookUp(
 /** Open attempts of one connection, begun while it stood for one account. */
 export type OpenAttempts = {
   readonly connectionId: string;
-  /** undefined: begun by a release that stored none. */
-  readonly identity: string | undefined;
+  /** Identity of the connection at the time of the attempts. */
+  readonly identity: string;
   /** Includes attempts of requests in progress. */
   readonly open: number;
   /** Of these, the ones that are due or were looked up before. */

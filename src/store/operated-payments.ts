@@ -21,7 +21,7 @@ export type StoredTransaction = {
   readonly status: string;
   readonly parentId: string | undefined;
   readonly connectionId: string;
-  readonly connectionIdentity: string | undefined;
+  readonly connectionIdentity: string;
   readonly minorUnits: bigint;
   readonly currency: string;
   /** false for an authorization only. */

@@ -103,8 +103,7 @@ export type Finished = {
 export type KeyHolder = {
   readonly paymentId: string;
   readonly requestHash: Uint8Array;
-  /** undefined: claimed by a release that did not store shapes. */
-  readonly requestShape: Uint8Array | undefined;
+  readonly requestShape: Uint8Array;
   readonly record: Uint8Array;
   readonly answer: Uint8Array | undefined;
 };

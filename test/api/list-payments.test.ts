@@ -115,8 +115,8 @@ describe('by REST, GET /v1/payments', () => {
 
   it('gives at most 100 payments a page, however many are asked for', async () => {
     await tables.query(
-      `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, merchant_order_id, created_at)
-       SELECT gen_random_uuid(), account_id, 'copy ' || n, '', status, record, 'copy', timestamptz '2019-01-01Z' + n * interval '1 s'
+      `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, merchant_order_id, created_at)
+       SELECT gen_random_uuid(), account_id, 'copy ' || n, '', '', status, record, 'copy', timestamptz '2019-01-01Z' + n * interval '1 s'
        FROM payment, generate_series(1, 130) n WHERE merchant_order_id = 'order-24'`,
     );
     const page = await list('?merchant_order_id=copy&page_size=2000000000');

@@ -21,7 +21,7 @@ export async function addAccounts(client: pg.Client): Promise<void> {
 }
 
 /**
- * Fills a database of any release with payments that succeeded, each with its transaction.
+ * Fills a database with payments that succeeded, each with its transaction.
  *
  * @param count of the payments that are stored afterwards.
  * @param options.stored of those, the ones that were stored before.
@@ -33,29 +33,23 @@ export async function storePayments(
   { record, answer }: StoredBytes,
   { stored = 0, most = count }: { readonly stored?: number; readonly most?: number } = {},
 ): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(
-    `SELECT column_name AS name FROM information_schema.columns
-     WHERE table_schema = 'public' AND (table_name, column_name) IN (('payment', 'merchant_order_id'), ('payment', 'card_last_four'), ('transaction', 'account_id'))`,
-  );
-  const has = (name: string, text: string) => (rows.some((row) => row.name === name) ? `, ${text}` : '');
   const fill = `
     WITH day AS (
       SELECT n, interval '${DAYS} days' * (n::float8 / $3::float8 - 1) AS age FROM generate_series($1::integer, $2::integer) AS n
     ), made AS (
-      INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, answer, created_at
-        ${has('merchant_order_id', 'merchant_order_id')} ${has('card_last_four', 'card_last_four')})
+      INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer, created_at,
+        merchant_order_id, card_last_four)
       SELECT uuidv7(age), CASE n % ${ACCOUNTS} WHEN 0 THEN '${ACCOUNT_ID}'
           ELSE 'acc00000-0000-4000-8000-' || lpad((n % ${ACCOUNTS})::text, 12, '0') END::uuid,
-        'stored-' || n, sha256(n::text::bytea), CASE n % 7 WHEN 1 THEN 'DECLINED' ELSE 'SUCCEEDED' END,
-        sample.record, sample.answer, now() + age ${has('merchant_order_id', "'order-' || n")}
-        ${has('card_last_four', "lpad((n::bigint * 7919 % 10000)::text, 4, '0')")}
+        'stored-' || n, sha256(n::text::bytea), '', CASE n % 7 WHEN 1 THEN 'DECLINED' ELSE 'SUCCEEDED' END,
+        sample.record, sample.answer, now() + age, 'order-' || n,
+        lpad((n::bigint * 7919 % 10000)::text, 4, '0')
       FROM day, sample
       RETURNING id, account_id, status, created_at
     )
     INSERT INTO transaction (id, payment_id, connection_id, connection_identity, status, amount_minor_units, currency,
-      capture, created_at ${has('account_id', 'account_id')})
-    SELECT uuidv7(created_at - now()), id, 'bench', 'bench', status, 1000, 'USD', true, created_at
-      ${has('account_id', 'account_id')}
+      capture, created_at, account_id)
+    SELECT uuidv7(created_at - now()), id, 'bench', 'bench', status, 1000, 'USD', true, created_at, account_id
     FROM made`;
   await client.query('SET synchronous_commit = off');
   // What a table holds compressed is copied as it is; a parameter would be compressed for each row.

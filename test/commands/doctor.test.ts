@@ -149,8 +149,9 @@ it('the doctor reports overdue work, from the tables of the service', async () =
     [account?.id],
   );
   await tables.query(
-    `INSERT INTO transaction (account_id, id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, created_at)
-     VALUES ($1, $1, $1, 'one', 'PENDING', 1, 'USD', true, now(), now() - interval '1 hour')`,
+    `INSERT INTO transaction (account_id, id, payment_id, connection_id, connection_identity, status, amount_minor_units,
+       currency, capture, look_up_at, created_at)
+     VALUES ($1, $1, $1, 'one', 'one', 'PENDING', 1, 'USD', true, now(), now() - interval '1 hour')`,
     [account?.id],
   );
   await tables.query(
@@ -168,11 +169,13 @@ it('the doctor reports overdue work, from the tables of the service', async () =
   ]) {
     await tables.query(
       `WITH made AS (
-         INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, captured_minor_units, released)
-         VALUES (gen_random_uuid(), $1, gen_random_uuid()::text, '', 'SUCCEEDED', '', $2, $7) RETURNING id
+         INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record,
+           captured_minor_units, released)
+         VALUES (gen_random_uuid(), $1, gen_random_uuid()::text, '', '', 'SUCCEEDED', '', $2, $7) RETURNING id
        )
-       INSERT INTO transaction (account_id, id, payment_id, type, connection_id, status, amount_minor_units, currency, capture, fence, follow_up_at, created_at)
-       SELECT $1, gen_random_uuid(), id, $4, 'one', 'SUCCEEDED', 1, 'USD', false, $3, now() + $5::interval, now() - $6::interval FROM made`,
+       INSERT INTO transaction (account_id, id, payment_id, type, connection_id, connection_identity, status,
+         amount_minor_units, currency, capture, fence, follow_up_at, created_at)
+       SELECT $1, gen_random_uuid(), id, $4, 'one', 'one', 'SUCCEEDED', 1, 'USD', false, $3, now() + $5::interval, now() - $6::interval FROM made`,
       [account?.id, captured, fence, type, followUp, age, released],
     );
   }

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import { type Merchant, merchantOne, type Operator, signIn } from '../support/dashboard.ts';
-import { openTestDatabase } from '../support/database.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO, cardPayment, headersTwo } from '../support/payment-requests.ts';
 
@@ -89,13 +88,14 @@ describe('the search finds', () => {
   it('a payment by a reference with the status that is chosen, however many newer ones have the same reference', async () => {
     await tables.query(
       `WITH made AS (
-         INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, created_at)
-         SELECT gen_random_uuid(), p.account_id, 'recurring ' || n, p.request_hash, 'DECLINED', d.record, p.created_at + interval '1 ms'
+         INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, created_at)
+         SELECT gen_random_uuid(), p.account_id, 'recurring ' || n, p.request_hash, p.request_shape, 'DECLINED', d.record, p.created_at + interval '1 ms'
          FROM payment p, payment d, generate_series(1, 60) AS n WHERE p.id = $1 AND d.id = $2
          RETURNING account_id, id
        )
-       INSERT INTO transaction (account_id, id, payment_id, connection_id, status, amount_minor_units, currency, capture, merchant_reference)
-       SELECT account_id, gen_random_uuid(), id, 'sandbox-one', 'DECLINED', 1, 'USD', true, 'booking-7' FROM made`,
+       INSERT INTO transaction (account_id, id, payment_id, connection_id, connection_identity, status,
+         amount_minor_units, currency, capture, merchant_reference)
+       SELECT account_id, gen_random_uuid(), id, 'sandbox-one', 'x', 'DECLINED', 1, 'USD', true, 'booking-7' FROM made`,
       [first.id, declined.id],
     );
     const chosen = await found({ text: 'booking-7', by: 'reference', status: 'SUCCEEDED' });
@@ -151,8 +151,9 @@ it.each([
 
 it('pages show every payment once, whatever is added meanwhile, and a page token is valid for its own filter only', async () => {
   await tables.query(
-    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, card_last_four, created_at)
-     SELECT gen_random_uuid(), account_id, 'copy ' || n, request_hash, 'EXPIRED', record, '7777', now() - n % 40 * interval '1 s'
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, card_last_four,
+       created_at)
+     SELECT gen_random_uuid(), account_id, 'copy ' || n, request_hash, request_shape, 'EXPIRED', record, '7777', now() - n % 40 * interval '1 s'
      FROM payment, generate_series(1, 120) AS n WHERE id = $1`,
     [first.id],
   );
@@ -198,24 +199,6 @@ it('each search uses an index that begins with the account, and sorts no table',
     const plan = rows.map((row) => String(row['QUERY PLAN'])).join('\n');
     expect([name, plan]).toEqual([name, expect.not.stringMatching(/Seq Scan on (payment|transaction)/)]);
   }
-});
-
-it('a payment of the previous release is found by its card once the backfill has run', async () => {
-  const { startBackfill } = await import('#src/payments/backfill-payments.ts');
-  await tables.query('UPDATE payment SET card_last_four = NULL, merchant_order_id = NULL WHERE id = $1', [
-    declined.id,
-  ]);
-  expect(await found({ text: '0002', by: 'last_four' })).toEqual([]);
-  const database = openTestDatabase(server.databaseUrl, 1);
-  const stop = startBackfill(database, {
-    onError: (error) => {
-      throw error;
-    },
-  });
-  await expect.poll(() => found({ text: '0002', by: 'last_four' })).toEqual([declined.id]);
-  expect(await found({ text: '1001', by: 'order', status: 'DECLINED' })).toEqual([declined.id]);
-  await stop();
-  await database.close();
 });
 
 it('finds a payment by an order or reference that looks like an id', async () => {

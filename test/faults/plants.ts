@@ -70,7 +70,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'ask-any-account': {
     file: 'src/store/lease-due.ts',
     find: `            WHERE connection_id = take.connection_id AND \${dueAt} <= now()
-              AND (connection_identity = take.identity OR connection_identity IS NULL)`,
+              AND connection_identity = take.identity`,
     replacement: `            WHERE connection_id = take.connection_id AND \${dueAt} <= now()`,
     cases: ['look-ups: a connection re-pointed while the service was down'],
     violates: ['I2'],

@@ -58,8 +58,9 @@ it('an operation on a payment with 200 transactions is refused and claims nothin
   const payment = await payments.pay();
   const declined = (count: number) =>
     payments.tables.query(
-      `INSERT INTO transaction (id, payment_id, account_id, connection_id, status, amount_minor_units, currency, capture, type)
-       SELECT gen_random_uuid(), $1, $2, 'scripted', 'DECLINED', 100, 'USD', true, 'REFUND' FROM generate_series(1, $3::int)`,
+      `INSERT INTO transaction (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units,
+         currency, capture, type)
+       SELECT gen_random_uuid(), $1, $2, 'scripted', 'scripted', 'DECLINED', 100, 'USD', true, 'REFUND' FROM generate_series(1, $3::int)`,
       [payment.id, ACCOUNT_ONE, count],
     );
   await declined(199);
@@ -224,8 +225,9 @@ describe('a payment', () => {
   it('that is disputed is left alone, until the dispute was won', async () => {
     const payment = await payments.pay();
     await payments.tables.query(
-      `INSERT INTO transaction (id, account_id, payment_id, connection_id, status, amount_minor_units, currency, capture, type)
-       VALUES ($1, $2, $3, 'ledger', 'PENDING', 10000, 'USD', false, 'CHARGEBACK')`,
+      `INSERT INTO transaction (id, account_id, payment_id, connection_id, connection_identity, status, amount_minor_units,
+         currency, capture, type)
+       VALUES ($1, $2, $3, 'ledger', 'ledger', 'PENDING', 10000, 'USD', false, 'CHARGEBACK')`,
       [randomUUID(), ACCOUNT_ONE, payment.id],
     );
     await expectRefused(asked(payment), /^the payment is disputed/);
@@ -242,8 +244,6 @@ describe('a payment', () => {
     for (const connections of [new Map(), another]) {
       await expect(at(connections)).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE', retryAfterS: 1 });
     }
-    // A release that stored no identity claimed it.
-    await set('connection_identity = NULL');
     expect((await at(new Map([['ledger', connection]]))).stored.connection).toBe(connection);
   });
 });
@@ -255,8 +255,9 @@ describe('a cancel without a key', () => {
     const payment = await payments.pay({ capture: false });
     const id = randomUUID();
     await payments.tables.query(
-      `INSERT INTO transaction (id, account_id, payment_id, connection_id, status, amount_minor_units, currency, capture, type, parent_id)
-       VALUES ($1, $2, $3, 'ledger', $4, 100, 'USD', false, $5, $6)`,
+      `INSERT INTO transaction (id, account_id, payment_id, connection_id, connection_identity, status, amount_minor_units,
+         currency, capture, type, parent_id)
+       VALUES ($1, $2, $3, 'ledger', 'ledger', $4, 100, 'USD', false, $5, $6)`,
       [id, ACCOUNT_ONE, payment.id, status, type, payment.transactions?.id],
     );
     const claimed = claimOperationOn(

@@ -20,8 +20,9 @@ const OPEN = 10_000;
 beforeAll(async () => {
   // A provider fell silent a while ago: the newest transactions are open. All payments have one order and one reference.
   await tables.query(
-    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, answer, merchant_order_id, card_last_four)
-     SELECT gen_random_uuid(), $1, 'key-' || n, '', CASE n WHEN 1 THEN 'IN_DISPUTE' ELSE 'SUCCEEDED' END, '', '', 'one order', '4242'
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer,
+       merchant_order_id, card_last_four)
+     SELECT gen_random_uuid(), $1, 'key-' || n, '', '', CASE n WHEN 1 THEN 'IN_DISPUTE' ELSE 'SUCCEEDED' END, '', '', 'one order', '4242'
      FROM generate_series(1, 20000) n`,
     [ACCOUNT_ONE],
   );

@@ -136,8 +136,9 @@ describe('claiming an operation', () => {
     const [first, second] = [randomUUID(), randomUUID()];
     const insert = async (id: string, type: string, parent: string, status: string, amount: number) =>
       tables.query(
-        `INSERT INTO transaction (id, account_id, payment_id, connection_id, status, amount_minor_units, currency, capture, type, parent_id)
-         VALUES ($1, $2, $3, 'scripted', $4, $5, 'USD', false, $6, $7)`,
+        `INSERT INTO transaction (id, account_id, payment_id, connection_id, connection_identity, status,
+           amount_minor_units, currency, capture, type, parent_id)
+         VALUES ($1, $2, $3, 'scripted', 'scripted', $4, $5, 'USD', false, $6, $7)`,
         [id, ACCOUNT_ONE, base.paymentId, status, amount, type, parent],
       );
     await insert(first, 'CAPTURE', base.transactionId, 'SUCCEEDED', 1_000);

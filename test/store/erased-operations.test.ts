@@ -13,14 +13,14 @@ const ERASED = Buffer.from('erased');
 it('the responses to the operations of an old payment are all erased, of which a hundred are read at once', async () => {
   const paymentId = randomUUID();
   await tables.query(
-    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, answer, created_at, updated_at)
-     VALUES ($1, $2, 'old', '', 'SUCCEEDED', 'record', 'answer', now() - interval '90 days', now() - interval '90 days')`,
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer, created_at, updated_at)
+     VALUES ($1, $2, 'old', '', '', 'SUCCEEDED', 'record', 'answer', now() - interval '90 days', now() - interval '90 days')`,
     [paymentId, ACCOUNT_ONE],
   );
   await tables.query(
-    `INSERT INTO transaction (id, payment_id, account_id, connection_id, status, amount_minor_units, currency, capture,
-       type, method, response, response_record)
-     SELECT gen_random_uuid(), $1, $2, 'one', 'SUCCEEDED', 1, 'USD', false, 'REFUND', 'REFUND', 'answer', 'record'
+    `INSERT INTO transaction (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units,
+       currency, capture, type, method, response, response_record)
+     SELECT gen_random_uuid(), $1, $2, 'one', 'one', 'SUCCEEDED', 1, 'USD', false, 'REFUND', 'REFUND', 'answer', 'record'
      FROM generate_series(1, $3)`,
     [paymentId, ACCOUNT_ONE, OPERATIONS],
   );

@@ -69,12 +69,6 @@ describe('taking what is due to be followed up', () => {
     for (const attempt of [future, other]) expect(await scheduleOf(attempt)).toMatchObject({ fence: 0 });
   });
 
-  it('takes what a release began that stored no identity', async () => {
-    const attempt = await scheduled();
-    await tables.query('UPDATE transaction SET connection_identity = NULL');
-    expect(idsOf(await takeDue())).toEqual([attempt.transactionId]);
-  });
-
   it('begins with what has been due for longest, and takes no more than was asked for', async () => {
     const [newest, oldest, middle] = [await scheduled(-1), await scheduled(-300), await scheduled(-100)];
     expect(idsOf(await takeDue({ limit: 2 })).sort()).toEqual(
@@ -176,9 +170,9 @@ it('counts what is open after its call, and not what is scheduled and final, or 
 it('finds the last attempt of a payment, and the payment of a transaction, whoever’s they are', async () => {
   const [one, other] = [await scheduled(), await scheduled(0, { connectionId: 'second' })];
   const [second, refund] = [randomUUID(), randomUUID()];
-  const insert = `INSERT INTO transaction (id, account_id, payment_id, parent_id, connection_id, status, amount_minor_units,
-      currency, capture, created_at)
-    SELECT $1, account_id, payment_id, $2, 'second', 'PENDING', 1, 'USD', true, created_at + interval '1 s'
+  const insert = `INSERT INTO transaction (id, account_id, payment_id, parent_id, connection_id, connection_identity, status,
+      amount_minor_units, currency, capture, created_at)
+    SELECT $1, account_id, payment_id, $2, 'second', 'second', 'PENDING', 1, 'USD', true, created_at + interval '1 s'
     FROM transaction WHERE id = $3`;
   await tables.query(insert, [second, null, one.transactionId]);
   await tables.query(insert, [refund, second, second]);

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { startBackfill } from '#src/payments/backfill-payments.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '#src/store/database.ts';
 import { listPayments, type PagePosition, type PaymentFilter } from '#src/store/list-payments.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -76,8 +75,8 @@ describe('on 40,000 payments of two accounts, each filter', () => {
   beforeAll(async () => {
     await tables.query('TRUNCATE payment');
     await tables.query(
-      `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, merchant_order_id, created_at)
-       SELECT gen_random_uuid(), CASE WHEN n % 2 = 0 THEN $1::uuid ELSE $2::uuid END, n::text, '',
+      `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, merchant_order_id, created_at)
+       SELECT gen_random_uuid(), CASE WHEN n % 2 = 0 THEN $1::uuid ELSE $2::uuid END, n::text, '', '',
          CASE WHEN n % 1000 < 2 THEN 'ERROR' ELSE 'SUCCEEDED' END, repeat('x', 500)::bytea,
          'order-' || n / 4, timestamptz '2026-01-01Z' + n * interval '1 minute'
        FROM generate_series(1, 40000) n`,
@@ -142,25 +141,4 @@ describe('on 40,000 payments of two accounts, each filter', () => {
     const own = plan['Node Type'].includes('Scan') && plan['Node Type'] !== 'Subquery Scan' ? [plan] : [];
     return [...own, ...(plan.Plans ?? []).flatMap(scansOf)];
   }
-});
-
-it('lists payments of the release before by their order, once that was filled in from their records', async () => {
-  await tables.query('TRUNCATE payment');
-  for (let i = 0; i < 450; i++) await claimAttempt(database);
-  // As the release before inserts: it does not name the columns.
-  await tables.query('UPDATE payment SET merchant_order_id = NULL, card_last_four = NULL');
-  const byOrder = { ...ALL, merchantOrderId: 'order-1' };
-  expect(await readAll(byOrder, 100)).toEqual([]);
-  const errors: unknown[] = [];
-  const stops = [1, 2].map(() =>
-    startBackfill(database, { intervalMs: 20, onError: (error) => errors.push(error) }),
-  );
-  await vi.waitFor(async () => expect(await readAll(byOrder, 100)).toHaveLength(450));
-  await claimAttempt(database);
-  await tables.query(
-    'UPDATE payment SET merchant_order_id = NULL, card_last_four = NULL WHERE idempotency_key = (SELECT max(idempotency_key) FROM payment)',
-  );
-  await vi.waitFor(async () => expect(await readAll(byOrder, 100)).toHaveLength(451));
-  await Promise.all(stops.map((stop) => stop()));
-  expect(errors).toEqual([]);
 });

@@ -119,26 +119,26 @@ describe('taking what is due', () => {
     ]);
   });
 
-  it('leaves alone what was begun at another account, and takes what was begun before accounts were stored', async () => {
-    const old = await claimAttempt(database);
-    await tables.query('UPDATE transaction SET connection_identity = NULL');
+  it('leaves alone what was begun at another account', async () => {
+    const own = await claimAttempt(database);
     await claimAttempt(database, { identity: 'another account' });
     await claimAttempt(database, { connectionId: 'another connection' });
-    expect(idsOf(await takeDue(10, 60))).toEqual([old.transactionId]);
+    expect(idsOf(await takeDue(10, 60))).toEqual([own.transactionId]);
   });
 
   it('reads only what it takes, however much is due of others, and however many attempts there are', async () => {
     await tables.query(
       `WITH other AS (
          INSERT INTO transaction
-           (id, payment_id, account_id, connection_id, status, amount_minor_units, currency, capture, look_up_at)
-         SELECT gen_random_uuid(), other.id, other.id, 'hanging', 'PENDING', 1, 'USD', true,
+           (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units, currency,
+             capture, look_up_at)
+         SELECT gen_random_uuid(), other.id, other.id, 'hanging', 'hanging', 'PENDING', 1, 'USD', true,
            CASE WHEN i % 2 = 0 THEN now() - interval '1 hour' END
          FROM (SELECT gen_random_uuid() AS id, i FROM generate_series(1, 50000) i) other
          RETURNING payment_id
        )
-       INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record)
-       SELECT payment_id, payment_id, payment_id::text, '', '', '' FROM other`,
+       INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record)
+       SELECT payment_id, payment_id, payment_id::text, '', '', '', '' FROM other`,
     );
     await tables.query('ANALYZE transaction, payment');
     await claimAttempt(database);

@@ -40,13 +40,14 @@ const collector = {
 beforeAll(async () => {
   // As after a day without trouble: many transactions, and hardly any due.
   await tables.query(
-    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record)
-     SELECT gen_random_uuid(), $1, 'key-' || n, '', 'SUCCEEDED', '' FROM generate_series(1, 5000) n`,
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record)
+     SELECT gen_random_uuid(), $1, 'key-' || n, '', '', 'SUCCEEDED', '' FROM generate_series(1, 5000) n`,
     [ACCOUNT_ONE],
   );
   await tables.query(
-    `INSERT INTO transaction (id, payment_id, account_id, connection_id, status, amount_minor_units, currency, capture)
-     SELECT gen_random_uuid(), id, account_id, 'scripted', 'SUCCEEDED', 100, 'USD', true FROM payment`,
+    `INSERT INTO transaction (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units,
+       currency, capture)
+     SELECT gen_random_uuid(), id, account_id, 'scripted', 'scripted', 'SUCCEEDED', 100, 'USD', true FROM payment`,
   );
   await tables.query(
     `INSERT INTO delivery (account_id, id, webhook_id, event_id, status, due_at)

@@ -56,8 +56,8 @@ const CHANGE = {
   name: 'change',
   text: `
     WITH changed AS (
-      INSERT INTO payment (account_id, id, idempotency_key, request_hash, status, record, event_sequence)
-      VALUES ($1, $2::uuid, ($2::uuid)::text, '', 'SUCCEEDED', $3, 1)
+      INSERT INTO payment (account_id, id, idempotency_key, request_hash, request_shape, status, record, event_sequence)
+      VALUES ($1, $2::uuid, ($2::uuid)::text, '', '', 'SUCCEEDED', $3, 1)
       ON CONFLICT (account_id, id) DO UPDATE SET record = $3, event_sequence = payment.event_sequence + 1
       RETURNING account_id, id, event_sequence
     ), ${insertEventCte({ changed: 'changed', type: '$4::text', record: '$3' })}
