@@ -1,0 +1,62 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { compareSchema, MIGRATIONS, migrate } from '#src/store/migrate.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { onService, server, tables } from '../support/on-service.ts';
+import { cardPayment, headersOne } from '../support/payment-requests.ts';
+
+onService();
+
+const directory = mkdtempSync(join(tmpdir(), 'next-release-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+/** Pays, and refunds a part. @returns the statuses of both responses. */
+async function payAndRefund(i: number): Promise<number[]> {
+  const post = (path: string, key: string, body: unknown) =>
+    fetch(`${server.url}${path}`, {
+      method: 'POST',
+      headers: { ...headersOne(key), 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const paid = await post('/v1/payments', `next-${i}`, cardPayment());
+  const { id } = (await paid.json()) as { id: string };
+  const amount = { currency: 'USD', value: 1 };
+  const refunded = await post(`/v1/payments/${id}/refund`, `refund-${i}`, { amount });
+  await refunded.arrayBuffer();
+  return [paid.status, refunded.status];
+}
+
+it('the migrations of a next release run while this one goes on paying, which then starts beside it', async () => {
+  cpSync(MIGRATIONS, directory, { recursive: true });
+  writeFileSync(
+    join(directory, '0002_next_release.sql'),
+    `ALTER TABLE payment ADD COLUMN made_up text;
+     CREATE TABLE made_up (account_id uuid NOT NULL, id uuid NOT NULL, PRIMARY KEY (account_id, id));`,
+  );
+  writeFileSync(
+    join(directory, '0003_next_index.sql'),
+    `-- migrate: concurrently
+     CREATE INDEX CONCURRENTLY IF NOT EXISTS payment_by_made_up ON payment (account_id, made_up);`,
+  );
+  const database = openTestDatabase(server.databaseUrl, 2);
+  let isMigrated = false;
+  const statuses: number[][] = [];
+  const payers = Array.from({ length: 4 }, async (_, lane) => {
+    for (let i = 0; !isMigrated || i < 5; i++) statuses.push(await payAndRefund(lane * 10_000 + i));
+  });
+  expect(await migrate(database, directory)).toEqual(['0002_next_release.sql', '0003_next_index.sql']);
+  isMigrated = true;
+  await Promise.all(payers);
+  expect(statuses.length).toBeGreaterThanOrEqual(20);
+  expect(new Set(statuses.map(String))).toEqual(new Set(['201,200']));
+  expect(await migrate(database, MIGRATIONS)).toEqual([]);
+  expect(await compareSchema(database, MIGRATIONS)).toEqual({
+    pending: [],
+    later: ['0002_next_release.sql', '0003_next_index.sql'],
+  });
+  const valid = 'SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = $1::regclass';
+  expect(await tables.query(valid, ['payment_by_made_up'])).toEqual([{ valid: true }]);
+  await database.close();
+});
