@@ -142,6 +142,22 @@ export function booksAfter(
   }
 }
 
+/**
+ * Returns the books after a capture or a refund that was in them has failed at the provider.
+ *
+ * @param isReleased true: what is not captured stays released, whatever has failed.
+ */
+export function booksWithout(
+  books: Books,
+  operation: Pick<PlannedOperation, 'type' | 'money'>,
+  isReleased: boolean,
+): Books {
+  const { minorUnits } = operation.money;
+  return operation.type === 'CAPTURE'
+    ? { ...books, captured: books.captured - minorUnits, isReleased }
+    : { ...books, refunded: books.refunded - minorUnits };
+}
+
 function requireWithin(books: Books, asked: Money | undefined, left: bigint, verb: string): bigint {
   if (!asked) return left;
   if (asked.currency !== books.currency) {
