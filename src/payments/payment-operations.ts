@@ -26,7 +26,7 @@ import {
   type Refundable,
   undoingType,
 } from './payment-books.ts';
-import { requestHasher } from './request-hash.ts';
+import { OPERATION_FORM, requestHasher } from './request-hash.ts';
 import type { KeyedResponse } from './stored-response.ts';
 
 /** Captures what an authorization holds, or a part of it. */
@@ -84,9 +84,13 @@ function operation<Request extends Message & RequestedOperation>(
   schema: GenMessage<Request>,
   rulesOf: (request: Request) => Pick<AskedOperation, 'needsKey' | 'target' | 'plan'>,
 ) {
-  const hash = requestHasher(schema);
+  const hash = requestHasher(schema, (request) => request, OPERATION_FORM);
   return (deps: OperationDeps, request: Request, caller: Caller): Promise<KeyedResponse> => {
-    const asked = { ...request, ...rulesOf(request), method, hash: hash(deps.requestHashKey, request) };
+    const asked = {
+      ...{ ...request, ...rulesOf(request), method },
+      hash: (transactionId: string) =>
+        hash(deps.requestHashKey, { ...request, paymentId: request.paymentId.toLowerCase(), transactionId }),
+    };
     return operatePayment(deps, asked, caller);
   };
 }

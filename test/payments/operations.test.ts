@@ -7,67 +7,13 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import {
-  CancelOrRefundPaymentRequestSchema,
-  CancelPaymentRequestSchema,
-  CapturePaymentRequestSchema,
-  RefundPaymentRequestSchema,
-} from '#gen/payments/v1/payment_service_pb.js';
-import {
-  cancelOrRefundPayment,
-  cancelPayment,
-  capturePayment,
-  refundPayment,
-} from '#src/payments/payment-operations.ts';
+import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { refundPayment } from '#src/payments/payment-operations.ts';
 import { restBody } from '../support/stored-responses.ts';
+import { cancel, capture, idOf, refund, undo } from './asked-operations.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
-
-type Asked = {
-  amount?: string;
-  reference?: string;
-  transactionId?: string;
-  key?: string | null;
-  currency?: string;
-};
-
-const namesOf = (payment: Payment, { reference, transactionId }: Asked) => ({
-  paymentId: payment.id,
-  ...(transactionId !== undefined && { transactionId }),
-  ...(reference !== undefined && { merchantReference: reference }),
-});
-const fieldsOf = (payment: Payment, asked: Asked) => ({
-  ...namesOf(payment, asked),
-  ...(asked.amount !== undefined && {
-    amount: { currency: asked.currency ?? 'USD', value: { value: asked.amount } },
-  }),
-});
-const capture = (payment: Payment, asked: Asked = {}) =>
-  capturePayment(
-    payments.deps,
-    create(CapturePaymentRequestSchema, fieldsOf(payment, asked)),
-    payments.caller(asked.key),
-  );
-const refund = (payment: Payment, asked: Asked = {}) =>
-  refundPayment(
-    payments.deps,
-    create(RefundPaymentRequestSchema, fieldsOf(payment, asked)),
-    payments.caller(asked.key),
-  );
-const cancel = (payment: Payment, asked: Asked = {}) =>
-  cancelPayment(
-    payments.deps,
-    create(CancelPaymentRequestSchema, namesOf(payment, asked)),
-    payments.caller(asked.key),
-  );
-const undo = (payment: Payment, transactionId = '') =>
-  cancelOrRefundPayment(
-    payments.deps,
-    create(CancelOrRefundPaymentRequestSchema, { paymentId: payment.id, transactionId }),
-    payments.caller(),
-  );
-const idOf = ({ transactions }: Payment) => transactions?.id ?? '';
 
 /** A payment in a few words: what it and its last transaction are, and its amounts. */
 function shown(record: Payment) {
@@ -238,36 +184,6 @@ describe('a request that the payment does not allow', () => {
     await expect(refundPayment(payments.deps, request, others)).rejects.toMatchObject({
       reason: 'PAYMENT_NOT_FOUND',
     });
-  });
-});
-
-describe('a repeat', () => {
-  it('gets the same bytes, by its key or by its merchant_reference; another request is refused', async () => {
-    const payment = await payments.pay();
-    const first = await refund(payment, { amount: '10', key: 'refund-1' });
-    const again = await refund(payment, { amount: '10', key: 'refund-1' });
-    expect(again.replayed).toBe(true);
-    expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
-    await expect(refund(payment, { amount: '11', key: 'refund-1' })).rejects.toMatchObject({
-      reason: 'IDEMPOTENCY_KEY_REUSED',
-      fields: [{ field: 'x-idempotency-key' }],
-    });
-    const byReference = await refund(payment, { amount: '20', reference: 'r-2', key: null });
-    expect((await refund(payment, { amount: '20', reference: 'r-2', key: null })).replayed).toBe(true);
-    await expect(refund(payment, { amount: '21', reference: 'r-2', key: null })).rejects.toMatchObject({
-      reason: 'IDEMPOTENCY_KEY_REUSED',
-      fields: [{ field: 'merchant_reference' }],
-    });
-    expect(byReference.record.amount?.refunded?.value).toBe('30.00');
-  });
-
-  it('of a hundred at once with one key makes one refund', async () => {
-    const payment = await payments.pay();
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, () => refund(payment, { amount: '10', key: 'one' })),
-    );
-    expect(new Set(answers.map((answer) => `${restBody(answer)}`)).size).toBe(1);
-    expect(payments.provider.bookOf(payment.transactions?.id ?? '').refunded).toBe(1_000n);
   });
 });
 
