@@ -45,6 +45,12 @@ describe('a field that is known and not supported', () => {
     [`${CARD}.installment_amount`, 25.5],
     [`${CARD}.installments_type`, 'ISSUER'],
     [`${CARD}.first_installment_deferral`, 2],
+    // In its place it asks for an authorization. Elsewhere it would be ignored, and the money be taken.
+    ['capture', false],
+    ['capture', 'false'],
+    ['capture', ''],
+    ['payment_method.capture', false],
+    ['payment_method.detail.capture', false],
     ['additional_data.order.account_funding', { beneficiary: { first_name: 'Ana' } }],
   ])('is refused by its name, %s, over every protocol', async (field, value) => {
     // The amount is at fault too: what is not supported is told first.
@@ -99,6 +105,8 @@ describe('a field that is known and not supported', () => {
     const { record } = await clients.create('rest', cardPayment(), headers);
     let request = withField(cardPayment(), `${CARD}.installments_type`, 'MERCHANT');
     request = withField(request, `${CARD}.first_installment_deferral`, 0);
+    for (const within of ['capture', 'payment_method.capture', 'payment_method.detail.capture'])
+      request = withField(request, within, true);
     for (const protocol of PROTOCOLS) {
       expect((await clients.create(protocol, request, headers)).record, protocol).toBe(record);
     }

@@ -510,7 +510,7 @@ export type CreateCustomerRequest = {
   readonly account_id?: string | null;
 };
 
-/** Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `currency_conversion`. */
+/** Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `currency_conversion`, `capture` (but to `true`). */
 export type CreatePaymentRequest = {
   /** The merchant account; the one whose keys the call carries. */
   readonly account_id: string;
@@ -990,7 +990,11 @@ export type PaymentMethodDetail = {
   readonly wallet: Wallet | null;
 };
 
-/** One of `card`, `wallet`. */
+/**
+ * One of `card`, `wallet`.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `capture` (but to `true`).
+ */
 export type PaymentMethodDetailInput = {
   readonly card?: CardInput | null;
   readonly wallet?: WalletInput | null;
@@ -999,7 +1003,7 @@ export type PaymentMethodDetailInput = {
 /**
  * How the payer pays, as the merchant asks for it.
  *
- * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`.
+ * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`, `capture` (but to `true`).
  */
 export type PaymentMethodInput = {
   /** "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides. Required, but with a `token`, which tells it. */

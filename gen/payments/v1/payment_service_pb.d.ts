@@ -258,6 +258,13 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
    * @generated from field: optional google.protobuf.Value currency_conversion = 40;
    */
   currencyConversion?: Value | undefined;
+
+  /**
+   * An authorization is asked for in `payment_method.detail.card`.
+   *
+   * @generated from field: optional google.protobuf.Value capture = 60;
+   */
+  capture?: Value | undefined;
 };
 
 /**
