@@ -56,6 +56,7 @@ export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
  *
  * @param asked undefined for all that is left.
  * @param made number of captures made so far.
+ * @param isFinal true releases the rest, false keeps it; undefined leaves that to the provider.
  * @throws ServiceError INVALID_STATUS, INVALID_AMOUNT or OPERATION_NOT_SUPPORTED.
  */
 export function planCapture(
@@ -63,17 +64,20 @@ export function planCapture(
   asked: Money | undefined,
   made: number,
   can: Capabilities,
+  isFinal?: boolean,
 ): PlannedOperation {
   const left = leftToCapture(books);
   if (left <= 0n) throw invalidStatus('there is nothing left to capture');
   if (can.captures === 0) throw notSupported('captures');
   const amount = requireWithin(books, asked, left, 'capture');
   const isWhole = amount === left;
+  const isLast = made + 1 >= can.captures;
+  if (isFinal === false && isLast && !isWhole) throw releasesRest(can.captures);
   return {
     type: 'CAPTURE',
     money: { minorUnits: amount, currency: books.currency },
     isWhole,
-    isFinal: isWhole || made + 1 >= can.captures,
+    isFinal: isWhole || isLast || isFinal === true,
   };
 }
 
@@ -175,6 +179,12 @@ function invalidStatus(why: string): ServiceError {
     'INVALID_STATUS',
     `the payment's status does not allow it: ${why}; nothing was sent`,
   );
+}
+
+function releasesRest(captures: number): ServiceError {
+  const most = captures === 1 ? 'one capture' : `${captures} captures`;
+  const message = `must not be false: the payment's provider takes ${most} at most, and releases the rest with the last; nothing was sent`;
+  return fieldRefusal('OPERATION_NOT_SUPPORTED', 'final_capture', 'NOT_SUPPORTED', message);
 }
 
 function notSupported(what: string): ServiceError {

@@ -35,7 +35,7 @@ export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, 
   return {
     needsKey: true,
     target: (payment) => requireBase(payment, request.transactionId),
-    plan: (payment) => planCaptureOf(payment, amount),
+    plan: (payment) => planCaptureOf(payment, amount, request.finalCapture),
   };
 });
 
@@ -116,8 +116,12 @@ function requireBase({ base }: OperatedPayment, transactionId: string): StoredTr
   throw transactionNotFound();
 }
 
-function planCaptureOf({ books, transactions, connection }: OperatedPayment, asked: Money | undefined) {
-  return planCapture(books, asked, capturesOf(transactions).length, connection.capabilities);
+function planCaptureOf(
+  { books, transactions, connection }: OperatedPayment,
+  asked: Money | undefined,
+  isFinal?: boolean,
+) {
+  return planCapture(books, asked, capturesOf(transactions).length, connection.capabilities, isFinal);
 }
 
 function planRefundOf(payment: OperatedPayment, target: StoredTransaction, asked: Money | undefined) {

@@ -117,6 +117,7 @@ describe('a field that is known and not supported', () => {
     ['refund', 'amount.currency_conversion', { amount: { ...one, currency_conversion: { rate: 2 } } }],
     ['refund', 'split_marketplace', { amount: one, split_marketplace: [{ recipient_id: 'a' }] }],
     ['capture', 'split', { split: [{ recipient: 'a' }] }],
+    ['capture', 'simplified_mode', { simplified_mode: true }],
     ['cancel', 'amount', { amount: one }],
     ['cancel-or-refund', 'amount', { amount: one }],
   ])('is refused in an operation on a payment too: %s with %s', async (operation, field, body) => {

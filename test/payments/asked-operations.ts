@@ -25,6 +25,7 @@ type Asked = {
   transactionId?: string;
   key?: string | null;
   currency?: string;
+  isFinal?: boolean;
 };
 
 const namesOf = (payment: Payment, { reference, transactionId }: Asked) => ({
@@ -42,7 +43,10 @@ const fieldsOf = (payment: Payment, asked: Asked) => ({
 export const capture = (payment: Payment, asked: Asked = {}) =>
   capturePayment(
     payments.deps,
-    create(CapturePaymentRequestSchema, fieldsOf(payment, asked)),
+    create(CapturePaymentRequestSchema, {
+      ...fieldsOf(payment, asked),
+      ...(asked.isFinal !== undefined && { finalCapture: asked.isFinal }),
+    }),
     payments.caller(asked.key),
   );
 export const refund = (payment: Payment, asked: Asked = {}) =>

@@ -88,6 +88,17 @@ describe('an authorization', () => {
     await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
+  it('is released by a capture that is asked to be the last', async () => {
+    const payment = await payments.pay({ capture: false });
+    await capture(payment, { amount: '10', isFinal: false });
+    const { record } = await capture(payment, { amount: '20', isFinal: true });
+    expect(shown(record)).toBe(
+      'SUCCEEDED/PARTIALLY_CAPTURED ← CAPTURE SUCCEEDED 20.00 ← captured 30.00, refunded 0.00',
+    );
+    expect(payments.provider.bookOf(idOf(payment))).toMatchObject({ captured: 3_000n, released: true });
+    await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  });
+
   it('is released by the last capture that its provider takes', async () => {
     const payment = await payments.pay({ capture: false });
     for (let i = 0; i < 10; i++) await capture(payment, { amount: '1' });

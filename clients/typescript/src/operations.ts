@@ -250,7 +250,7 @@ export type CancelPaymentRequest = {
 /**
  * What of an authorization is to be captured.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `simplified_mode`.
  */
 export type CapturePaymentRequest = {
   /** UUID, the payment's own transaction; may be absent. */
@@ -262,6 +262,8 @@ export type CapturePaymentRequest = {
   /** Free text. */
   readonly reason?: string | null;
   readonly description?: string | null;
+  /** true releases what is left of the authorization; false keeps it, and is refused where the provider would release it. When absent, the last capture that the provider takes releases the rest. */
+  readonly final_capture?: boolean | null;
 };
 
 export type Card = {

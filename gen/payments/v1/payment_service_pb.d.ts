@@ -352,6 +352,14 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
   description: string;
 
   /**
+   * true releases what is left of the authorization; false keeps it, and is refused where the provider would release it.
+   * When absent, the last capture that the provider takes releases the rest.
+   *
+   * @generated from field: optional bool final_capture = 7;
+   */
+  finalCapture?: boolean | undefined;
+
+  /**
    * @generated from field: optional google.protobuf.Value split = 30;
    */
   split?: Value | undefined;
@@ -360,6 +368,11 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
    * @generated from field: optional google.protobuf.Value split_marketplace = 31;
    */
   splitMarketplace?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value simplified_mode = 32;
+   */
+  simplifiedMode?: Value | undefined;
 };
 
 /**
