@@ -98,6 +98,24 @@ export function planCancel(books: Books, can: Capabilities): PlannedOperation {
 }
 
 /**
+ * Plans the cancel that undoes a payment of which nothing is left to refund.
+ *
+ * @param asked a part cannot be canceled, and an amount of the whole would be read as a refund.
+ * @throws ServiceError INVALID_STATUS or OPERATION_NOT_SUPPORTED.
+ */
+export function planUndoingCancel(
+  books: Books,
+  asked: Money | undefined,
+  can: Capabilities,
+): PlannedOperation {
+  const planned = planCancel(books, can);
+  if (!asked) return planned;
+  const message =
+    'must be left out: nothing is left to refund; call cancel to release what is held, or capture to keep a part of it; nothing was sent';
+  throw fieldRefusal('INVALID_STATUS', 'amount', 'NOT_ALLOWED', message);
+}
+
+/**
  * Plans a refund.
  *
  * @param of the refunded transaction; what is left of it is a bound too.

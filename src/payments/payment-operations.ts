@@ -23,6 +23,7 @@ import {
   planCancel,
   planCapture,
   planRefund,
+  planUndoingCancel,
   type Refundable,
   undoingType,
 } from './payment-books.ts';
@@ -57,21 +58,24 @@ export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (re
 });
 
 /**
- * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels
- * what is held still once all that was captured is given back.
+ * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the
+ * amount given; cancels what is held still once all that was captured is given back.
  */
 export const cancelOrRefundPayment = operation(
   'CANCEL_OR_REFUND',
   CancelOrRefundPaymentRequestSchema,
-  (request) => ({
-    needsKey: true,
-    // While nothing is captured, there is only the payment's own transaction to act on.
-    target: (payment) => refundTarget(payment, request.transactionId, undefined),
-    plan: (payment, target) =>
-      undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
-        ? planRefundOf(payment, target, undefined)
-        : planCancel(payment.books, payment.connection.capabilities),
-  }),
+  (request) => {
+    const amount = request.amount && requireAmount(request.amount);
+    return {
+      needsKey: true,
+      // While nothing is captured, there is only the payment's own transaction to act on.
+      target: (payment) => refundTarget(payment, request.transactionId, amount),
+      plan: (payment, target) =>
+        undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
+          ? planRefundOf(payment, target, amount)
+          : planUndoingCancel(payment.books, amount, payment.connection.capabilities),
+    };
+  },
 );
 
 /**

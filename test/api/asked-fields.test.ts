@@ -119,7 +119,11 @@ describe('a field that is known and not supported', () => {
     ['capture', 'split', { split: [{ recipient: 'a' }] }],
     ['capture', 'simplified_mode', { simplified_mode: true }],
     ['cancel', 'amount', { amount: one }],
-    ['cancel-or-refund', 'amount', { amount: one }],
+    [
+      'cancel-or-refund',
+      'amount.currency_conversion',
+      { amount: { ...one, currency_conversion: { rate: 2 } } },
+    ],
   ])('is refused in an operation on a payment too: %s with %s', async (operation, field, body) => {
     const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
     const of = `${server.url}/v1/payments/${payment.id}`;
@@ -128,13 +132,16 @@ describe('a field that is known and not supported', () => {
     expect(await refused(path, body)).toMatchObject({ code: 'NOT_SUPPORTED', errors: [{ field }] });
   });
 
-  it.each(['refund', 'capture'])('is no amount: an empty text, which would %s all', async (operation) => {
-    const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
-    const path = `${server.url}/v1/payments/${payment.id}/transactions/${payment.transactions.id}/${operation}`;
-    expect(await refused(path, { amount: '' })).toMatchObject({
-      errors: [{ field: 'amount', code: 'INVALID_TYPE' }],
-    });
-  });
+  it.each(['refund', 'capture', 'cancel-or-refund'])(
+    'is no amount: an empty text, which would %s all',
+    async (operation) => {
+      const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
+      const path = `${server.url}/v1/payments/${payment.id}/transactions/${payment.transactions.id}/${operation}`;
+      expect(await refused(path, { amount: '' })).toMatchObject({
+        errors: [{ field: 'amount', code: 'INVALID_TYPE' }],
+      });
+    },
+  );
 
   it.each([
     ['subscription', { id: 'sub-1' }],

@@ -61,10 +61,10 @@ export const cancel = (payment: Payment, asked: Asked = {}) =>
     create(CancelPaymentRequestSchema, namesOf(payment, asked)),
     payments.caller(asked.key),
   );
-export const undo = (payment: Payment, transactionId = '', merchantReference = '') =>
+export const undo = (payment: Payment, asked: Asked = {}) =>
   cancelOrRefundPayment(
     payments.deps,
-    create(CancelOrRefundPaymentRequestSchema, { paymentId: payment.id, transactionId, merchantReference }),
-    payments.caller(),
+    create(CancelOrRefundPaymentRequestSchema, fieldsOf(payment, asked)),
+    payments.caller(asked.key),
   );
 export const idOf = ({ transactions }: Payment) => transactions?.id ?? '';

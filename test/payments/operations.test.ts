@@ -15,6 +15,18 @@ import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
 
+/** The refusal of an amount of what is only held. */
+const HELD = {
+  reason: 'INVALID_STATUS',
+  fields: [
+    {
+      ...{ field: 'amount', code: 'NOT_ALLOWED' },
+      message:
+        'must be left out: nothing is left to refund; call cancel to release what is held, or capture to keep a part of it; nothing was sent',
+    },
+  ],
+};
+
 /** A payment in a few words: what it and its last transaction are, and its amounts. */
 function shown(record: Payment) {
   const { transactions, amount } = record;
@@ -118,7 +130,9 @@ describe('an authorization', () => {
     const undone = (await undo(captured)).record;
     expect(shown(undone)).toMatch(/^REFUNDED.REFUNDED ← REFUND SUCCEEDED 60.00/);
     expect(undone.transactions?.parentTransactionId).toBe(idOf(part));
-    await expect(undo(captured, idOf(part))).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    await expect(undo(captured, { transactionId: idOf(part) })).rejects.toMatchObject({
+      reason: 'INVALID_STATUS',
+    });
     expect(shown((await undo(captured)).record)).toMatch(/^REFUNDED.REFUNDED ← CANCEL SUCCEEDED 40.00/);
     await expect(undo(captured)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
     expect(shown((await undo(await payments.pay())).record)).toMatch(
@@ -128,15 +142,19 @@ describe('an authorization', () => {
 
   it('is undone whole by the name of its own transaction, and in part by the name of a capture', async () => {
     const open = await payments.pay({ capture: false });
-    expect(shown((await undo(open, idOf(open))).record)).toMatch(/^CANCELED.CANCELED ← CANCEL SUCCEEDED/);
+    expect(shown((await undo(open, { transactionId: idOf(open) })).record)).toMatch(
+      /^CANCELED.CANCELED ← CANCEL SUCCEEDED/,
+    );
     const payment = await payments.pay({ capture: false });
     const first = (await capture(payment, { amount: '30' })).record;
     await capture(payment);
-    const { record } = await undo(payment, idOf(first));
+    const { record } = await undo(payment, { transactionId: idOf(first) });
     expect(shown(record)).toMatch(/^SUCCEEDED.PARTIALLY_REFUNDED ← REFUND SUCCEEDED 30.00/);
     expect(record.transactions?.parentTransactionId).toBe(idOf(first));
-    await expect(undo(payment, idOf(first))).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
-    expect(shown((await undo(payment, idOf(payment))).record)).toMatch(
+    await expect(undo(payment, { transactionId: idOf(first) })).rejects.toMatchObject({
+      reason: 'INVALID_STATUS',
+    });
+    expect(shown((await undo(payment, { transactionId: idOf(payment) })).record)).toMatch(
       /^REFUNDED.REFUNDED ← REFUND SUCCEEDED 70.00/,
     );
   });
@@ -146,18 +164,16 @@ describe('a call that names a transaction which is not one of the payment to act
   it.each([
     ['a purchase', true, undo],
     ['an authorization', false, undo],
-    ['a purchase', true, (payment: Payment, transactionId: string) => refund(payment, { transactionId })],
-    [
-      'an authorization',
-      false,
-      (payment: Payment, transactionId: string) => cancel(payment, { transactionId }),
-    ],
+    ['a purchase', true, refund],
+    ['an authorization', false, cancel],
   ])('is refused and moves nothing: %s (capture: %s)', async (_what, isCapture, operate) => {
     const payment = await payments.pay({ capture: isCapture });
     const moved = payments.provider.moved.length;
     const other = idOf(await payments.pay());
     for (const id of [crypto.randomUUID(), 'garbage', other]) {
-      await expect(operate(payment, id)).rejects.toMatchObject({ reason: 'TRANSACTION_NOT_FOUND' });
+      await expect(operate(payment, { transactionId: id })).rejects.toMatchObject({
+        reason: 'TRANSACTION_NOT_FOUND',
+      });
     }
     expect(payments.provider.moved.slice(moved)).toEqual([`pay ${other}`]);
   });
@@ -195,6 +211,48 @@ describe('a request that the payment does not allow', () => {
     await expect(refundPayment(payments.deps, request, others)).rejects.toMatchObject({
       reason: 'PAYMENT_NOT_FOUND',
     });
+  });
+});
+
+describe('a cancel-or-refund with an amount', () => {
+  it('refunds that amount of a purchase, and of what was captured of an authorization', async () => {
+    const purchased = await payments.pay();
+    expect(shown((await undo(purchased, { amount: '40' })).record)).toBe(
+      'SUCCEEDED/PARTIALLY_REFUNDED ← REFUND SUCCEEDED 40.00 ← captured 0.00, refunded 40.00',
+    );
+    await expect(undo(purchased, { amount: '61' })).rejects.toMatchObject({ reason: 'INVALID_AMOUNT' });
+    const authorized = await payments.pay({ capture: false });
+    const captured = await capture(authorized, { amount: '30' });
+    expect(shown((await undo(authorized, { amount: '10' })).record)).toMatch(/REFUND SUCCEEDED 10.00/);
+    const transactionId = captured.record.transactions?.id ?? '';
+    expect(shown((await undo(authorized, { amount: '20', transactionId })).record)).toBe(
+      'REFUNDED/REFUNDED ← REFUND SUCCEEDED 20.00 ← captured 30.00, refunded 30.00',
+    );
+    // All that was captured is given back: what is left is held.
+    await expect(undo(authorized, { amount: '10' })).rejects.toMatchObject(HELD);
+    expect(payments.provider.bookOf(idOf(authorized))).toMatchObject({ refunded: 3_000n, released: false });
+  });
+
+  it('chooses the capture that has so much left', async () => {
+    const payment = await payments.pay({ capture: false });
+    await capture(payment, { amount: '10' });
+    const second = await capture(payment, { amount: '30' });
+    const { record } = await undo(payment, { amount: '25' });
+    expect(record.transactions?.parentTransactionId).toBe(second.record.transactions?.id);
+  });
+
+  it.each(['100', '10'])('of %s is refused for an authorization, with what to call', async (amount) => {
+    const payment = await payments.pay({ capture: false });
+    await expect(undo(payment, { amount })).rejects.toMatchObject(HELD);
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(payments.provider.bookOf(idOf(payment)).released).toBe(false);
+  });
+
+  it('is another request than one without', async () => {
+    const payment = await payments.pay();
+    await undo(payment, { amount: '40', key: 'u' });
+    expect((await undo(payment, { amount: '40', key: 'u' })).replayed).toBe(true);
+    await expect(undo(payment, { key: 'u' })).rejects.toMatchObject({ reason: 'IDEMPOTENCY_KEY_REUSED' });
   });
 });
 

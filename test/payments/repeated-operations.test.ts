@@ -55,7 +55,7 @@ describe('a repeated operation', () => {
     expect(payments.provider.bookOf(idOf(payment)).refunded).toBe(1_000n);
     // Another payment, or another operation, has references of its own.
     await refund(await payments.pay(), { ...asked, key: 'refund-3' });
-    expect((await undo(payment, '', 'r-1')).replayed).toBe(false);
+    expect((await undo(payment, { reference: 'r-1' })).replayed).toBe(false);
   });
 
   it('of one merchant_reference in twenty forms at once makes one refund', async () => {

@@ -217,16 +217,14 @@ export type BrowserInfoInput = {
   readonly platform?: string | null;
 };
 
-/**
- * Which payment is to be undone.
- *
- * Refused with `NOT_SUPPORTED` when set: `amount`.
- */
+/** Which payment is to be undone. */
 export type CancelOrRefundPaymentRequest = {
   /** UUID, the transaction to act on: the payment's own, which stands for the whole payment, or one of its captures. May be absent, and is then the payment's own. */
   readonly transaction_id?: string | null;
   /** The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key. */
   readonly merchant_reference?: string | null;
+  /** Refunds so much of what was taken; refused while nothing is. All that is left is canceled or refunded when absent. */
+  readonly amount?: CreatePaymentRequestAmount | null;
   /** DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE. */
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
   readonly description?: string | null;
@@ -1485,7 +1483,7 @@ export type Operations = {
   readonly cancelPayment: { readonly request: CancelPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Gives back what was taken: all that is left of it, or the amount given. */
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels what is held still once all that was captured is given back. */
+  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the amount given; cancels what is held still once all that was captured is given back. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
   readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };

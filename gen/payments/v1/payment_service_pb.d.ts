@@ -526,6 +526,13 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   merchantReference: string;
 
   /**
+   * Refunds so much of what was taken; refused while nothing is. All that is left is canceled or refunded when absent.
+   *
+   * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
+   */
+  amount?: CreatePaymentRequest_Amount | undefined;
+
+  /**
    * DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE.
    *
    * @generated from field: string reason = 5;
@@ -536,13 +543,6 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
    * @generated from field: string description = 6;
    */
   description: string;
-
-  /**
-   * All that is left is canceled or refunded.
-   *
-   * @generated from field: optional google.protobuf.Value amount = 30;
-   */
-  amount?: Value | undefined;
 };
 
 /**
@@ -635,8 +635,8 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named;
-   * cancels what is held still once all that was captured is given back.
+   * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the
+   * amount given; cancels what is held still once all that was captured is given back.
    *
    * @generated from rpc payments.v1.PaymentService.CancelOrRefundPayment
    */
