@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { Payment_Status, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
@@ -5,6 +6,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
 import type { FollowUpDeps } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
+import { readSession } from '#src/store/checkout-sessions.ts';
 import { interleave } from '../support/interleave.ts';
 import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
@@ -57,6 +59,7 @@ async function shown({ id }: Paid) {
   return {
     status: Payment_Status[record.status],
     shown: record.transactions?.id,
+    token: record.paymentMethod?.vaultedToken,
     history: record.transactionsHistory.map(({ status }) => Transaction_Status[status]),
   };
 }
@@ -70,7 +73,7 @@ it('a declined payment that its provider corrects to approved is SUCCEEDED, by o
     'unchanged',
     'unchanged',
   ]);
-  expect([await shown(paid), alarms]).toEqual([
+  expect([await shown(paid), alarms]).toMatchObject([
     { status: 'SUCCEEDED', shown: paid.calls[0]?.transactionId, history: ['SUCCEEDED'] },
     [],
   ]);
@@ -99,7 +102,7 @@ it.each([
   async (_what, next) => {
     const paid = await pay([DECLINED, next]);
     expect(await sign(paid)).toBe('applied');
-    expect(await shown(paid)).toEqual({
+    expect(await shown(paid)).toMatchObject({
       status: 'SUCCEEDED',
       shown: paid.calls[0]?.transactionId,
       history: [next === NOT_SENT ? 'ERROR' : 'DECLINED', 'SUCCEEDED'],
@@ -146,4 +149,25 @@ it.each([
     ['contradiction'],
   ]);
   expect(await shown(paid)).toMatchObject({ status: 'DECLINED' });
+});
+
+it('a payment that is corrected to approved uses its checkout session again, so that no other pays it twice', async () => {
+  const session = randomUUID();
+  const terms = cardPayment() as { country: string };
+  await payments.tables.query(
+    `INSERT INTO checkout_session (account_id, id, merchant_order_id, country, currency, amount_minor_units, workflow, expires_at)
+     VALUES ($1, $2, 'o', $3, 'USD', 1000, 'DIRECT', now() + interval '5 hours')`,
+    [ACCOUNT_ONE, session, terms.country],
+  );
+  const paid = await pay([DECLINED], withField(cardPayment(), 'checkout', { session }));
+  const isUsed = async () => (await readSession(payments.database, ACCOUNT_ONE, session))?.used;
+  expect(await isUsed()).toBe(false);
+  expect([await sign(paid), await isUsed()]).toEqual(['applied', true]);
+});
+
+it('a card that was to be kept and was dropped with the decline is not kept by the correction', async () => {
+  const keeping = withField(cardPayment(), 'payment_method.vault_on_success', true);
+  const paid = await pay([DECLINED], keeping);
+  expect(await sign(paid)).toBe('applied');
+  expect(await shown(paid)).toMatchObject({ status: 'SUCCEEDED', token: '' });
 });
