@@ -129,7 +129,12 @@ export function fromResult(result: HttpResult, read: (body: JsonObject, answer: 
 
 /** Makes the outcome of success. @param authorizationCode '' if the provider reports none. */
 export function approvedOutcome(
-  told: { readonly providerData: ProviderData; readonly reference?: string; readonly alarm?: true },
+  told: {
+    readonly providerData: ProviderData;
+    readonly reference?: string;
+    readonly alarm?: true;
+    readonly corrects?: true;
+  },
   authorizationCode = '',
 ): Outcome {
   return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };

@@ -30,6 +30,8 @@ export type RequestHash = {
  * are never compared.
  */
 const CANONICAL_FORM = 3;
+/** The same for operations, whose ids are hashed in one form. */
+export const OPERATION_FORM = 4;
 const SHAPE_BYTES = 16;
 
 /**
@@ -38,12 +40,14 @@ const SHAPE_BYTES = 16;
  * difference.
  *
  * @param canonical returns a copy of a request in the form to hash.
+ * @param form number of that form.
  */
 export function requestHasher<Desc extends DescMessage>(
   schema: Desc,
   canonical: (request: MessageShape<Desc>) => MessageShape<Desc> = (request) => request,
+  form: number = CANONICAL_FORM,
 ): (key: Uint8Array, request: MessageShape<Desc>) => RequestHash {
-  const shape = shapeOf(schema);
+  const shape = shapeOf(schema, form);
   return (key, request) => {
     const bytes = toBinary(schema, canonical(request), { writeUnknownFields: false });
     return { hash: createHmac('sha256', key).update(bytes).digest(), shape };
@@ -56,8 +60,8 @@ export const hashPaymentRequest = requestHasher(CreatePaymentRequestSchema, (req
 );
 
 /** Digests the number, name and type of every field of a message and of the messages within it. */
-export function shapeOf(schema: DescMessage): Uint8Array {
-  const digest = createHash('sha256').update(`${CANONICAL_FORM}\n`);
+export function shapeOf(schema: DescMessage, form: number = CANONICAL_FORM): Uint8Array {
+  const digest = createHash('sha256').update(`${form}\n`);
   // Each message is described once: those of free JSON refer to themselves.
   const messages = new Set([schema]);
   for (const message of messages) {

@@ -79,6 +79,26 @@ export async function hastenFollowUp(
   await database.query(HASTEN, [accountId, transactionId ?? null]);
 }
 
+const SCHEDULE = {
+  name: 'schedule_follow_up',
+  text: `
+    UPDATE transaction SET follow_up_at = now() + make_interval(secs => $3), fence = fence + 1
+    WHERE account_id = $1 AND id = $2`,
+};
+
+/**
+ * Schedules the follow-up of a transaction, even if nothing more was expected of it. With another fence, a worker that
+ * read it before cannot end that.
+ */
+export async function scheduleFollowUp(
+  database: Database,
+  accountId: string,
+  transactionId: string,
+  inS: number,
+): Promise<void> {
+  await database.query(SCHEDULE, [accountId, transactionId, inS]);
+}
+
 const END = {
   name: 'end_follow_up',
   text: 'UPDATE transaction SET follow_up_at = NULL WHERE id = $1 AND fence = $2',

@@ -217,16 +217,14 @@ export type BrowserInfoInput = {
   readonly platform?: string | null;
 };
 
-/**
- * Which payment is to be undone.
- *
- * Refused with `NOT_SUPPORTED` when set: `amount`.
- */
+/** Which payment is to be undone. */
 export type CancelOrRefundPaymentRequest = {
   /** UUID, the transaction to act on: the payment's own, which stands for the whole payment, or one of its captures. May be absent, and is then the payment's own. */
   readonly transaction_id?: string | null;
   /** The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key. */
   readonly merchant_reference?: string | null;
+  /** Refunds so much of what was taken; refused while nothing is. All that is left is canceled or refunded when absent. */
+  readonly amount?: CreatePaymentRequestAmount | null;
   /** DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE. */
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
   readonly description?: string | null;
@@ -250,7 +248,7 @@ export type CancelPaymentRequest = {
 /**
  * What of an authorization is to be captured.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `simplified_mode`.
  */
 export type CapturePaymentRequest = {
   /** UUID, the payment's own transaction; may be absent. */
@@ -262,6 +260,8 @@ export type CapturePaymentRequest = {
   /** Free text. */
   readonly reason?: string | null;
   readonly description?: string | null;
+  /** true releases what is left of the authorization; false keeps it, and is refused where the provider would release it. When absent, the last capture that the provider takes releases the rest. */
+  readonly final_capture?: boolean | null;
 };
 
 export type Card = {
@@ -510,7 +510,7 @@ export type CreateCustomerRequest = {
   readonly account_id?: string | null;
 };
 
-/** Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `currency_conversion`. */
+/** Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `currency_conversion`, `capture` (but to `true`). */
 export type CreatePaymentRequest = {
   /** The merchant account; the one whose keys the call carries. */
   readonly account_id: string;
@@ -990,7 +990,11 @@ export type PaymentMethodDetail = {
   readonly wallet: Wallet | null;
 };
 
-/** One of `card`, `wallet`. */
+/**
+ * One of `card`, `wallet`.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `capture` (but to `true`).
+ */
 export type PaymentMethodDetailInput = {
   readonly card?: CardInput | null;
   readonly wallet?: WalletInput | null;
@@ -999,7 +1003,7 @@ export type PaymentMethodDetailInput = {
 /**
  * How the payer pays, as the merchant asks for it.
  *
- * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`.
+ * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`, `capture` (but to `true`).
  */
 export type PaymentMethodInput = {
   /** "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides. Required, but with a `token`, which tells it. */
@@ -1479,7 +1483,7 @@ export type Operations = {
   readonly cancelPayment: { readonly request: CancelPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Gives back what was taken: all that is left of it, or the amount given. */
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels what is held still once all that was captured is given back. */
+  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the amount given; cancels what is held still once all that was captured is given back. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
   readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };

@@ -40,7 +40,8 @@ export declare const or_boolean: GenExtension<FieldOptions, boolean>;
 export declare const not_supported: GenExtension<FieldOptions, boolean>;
 
 /**
- * The text or number that such a field may hold all the same: it says what is done without it, as a record does.
+ * The text, number or boolean that such a field may hold all the same: it says what is done without it, as a record
+ * does. Where it is "true", all else but null sets something.
  *
  * @generated from extension: string done_anyway = 50008;
  */

@@ -45,7 +45,8 @@ export const not_supported = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 3);
 
 /**
- * The text or number that such a field may hold all the same: it says what is done without it, as a record does.
+ * The text, number or boolean that such a field may hold all the same: it says what is done without it, as a record
+ * does. Where it is "true", all else but null sets something.
  *
  * @generated from extension: string done_anyway = 50008;
  */

@@ -78,6 +78,13 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
    * @generated from field: optional google.protobuf.Value subscription = 34;
    */
   subscription?: Value | undefined;
+
+  /**
+   * An authorization is asked for in `detail.card`.
+   *
+   * @generated from field: optional google.protobuf.Value capture = 60;
+   */
+  capture?: Value | undefined;
 };
 
 /**
@@ -106,6 +113,13 @@ export declare type PaymentMethodDetailInput = Message<"payments.v1.PaymentMetho
     value: WalletInput;
     case: "wallet";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Known and not supported: refused when set. An authorization is asked for in `card`.
+   *
+   * @generated from field: optional google.protobuf.Value capture = 60;
+   */
+  capture?: Value | undefined;
 };
 
 /**

@@ -258,6 +258,13 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
    * @generated from field: optional google.protobuf.Value currency_conversion = 40;
    */
   currencyConversion?: Value | undefined;
+
+  /**
+   * An authorization is asked for in `payment_method.detail.card`.
+   *
+   * @generated from field: optional google.protobuf.Value capture = 60;
+   */
+  capture?: Value | undefined;
 };
 
 /**
@@ -345,6 +352,14 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
   description: string;
 
   /**
+   * true releases what is left of the authorization; false keeps it, and is refused where the provider would release it.
+   * When absent, the last capture that the provider takes releases the rest.
+   *
+   * @generated from field: optional bool final_capture = 7;
+   */
+  finalCapture?: boolean | undefined;
+
+  /**
    * @generated from field: optional google.protobuf.Value split = 30;
    */
   split?: Value | undefined;
@@ -353,6 +368,11 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
    * @generated from field: optional google.protobuf.Value split_marketplace = 31;
    */
   splitMarketplace?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value simplified_mode = 32;
+   */
+  simplifiedMode?: Value | undefined;
 };
 
 /**
@@ -506,6 +526,13 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   merchantReference: string;
 
   /**
+   * Refunds so much of what was taken; refused while nothing is. All that is left is canceled or refunded when absent.
+   *
+   * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
+   */
+  amount?: CreatePaymentRequest_Amount | undefined;
+
+  /**
    * DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE.
    *
    * @generated from field: string reason = 5;
@@ -516,13 +543,6 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
    * @generated from field: string description = 6;
    */
   description: string;
-
-  /**
-   * All that is left is canceled or refunded.
-   *
-   * @generated from field: optional google.protobuf.Value amount = 30;
-   */
-  amount?: Value | undefined;
 };
 
 /**
@@ -615,8 +635,8 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named;
-   * cancels what is held still once all that was captured is given back.
+   * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the
+   * amount given; cancels what is held still once all that was captured is given back.
    *
    * @generated from rpc payments.v1.PaymentService.CancelOrRefundPayment
    */
