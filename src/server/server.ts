@@ -91,6 +91,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     connections: () => live.opened().reachable,
     publicUrl: () => config.publicUrl ?? address,
     observer: observers.payments,
+    recovery: observers.recovery,
     eventWritten: () => background.eventWritten(),
   });
   const background = createBackground(backgroundDeps(config, { deps, live, observers, vault }));
@@ -178,7 +179,6 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
     payer: {
       ...deps,
       connections: live.connections,
-      recovery: observers.recovery,
       onFollowError: observers.onFollowError,
     },
     track: inFlight.track,

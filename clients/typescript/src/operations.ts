@@ -418,6 +418,8 @@ export type CheckoutSession = {
   readonly used: boolean;
 };
 
+export type CloseCheckoutPaymentRequest = Record<never, never>;
+
 /** An account at a provider, and how it is doing. */
 export type Connection = {
   readonly id: string;
@@ -1493,6 +1495,8 @@ export type Operations = {
   readonly createCheckoutPayment: { readonly request: CreateCheckoutPaymentRequest & { readonly checkout_session: string }; readonly response: CheckoutPayment };
   /** Reads the last payment of the session as it stands now. */
   readonly getCheckoutPayment: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutPayment };
+  /** Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The provider is asked to close it first. Answers the payment as it stands then: EXPIRED, and the session can be paid again; SUCCEEDED, if the payer has paid after all; still open, if the provider could not close it, and then no other payment can be made yet. */
+  readonly closeCheckoutPayment: { readonly request: CloseCheckoutPaymentRequest & { readonly checkout_session: string; readonly payment: string }; readonly response: CheckoutPayment };
   /** Adds a customer. With the header `x-idempotency-key` a repeat gets the first response again; without it, the account's `merchant_customer_id` keeps a repeat from adding a second one. */
   readonly createCustomer: { readonly request: CreateCustomerRequest; readonly response: Customer };
   /** Finds a customer by the merchant's own identifier. */
@@ -1560,6 +1564,7 @@ export const OPERATIONS = {
   listCheckoutPaymentMethods: {"verb":"GET","path":"/v1/checkout/sessions/{checkout_session}/payment-methods","query":[],"hasBody":false,"takesKey":false},
   createCheckoutPayment: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/payments","query":[],"hasBody":true,"takesKey":true},
   getCheckoutPayment: {"verb":"GET","path":"/v1/checkout/sessions/{checkout_session}/payment","query":[],"hasBody":false,"takesKey":false},
+  closeCheckoutPayment: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/payments/{payment}/close","query":[],"hasBody":true,"takesKey":false},
   createCustomer: {"verb":"POST","path":"/v1/customers","query":[],"hasBody":true,"takesKey":true},
   findCustomer: {"verb":"GET","path":"/v1/customers","query":["merchant_customer_id"],"hasBody":false,"takesKey":false},
   getCustomer: {"verb":"GET","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},
