@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ClientAddress } from '#src/api/client-address.ts';
-import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
+import { addFailedSignIns, INSTALLATION, recordAction } from '#src/store/audit-log.ts';
 import type { Database } from '#src/store/database.ts';
 import { countOpenAttempts } from '#src/store/look-ups.ts';
 import {
@@ -12,6 +12,7 @@ import {
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { auditPage } from './audit-page.ts';
 import { cataloguePage } from './catalogue-page.ts';
+import { createFailedSignIns } from './failed-sign-ins.ts';
 import type { Figures } from './figures.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
@@ -87,6 +88,7 @@ function mountSignIn(
   cookie: Cookie,
 ): void {
   const limit = createSignInLimit();
+  const failedSignIns = createFailedSignIns((from, tries) => addFailedSignIns(database, from, tries));
   const title = 'Sign in';
   const actorAt = (actor: string, request: FastifyRequest) => `${actor} from ${clientAddress(request)}`;
 
@@ -109,6 +111,10 @@ function mountSignIn(
     const session = await sessions.begin(form.get('key')?.trim() ?? '', cookie.read(request));
     if (!session) {
       const address = clientAddress(request);
+      // Whether or not it can be recorded, the key is refused.
+      await failedSignIns
+        .add(address)
+        .catch((err) => request.log.error({ err }, 'a failed sign-in could not be recorded'));
       const waitS = limit.waitS(address);
       if (waitS > 0) {
         reply.header('retry-after', waitS);
