@@ -1,9 +1,19 @@
 import { type CheckoutTexts, ENGLISH } from './texts/english.ts';
+import { FRENCH } from './texts/french.ts';
+import { GERMAN } from './texts/german.ts';
+import { ITALIAN } from './texts/italian.ts';
 import { PORTUGUESE } from './texts/portuguese.ts';
 import { SPANISH } from './texts/spanish.ts';
 
 /** Languages of the checkout page, by their code and the name that their speakers give them. */
-export const LANGUAGES = { en: 'English', es: 'Español', pt: 'Português' } as const;
+export const LANGUAGES = {
+  en: 'English',
+  de: 'Deutsch',
+  es: 'Español',
+  fr: 'Français',
+  it: 'Italiano',
+  pt: 'Português',
+} as const;
 
 /** Code of a language of the checkout page. */
 export type Language = keyof typeof LANGUAGES;
@@ -11,7 +21,10 @@ export type Language = keyof typeof LANGUAGES;
 /** The texts of each language. */
 export const CHECKOUT_TEXTS: Readonly<Record<Language, CheckoutTexts>> = {
   en: ENGLISH,
+  de: GERMAN,
   es: SPANISH,
+  fr: FRENCH,
+  it: ITALIAN,
   pt: PORTUGUESE,
 };
 
