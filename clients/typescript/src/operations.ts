@@ -560,6 +560,8 @@ export type CreateWebhookRequest = {
   /** Names of events; at least one. */
   readonly events: readonly string[];
   readonly description?: string | null;
+  /** Absent: deliveries carry the signature alone. */
+  readonly credentials?: ReceiverCredentials | null;
 };
 
 /** A customer of a merchant. What describes one visit (ip_address, device_fingerprint, browser_info) belongs to a payment. */
@@ -722,7 +724,12 @@ export type Event = {
   readonly sequence: number;
   /** `payment_method` with `enrollment.…`, empty with `webhook.test`, else `payment`. */
   readonly data: {
-    readonly payment?: Payment;
+    readonly payment?: Payment & {
+      /** The same as `merchant_order_id`. */
+      readonly order_id: string;
+      /** The `x-idempotency-key` of the call that made the payment. */
+      readonly idempotency_key: string;
+    };
     readonly payment_method?: StoredPaymentMethod;
   };
 };
@@ -1097,6 +1104,16 @@ export type ProviderData = {
   readonly iso8583_response_message: string | null;
 };
 
+/** Credentials that deliveries carry in headers beside the signature, for receivers that check these. Each is sent if it is set: 1 to 255 printable ASCII characters. They are stored sealed, and no response shows them. */
+export type ReceiverCredentials = {
+  /** Sent as the header `x-api-key`. */
+  readonly api_key?: string | null;
+  /** Sent as the header `x-secret`. */
+  readonly secret?: string | null;
+  /** Never sent: the key of the header `x-hmac-signature`, which is the HMAC-SHA256 of the raw body in base64. */
+  readonly hmac_key?: string | null;
+};
+
 export type RedeliverFailedRequest = {
   readonly since: string;
 };
@@ -1388,6 +1405,8 @@ export type UpdateWebhookRequest = {
   readonly events?: readonly string[] | null;
   readonly description?: string | null;
   readonly active?: boolean | null;
+  /** Replaces all of them; an empty object takes them away. */
+  readonly credentials?: ReceiverCredentials | null;
 };
 
 export type Wallet = {
@@ -1453,6 +1472,8 @@ export type Webhook = {
   readonly failing_since: string | null;
   readonly created_at: string;
   readonly updated_at: string;
+  /** The headers that deliveries carry beside the signature: x-api-key, x-secret, x-hmac-signature. */
+  readonly credential_headers: readonly string[];
 };
 
 /** Request and response of each operation. The request holds variables of the path, query parameters and body together. */
