@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { BlockList } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -15,6 +16,8 @@ export type Config = {
   readonly databaseDirectUrl: string | undefined;
   /** Address at which providers and payers reach us, without a trailing slash; undefined: the one listened on. */
   readonly publicUrl: string | undefined;
+  /** Proxies whose X-Forwarded-For is believed; none: the peer is the client. */
+  readonly trustedProxies: BlockList;
   /** Number of processes that serve. */
   readonly workers: number;
   /** Database connections of one replica, divided among its workers. */
@@ -105,7 +108,7 @@ const DEFAULT_WORKERS = availableParallelism() > 2 ? Math.min(availableParalleli
  */
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = [];
-  const { text, integer, flag, oneOf, httpUrl } = variablesOf(environment, problems);
+  const { text, integer, flag, oneOf, httpUrl, networks } = variablesOf(environment, problems);
   const { databaseUrl, databaseDirectUrl, dataDir, actor } = readData(environment, problems);
   const sandbox = flag('SANDBOX', true);
   const config: Config = {
@@ -131,6 +134,7 @@ export function readConfig(environment: Environment = process.env): Config {
     dashboard: flag('DASHBOARD', true),
     sandbox,
     publicUrl: httpUrl('PUBLIC_URL')?.replace(/\/+$/, ''),
+    trustedProxies: networks('TRUSTED_PROXIES'),
     sandboxPublicUrl: httpUrl('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
     reflection: flag('REFLECTION', sandbox),
     docs: flag('DOCS', sandbox),

@@ -161,6 +161,13 @@ export function diagnoseConfig(config: Config): Finding[] {
   if (config.publicUrl?.startsWith('http:') && !isLoopback(new URL(config.publicUrl).hostname)) {
     add('PUBLIC_URL', 'is http: payers and providers come in the clear', 'use https');
   }
+  if (config.publicUrl?.startsWith('https:') && !config.tls && config.trustedProxies.rules.length === 0) {
+    add(
+      'TRUSTED_PROXIES',
+      'is not set: all clients of the proxy that ends TLS share its address',
+      "set it to the proxy's addresses: limits, the audit log and the log go by the client's address",
+    );
+  }
   if (findings.length === 0) findings.push(ok('settings', 'as they should be'));
   return findings;
 }

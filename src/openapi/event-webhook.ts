@@ -1,10 +1,10 @@
 import { EVENT_TYPES, TEST_EVENT_TYPE } from '#src/webhooks/events.ts';
 import type { Json } from './field-rules.ts';
 
-const header = (name: string, description: string): Json => ({
+const header = (name: string, description: string, required = true): Json => ({
   name,
   in: 'header',
-  required: true,
+  required,
   description,
   schema: { type: 'string' },
 });
@@ -23,6 +23,9 @@ export const EVENT_WEBHOOK: Json = {
       header('webhook-id', 'Id of the event, the same each time it is sent.'),
       header('webhook-timestamp', 'Time of sending, in seconds since 1970.'),
       header('webhook-signature', 'Signatures of id, timestamp and body, separated by spaces.'),
+      header('x-api-key', "The webhook's `credentials.api_key`.", false),
+      header('x-secret', "The webhook's `credentials.secret`.", false),
+      header('x-hmac-signature', 'HMAC-SHA256 of the raw body by `credentials.hmac_key`, in base64.', false),
     ],
     requestBody: {
       required: true,
@@ -34,6 +37,19 @@ export const EVENT_WEBHOOK: Json = {
       default: { description: 'Sent again later.' },
     },
   },
+};
+
+/** Members that a payment has in events only. */
+const PAYMENT_IN_EVENT: Json = {
+  type: 'object',
+  properties: {
+    order_id: { type: 'string', description: 'The same as `merchant_order_id`.' },
+    idempotency_key: {
+      type: 'string',
+      description: 'The `x-idempotency-key` of the call that made the payment.',
+    },
+  },
+  required: ['order_id', 'idempotency_key'],
 };
 
 /** The body of an event, as src/webhooks/event-body.ts writes it. */
@@ -53,7 +69,9 @@ export const EVENT_SCHEMA: Json = {
       type: 'object',
       description: `\`payment_method\` with \`enrollment.…\`, empty with \`${TEST_EVENT_TYPE}\`, else \`payment\`.`,
       properties: {
-        payment: { $ref: '#/components/schemas/Payment' },
+        payment: {
+          allOf: [{ $ref: '#/components/schemas/Payment' }, PAYMENT_IN_EVENT],
+        },
         payment_method: { $ref: '#/components/schemas/StoredPaymentMethod' },
       },
     },

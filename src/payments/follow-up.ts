@@ -50,7 +50,12 @@ const GRACE_MS = 30_000;
 const MOST_CALLS = 2;
 
 /** Options of following up a transaction. */
-export type FollowUpOptions = { readonly hint?: Hint | undefined; readonly stop?: AbortSignal | undefined };
+export type FollowUpOptions = {
+  readonly hint?: Hint | undefined;
+  readonly stop?: AbortSignal | undefined;
+  /** Has the provider close it before its time. Unlike at its end, only the provider's word counts then. */
+  readonly close?: boolean;
+};
 
 /** The payment as written, or what else became of following up. */
 type Followed = PaymentResponse | FollowedUpNow | undefined;
@@ -69,14 +74,14 @@ export async function followUp(
   due: DueFollowUp,
   options: FollowUpOptions = {},
 ): Promise<Followed> {
-  const { hint, stop } = options;
+  const { hint, stop, close = false } = options;
   const found = await readFollowedUp(deps, connection, due);
   const nowMs = timestampDate(deps.now()).getTime();
   if (isLapsing(found.transaction))
     return followUpAuthorization(deps, connection, due, found, nowMs, options);
 
   const isLast = expiryOf(found) + GRACE_MS <= nowMs;
-  const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
+  const query = { ...lookUpOf(deps, due, found, isLast || close), ...(hint && { hint }) };
   const told = await (OPEN.has(found.transaction.status) ? learn : ask)(connection, query);
   const isContradiction = contradicts(told, found.transaction) || isRefundUndone(found, told, nowMs);
   deps.recovery.followedUp(due, isContradiction ? 'contradiction' : told);
@@ -148,7 +153,7 @@ export async function followUpNow(
 const OPEN: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
 
 /** Builds the look-up of a transaction from stored data alone. */
-function lookUpOf(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, isLast: boolean): LookUp {
+function lookUpOf(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, close: boolean): LookUp {
   const { transaction } = found;
   const closesUnheard = isOperation(transaction.type) && due.fence > deps.schedule.lookUpsBeforeClosing;
   return {
@@ -156,7 +161,7 @@ function lookUpOf(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, isLas
     money: { minorUnits: transaction.minorUnits, currency: transaction.currency },
     reference: transaction.reference,
     sentAtMs: transaction.createdAt.getTime(),
-    close: isOperation(transaction.type) ? closesUnheard : isLast,
+    close: isOperation(transaction.type) ? closesUnheard : close,
     of: lookedUpTransaction(found.record, transaction, found.transactions, deps.publicUrl(), found.terms),
   };
 }

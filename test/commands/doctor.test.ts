@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, BlockList } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -78,6 +78,7 @@ it('the doctor finds nothing wrong with a healthy deployment, and only probes it
     CATALOGUE_FILE: sandboxAt(url),
     OPERATOR_KEYS: 'o'.repeat(32),
     PUBLIC_URL: 'https://pay.example',
+    TRUSTED_PROXIES: '10.0.0.0/8',
     ALLOW_UNSAFE_DATABASE: 'on',
   });
   provider.close();
@@ -273,9 +274,10 @@ it.each<[Partial<Config>, string[]]>([
   [{ publicUrl: undefined }, ['warning PUBLIC_URL']],
   [{ publicUrl: 'http://pay.example' }, ['warning PUBLIC_URL']],
   [{ host: '0.0.0.0' }, ['warning TLS']],
+  [{ trustedProxies: new BlockList() }, ['warning TRUSTED_PROXIES']],
 ])('for a production configuration with %j the doctor says %j', (change, findings) => {
   const production: Config = {
-    ...readConfig({ SANDBOX: 'off' }),
+    ...readConfig({ SANDBOX: 'off', TRUSTED_PROXIES: '10.0.0.0/8' }),
     databaseUrl: 'postgres://host/db',
     operatorKeys: ['key'],
     publicUrl: 'https://pay.example',

@@ -418,6 +418,8 @@ export type CheckoutSession = {
   readonly used: boolean;
 };
 
+export type CloseCheckoutPaymentRequest = Record<never, never>;
+
 /** An account at a provider, and how it is doing. */
 export type Connection = {
   readonly id: string;
@@ -558,6 +560,8 @@ export type CreateWebhookRequest = {
   /** Names of events; at least one. */
   readonly events: readonly string[];
   readonly description?: string | null;
+  /** Absent: deliveries carry the signature alone. */
+  readonly credentials?: ReceiverCredentials | null;
 };
 
 /** A customer of a merchant. What describes one visit (ip_address, device_fingerprint, browser_info) belongs to a payment. */
@@ -720,7 +724,12 @@ export type Event = {
   readonly sequence: number;
   /** `payment_method` with `enrollment.…`, empty with `webhook.test`, else `payment`. */
   readonly data: {
-    readonly payment?: Payment;
+    readonly payment?: Payment & {
+      /** The same as `merchant_order_id`. */
+      readonly order_id: string;
+      /** The `x-idempotency-key` of the call that made the payment. */
+      readonly idempotency_key: string;
+    };
     readonly payment_method?: StoredPaymentMethod;
   };
 };
@@ -1099,6 +1108,16 @@ export type ProviderData = {
   readonly iso8583_response_message: string | null;
 };
 
+/** Credentials that deliveries carry in headers beside the signature, for receivers that check these. Each is sent if it is set: 1 to 255 printable ASCII characters. They are stored sealed, and no response shows them. */
+export type ReceiverCredentials = {
+  /** Sent as the header `x-api-key`. */
+  readonly api_key?: string | null;
+  /** Sent as the header `x-secret`. */
+  readonly secret?: string | null;
+  /** Never sent: the key of the header `x-hmac-signature`, which is the HMAC-SHA256 of the raw body in base64. */
+  readonly hmac_key?: string | null;
+};
+
 export type RedeliverFailedRequest = {
   readonly since: string;
 };
@@ -1390,6 +1409,8 @@ export type UpdateWebhookRequest = {
   readonly events?: readonly string[] | null;
   readonly description?: string | null;
   readonly active?: boolean | null;
+  /** Replaces all of them; an empty object takes them away. */
+  readonly credentials?: ReceiverCredentials | null;
 };
 
 export type Wallet = {
@@ -1455,6 +1476,8 @@ export type Webhook = {
   readonly failing_since: string | null;
   readonly created_at: string;
   readonly updated_at: string;
+  /** The headers that deliveries carry beside the signature: x-api-key, x-secret, x-hmac-signature. */
+  readonly credential_headers: readonly string[];
 };
 
 /** Request and response of each operation. The request holds variables of the path, query parameters and body together. */
@@ -1497,6 +1520,8 @@ export type Operations = {
   readonly createCheckoutPayment: { readonly request: CreateCheckoutPaymentRequest & { readonly checkout_session: string }; readonly response: CheckoutPayment };
   /** Reads the last payment of the session as it stands now. */
   readonly getCheckoutPayment: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutPayment };
+  /** Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The provider is asked to close it first. Answers the payment as it stands then: EXPIRED, and the session can be paid again; SUCCEEDED, if the payer has paid after all; still open, if the provider could not close it, and then no other payment can be made yet. */
+  readonly closeCheckoutPayment: { readonly request: CloseCheckoutPaymentRequest & { readonly checkout_session: string; readonly payment: string }; readonly response: CheckoutPayment };
   /** Adds a customer. With the header `x-idempotency-key` a repeat gets the first response again; without it, the account's `merchant_customer_id` keeps a repeat from adding a second one. */
   readonly createCustomer: { readonly request: CreateCustomerRequest; readonly response: Customer };
   /** Finds a customer by the merchant's own identifier. */
@@ -1564,6 +1589,7 @@ export const OPERATIONS = {
   listCheckoutPaymentMethods: {"verb":"GET","path":"/v1/checkout/sessions/{checkout_session}/payment-methods","query":[],"hasBody":false,"takesKey":false},
   createCheckoutPayment: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/payments","query":[],"hasBody":true,"takesKey":true},
   getCheckoutPayment: {"verb":"GET","path":"/v1/checkout/sessions/{checkout_session}/payment","query":[],"hasBody":false,"takesKey":false},
+  closeCheckoutPayment: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/payments/{payment}/close","query":[],"hasBody":true,"takesKey":false},
   createCustomer: {"verb":"POST","path":"/v1/customers","query":[],"hasBody":true,"takesKey":true},
   findCustomer: {"verb":"GET","path":"/v1/customers","query":["merchant_customer_id"],"hasBody":false,"takesKey":false},
   getCustomer: {"verb":"GET","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},

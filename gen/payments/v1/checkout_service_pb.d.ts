@@ -527,6 +527,30 @@ export declare type GetCheckoutPaymentRequest = Message<"payments.v1.GetCheckout
 export declare const GetCheckoutPaymentRequestSchema: GenMessage<GetCheckoutPaymentRequest>;
 
 /**
+ * @generated from message payments.v1.CloseCheckoutPaymentRequest
+ */
+export declare type CloseCheckoutPaymentRequest = Message<"payments.v1.CloseCheckoutPaymentRequest"> & {
+  /**
+   * @generated from field: string checkout_session = 1;
+   */
+  checkoutSession: string;
+
+  /**
+   * The `id` of the payment that the payer was shown. If the session has another one by now, nothing is closed, and that
+   * one is answered.
+   *
+   * @generated from field: string payment = 2;
+   */
+  payment: string;
+};
+
+/**
+ * Describes the message payments.v1.CloseCheckoutPaymentRequest.
+ * Use `create(CloseCheckoutPaymentRequestSchema)` to create a new message.
+ */
+export declare const CloseCheckoutPaymentRequestSchema: GenMessage<CloseCheckoutPaymentRequest>;
+
+/**
  * A payment as its payer may see it.
  *
  * @generated from message payments.v1.CheckoutPayment
@@ -683,6 +707,19 @@ export declare const CheckoutService: GenService<{
   getCheckoutPayment: {
     methodKind: "unary";
     input: typeof GetCheckoutPaymentRequestSchema;
+    output: typeof CheckoutPaymentSchema;
+  },
+  /**
+   * Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The
+   * provider is asked to close it first. Answers the payment as it stands then: EXPIRED, and the session can be paid
+   * again; SUCCEEDED, if the payer has paid after all; still open, if the provider could not close it, and then no other
+   * payment can be made yet.
+   *
+   * @generated from rpc payments.v1.CheckoutService.CloseCheckoutPayment
+   */
+  closeCheckoutPayment: {
+    methodKind: "unary";
+    input: typeof CloseCheckoutPaymentRequestSchema;
     output: typeof CheckoutPaymentSchema;
   },
 }>;

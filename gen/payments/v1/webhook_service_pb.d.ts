@@ -90,6 +90,13 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 12;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * The headers that deliveries carry beside the signature: x-api-key, x-secret, x-hmac-signature.
+   *
+   * @generated from field: repeated string credential_headers = 13;
+   */
+  credentialHeaders: string[];
 };
 
 /**
@@ -97,6 +104,41 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
  * Use `create(WebhookSchema)` to create a new message.
  */
 export declare const WebhookSchema: GenMessage<Webhook>;
+
+/**
+ * Credentials that deliveries carry in headers beside the signature, for receivers that check these. Each is sent if it is
+ * set: 1 to 255 printable ASCII characters. They are stored sealed, and no response shows them.
+ *
+ * @generated from message payments.v1.ReceiverCredentials
+ */
+export declare type ReceiverCredentials = Message<"payments.v1.ReceiverCredentials"> & {
+  /**
+   * Sent as the header `x-api-key`.
+   *
+   * @generated from field: string api_key = 1;
+   */
+  apiKey: string;
+
+  /**
+   * Sent as the header `x-secret`.
+   *
+   * @generated from field: string secret = 2;
+   */
+  secret: string;
+
+  /**
+   * Never sent: the key of the header `x-hmac-signature`, which is the HMAC-SHA256 of the raw body in base64.
+   *
+   * @generated from field: string hmac_key = 3;
+   */
+  hmacKey: string;
+};
+
+/**
+ * Describes the message payments.v1.ReceiverCredentials.
+ * Use `create(ReceiverCredentialsSchema)` to create a new message.
+ */
+export declare const ReceiverCredentialsSchema: GenMessage<ReceiverCredentials>;
 
 /**
  * An event on its way to a webhook.
@@ -246,6 +288,13 @@ export declare type CreateWebhookRequest = Message<"payments.v1.CreateWebhookReq
    * @generated from field: string description = 3;
    */
   description: string;
+
+  /**
+   * Absent: deliveries carry the signature alone.
+   *
+   * @generated from field: optional payments.v1.ReceiverCredentials credentials = 4;
+   */
+  credentials?: ReceiverCredentials | undefined;
 };
 
 /**
@@ -330,6 +379,13 @@ export declare type UpdateWebhookRequest = Message<"payments.v1.UpdateWebhookReq
    * @generated from field: optional bool active = 5;
    */
   active?: boolean | undefined;
+
+  /**
+   * Replaces all of them; an empty object takes them away.
+   *
+   * @generated from field: optional payments.v1.ReceiverCredentials credentials = 6;
+   */
+  credentials?: ReceiverCredentials | undefined;
 };
 
 /**

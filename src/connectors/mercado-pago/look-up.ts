@@ -6,6 +6,7 @@ import {
   isJsonObject,
   neverHappens,
   readJsonObject,
+  textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ProviderCall } from '#src/connectors/provider-client.ts';
@@ -23,6 +24,7 @@ import { endedDisputesOf, fromFailed, fromPayments } from './payments.ts';
 import { parseReference } from './reference.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 import {
+  BACKDATED_MS,
   closePreference,
   createRefund,
   getPayment,
@@ -64,9 +66,11 @@ async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked
   const nowMs = Date.now();
   const known = parseReference(query.reference);
   const { preferenceId } = known;
+  let endsAtMs = expiresAtMs;
   if (query.close && preferenceId !== undefined) {
-    const closed = await read(send, closePreference(preferenceId, nowMs));
+    const closed = await close(preferenceId, nowMs, send);
     if ('fault' in closed) return unknownOutcome(`closing the preference: ${closed.fault}`);
+    endsAtMs = Math.min(endsAtMs, closed.atMs);
   }
   const payments = await readPayments(query.hint?.reference, known.paymentId, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
@@ -75,16 +79,43 @@ async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked
   if (decision.kind !== 'open') return decision;
 
   const { failed } = decision;
-  if (nowMs >= expiresAtMs + SEARCH_LAG_MS) {
+  const end = (atMs: number) => {
+    if (nowMs < atMs) return undefined;
+    if (nowMs < atMs + SEARCH_LAG_MS) return CLOSED;
     return failed ? fromFailed(failed, preferenceId, asked) : expired(query.reference, asked);
+  };
+  const ended = end(endsAtMs);
+  if (preferenceId === undefined) {
+    return ended && ended !== CLOSED ? ended : neverSentAway(query.close, failed);
   }
-  if (preferenceId === undefined) return neverSentAway(query.close, failed);
-  if (query.close || nowMs >= expiresAtMs) {
-    return unknownOutcome('the preference is closed, and its last payments may not be listed yet');
-  }
+  if (ended) return ended;
   const preference = await read(send, getPreference(preferenceId));
   if ('fault' in preference) return unknownOutcome(preference.fault);
-  return fromPreference(preference.body, asked) ?? unknownOutcome('the answer is not a preference');
+  // It may have been closed before its time.
+  const redirect = fromPreference(preference.body, asked) ?? unknownOutcome('the answer is not a preference');
+  return redirect.kind === 'redirect' ? (end(closedAtMs(preference.body)) ?? redirect) : redirect;
+}
+
+const CLOSED = unknownOutcome('the preference is closed, and its last payments may not be listed yet');
+
+/** Closes a preference, unless it is closed: to close it again would move its end. @returns the time of its end. */
+async function close(
+  preferenceId: string,
+  nowMs: number,
+  send: Send,
+): Promise<{ readonly atMs: number } | { readonly fault: string }> {
+  const preference = await read(send, getPreference(preferenceId));
+  if ('fault' in preference) return preference;
+  const atMs = closedAtMs(preference.body);
+  if (atMs <= nowMs) return { atMs };
+  const closed = await read(send, closePreference(preferenceId, nowMs));
+  return 'fault' in closed ? closed : { atMs: nowMs };
+}
+
+/** Returns the time from which nobody can pay a preference, at the latest. */
+function closedAtMs({ expires, expiration_date_to: date }: JsonObject): number {
+  const atMs = expires === true ? Date.parse(textOf(date)) : Number.NaN;
+  return Number.isNaN(atMs) ? Number.POSITIVE_INFINITY : atMs + BACKDATED_MS;
 }
 
 /**

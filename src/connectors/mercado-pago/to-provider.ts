@@ -77,9 +77,12 @@ export function getPreference(preferenceId: string): Target {
   return { method: 'GET', path: `/checkout/preferences/${preferenceId}` };
 }
 
+/** Time by which the end of a preference that is closed lies back, as clocks differ. */
+export const BACKDATED_MS = 60_000;
+
 /** Makes the request that closes a preference: nobody can pay it any more. */
 export function closePreference(preferenceId: string, nowMs: number): Target {
-  const body = { expires: true, expiration_date_to: dateTime(nowMs - 60_000) };
+  const body = { expires: true, expiration_date_to: dateTime(nowMs - BACKDATED_MS) };
   return { method: 'PUT', path: `/checkout/preferences/${preferenceId}`, body };
 }
 
