@@ -137,9 +137,9 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
   if ((told !== NEVER && told !== NOT_TOLD) || age > REFUND_REPEATABLE_MS) return told;
   const repeat = await send(refundCapture({ transactionId, description }, captureId, amount));
   const outcome = fromAnswer(repeat, shownAs, (body) => fromRefund(body, asked));
-  // If a repeat is refused, or its answer lost, that says nothing about the first.
-  const saysNothing = outcome.kind === 'not_sent' || (outcome.kind === 'unknown' && !outcome.alarm);
-  return saysNothing ? told : outcome;
+  // A repeat that was refused, or never left, adds nothing to what the order tells. If its answer was lost, it may
+  // have given the money back.
+  return outcome.kind === 'not_sent' ? told : outcome;
 }
 
 const NOT_TOLD = unknownOutcome('the provider has not heard of it yet');
