@@ -13,6 +13,7 @@ import type {
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { forged } from '#src/connectors/provider-signature.ts';
+import { sendOrder } from './creation.ts';
 import { withOurTransactions } from './disputes.ts';
 import { type Asked, fromAnswer, fromCreation, fromOrder, fromRefund, isErrorBody } from './from-provider.ts';
 import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
@@ -20,7 +21,7 @@ import { toPayPalAmount } from './money.ts';
 import { readUnverified } from './notifications.ts';
 import { openPayPalClient } from './paypal-client.ts';
 import { readSettings } from './settings.ts';
-import { captureOrder, createOrder, getOrder, refundCapture, type Send } from './to-provider.ts';
+import { captureOrder, getOrder, refundCapture, type Send } from './to-provider.ts';
 
 /**
  * Connector for PayPal's Orders v2, as a wallet that the payer is sent to. Neither the creation of an order nor the
@@ -70,7 +71,7 @@ async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): 
   const amount = toPayPalAmount(money);
   if (method.kind !== 'wallet_redirect') return turnedAway('it takes payers by redirect only');
   if (!amount || money.minorUnits === 0n) return turnedAway('it has no such amount in this currency');
-  const result = await send(createOrder(attempt, amount, settings));
+  const result = await sendOrder(attempt, amount, settings, send);
   return fromCreation(result, { transactionId, money, orderId: undefined, shownAs });
 }
 

@@ -14,6 +14,7 @@ import {
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ProviderCall } from '#src/connectors/provider-client.ts';
+import { sendOrder } from './creation.ts';
 import {
   type Asked,
   fromAnswer,
@@ -28,7 +29,7 @@ import {
 import { toPayPalAmount } from './money.ts';
 import { errorDataOf } from './provider-data.ts';
 import type { PayPalSettings } from './settings.ts';
-import { type ApiRequest, createOrder, getOrder, getRefund, refundCapture } from './to-provider.ts';
+import { type ApiRequest, getOrder, getRefund, refundCapture } from './to-provider.ts';
 
 /** All that one call of a connection needs. */
 export type Call = ProviderCall<ApiRequest, PayPalSettings>;
@@ -85,7 +86,7 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
     if (close || age > REPEATABLE_MS) return NEVER;
     const amount = toPayPalAmount(money);
     if (!amount) return NEVER;
-    const created = await send(createOrder(facts, amount, settings));
+    const created = await sendOrder(facts, amount, settings, send);
     return fromAnswer(created, shownAs, (body) => fromOrder(body, asked));
   }
   const result = await send(getOrder(references.orderId));

@@ -123,6 +123,9 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     if (body.auto_return !== undefined && !String(backUrls?.success).startsWith('https:')) {
       return 'auto_return invalid. back_url.success must be defined';
     }
+    const email = (body.payer as JsonObject | undefined)?.email;
+    if (email !== undefined && !/^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(String(email)))
+      return 'payer.email invalid';
     if (String(body.notification_url ?? '').length > 248) return 'notification_url too long';
     return undefined;
   }

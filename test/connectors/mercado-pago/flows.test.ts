@@ -1,4 +1,6 @@
+import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { cardAttempt } from '../attempts.ts';
 import { lookUp } from '../under-test.ts';
 import {
@@ -149,6 +151,27 @@ describe('a payer who is sent to Mercado Pago', () => {
       under.fake.lose(on, 'after');
       expect(await lookUp(under, attempt, reference, { close })).toMatchObject({ kind: 'unknown' });
     }
+  });
+});
+
+describe('a preference that Mercado Pago refuses', () => {
+  const withPayer = (payer: object) => attemptInPesos({ customerPayer: create(CustomerPayerSchema, payer) });
+
+  it('for an optional field is made without it, under a key of its own', async () => {
+    const { attempt } = await sentAway(under, withPayer({ firstName: 'Ana', email: 'ana@example' }));
+    expect(under.fake.preference().payer).toEqual({ name: 'Ana' });
+    const id = attempt.transactionId;
+    expect(under.fake.requests.map(({ key }) => key)).toEqual([id, `${id}:2`]);
+  });
+
+  it.each([
+    ['statement_descriptor invalid', undefined],
+    ['items[0].unit_price invalid', undefined],
+    ['invalid preference', [{ code: 1, description: 'unit_price must be positive' }]],
+  ])('is not sent again for a field that matters or was not sent: %s', async (message, cause) => {
+    under.fake.answerOnce(/^POST .checkout/, 400, { message, error: 'bad_request', status: 400, cause });
+    expect(await under.connection.pay(attemptInPesos())).toMatchObject({ kind: 'not_sent' });
+    expect(under.fake.requests).toHaveLength(1);
   });
 });
 
