@@ -1,12 +1,13 @@
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import { bodyOf, objectsAt, textOf } from '#src/connectors/provider-answer.ts';
+import { bodyOf } from '#src/connectors/provider-answer.ts';
 import { withoutField } from '#src/connectors/refused-field.ts';
+import { refusedFieldOf } from './from-provider.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 import { createPreference, type Send } from './to-provider.ts';
 
 /** Matches the name of a field without which a preference is the same: what it describes moves no money. */
-const OPTIONAL = /\b(payer\.(?:email|phone|identification|address)|statement_descriptor)\b/;
+const OPTIONAL = /^(payer\.(email|phone|identification|address)|statement_descriptor)$/;
 
 /**
  * Creates a preference, which moves no money; if Mercado Pago refuses it for an optional field, once more without that
@@ -20,15 +21,8 @@ export async function sendPreference(
 ): Promise<HttpResult> {
   const request = createPreference(attempt, amount, settings);
   const result = await send(request);
-  const field = refusedField(result);
-  const body = field && request.body && withoutField(request.body, field.split('.'));
+  const field = refusedFieldOf(bodyOf(result, 400) ?? {});
+  const body =
+    OPTIONAL.test(field) && request.body ? withoutField(request.body, field.split('.')) : undefined;
   return body ? send({ ...request, body, idempotencyKey: `${attempt.transactionId}:2` }) : result;
-}
-
-/** Returns the optional field that a refusal names in its texts. */
-function refusedField(result: HttpResult): string | undefined {
-  const body = bodyOf(result, 400);
-  if (!body) return undefined;
-  const causes = objectsAt(body, 'cause').map(({ description }) => textOf(description));
-  return OPTIONAL.exec([textOf(body.message), ...causes].join('\n'))?.[1];
 }

@@ -88,12 +88,26 @@ async function complete(query: LookUp, { send, shownAs }: Call): Promise<Outcome
   const { transactionId, money } = query;
   const orderId = referencesOf(query.reference)?.orderId;
   if (orderId === undefined) return turnedAway('it does not know this order');
-  const asked: Asked = { transactionId, money, orderId, shownAs };
+  const asked = { transactionId, money, orderId, shownAs };
   const result = await send(captureOrder(orderId, transactionId));
-  return fromAnswer(result, shownAs, (order) => {
-    const outcome = fromOrder(order, asked);
-    return outcome.kind === 'to_complete' ? unknownOutcome('the answer to a capture tells of none') : outcome;
+  const outcome = fromAnswer(result, shownAs, (order) => {
+    const told = fromOrder(order, asked);
+    return told.kind === 'to_complete' ? unknownOutcome('the answer to a capture tells of none') : told;
   });
+  const isUnknownIssue = outcome.kind === 'not_sent' && bodyOf(result, 422) !== undefined;
+  return isUnknownIssue ? whatOrderTells(outcome, asked, send) : outcome;
+}
+
+/** Reads the order of a capture that PayPal refused for an issue of unknown meaning: it shows if there is a capture. */
+async function whatOrderTells(
+  refusal: Outcome,
+  asked: Asked & { readonly orderId: string },
+  send: Send,
+): Promise<Outcome> {
+  const order = await send(getOrder(asked.orderId));
+  const told = fromAnswer(order, asked.shownAs, (body) => fromOrder(body, asked));
+  if (told.kind === 'to_complete' || told.kind === 'redirect') return refusal;
+  return told.kind === 'not_sent' ? unknownOutcome(`the order cannot be read: ${told.detail}`) : told;
 }
 
 /** Asks PayPal if it signed a notification, and did so for one of our webhooks; and whose the captures are. */

@@ -1,16 +1,14 @@
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import { objectsAt, readJsonObject, textOf } from '#src/connectors/provider-answer.ts';
+import { objectsAt, readJsonObject } from '#src/connectors/provider-answer.ts';
 import { withoutField } from '#src/connectors/refused-field.ts';
 import type { PayPalAmount } from './money.ts';
+import { fieldOf } from './provider-data.ts';
 import type { PayPalSettings } from './settings.ts';
 import { createOrder, type Send } from './to-provider.ts';
 
 /** Matches PayPal's pointers to fields without which an order is the same: what they describe moves no money. */
-const OPTIONAL =
-  /^\/(payment_source\/paypal\/(email_address|name(\/\w+)?)|purchase_units\/[^/]+\/description)$/;
-/** Matches the one purchase unit of an order, which PayPal may name by its reference instead of its position. */
-const UNIT = /^\/purchase_units\/[^/]+/;
+const OPTIONAL = /^\/(payment_source\/paypal\/(email_address|name(\/\w+)?)|purchase_units\/0\/description)$/;
 
 /**
  * Creates an order, which moves no money; if PayPal refuses it for optional fields alone, once more without them, under
@@ -27,7 +25,7 @@ export async function sendOrder(
   const fields = refusedFields(result);
   if (fields.length === 0 || !fields.every((field) => OPTIONAL.test(field))) return result;
   const mended = fields.reduce<object | undefined>(
-    (body, field) => body && withoutField(body, field.replace(UNIT, '/purchase_units/0').split('/').slice(1)),
+    (body, field) => body && withoutField(body, field.split('/').slice(1)),
     JSON.parse(request.body ?? '{}'),
   );
   if (!mended) return result;
@@ -37,5 +35,5 @@ export async function sendOrder(
 /** Returns PayPal's pointers to the fields for which it refused a request; '' for a fault of no field. */
 function refusedFields(result: HttpResult): readonly string[] {
   if (result.kind !== 'answer' || (result.status !== 400 && result.status !== 422)) return [];
-  return objectsAt(readJsonObject(result.body) ?? {}, 'details').map(({ field }) => textOf(field));
+  return objectsAt(readJsonObject(result.body) ?? {}, 'details').map(fieldOf);
 }

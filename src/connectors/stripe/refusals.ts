@@ -76,7 +76,8 @@ export function fromRefusal(status: number, error: JsonObject | undefined): Outc
   }
   // Not a card's decline but a fault of the account's set-up: it may not send card numbers, for example.
   const isSetUp = status === DECLINED && error?.type === 'invalid_request_error' && !error.decline_code;
-  const outcome = isSetUp ? outcomeOfStatus(400, true) : outcomeOfStatus(status, error !== undefined);
+  const refused = textOf(error?.param) || textOf(error?.code);
+  const outcome = outcomeOfStatus(isSetUp ? 400 : status, error !== undefined, refused);
   return outcome?.kind === 'not_sent'
     ? { ...outcome, detail: `the provider refused the request: ${status}${said}` }
     : outcome;

@@ -1,9 +1,6 @@
-import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { cardAttempt, lookUpOf, redirectAttempt } from '../attempts.ts';
 import { lookUp } from '../under-test.ts';
-import { refusedFields } from './fake-ledger.ts';
 import {
   approved,
   CAPTURE,
@@ -138,56 +135,6 @@ describe('a lost creation of an order', () => {
     expect(await lookUp(paypal, attempt, undefined, { sentAtMs })).toMatchObject({ kind: 'not_sent' });
     expect(await lookUp(paypal, attempt, undefined, { close: true })).toMatchObject({ kind: 'not_sent' });
     expect(paypal.fake.requests).toEqual([]);
-  });
-});
-
-describe('an order that PayPal refuses', () => {
-  const withPayer = (payer: object) => redirectAttempt({ customerPayer: create(CustomerPayerSchema, payer) });
-  const created = () => paypal.fake.requests.filter(({ call }) => CREATE.test(call));
-
-  it('for an optional field is created without it, under an id of its own', async () => {
-    const { attempt, orderId } = await sent(paypal, withPayer({ firstName: 'Ana', email: 'ana@example' }));
-    const [first, second, ...others] = created();
-    expect([first?.requestId, second?.requestId]).toEqual([
-      attempt.transactionId,
-      `${attempt.transactionId}:2`,
-    ]);
-    expect(JSON.parse(second?.body ?? '').payment_source.paypal).toMatchObject({
-      name: { given_name: 'Ana' },
-    });
-    expect(second?.body).not.toContain('ana@example');
-    expect(others).toEqual([]);
-    // A look-up that was told of no order finds the same.
-    expect(await lookUp(paypal, attempt, undefined)).toMatchObject({ kind: 'redirect', reference: orderId });
-  });
-
-  it('for several optional fields is created without them all', async () => {
-    const named = [
-      '/payment_source/paypal/name/given_name',
-      "/purchase_units/@reference_id=='x'/description",
-    ];
-    paypal.fake.trouble(CREATE, refusedFields(named));
-    await sent(paypal);
-    const { payment_source: source, purchase_units: units } = JSON.parse(created()[1]?.body ?? '');
-    expect([source.paypal.name, units[0].description, units[0].amount.value]).toEqual([
-      {},
-      undefined,
-      '3000.00',
-    ]);
-  });
-
-  it.each([
-    [['/purchase_units/0/amount/value']],
-    [['/payment_source/paypal/email_address', '/purchase_units/0/amount/value']],
-    [['/purchase_units/0/shipping/address']],
-    [['']],
-  ])('for a field that matters is refused: %j', async (fields) => {
-    paypal.fake.trouble(CREATE, refusedFields(fields));
-    expect(await paypal.connection.pay(withPayer({ email: 'ana@example.com' }))).toMatchObject({
-      kind: 'not_sent',
-      because: 'turned_away',
-    });
-    expect(created()).toHaveLength(1);
   });
 });
 
