@@ -121,6 +121,31 @@ describe.each(PROVIDERS)('through %s', (provider) => {
   });
 });
 
+it('a request that a provider refuses tells the field, for a payment and for an operation on it', async () => {
+  const { stripe } = fakes;
+  const refusing = (param: string) => {
+    const error = { type: 'invalid_request_error', message: 'Invalid: 13', param };
+    return { answer: { status: 400, body: { error } } };
+  };
+  const request = JSON.stringify(cardPayment('4242424242424242'));
+  stripe.fail(/methods$/, refusing('card[exp_month]'));
+  const refused = await post('stripe', '', request);
+  expect(endOf(refused)).toBe('ERROR/ERROR');
+  expect(refused.transactions).toMatchObject({
+    status: 'ERROR',
+    response_code: 'REQUEST_REFUSED',
+    response_message: 'Provider refused the request: card[exp_month]',
+  });
+  const paid = await post('stripe', '', request);
+  stripe.fail(/refunds$/, refusing('amount'));
+  const refund = await post('stripe', `/${paid.id}/refund`, JSON.stringify({ merchant_reference: 'one' }));
+  expect(refund.transactions).toMatchObject({
+    status: 'ERROR',
+    response_code: 'REQUEST_REFUSED',
+    response_message: 'Provider refused the request: amount',
+  });
+});
+
 describe.each(['adyen', 'stripe'] as const)('operations through %s', (provider) => {
   async function pay(capture: boolean): Promise<string> {
     const request = withField(cardPayment('4242424242424242'), 'payment_method.detail.card.capture', capture);

@@ -171,10 +171,11 @@ export type LookedUp =
       readonly attempt: AttemptFacts;
     }
   | { readonly kind: 'wallet_redirect' | 'wallet_enrollment'; readonly attempt: AttemptFacts }
-  | ({ readonly kind: OperationKind } & Pick<
-      Operation,
-      'merchantReference' | 'description' | 'reason' | 'payment' | 'target'
-    >);
+  | ({
+      readonly kind: OperationKind;
+      /** References of the payment's other transactions: what they name is not this operation's. */
+      readonly claimed: readonly string[];
+    } & Pick<Operation, 'merchantReference' | 'description' | 'reason' | 'payment' | 'target'>);
 
 /** A notification as received over HTTP. */
 export type RawNotification = {

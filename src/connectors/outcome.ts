@@ -82,6 +82,11 @@ export type Outcome =
       readonly kind: 'not_sent';
       readonly because: NotSentReason;
       readonly detail: string;
+      /**
+       * Set if the provider refused this very request: the field at fault by the provider's name, or the code of its
+       * error, but never a value; '' if it names nothing.
+       */
+      readonly refused?: string;
     }
   /** It may have happened (timeout, reset, 5xx, unreadable answer): never resent or sent elsewhere, never "failed". */
   | {

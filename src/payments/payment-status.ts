@@ -91,6 +91,12 @@ const NOT_SENT_AFTER_DECLINE: States = {
   subStatus: Payment_SubStatus_Value.DECLINED,
 };
 
+/** The code and message of an attempt that its provider refused. @param refused names the field; '' if nothing does. */
+function refusalOf(refused: string): Pick<States, 'responseCode' | 'responseMessage'> {
+  const responseMessage = ['Provider refused the request', refused].filter(Boolean).join(': ');
+  return { responseCode: 'REQUEST_REFUSED', responseMessage };
+}
+
 /** Facts about an attempt that its states depend on. */
 export type ToldAttempt = {
   /** PURCHASE, AUTHORIZE or VERIFY. */
@@ -124,8 +130,10 @@ export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }:
         responseMessage: message,
       };
     }
-    case 'not_sent':
-      return isDeclinedBefore ? NOT_SENT_AFTER_DECLINE : NOT_SENT;
+    case 'not_sent': {
+      const states = isDeclinedBefore ? NOT_SENT_AFTER_DECLINE : NOT_SENT;
+      return outcome.refused === undefined ? states : { ...states, ...refusalOf(outcome.refused) };
+    }
     default:
       return assertNever(outcome);
   }

@@ -108,14 +108,15 @@ export function operationOn(
   };
 }
 
-/** A look-up of an operation. */
+/** A look-up of an operation. @param claimed references of the payment's other transactions. */
 export function lookUpOfOperation(
   kind: 'capture' | 'cancel' | 'refund',
   operation: Operation,
   over: Partial<LookUp> = {},
+  claimed: readonly string[] = [],
 ): LookUp {
   const { transactionId, money, merchantReference, description, reason, payment, target } = operation;
-  const of = { kind, merchantReference, description, reason, payment, target };
+  const of = { kind, merchantReference, description, reason, payment, target, claimed };
   return { transactionId, money, reference: undefined, sentAtMs: Date.now(), close: false, of, ...over };
 }
 

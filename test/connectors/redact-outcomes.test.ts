@@ -142,6 +142,7 @@ describe('a call that knows no card', () => {
       reason: undefined,
       payment: target,
       target,
+      claimed: [],
     },
   };
   const expected = {

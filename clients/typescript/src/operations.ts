@@ -1322,7 +1322,7 @@ export type Transaction = {
   /** The provider that processed it. An open set: the operator's catalogue decides. */
   readonly provider_id: string;
   readonly payment_method: TransactionPaymentMethod;
-  /** SUCCEEDED, PENDING_PROVIDER_CONFIRMATION, CHALLENGE_REQUIRED, EXPIRED, PROVIDER_UNAVAILABLE, or a decline code such as INSUFFICIENT_FUNDS. */
+  /** SUCCEEDED, PENDING_PROVIDER_CONFIRMATION, CHALLENGE_REQUIRED, EXPIRED, PROVIDER_UNAVAILABLE, REQUEST_REFUSED, or a decline code such as INSUFFICIENT_FUNDS. */
   readonly response_code: string;
   readonly response_message: string;
   readonly reason: string | null;

@@ -544,7 +544,7 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   paymentMethod?: TransactionPaymentMethod | undefined;
 
   /**
-   * SUCCEEDED, PENDING_PROVIDER_CONFIRMATION, CHALLENGE_REQUIRED, EXPIRED, PROVIDER_UNAVAILABLE, or a decline code such as INSUFFICIENT_FUNDS.
+   * SUCCEEDED, PENDING_PROVIDER_CONFIRMATION, CHALLENGE_REQUIRED, EXPIRED, PROVIDER_UNAVAILABLE, REQUEST_REFUSED, or a decline code such as INSUFFICIENT_FUNDS.
    *
    * @generated from field: string response_code = 8;
    */

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { LookUp } from '#src/connectors/connector.ts';
+import type { LookedUp, LookUp, OperationKind } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
@@ -40,8 +40,14 @@ const SEARCH_LAG_MS = 10 * 60_000;
 /** Time for which an idempotency key certainly lives: its lifetime is not documented. */
 const KEY_LIVES_MS = 10 * 60_000;
 
+/** Seconds by which the provider's own clocks may differ, and what its header rounds off. */
+const CLOCKS_DIFFER_MS = 60_000;
+const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
+
 /** All that one call of a connection needs. */
 export type Call = ProviderCall<Target, MercadoPagoSettings>;
+
+type Refund = Extract<LookedUp, { kind: OperationKind }>;
 
 /** Learns the outcome of a transaction. */
 export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Outcome> {
@@ -51,7 +57,7 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
     case 'wallet_redirect':
       return lookUpPayer(query, of.attempt.expiresAtMs, send, asked);
     case 'refund':
-      return lookUpRefund(query, of.payment.reference, send, asked);
+      return lookUpRefund(query, of, send, asked);
     default:
       return unknownOutcome('the provider does nothing of this kind');
   }
@@ -143,38 +149,35 @@ async function withLaterNews(
 }
 
 /**
- * Learns the outcome of a refund. If its answer was lost, there is no id to find it by, so its request is repeated:
- * under its key while that certainly lives, and later only if the payment has no refund of that amount. Either way,
- * there is never a second refund.
- *
- * @param payment the reference of the refunded payment's outcome.
+ * Learns the outcome of a refund. If its answer was lost, there is no id to find it by: a refund of its amount that was
+ * made since, and that no other transaction claims, is it. If there is none, its request is repeated: under its key
+ * while that certainly lives, and later only if the payment has no unclaimed refund of that amount at all.
  */
-async function lookUpRefund(
-  query: LookUp,
-  payment: string | undefined,
-  send: Send,
-  asked: Asked,
-): Promise<Outcome> {
-  const { paymentId } = parseReference(payment);
+async function lookUpRefund(query: LookUp, of: Refund, send: Send, asked: Asked): Promise<Outcome> {
+  const { paymentId } = parseReference(of.payment.reference);
   const amount = toAmount(query.money);
   if (paymentId === undefined || amount === undefined) return unknownOutcome('its payment is not known');
-  const repeat = async () => {
-    const result = await send(createRefund(paymentId, amount, query.transactionId));
-    const outcome = fromRefundResult(result, paymentId, asked);
-    // If a repeat is refused, that says nothing about the first.
-    return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
-  };
-  if (query.reference === undefined && Date.now() < query.sentAtMs + KEY_LIVES_MS) return repeat();
-
   const refunds = await readRefunds(paymentId, send);
   if ('fault' in refunds) return unknownOutcome(refunds.fault);
   if (query.reference !== undefined) {
     const own = refunds.found.find(({ id }) => idOf(id) === query.reference);
     return own ? fromRefund(own, paymentId, asked) : unknownOutcome('the refund is not listed');
   }
-  return refunds.found.some((refund) => refund.amount === amount)
-    ? unknownOutcome('the payment has a refund of this amount, and whose it is cannot be told')
-    : repeat();
+  const unclaimed = refunds.found.filter(
+    (refund) => refund.amount === amount && !of.claimed.includes(idOf(refund.id) ?? ''),
+  );
+  const sentAtMs = refunds.nowMs - (Date.now() - query.sentAtMs) - CLOCKS_DIFFER_MS;
+  // A date that cannot be read does not prove that a refund is an earlier one.
+  const since = unclaimed.filter(({ date_created: date }) => !(Date.parse(textOf(date)) < sentAtMs));
+  const own = since.find(({ status }) => !FAILED.has(textOf(status))) ?? since[0];
+  if (own) return fromRefund(own, paymentId, asked);
+  if (unclaimed.length > 0 && Date.now() >= query.sentAtMs + KEY_LIVES_MS) {
+    return unknownOutcome('the payment has a refund of this amount, and whose it is cannot be told');
+  }
+  const result = await send(createRefund(paymentId, amount, query.transactionId));
+  const outcome = fromRefundResult(result, paymentId, asked);
+  // If a repeat is refused, that says nothing about the first.
+  return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
 function expired(reference: string | undefined, asked: Asked): Outcome {
@@ -232,13 +235,19 @@ async function readUnlisted(
   return 'fault' in payment ? payment : { found: [payment.body] };
 }
 
-/** Reads a payment's refunds, which come as a bare list. */
-async function readRefunds(paymentId: string, send: Send): Promise<Found> {
+/**
+ * Reads a payment's refunds, which come as a bare list. `nowMs` is the time by the provider's clock, which dates them.
+ */
+async function readRefunds(
+  paymentId: string,
+  send: Send,
+): Promise<{ readonly found: readonly JsonObject[]; readonly nowMs: number } | { readonly fault: string }> {
   const result = await send(listRefunds(paymentId));
   if (result.kind !== 'answer') return { fault: result.detail };
   const list = readJsonObject(Buffer.concat([Buffer.from('{"list":'), result.body, Buffer.from('}')]))?.list;
   const isList = result.status === 200 && Array.isArray(list) && list.every(isJsonObject);
-  return isList ? { found: list } : { fault: `the provider's answer: ${result.status}` };
+  const nowMs = Date.parse(result.headers.date ?? '') || Date.now();
+  return isList ? { found: list, nowMs } : { fault: `the provider's answer: ${result.status}` };
 }
 
 async function read(send: Send, target: Target): Promise<{ body: JsonObject } | { fault: string }> {

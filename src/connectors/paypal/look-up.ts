@@ -14,6 +14,7 @@ import {
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ProviderCall } from '#src/connectors/provider-client.ts';
+import { sendOrder } from './creation.ts';
 import {
   type Asked,
   fromAnswer,
@@ -28,7 +29,7 @@ import {
 import { toPayPalAmount } from './money.ts';
 import { errorDataOf } from './provider-data.ts';
 import type { PayPalSettings } from './settings.ts';
-import { type ApiRequest, createOrder, getOrder, getRefund, refundCapture } from './to-provider.ts';
+import { type ApiRequest, getOrder, getRefund, refundCapture } from './to-provider.ts';
 
 /** All that one call of a connection needs. */
 export type Call = ProviderCall<ApiRequest, PayPalSettings>;
@@ -85,7 +86,7 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
     if (close || age > REPEATABLE_MS) return NEVER;
     const amount = toPayPalAmount(money);
     if (!amount) return NEVER;
-    const created = await send(createOrder(facts, amount, settings));
+    const created = await sendOrder(facts, amount, settings, send);
     return fromAnswer(created, shownAs, (body) => fromOrder(body, asked));
   }
   const result = await send(getOrder(references.orderId));
@@ -137,9 +138,9 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
   if ((told !== NEVER && told !== NOT_TOLD) || age > REFUND_REPEATABLE_MS) return told;
   const repeat = await send(refundCapture({ transactionId, description }, captureId, amount));
   const outcome = fromAnswer(repeat, shownAs, (body) => fromRefund(body, asked));
-  // If a repeat is refused, or its answer lost, that says nothing about the first.
-  const saysNothing = outcome.kind === 'not_sent' || (outcome.kind === 'unknown' && !outcome.alarm);
-  return saysNothing ? told : outcome;
+  // A repeat that was refused, or never left, adds nothing to what the order tells. If its answer was lost, it may
+  // have given the money back.
+  return outcome.kind === 'not_sent' ? told : outcome;
 }
 
 const NOT_TOLD = unknownOutcome('the provider has not heard of it yet');

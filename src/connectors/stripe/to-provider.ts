@@ -8,20 +8,19 @@ import type { HttpRequest } from '#src/connectors/http-client.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
+import { descriptorOf } from './descriptor.ts';
 import type { StripeSettings } from './settings.ts';
 
 /** The version whose schema and types these requests follow; the account's own default version does not matter. */
 const API_VERSION = '2023-08-16';
 const MAX_DESCRIPTION_LENGTH = 1_000;
-const MAX_DESCRIPTOR_LENGTH = 22;
-/** Matches characters that Stripe does not allow on a statement. */
-const NOT_IN_DESCRIPTORS = /[<>\\'"*]/g;
 
 /** A card attempt's payment method. */
 export type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
 /** Parameters of Stripe's official types, of the version above; an absent one may also be undefined. */
 type Wire<T> = T extends object ? { readonly [Name in keyof T]?: Wire<T[Name]> | undefined } : T;
-type Fields = { readonly [name: string]: FormValue };
+/** Fields of a request. */
+export type Fields = { readonly [name: string]: FormValue };
 
 /** A request to Stripe without its headers. */
 export type StripeTarget = {
@@ -108,12 +107,6 @@ export function intentFields(
       booking_reference: facts.additionalData?.airline?.pnr || undefined,
     } as Record<string, string>,
   } satisfies Wire<Stripe.PaymentIntentCreateParams>;
-}
-
-/** Returns the merchant's text for the cardholder's statement; undefined if there is none that Stripe allows. */
-function descriptorOf(softDescriptor: string): string | undefined {
-  const suffix = softDescriptor.replace(NOT_IN_DESCRIPTORS, '').slice(0, MAX_DESCRIPTOR_LENGTH).trim();
-  return suffix || undefined;
 }
 
 /** Fields that charge the payment method, or authorize it: the one request of an attempt that moves money. */
