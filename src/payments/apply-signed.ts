@@ -1,6 +1,6 @@
 import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { Money } from '#src/money.ts';
-import { findPaymentOf, takeFollowUp } from '#src/store/follow-ups.ts';
+import { type DueFollowUp, findPaymentOf, restoreFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
 import { isLapsing, isOver, writeOutcome } from './finish-operation.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
@@ -27,6 +27,18 @@ export async function applySigned(
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
   if (!due) return finishSigned(deps, transactionId, signed, stop);
   const found = await readFollowedUp(deps, connection, due);
+  const applied = await applyTo(deps, signed, due, found, stop);
+  if (applied !== 'applied') await restoreFollowUp(deps.database, due);
+  return applied;
+}
+
+async function applyTo(
+  deps: FollowUpDeps,
+  signed: SignedOutcome,
+  due: DueFollowUp,
+  found: FollowedUp,
+  stop: AbortSignal | undefined,
+): Promise<FollowedUpNow> {
   const { outcome } = signed;
   if (!isOfPaid(deps, signed, due, found)) return 'unchanged';
   const isEnd = outcome.kind === 'expired' && isLapsing(found.transaction);
@@ -41,7 +53,7 @@ export async function applySigned(
   if (contradicts(outcome, found.transaction) && !isUndone(signed, found)) {
     deps.recovery.followedUp(due, 'contradiction');
   }
-  const followUpInS = lookUpPauseS(deps.schedule, due.fence);
+  const followUpInS = lookUpPauseS(deps.schedule, found.transaction.ageMs);
   return (await writeOutcome(deps, { ...due, followUpInS }, outcome, stop)) ? 'applied' : 'unchanged';
 }
 

@@ -47,7 +47,7 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
   const asked: Asked = { transactionId, money, shownAs };
   switch (of.kind) {
     case 'wallet_redirect':
-      return lookUpPayer(query, of.attempt.expiresAtMs, send, asked);
+      return lookUpPayer(query, send, asked);
     case 'refund':
       return lookUpRefund(query, of.payment.reference, send, asked);
     default:
@@ -59,13 +59,13 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
  * Learns the outcome for a payer who was sent to a preference. Payments are found by our reference: one that is found
  * is proof, but finding none is proof only long after the preference was closed.
  */
-async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked: Asked): Promise<Outcome> {
-  // The time before the first request: finding nothing says nothing of what came later.
-  const nowMs = Date.now();
+async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Outcome> {
+  // As of before the first request: finding nothing says nothing of what came later.
+  const { payerTimeLeftMs } = query;
   const known = parseReference(query.reference);
   const { preferenceId } = known;
   if (query.close && preferenceId !== undefined) {
-    const closed = await read(send, closePreference(preferenceId, nowMs));
+    const closed = await read(send, closePreference(preferenceId, Date.now()));
     if ('fault' in closed) return unknownOutcome(`closing the preference: ${closed.fault}`);
   }
   const payments = await readPayments(query.hint?.reference, known.paymentId, send, asked);
@@ -75,11 +75,11 @@ async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked
   if (decision.kind !== 'open') return decision;
 
   const { failed } = decision;
-  if (nowMs >= expiresAtMs + SEARCH_LAG_MS) {
+  if (payerTimeLeftMs <= -SEARCH_LAG_MS) {
     return failed ? fromFailed(failed, preferenceId, asked) : expired(query.reference, asked);
   }
   if (preferenceId === undefined) return neverSentAway(query.close, failed);
-  if (query.close || nowMs >= expiresAtMs) {
+  if (query.close || payerTimeLeftMs <= 0) {
     return unknownOutcome('the preference is closed, and its last payments may not be listed yet');
   }
   const preference = await read(send, getPreference(preferenceId));
@@ -133,7 +133,7 @@ async function lookUpRefund(
     // If a repeat is refused, that says nothing about the first.
     return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
   };
-  if (query.reference === undefined && Date.now() < query.sentAtMs + KEY_LIVES_MS) return repeat();
+  if (query.reference === undefined && query.ageMs < KEY_LIVES_MS) return repeat();
 
   const refunds = await readRefunds(paymentId, send);
   if ('fault' in refunds) return unknownOutcome(refunds.fault);

@@ -20,6 +20,8 @@ const MAX_TITLE = 256;
 const MAX_NOTIFICATION_URL = 248;
 /** More payments than any payer tries on one preference. */
 const MAX_PAYMENTS = 50;
+/** Time by which a closed preference says that it ended before: our clock may be ahead of the provider's. */
+const CLOSED_SINCE_MS = 60 * 60_000;
 /** Title of an item if the merchant gives none. */
 const UNTITLED = 'Payment';
 
@@ -79,7 +81,7 @@ export function getPreference(preferenceId: string): Target {
 
 /** Makes the request that closes a preference: nobody can pay it any more. */
 export function closePreference(preferenceId: string, nowMs: number): Target {
-  const body = { expires: true, expiration_date_to: dateTime(nowMs - 60_000) };
+  const body = { expires: true, expiration_date_to: dateTime(nowMs - CLOSED_SINCE_MS) };
   return { method: 'PUT', path: `/checkout/preferences/${preferenceId}`, body };
 }
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { withClockAhead } from '../../support/process-clock.ts';
 import { cardAttempt } from '../attempts.ts';
 import { lookUp, lookUpOperation } from '../under-test.ts';
 import {
@@ -19,7 +20,6 @@ afterEach(() => under.close());
 
 const HOUR_MS = 3_600_000;
 /** An attempt whose preference expired so long ago. */
-const expiredFor = (ms: number) => attemptInPesos({ expiresAtMs: Date.now() - ms });
 
 describe('a payer who is sent to Mercado Pago', () => {
   it('goes to the init_point of a preference that holds our transaction', async () => {
@@ -114,16 +114,16 @@ describe('a payer who is sent to Mercado Pago', () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
     under.fake.pay(under.fake.preference(), 'rejected', 'cc_rejected_insufficient_amount');
-    const at = (expiresAtMs: number) => lookUp(under, { ...attempt, expiresAtMs }, reference);
-    expect(await at(Date.now() + HOUR_MS)).toMatchObject({ kind: 'redirect' });
-    expect(await at(Date.now() - 60_000)).toMatchObject({ kind: 'unknown' });
-    expect(await at(Date.now() - HOUR_MS)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
+    const at = (payerTimeLeftMs: number) => lookUp(under, attempt, reference, { payerTimeLeftMs });
+    expect(await at(HOUR_MS)).toMatchObject({ kind: 'redirect' });
+    expect(await at(-60_000)).toMatchObject({ kind: 'unknown' });
+    expect(await at(-HOUR_MS)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
   });
 
   it('who never paid has let the preference expire', async () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
-    expect(await lookUp(under, { ...attempt, expiresAtMs: Date.now() - HOUR_MS }, reference)).toMatchObject({
+    expect(await lookUp(under, attempt, reference, { payerTimeLeftMs: -HOUR_MS })).toMatchObject({
       kind: 'expired',
       reference,
     });
@@ -131,8 +131,9 @@ describe('a payer who is sent to Mercado Pago', () => {
 
   it('cannot pay any more once the preference is closed', async () => {
     const { attempt, reference } = await sentAway(under);
-    const closing = lookUp(under, attempt, reference, { close: true });
-    expect(await closing).toMatchObject({ kind: 'unknown' });
+    // Even if the clock of the process is ahead.
+    const closing = () => lookUp(under, attempt, reference, { close: true });
+    expect(await withClockAhead(HOUR_MS / 2, closing)).toMatchObject({ kind: 'unknown' });
     expect(() => under.fake.pay(under.fake.preference())).toThrow('the preference is closed');
     expect(under.fake.requests.at(-2)).toMatchObject({ method: 'PUT' });
   });
@@ -249,10 +250,12 @@ describe('refunds at Mercado Pago', () => {
     const refund = refundOf(attempt, reference, 100_000n);
     under.fake.lose(/refunds$/, 'after');
     await under.connection.refund?.(refund);
-    const sentAtMs = Date.now() - HOUR_MS;
-    expect(await lookUpOperation(under, 'refund', refund, { sentAtMs })).toMatchObject({ kind: 'unknown' });
+    const ageMs = HOUR_MS;
+    // However far the clock of the process is behind.
+    const asked = () => lookUpOperation(under, 'refund', refund, { ageMs });
+    expect(await withClockAhead(-24 * HOUR_MS, asked)).toMatchObject({ kind: 'unknown' });
     const other = refundOf(attempt, reference, 200_000n);
-    expect(await lookUpOperation(under, 'refund', other, { sentAtMs })).toMatchObject({ kind: 'approved' });
+    expect(await lookUpOperation(under, 'refund', other, { ageMs })).toMatchObject({ kind: 'approved' });
     expect(under.fake.refunds.get(String(payment.id))).toHaveLength(2);
   });
 
@@ -280,7 +283,7 @@ describe('refunds at Mercado Pago', () => {
   });
 
   it('are turned away for a payment whose id was never learned', async () => {
-    const refund = refundOf(expiredFor(0), 'only-a-preference', 1n);
+    const refund = refundOf(attemptInPesos(), 'only-a-preference', 1n);
     expect(await under.connection.refund?.(refund)).toMatchObject({
       kind: 'not_sent',
       because: 'turned_away',

@@ -104,7 +104,7 @@ describe('a refund by PayPal', () => {
     paypal.fake.trouble(REFUND, 'lost before');
     await paypal.connection.refund?.(lost);
     await paypal.connection.refund?.(operationOn(attempt, reference));
-    const old = { sentAtMs: Date.now() - 7 * HOUR_MS };
+    const old = { ageMs: 7 * HOUR_MS };
     for (const asked of [{}, { close: true }, old]) {
       expect(await lookUpOperation(paypal, 'refund', lost, asked)).toMatchObject({ kind: 'unknown' });
     }
@@ -115,7 +115,7 @@ describe('a refund by PayPal', () => {
   it('is not repeated once PayPal may have forgotten its request id', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
-    const old = { sentAtMs: Date.now() - 45 * 24 * HOUR_MS };
+    const old = { ageMs: 45 * 24 * HOUR_MS };
     expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'unknown' });
     const closed = await lookUpOperation(paypal, 'refund', operation, { ...old, close: true });
     expect(closed).toMatchObject({ kind: 'not_sent' });
