@@ -67,10 +67,10 @@ export type Config = {
   readonly lookUpSchedule: {
     /** Time that a lease lasts beyond the provider's deadline, for the work around the call. */
     readonly leaseMarginMs: number;
-    /** From an unknown outcome to its first look-up; each later pause is twice as long, up to a day. */
+    /** From an unknown outcome to its first look-up; each later pause is half the transaction's age, up to a day. */
     readonly firstLookUpMs: number;
-    /** Number of look-ups after which the provider is asked to close a request that it does not know. */
-    readonly lookUpsBeforeClosing: number;
+    /** Age beyond the provider's deadline from which the provider is asked to close a request that it does not know. */
+    readonly closingMarginMs: number;
   };
   /** Accepts webhooks at private, loopback and link-local addresses, and over http. */
   readonly webhooksAllowPrivate: boolean;
@@ -151,7 +151,7 @@ export function readConfig(environment: Environment = process.env): Config {
     lookUpSchedule: {
       leaseMarginMs: integer('LEASE_MARGIN_MS', 10_000, 1_000, 600_000),
       firstLookUpMs: integer('LOOK_UP_FIRST_MS', 5_000, 10, 600_000),
-      lookUpsBeforeClosing: integer('LOOK_UPS_BEFORE_CLOSING', 3, 0, 1_000),
+      closingMarginMs: integer('CLOSING_MARGIN_MS', 10_000, 0, 600_000),
     },
     webhooksAllowPrivate: flag('WEBHOOKS_ALLOW_PRIVATE', sandbox && !databaseUrl),
     recoveryIntervalMs: integer('RECOVERY_INTERVAL_MS', 1_000, 10, 600_000),

@@ -1,7 +1,13 @@
 import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Money } from '#src/money.ts';
-import { type DueFollowUp, findPaymentOf, scheduleFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
+import {
+  type DueFollowUp,
+  findPaymentOf,
+  restoreFollowUp,
+  scheduleFollowUp,
+  takeFollowUp,
+} from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
 import { correctionOf } from './correction.ts';
 import { isLapsing, isOver, writeOutcome } from './finish-operation.ts';
@@ -29,6 +35,18 @@ export async function applySigned(
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
   if (!due) return finishSigned(deps, transactionId, signed, stop);
   const found = await readFollowedUp(deps, connection, due);
+  const applied = await applyTo(deps, signed, due, found, stop);
+  if (applied !== 'applied') await restoreFollowUp(deps.database, due);
+  return applied;
+}
+
+async function applyTo(
+  deps: FollowUpDeps,
+  signed: SignedOutcome,
+  due: DueFollowUp,
+  found: FollowedUp,
+  stop: AbortSignal | undefined,
+): Promise<FollowedUpNow> {
   const { outcome } = signed;
   if (!isOfPaid(deps, signed, due, found)) return 'unchanged';
   const isEnd = outcome.kind === 'expired' && isLapsing(found.transaction);
@@ -44,7 +62,7 @@ export async function applySigned(
   const correction = correctionOf(found, outcome);
   if (correction) return correct(deps, due, found, outcome, correction, stop);
   if (contradicts(outcome, found.transaction)) deps.recovery.followedUp(due, 'contradiction');
-  const followUpInS = lookUpPauseS(deps.schedule, due.fence);
+  const followUpInS = lookUpPauseS(deps.schedule, found.transaction.ageMs);
   return (await writeOutcome(deps, { ...due, followUpInS }, outcome, stop)) ? 'applied' : 'unchanged';
 }
 

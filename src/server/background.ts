@@ -11,6 +11,7 @@ import {
 import { type RecoveryDeps, startRecovery } from '#src/payments/recover-payments.ts';
 import type { WebhookName } from '#src/store/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
+import { type ClockDeps, watchClock } from './watch-clock.ts';
 
 /** Work in the background, and the calls by which a request prompts it. */
 export type Background = {
@@ -32,7 +33,8 @@ export type Background = {
 export type BackgroundDeps = RecoveryDeps &
   ProcessDeps &
   FollowDeps &
-  OpenOutcomesDeps & {
+  OpenOutcomesDeps &
+  ClockDeps & {
     readonly webhooks: WebhookDeps;
     readonly onBackfillError: BackfillOptions['onError'];
     readonly onSweepError: (error: unknown) => void;
@@ -42,7 +44,7 @@ export type BackgroundDeps = RecoveryDeps &
 
 /**
  * Creates the background work: recovery, notifications, backfill, the sweep of one-time tokens, enrollments of wallets,
- * the watch over open outcomes, and webhooks.
+ * the watches over open outcomes and over the clock, and webhooks.
  */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;
@@ -58,6 +60,7 @@ export function createBackground(deps: BackgroundDeps): Background {
         startBackfill(deps.database, { onError: deps.onBackfillError }),
         startTokenSweep(deps.database, { onError: deps.onSweepError }),
         startEnrollments(deps, { intervalMs }),
+        watchClock(deps),
       ];
       notifications = startNotifications(deps, { intervalMs });
       openOutcomes = watchOpenOutcomes(deps);

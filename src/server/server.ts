@@ -201,10 +201,12 @@ function backgroundDeps(
   config: Config,
   { deps, live, observers, vault }: Pick<Routed, 'deps' | 'live' | 'observers' | 'vault'>,
 ): BackgroundDeps {
-  const { notifications, recovery, openOutcomes, onSweepError, onFollowError, onBackfillError } = observers;
+  const { notifications, recovery, openOutcomes, clock } = observers;
+  const { onSweepError, onFollowError, onBackfillError } = observers;
   return {
     ...deps,
-    ...{ processed: notifications, recovery, openOutcomes, onSweepError, onFollowError, onBackfillError },
+    ...{ processed: notifications, recovery, openOutcomes, clock },
+    ...{ onSweepError, onFollowError, onBackfillError },
     connections: live.connections,
     isLeftAlone: (id) => live.health().get(id)?.isLeftAlone() ?? false,
     webhooks: {

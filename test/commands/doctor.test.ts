@@ -238,10 +238,16 @@ it('the doctor says what is wrong with a pooler, and goes on at the database its
 });
 
 it('a clock that is off by seconds is a warning, and by half a minute a failure; a slow answer proves neither', () => {
-  expect(diagnoseClock(900, 0).state).toBe('ok');
-  expect(diagnoseClock(-2_000, 0)).toMatchObject({ state: 'warning', says: "2.0 s behind the database's" });
-  expect(diagnoseClock(31_000, 0)).toMatchObject({ state: 'failed', says: "31.0 s ahead of the database's" });
-  expect(diagnoseClock(2_000, 1_500).state).toBe('ok');
+  expect(diagnoseClock({ aheadMs: 900, uncertainMs: 0 }).state).toBe('ok');
+  expect(diagnoseClock({ aheadMs: -2_000, uncertainMs: 0 })).toMatchObject({
+    state: 'warning',
+    says: "2.0 s behind the database's",
+  });
+  expect(diagnoseClock({ aheadMs: 31_000, uncertainMs: 0 })).toMatchObject({
+    state: 'failed',
+    says: "31.0 s ahead of the database's",
+  });
+  expect(diagnoseClock({ aheadMs: 2_000, uncertainMs: 1_500 }).state).toBe('ok');
 });
 
 it('a major version of Node.js other than the tested one is a failure', () => {

@@ -108,6 +108,9 @@ export function operationOn(
   };
 }
 
+const JUST_SENT = { ageMs: 0, close: false } as const;
+const DAY_MS = 86_400_000;
+
 /** A look-up of an operation. @param claimed references of the payment's other transactions. */
 export function lookUpOfOperation(
   kind: 'capture' | 'cancel' | 'refund',
@@ -117,7 +120,14 @@ export function lookUpOfOperation(
 ): LookUp {
   const { transactionId, money, merchantReference, description, reason, payment, target } = operation;
   const of = { kind, merchantReference, description, reason, payment, target, claimed };
-  return { transactionId, money, reference: undefined, sentAtMs: Date.now(), close: false, of, ...over };
+  const asked = {
+    transactionId,
+    money,
+    reference: undefined,
+    ...JUST_SENT,
+    payerTimeLeftMs: Number.POSITIVE_INFINITY,
+  };
+  return { ...asked, of, ...over };
 }
 
 /** A look-up of an attempt. */
@@ -134,5 +144,6 @@ export function lookUpOf(attempt: PaymentAttempt, over: Partial<LookUp> = {}): L
         }
       : { kind: method.kind, attempt: facts };
   const { transactionId, money } = attempt;
-  return { transactionId, money, reference: undefined, sentAtMs: Date.now(), close: false, of, ...over };
+  const asked = { transactionId, money, reference: undefined, ...JUST_SENT, payerTimeLeftMs: DAY_MS };
+  return { ...asked, of, ...over };
 }

@@ -133,7 +133,8 @@ describe('a call that knows no card', () => {
   };
   const query: LookUp = {
     ...target,
-    sentAtMs: 0,
+    ageMs: 0,
+    payerTimeLeftMs: 0,
     close: false,
     of: {
       kind: 'refund',

@@ -55,7 +55,7 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
   const asked: Asked = { transactionId, money, shownAs };
   switch (of.kind) {
     case 'wallet_redirect':
-      return lookUpPayer(query, of.attempt.expiresAtMs, send, asked);
+      return lookUpPayer(query, send, asked);
     case 'refund':
       return lookUpRefund(query, of, send, asked);
     default:
@@ -67,16 +67,16 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
  * Learns the outcome for a payer who was sent to a preference. Payments are found by our reference: one that is found
  * is proof, but finding none is proof only long after the preference was closed.
  */
-async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked: Asked): Promise<Outcome> {
-  // The time before the first request: finding nothing says nothing of what came later.
-  const nowMs = Date.now();
+async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Outcome> {
+  // As of before the first request: finding nothing says nothing of what came later.
+  const { ageMs, payerTimeLeftMs } = query;
   const known = parseReference(query.reference);
   const { preferenceId } = known;
-  let endsAtMs = expiresAtMs;
+  let endedForMs = -payerTimeLeftMs;
   if (query.close && preferenceId !== undefined) {
-    const closed = await close(preferenceId, nowMs, send);
+    const closed = await close(preferenceId, ageMs, send);
     if ('fault' in closed) return unknownOutcome(`closing the preference: ${closed.fault}`);
-    endsAtMs = Math.min(endsAtMs, closed.atMs);
+    endedForMs = Math.max(endedForMs, closed.forMs);
   }
   const payments = await readPayments(query.hint?.reference, known.paymentId, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
@@ -85,12 +85,12 @@ async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked
   if (decision.kind !== 'open') return decision;
 
   const { failed } = decision;
-  const end = (atMs: number) => {
-    if (nowMs < atMs) return undefined;
-    if (nowMs < atMs + SEARCH_LAG_MS) return CLOSED;
+  const end = (forMs: number) => {
+    if (forMs < 0) return undefined;
+    if (forMs < SEARCH_LAG_MS) return CLOSED;
     return failed ? fromFailed(failed, preferenceId, asked) : expired(query.reference, asked);
   };
-  const ended = end(endsAtMs);
+  const ended = end(endedForMs);
   if (preferenceId === undefined) {
     return ended && ended !== CLOSED ? ended : neverSentAway(query.close, failed);
   }
@@ -99,29 +99,37 @@ async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked
   if ('fault' in preference) return unknownOutcome(preference.fault);
   // It may have been closed before its time.
   const redirect = fromPreference(preference.body, asked) ?? unknownOutcome('the answer is not a preference');
-  return redirect.kind === 'redirect' ? (end(closedAtMs(preference.body)) ?? redirect) : redirect;
+  return redirect.kind === 'redirect' ? (end(closedForMs(preference.body, ageMs)) ?? redirect) : redirect;
 }
 
 const CLOSED = unknownOutcome('the preference is closed, and its last payments may not be listed yet');
 
-/** Closes a preference, unless it is closed: to close it again would move its end. @returns the time of its end. */
+/** Closes a preference, unless it is closed: to close it again would move its end. @returns the time since its end. */
 async function close(
   preferenceId: string,
-  nowMs: number,
+  ageMs: number,
   send: Send,
-): Promise<{ readonly atMs: number } | { readonly fault: string }> {
+): Promise<{ readonly forMs: number } | { readonly fault: string }> {
   const preference = await read(send, getPreference(preferenceId));
   if ('fault' in preference) return preference;
-  const atMs = closedAtMs(preference.body);
-  if (atMs <= nowMs) return { atMs };
-  const closed = await read(send, closePreference(preferenceId, nowMs));
-  return 'fault' in closed ? closed : { atMs: nowMs };
+  const forMs = closedForMs(preference.body, ageMs);
+  if (forMs >= 0) return { forMs };
+  const closed = await read(send, closePreference(preferenceId, Date.now()));
+  return 'fault' in closed ? closed : { forMs: 0 };
 }
 
-/** Returns the time from which nobody can pay a preference, at the latest. */
-function closedAtMs({ expires, expiration_date_to: date }: JsonObject): number {
-  const atMs = expires === true ? Date.parse(textOf(date)) : Number.NaN;
-  return Number.isNaN(atMs) ? Number.POSITIVE_INFINITY : atMs + BACKDATED_MS;
+/**
+ * Returns the time since which nobody can pay a preference, negative while somebody can: its age without the time for
+ * which it was open, as it says itself. A clock that was ahead when it was closed makes the result too small.
+ *
+ * @param ageMs its age: it was made as soon as its transaction was stored.
+ */
+function closedForMs(
+  { expires, expiration_date_to: end, date_created: made }: JsonObject,
+  ageMs: number,
+): number {
+  const openMs = Date.parse(textOf(end)) + BACKDATED_MS - Date.parse(textOf(made));
+  return expires !== true || Number.isNaN(openMs) ? Number.NEGATIVE_INFINITY : ageMs - openMs;
 }
 
 /**
@@ -166,12 +174,12 @@ async function lookUpRefund(query: LookUp, of: Refund, send: Send, asked: Asked)
   const unclaimed = refunds.found.filter(
     (refund) => refund.amount === amount && !of.claimed.includes(idOf(refund.id) ?? ''),
   );
-  const sentAtMs = refunds.nowMs - (Date.now() - query.sentAtMs) - CLOCKS_DIFFER_MS;
+  const sentAtMs = refunds.nowMs - query.ageMs - CLOCKS_DIFFER_MS;
   // A date that cannot be read does not prove that a refund is an earlier one.
   const since = unclaimed.filter(({ date_created: date }) => !(Date.parse(textOf(date)) < sentAtMs));
   const own = since.find(({ status }) => !FAILED.has(textOf(status))) ?? since[0];
   if (own) return fromRefund(own, paymentId, asked);
-  if (unclaimed.length > 0 && Date.now() >= query.sentAtMs + KEY_LIVES_MS) {
+  if (unclaimed.length > 0 && query.ageMs >= KEY_LIVES_MS) {
     return unknownOutcome('the payment has a refund of this amount, and whose it is cannot be told');
   }
   const result = await send(createRefund(paymentId, amount, query.transactionId));

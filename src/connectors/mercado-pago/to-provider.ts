@@ -77,8 +77,8 @@ export function getPreference(preferenceId: string): Target {
   return { method: 'GET', path: `/checkout/preferences/${preferenceId}` };
 }
 
-/** Time by which the end of a preference that is closed lies back, as clocks differ. */
-export const BACKDATED_MS = 60_000;
+/** Time by which a closed preference says that it ended before: our clock may be ahead of the provider's. */
+export const BACKDATED_MS = 60 * 60_000;
 
 /** Makes the request that closes a preference: nobody can pay it any more. */
 export function closePreference(preferenceId: string, nowMs: number): Target {

@@ -27,7 +27,7 @@ import { isKeyUsed } from './refusals.ts';
 import { get, intentPath, post, type Send } from './to-provider.ts';
 
 /**
- * Idempotency keys live for at least 24 hours. For that long, less an hour for clocks and queues, a request may be
+ * Idempotency keys live for at least 24 hours. For that long, less an hour for what waits in queues, a request may be
  * repeated under its key; later the same request would be a new one.
  */
 const REPEATABLE_MS = 23 * 3_600_000;
@@ -89,9 +89,9 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
 
 /** Returns the id of a payment's intent if Stripe's answer never reported it. */
 async function findIntent(query: LookUp, of: Card, send: Send): Promise<string | Outcome> {
-  const { transactionId, sentAtMs } = query;
+  const { transactionId, ageMs } = query;
   const money = toStripeMoney(query.money);
-  if (money && Date.now() - sentAtMs < REPEATABLE_MS) {
+  if (money && ageMs < REPEATABLE_MS) {
     const result = await createIntent(of.attempt, money, of, send);
     const intent = bodyOf(result);
     if (isTextLike(intent?.id, INTENT_ID)) return intent.id;
@@ -129,13 +129,13 @@ async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs:
 
 /** Ensures that a request which Stripe has not received can no longer be carried out. */
 async function closeOperation(
-  { transactionId, sentAtMs }: LookUp,
+  { transactionId, ageMs }: LookUp,
   intentId: string,
   read: Read,
   send: Send,
 ): Promise<Outcome> {
   // A day later no request can still arrive, and its key may be forgotten.
-  if (Date.now() - sentAtMs < REPEATABLE_MS) {
+  if (ageMs < REPEATABLE_MS) {
     const used = bodyOf(
       await send(post(intentPath(intentId), { metadata: { closed: transactionId } }, transactionId)),
     );

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { withClockAhead } from '../../support/process-clock.ts';
 import { lookUp } from '../under-test.ts';
 import { type MercadoPagoUnderTest, openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
 
@@ -11,16 +12,13 @@ afterEach(() => under.close());
 it('a preference that was closed before its time has expired once all its payments are certainly listed', async () => {
   const { attempt, reference } = await sentAway(under);
   await lookUp(under, attempt, reference, { close: true });
-  const preference = under.fake.preference();
-  const closedAgo = (minutes: number) => {
-    preference.expiration_date_to = new Date(Date.now() - minutes * 60_000).toISOString();
-  };
-  closedAgo(10);
-  expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'unknown' });
-  closedAgo(12);
+  const minutesLater = (minutes: number, close = false) =>
+    lookUp(under, attempt, reference, { ageMs: minutes * 60_000, close });
+  expect(await minutesLater(9)).toMatchObject({ kind: 'unknown' });
   const asked = under.fake.requests.length;
   for (const close of [false, true]) {
-    expect(await lookUp(under, attempt, reference, { close })).toMatchObject({
+    // However far the clock of the process is behind.
+    expect(await withClockAhead(-3_600_000, () => minutesLater(11, close))).toMatchObject({
       kind: 'expired',
       reference,
     });

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { withClockAhead } from '../../support/process-clock.ts';
 import { cardAttempt } from '../attempts.ts';
 import { lookUp } from '../under-test.ts';
 import {
@@ -112,16 +113,16 @@ describe('a payer who is sent to Mercado Pago', () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
     under.fake.pay(under.fake.preference(), 'rejected', 'cc_rejected_insufficient_amount');
-    const at = (expiresAtMs: number) => lookUp(under, { ...attempt, expiresAtMs }, reference);
-    expect(await at(Date.now() + HOUR_MS)).toMatchObject({ kind: 'redirect' });
-    expect(await at(Date.now() - 60_000)).toMatchObject({ kind: 'unknown' });
-    expect(await at(Date.now() - HOUR_MS)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
+    const at = (payerTimeLeftMs: number) => lookUp(under, attempt, reference, { payerTimeLeftMs });
+    expect(await at(HOUR_MS)).toMatchObject({ kind: 'redirect' });
+    expect(await at(-60_000)).toMatchObject({ kind: 'unknown' });
+    expect(await at(-HOUR_MS)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
   });
 
   it('who never paid has let the preference expire', async () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
-    expect(await lookUp(under, { ...attempt, expiresAtMs: Date.now() - HOUR_MS }, reference)).toMatchObject({
+    expect(await lookUp(under, attempt, reference, { payerTimeLeftMs: -HOUR_MS })).toMatchObject({
       kind: 'expired',
       reference,
     });
@@ -129,8 +130,9 @@ describe('a payer who is sent to Mercado Pago', () => {
 
   it('cannot pay any more once the preference is closed', async () => {
     const { attempt, reference } = await sentAway(under);
-    const closing = lookUp(under, attempt, reference, { close: true });
-    expect(await closing).toMatchObject({ kind: 'unknown' });
+    // Even if the clock of the process is ahead.
+    const closing = () => lookUp(under, attempt, reference, { close: true });
+    expect(await withClockAhead(HOUR_MS / 2, closing)).toMatchObject({ kind: 'unknown' });
     expect(() => under.fake.pay(under.fake.preference())).toThrow('the preference is closed');
     expect(under.fake.requests.at(-2)).toMatchObject({ method: 'PUT' });
   });

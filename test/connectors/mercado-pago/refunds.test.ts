@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { withClockAhead } from '../../support/process-clock.ts';
 import { lookUp, lookUpOperation } from '../under-test.ts';
 import {
   attemptInPesos,
@@ -47,15 +48,15 @@ describe('refunds at Mercado Pago', () => {
   );
 
   it.each([0, HOUR_MS])(
-    'are found in the list before anything is repeated, even if keys count for nothing: %i ms later',
-    async (age) => {
+    'are found in the list before anything is repeated, even if keys count for nothing and the clock is a day behind: %i ms later',
+    async (ageMs) => {
       const { attempt, reference, payment } = await paid(under);
       under.fake.ignoreKeys();
       const refund = refundOf(attempt, reference, 100_000n);
       under.fake.lose(/refunds$/, 'after');
       await under.connection.refund?.(refund);
-      const sentAtMs = Date.now() - age;
-      const found = await lookUpOperation(under, 'refund', refund, { sentAtMs });
+      const asked = () => lookUpOperation(under, 'refund', refund, { ageMs });
+      const found = await withClockAhead(-24 * HOUR_MS, asked);
       const [made, ...others] = under.fake.refunds.get(String(payment.id)) ?? [];
       expect(found).toMatchObject({ kind: 'approved', reference: String(made?.id) });
       expect(others).toEqual([]);
@@ -92,7 +93,7 @@ describe('refunds at Mercado Pago', () => {
     const made = under.fake.refunds.get(String(payment.id)) ?? [];
     Object.assign(made[0] ?? {}, { date_created: new Date(Date.now() - 2 * HOUR_MS).toISOString() });
     const refund = refundOf(attempt, reference, 100_000n);
-    const old = { sentAtMs: Date.now() - HOUR_MS };
+    const old = { ageMs: HOUR_MS };
     expect(await lookUpOperation(under, 'refund', refund, old)).toMatchObject({ kind: 'unknown' });
     expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'approved' });
     expect(under.fake.refunds.get(String(payment.id))).toHaveLength(2);

@@ -105,7 +105,7 @@ describe('a refund by PayPal', () => {
     paypal.fake.trouble(REFUND, 'lost before');
     await paypal.connection.refund?.(lost);
     await paypal.connection.refund?.(operationOn(attempt, reference));
-    const old = { sentAtMs: Date.now() - 7 * HOUR_MS };
+    const old = { ageMs: 7 * HOUR_MS };
     for (const asked of [{}, { close: true }, old]) {
       expect(await lookUpOperation(paypal, 'refund', lost, asked)).toMatchObject({ kind: 'unknown' });
     }
@@ -119,7 +119,7 @@ describe('a refund by PayPal', () => {
     const refused = { error: 'invalid_token', error_description: 'The token was not found' };
     paypal.fake.trouble(REFUND, { status: 401, body: refused });
     paypal.fake.trouble(TOKEN, 'lost before');
-    const old = { sentAtMs: Date.now() - 7 * HOUR_MS, close: true };
+    const old = { ageMs: 7 * HOUR_MS, close: true };
     expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'not_sent' });
   });
 
@@ -130,7 +130,7 @@ describe('a refund by PayPal', () => {
       const operation = operationOn(attempt, reference, { money: PART });
       paypal.fake.trouble(REFUND, 'lost before');
       await paypal.connection.refund?.(operation);
-      const old = { sentAtMs: Date.now() - 7 * HOUR_MS, close: true };
+      const old = { ageMs: 7 * HOUR_MS, close: true };
       paypal.fake.trouble(REFUND, trouble);
       const connection = connectionFor(paypal, trouble);
       const closed = await lookUpOperation({ connection }, 'refund', operation, old);
@@ -143,7 +143,7 @@ describe('a refund by PayPal', () => {
   it('is not repeated once PayPal may have forgotten its request id', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
-    const old = { sentAtMs: Date.now() - 45 * 24 * HOUR_MS };
+    const old = { ageMs: 45 * 24 * HOUR_MS };
     expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'unknown' });
     const closed = await lookUpOperation(paypal, 'refund', operation, { ...old, close: true });
     expect(closed).toMatchObject({ kind: 'not_sent' });

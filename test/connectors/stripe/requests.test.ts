@@ -91,7 +91,7 @@ const FLOWS: Record<string, (stripe: Stripe) => Promise<unknown>> = {
   },
   'look-up': async (stripe) => {
     await lookUp(stripe, attempt(), undefined, { close: true });
-    await lookUp(stripe, attempt(), undefined, { sentAtMs: 0 });
+    await lookUp(stripe, attempt(), undefined, { ageMs: 2 * 86_400_000 });
     await stripe.connection.probe?.();
   },
 };
