@@ -77,6 +77,39 @@ it('the pages fit a phone', async () => {
   expect(width).toBeLessThanOrEqual(360);
 });
 
+it.each([
+  ['/dashboard/nothing', 404, 'There is no such page'],
+  ['/dashboard/payments/a/b/c?d=e', 404, 'There is no such page'],
+  ['/checkout', 404, 'There is no such payment'],
+  ['/checkout/5e55/now', 404, 'There is no such payment'],
+  [`/checkout/${'x'.repeat(300)}`, 404, 'There is no such payment'],
+  ['/checkout/%zz', 400, 'There is no such payment'],
+])(
+  'a browser that is sent to the unknown address %s gets a page that fits a phone',
+  async (path, status, title) => {
+    const page = await browser.newPage();
+    await page.setViewport({ width: 360, height: 740 });
+    const response = await page.goto(server.url + path);
+    expect([response?.status(), response?.headers()['content-type']]).toEqual([
+      status,
+      'text/html; charset=utf-8',
+    ]);
+    expect(await page.$eval('h1', (heading) => heading.textContent)).toBe(title);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+    await page.close();
+    const asProgram = await fetch(server.url + path, { headers: { accept: 'application/json' } });
+    expect([asProgram.status, asProgram.headers.get('content-type')]).toEqual([
+      status,
+      'application/problem+json',
+    ]);
+  },
+);
+
+it('an unknown address under /checkout is explained in the language of the payer', async () => {
+  const response = await fetch(`${server.url}/checkout/`, { headers: { 'accept-language': 'pt-BR' } });
+  expect(await response.text()).toContain('<html lang="pt">');
+});
+
 it('the tables of the home page need no scrolling sideways on a phone', async () => {
   const { page } = await open('/');
   await page.setViewport({ width: 320, height: 740 });

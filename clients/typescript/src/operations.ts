@@ -794,7 +794,7 @@ export type ExplainRouteResponseTarget = {
 export type FieldError = {
   /** Its path, such as `additional_data.order.items[0].quantity`. */
   readonly field: string;
-  readonly code: "REQUIRED" | "INVALID_TYPE" | "INVALID_FORMAT" | "OUT_OF_RANGE" | "TOO_LONG" | "TOO_MANY" | "NOT_ALLOWED" | "NOT_SUPPORTED";
+  readonly code: "REQUIRED" | "INVALID_TYPE" | "INVALID_FORMAT" | "OUT_OF_RANGE" | "TOO_LONG" | "TOO_MANY" | "NOT_ALLOWED" | "NOT_FOUND" | "NOT_SUPPORTED";
   /** The rule that the field breaks. */
   readonly message: string;
 };
