@@ -168,6 +168,20 @@ export function readConfig(environment: Environment = process.env): Config {
   return config;
 }
 
+/**
+ * Tells which options of a command npm has taken for its own settings, as it does with all before `--`.
+ *
+ * @returns their names with that of the script; undefined if there are none.
+ */
+export function keptByNpm(
+  names: readonly string[],
+  environment: Environment = process.env,
+): { readonly script: string; readonly options: readonly string[] } | undefined {
+  const script = environment.npm_lifecycle_event;
+  const options = names.filter((name) => environment[`npm_config_${name.replaceAll('-', '_')}`]);
+  return script && options.length > 0 ? { script, options } : undefined;
+}
+
 /** Reads the catalogue's path, the only setting that a command on routes needs. */
 export function readCatalogueFile(environment: Environment = process.env): string {
   return environment.CATALOGUE_FILE || join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml');

@@ -26,8 +26,14 @@ const MAX_MINOR_UNITS = BigInt(Number.MAX_SAFE_INTEGER);
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
 /** Greatest length of a decimal that is read, trailing zeros included. */
 export const MAX_DECIMAL_LENGTH = 64;
-/** Message for a text that is no decimal. */
-export const NO_DECIMAL = `must be a decimal number without exponent, of at most ${MAX_DECIMAL_LENGTH} characters`;
+const NO_DECIMAL = `must be a decimal number without exponent, of at most ${MAX_DECIMAL_LENGTH} characters`;
+
+/** Returns the message for a text that is no decimal. */
+export function whyNoDecimal(text: string): string {
+  return text.includes(',')
+    ? 'must have a full stop before its decimals and no comma, as in 1055.75'
+    : NO_DECIMAL;
+}
 
 /** Returns the number of decimals that ISO 4217 gives a currency; undefined for an unknown currency. */
 export function currencyDigits(currency: string): number | undefined {

@@ -28,6 +28,7 @@ type Provider = (typeof PROVIDERS)[number];
 
 /** The end of each scenario, by the two digits of its name, at each provider in the order above. */
 const EXPECTED: Readonly<Record<string, readonly [string, string, string, string]>> = {
+  '00': [APPROVED, APPROVED, CARDS, CARDS],
   '01': [SENT_AWAY, REDIRECTS, NO_SUCH_CURRENCY, NO_SUCH_CURRENCY],
   '02': [SENT_AWAY, REDIRECTS, SENT_AWAY, NO_SUCH_CURRENCY],
   '03': [ENROLLED, ENROLLED, ENROLLED, ENROLLED],

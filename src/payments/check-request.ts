@@ -24,8 +24,8 @@ import {
   isDecimal,
   largestAmount,
   type Money,
-  NO_DECIMAL,
   parseMoney,
+  whyNoDecimal,
 } from '#src/money.ts';
 import { type FieldError, faultsOf, invalidParameters, type Report } from '#src/service-error.ts';
 import { checkValues } from './check-values.ts';
@@ -104,7 +104,7 @@ function checkCurrency(report: Report, field: string, currency: string | undefin
 function checkMoney(report: Report, field: string, decimal: Decimal | undefined, currency: string): void {
   if (!decimal) return;
   if (!isDecimal(decimal.value)) {
-    report(field, 'INVALID_FORMAT', NO_DECIMAL);
+    report(field, 'INVALID_FORMAT', whyNoDecimal(decimal.value));
     return;
   }
   const largest = largestAmount(currency);
@@ -238,7 +238,7 @@ function checkQuantity(report: Report, field: string, item: OrderItem): void {
   const decimal = item.quantityDecimal?.value;
   if (decimal === undefined) return;
   if (item.quantity !== undefined) report(field, 'NOT_ALLOWED', 'must not be sent with quantity_decimal');
-  if (!isDecimal(decimal)) report(field, 'INVALID_FORMAT', NO_DECIMAL);
+  if (!isDecimal(decimal)) report(field, 'INVALID_FORMAT', whyNoDecimal(decimal));
   else if (decimal.startsWith('-')) report(field, 'OUT_OF_RANGE', 'must be zero or more');
 }
 

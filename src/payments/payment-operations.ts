@@ -177,5 +177,5 @@ function rest({ amount, refunded }: Refundable): bigint {
 
 function transactionNotFound(): ServiceError {
   const message = 'is not a transaction of this payment that the operation can act on';
-  return fieldRefusal('TRANSACTION_NOT_FOUND', 'transaction_id', 'NOT_ALLOWED', message);
+  return fieldRefusal('TRANSACTION_NOT_FOUND', 'transaction_id', 'NOT_FOUND', message);
 }

@@ -8,7 +8,7 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { empty_is_refused, fraction_of, or_boolean } from '#gen/payments/v1/json_options_pb.js';
-import { invalidParameters, ServiceError } from '#src/service-error.ts';
+import { describeFields, type FieldError, MAX_FIELD_ERRORS, ServiceError } from '#src/service-error.ts';
 import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject, RawNumber } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
@@ -38,12 +38,18 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
  *   'reject' is the operator's own: its lists may be of any length.
  * @param options.protobufJson also accepts the forms of ProtoJSON: lowerCamelCase names, numbers of enums, integers as
  *   strings, `{"value": "10"}` for a decimal.
+ * @param options.check finds faults in the fields that could be read, so that a refusal names them too. It is called only
+ *   if some could not.
  * @returns a function of a value from `parseJson`. It throws ServiceError: INVALID_REQUEST if that is not an object,
  *   and INVALID_PARAMETERS with the paths of up to 20 fields at fault (`items[0].quantity`), never with their values.
  */
 export function jsonDecoder<Desc extends DescMessage>(
   schema: Desc,
-  options: { readonly unknownFields?: 'ignore' | 'reject'; readonly protobufJson?: boolean } = {},
+  options: {
+    readonly unknownFields?: 'ignore' | 'reject';
+    readonly protobufJson?: boolean;
+    readonly check?: (message: MessageShape<Desc>) => FieldError[];
+  } = {},
 ): (json: unknown) => MessageShape<Desc> {
   const rejectUnknown = options.unknownFields === 'reject';
   const protobufJson = options.protobufJson === true;
@@ -52,11 +58,27 @@ export function jsonDecoder<Desc extends DescMessage>(
   return (json) => {
     if (!isJsonObject(json)) throw new ServiceError('INVALID_REQUEST', 'the body must be a JSON object');
     const faults: Faults = [];
-    const message = read(json, faults);
-    // Only two members of a oneof in the body itself are a fault without a path.
-    if (faults.length > 0) throw invalidParameters(faults.map((f) => ({ ...f, field: f.field || '$' })));
-    return message as MessageShape<Desc>;
+    const message = read(json, faults) as MessageShape<Desc>;
+    if (faults.length > 0) throw unreadable(faults, () => options.check?.(message) ?? []);
+    return message;
   };
+}
+
+/** Makes the refusal of fields that cannot be read, together with what a check finds in the others. */
+function unreadable(faults: Faults, check: () => FieldError[]): ServiceError {
+  // Once reading has stopped, the fields that were not reached look absent.
+  const others = isFull(faults) ? [] : check();
+  const fields = [...faults, ...others.filter(({ field }) => !faults.some((f) => overlap(f.field, field)))]
+    .slice(0, MAX_FIELD_ERRORS)
+    // Only two members of a oneof in the body itself are a fault without a path.
+    .map((fault) => ({ ...fault, field: fault.field || '$' }));
+  return new ServiceError('INVALID_PARAMETERS', describeFields(fields), { fields });
+}
+
+/** Returns true if one path is the other or leads to it. */
+function overlap(one: string, other: string): boolean {
+  const [short, long] = one.length < other.length ? [one, other] : [other, one];
+  return long.startsWith(short) && (short === '' || long === short || /[.[]/.test(long[short.length] ?? ''));
 }
 
 type FieldReader = {
@@ -126,10 +148,16 @@ function readField(reader: FieldReader, json: unknown, message: Message, faults:
     return;
   }
   const count = faults.length;
-  const value = read(json, faults);
+  const value = read(json, faults) ?? standIn(field);
   if (faults.length > count) locateFaults(faults, count, name);
+  if (value === undefined) return;
   if (oneof) members[oneof.localName] = { case: localName, value };
   else members[localName] = value;
+}
+
+/** Returns the value that a field gets if its own cannot be read: it was sent, so a check must not call it missing. */
+function standIn(field: DescField): string | undefined {
+  return field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING ? '?' : undefined;
 }
 
 function isFraction(json: unknown): boolean {
@@ -171,12 +199,13 @@ function listReader(field: DescField, dialect: Dialect): Read {
     if (!Array.isArray(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an array');
     if (json.length > limit) return noteFault(faults, 'TOO_MANY', tooManyItems(limit));
     const items: unknown[] = [];
+    const before = faults.length;
     for (let i = 0; i < json.length && !isFull(faults); i++) {
       const count = faults.length;
       items.push(read(json[i], faults));
       if (faults.length > count) locateFaults(faults, count, `[${i}]`);
     }
-    return items;
+    return faults.length > before && items.includes(undefined) ? undefined : items;
   };
 }
 
@@ -190,10 +219,12 @@ function mapReader(field: DescField & { fieldKind: 'map' }, dialect: Dialect): R
     const members = Object.entries(json);
     if (members.length > limit) return noteFault(faults, 'TOO_MANY', tooManyItems(limit));
     const entries: [PropertyKey, unknown][] = [];
+    const before = faults.length;
     for (const [key, value] of members) {
       if (isFull(faults)) break;
       entries.push([readKey(key, faults) as PropertyKey, read(value, faults)]);
     }
+    if (faults.length > before && entries.some((entry) => entry.includes(undefined))) return undefined;
     return Object.fromEntries(entries);
   };
 }

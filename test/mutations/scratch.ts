@@ -15,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer, Question } from './session.ts';
 
 /** Everything that tests read and that tsc checks: it refuses every mutant where an import leads nowhere. */
-const PARTS = ['src', 'gen', 'config', 'proto', 'test', 'clients', 'docs', '.ci'];
+const PARTS = ['src', 'gen', 'config', 'proto', 'third_party', 'test', 'clients', 'docs', '.ci'];
 const FILES = [
   'package.json',
   'tsconfig.json',

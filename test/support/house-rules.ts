@@ -149,7 +149,8 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
   {
     what: 'console',
     pattern: /\bconsole\.\w/,
-    places: ['src/main.ts', 'src/commands/', 'src/sandbox/main.ts'],
+    // The samples are code for others.
+    places: ['src/main.ts', 'src/commands/', 'src/sandbox/main.ts', 'src/openapi/code-samples.ts'],
   },
   {
     what: 'the end of the process',

@@ -54,16 +54,22 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   checkoutSession: string;
 
   /**
+   * The merchant account, a UUID.
+   *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
+   * The merchant's order number.
+   *
    * @generated from field: string merchant_order_id = 3;
    */
   merchantOrderId: string;
 
   /**
+   * The description of a payment that has none itself.
+   *
    * @generated from field: string payment_description = 4;
    */
   paymentDescription: string;
@@ -83,36 +89,50 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   amount?: CheckoutAmount | undefined;
 
   /**
+   * The stored customer who pays, a UUID; null for none.
+   *
    * @generated from field: optional string customer_id = 7;
    */
   customerId?: string | undefined;
 
   /**
+   * Where the payer returns; null for nowhere.
+   *
    * @generated from field: optional string callback_url = 8;
    */
   callbackUrl?: string | undefined;
 
   /**
+   * Kept with the session and its payment: objects of `key` and `value`.
+   *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 9;
    */
   metadata: MetadataEntry[];
 
   /**
+   * Of payments that name none.
+   *
    * @generated from field: payments.v1.Payment.Workflow workflow = 10;
    */
   workflow: Payment_Workflow;
 
   /**
+   * When the session was opened.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 11;
    */
   createdAt?: Timestamp | undefined;
 
   /**
+   * When the session last changed.
+   *
    * @generated from field: google.protobuf.Timestamp updated_at = 12;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
+   * When the session can no longer be paid; null for a session without an end, which the sandbox has.
+   *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
    */
   expiresAt?: Timestamp | undefined;
@@ -166,6 +186,8 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
   country: string;
 
   /**
+   * What is to be paid.
+   *
    * @generated from field: payments.v1.CheckoutAmount amount = 6;
    */
   amount?: CheckoutAmount | undefined;
@@ -272,36 +294,50 @@ export declare const GetCheckoutSessionRequestSchema: GenMessage<GetCheckoutSess
  */
 export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCheckoutSessionRequest"> & {
   /**
+   * UUID, the session's id.
+   *
    * @generated from field: string checkout_session = 1;
    */
   checkoutSession: string;
 
   /**
+   * The merchant's order number. It can be changed, and not cleared.
+   *
    * @generated from field: optional string merchant_order_id = 3;
    */
   merchantOrderId?: string | undefined;
 
   /**
+   * The description of a payment that has none itself.
+   *
    * @generated from field: optional string payment_description = 4;
    */
   paymentDescription?: string | undefined;
 
   /**
+   * ISO 3166-1 alpha-2. It can be changed, and not cleared.
+   *
    * @generated from field: optional string country = 5;
    */
   country?: string | undefined;
 
   /**
+   * What is to be paid. It can be changed, and not cleared.
+   *
    * @generated from field: optional payments.v1.CheckoutAmount amount = 6;
    */
   amount?: CheckoutAmount | undefined;
 
   /**
+   * A stored customer, a UUID.
+   *
    * @generated from field: optional string customer_id = 7;
    */
   customerId?: string | undefined;
 
   /**
+   * Where the payer returns, for payments that have none themselves.
+   *
    * @generated from field: optional string callback_url = 8;
    */
   callbackUrl?: string | undefined;
@@ -381,6 +417,8 @@ export declare const UpdateCheckoutSessionRequestSchema: GenMessage<UpdateChecko
  */
 export declare type ListCheckoutPaymentMethodsRequest = Message<"payments.v1.ListCheckoutPaymentMethodsRequest"> & {
   /**
+   * UUID, the session's id.
+   *
    * @generated from field: string checkout_session = 1;
    */
   checkoutSession: string;
@@ -475,6 +513,8 @@ export declare const OfferedPaymentMethodSchema: GenMessage<OfferedPaymentMethod
  */
 export declare type CreateCheckoutPaymentRequest = Message<"payments.v1.CreateCheckoutPaymentRequest"> & {
   /**
+   * UUID, the session's id.
+   *
    * @generated from field: string checkout_session = 1;
    */
   checkoutSession: string;
@@ -515,6 +555,8 @@ export declare const CreateCheckoutPaymentRequestSchema: GenMessage<CreateChecko
  */
 export declare type GetCheckoutPaymentRequest = Message<"payments.v1.GetCheckoutPaymentRequest"> & {
   /**
+   * UUID, the session's id.
+   *
    * @generated from field: string checkout_session = 1;
    */
   checkoutSession: string;
@@ -564,21 +606,29 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   id: string;
 
   /**
+   * UUID, the session's id.
+   *
    * @generated from field: string checkout_session = 2;
    */
   checkoutSession: string;
 
   /**
+   * What became of the payment.
+   *
    * @generated from field: payments.v1.Payment.Status status = 3;
    */
   status: Payment_Status;
 
   /**
+   * The status in more detail.
+   *
    * @generated from field: payments.v1.Payment.SubStatus.Value sub_status = 4;
    */
   subStatus: Payment_SubStatus_Value;
 
   /**
+   * What is paid.
+   *
    * @generated from field: payments.v1.CheckoutAmount amount = 5;
    */
   amount?: CheckoutAmount | undefined;
@@ -591,6 +641,8 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   responseCode: string;
 
   /**
+   * `response_code` in words.
+   *
    * @generated from field: string response_message = 7;
    */
   responseMessage: string;
@@ -624,6 +676,8 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   name: string;
 
   /**
+   * When the payment was created.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 12;
    */
   createdAt?: Timestamp | undefined;

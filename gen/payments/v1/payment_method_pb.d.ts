@@ -41,6 +41,8 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
   vaultOnSuccess: boolean;
 
   /**
+   * What belongs to the type: a card's data and options, or a wallet's.
+   *
    * @generated from field: optional payments.v1.PaymentMethodDetailInput detail = 4;
    */
   detail?: PaymentMethodDetailInput | undefined;
@@ -102,12 +104,16 @@ export declare type PaymentMethodDetailInput = Message<"payments.v1.PaymentMetho
    */
   kind: {
     /**
+     * For the type CARD.
+     *
      * @generated from field: payments.v1.CardInput card = 1;
      */
     value: CardInput;
     case: "card";
   } | {
     /**
+     * For the types of wallets.
+     *
      * @generated from field: payments.v1.WalletInput wallet = 2;
      */
     value: WalletInput;
@@ -154,6 +160,8 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
   installments?: number | undefined;
 
   /**
+   * 3-D Secure: a setup done earlier, or the results of an authentication made elsewhere.
+   *
    * @generated from field: optional payments.v1.ThreeDSecureSetup three_d_secure = 4;
    */
   threeDSecure?: ThreeDSecureSetup | undefined;
@@ -316,6 +324,8 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
   securityCode: string;
 
   /**
+   * Name on the card.
+   *
    * @generated from field: string holder_name = 5;
    */
   holderName: string;
@@ -342,6 +352,8 @@ export declare const CardDataInputSchema: GenMessage<CardDataInput>;
  */
 export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup"> & {
   /**
+   * Identifier of a setup done earlier at the provider. It is not sent with results.
+   *
    * @generated from field: string three_d_secure_setup_id = 1;
    */
   threeDSecureSetupId: string;
@@ -375,6 +387,8 @@ export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup">
   transactionId: string;
 
   /**
+   * Identifier that the directory server gave the authentication, a UUID.
+   *
    * @generated from field: string directory_server_transaction_id = 6;
    */
   directoryServerTransactionId: string;
@@ -393,6 +407,8 @@ export declare const ThreeDSecureSetupSchema: GenMessage<ThreeDSecureSetup>;
  */
 export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
   /**
+   * The kind of card that the payer is to use in the wallet.
+   *
    * @generated from field: optional payments.v1.WalletCardDataInput card_data = 1;
    */
   cardData?: WalletCardDataInput | undefined;
@@ -474,6 +490,8 @@ export declare const WalletCardDataInputSchema: GenMessage<WalletCardDataInput>;
  */
 export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
   /**
+   * CARD, or the name of a wallet in the operator's catalogue.
+   *
    * @generated from field: string type = 1;
    */
   type: string;
@@ -486,21 +504,29 @@ export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
   vaultedToken: string;
 
   /**
+   * true if the card was to be stored once the payment is approved.
+   *
    * @generated from field: bool vault_on_success = 3;
    */
   vaultOnSuccess: boolean;
 
   /**
+   * The one-time token that was sent; "" when none was.
+   *
    * @generated from field: string token = 4;
    */
   token: string;
 
   /**
+   * Null: no type is a part of another.
+   *
    * @generated from field: optional string parent_payment_method_type = 5;
    */
   parentPaymentMethodType?: string | undefined;
 
   /**
+   * What belongs to the type; one of `card` and `wallet` is null.
+   *
    * @generated from field: optional payments.v1.PaymentMethodDetail payment_method_detail = 6;
    */
   paymentMethodDetail?: PaymentMethodDetail | undefined;
@@ -519,31 +545,43 @@ export declare const PaymentMethodSchema: GenMessage<PaymentMethod>;
  */
 export declare type TransactionPaymentMethod = Message<"payments.v1.TransactionPaymentMethod"> & {
   /**
+   * "" when none; the token that was used, or that vault_on_success stored.
+   *
    * @generated from field: string vaulted_token = 1;
    */
   vaultedToken: string;
 
   /**
+   * CARD, or the name of a wallet in the operator's catalogue.
+   *
    * @generated from field: string type = 2;
    */
   type: string;
 
   /**
+   * true if the card was to be stored once the payment is approved.
+   *
    * @generated from field: bool vault_on_success = 3;
    */
   vaultOnSuccess: boolean;
 
   /**
+   * The one-time token that was sent; "" when none was.
+   *
    * @generated from field: string token = 4;
    */
   token: string;
 
   /**
+   * Null: no type is a part of another.
+   *
    * @generated from field: optional string parent_payment_method_type = 5;
    */
   parentPaymentMethodType?: string | undefined;
 
   /**
+   * What belongs to the type; one of `card` and `wallet` is null.
+   *
    * @generated from field: optional payments.v1.PaymentMethodDetail detail = 6;
    */
   detail?: PaymentMethodDetail | undefined;
@@ -564,12 +602,16 @@ export declare type PaymentMethodDetail = Message<"payments.v1.PaymentMethodDeta
    */
   kind: {
     /**
+     * Set for the type CARD.
+     *
      * @generated from field: payments.v1.Card card = 1;
      */
     value: Card;
     case: "card";
   } | {
     /**
+     * Set for the types of wallets.
+     *
      * @generated from field: payments.v1.Wallet wallet = 2;
      */
     value: Wallet;
@@ -588,6 +630,8 @@ export declare const PaymentMethodDetailSchema: GenMessage<PaymentMethodDetail>;
  */
 export declare type Card = Message<"payments.v1.Card"> & {
   /**
+   * true if the card was only checked, and nothing charged.
+   *
    * @generated from field: bool verify = 1;
    */
   verify: boolean;
@@ -601,56 +645,78 @@ export declare type Card = Message<"payments.v1.Card"> & {
   capture: boolean;
 
   /**
+   * Number of installments; 1 for a payment in full.
+   *
    * @generated from field: int32 installments = 3;
    */
   installments: number;
 
   /**
+   * Null: installment plans are not supported.
+   *
    * @generated from field: optional string installments_plan_id = 4;
    */
   installmentsPlanId?: string | undefined;
 
   /**
+   * Months until the first installment; always 0.
+   *
    * @generated from field: int32 first_installment_deferral = 5;
    */
   firstInstallmentDeferral: number;
 
   /**
+   * Who pays for the installments; always MERCHANT.
+   *
    * @generated from field: string installments_type = 6;
    */
   installmentsType: string;
 
   /**
+   * Null: the issuer computes the amount of an installment.
+   *
    * @generated from field: optional google.type.Decimal installment_amount = 7;
    */
   installmentAmount?: Decimal | undefined;
 
   /**
+   * As sent; "" when none was.
+   *
    * @generated from field: string soft_descriptor = 8;
    */
   softDescriptor: string;
 
   /**
+   * The issuer's approval code; "" when it is not reported.
+   *
    * @generated from field: string authorization_code = 9;
    */
   authorizationCode: string;
 
   /**
+   * The acquirer's reference number (RRN); "" when it is not reported.
+   *
    * @generated from field: string retrieval_reference_number = 10;
    */
   retrievalReferenceNumber: string;
 
   /**
+   * Null: vouchers are not supported.
+   *
    * @generated from field: optional google.protobuf.Struct voucher = 11;
    */
   voucher?: JsonObject | undefined;
 
   /**
+   * The card, without its number.
+   *
    * @generated from field: optional payments.v1.CardData card_data = 12;
    */
   cardData?: CardData | undefined;
 
   /**
+   * Stored-credential data, as sent and as the scheme answered.
+   *
    * @generated from field: optional payments.v1.StoredCredentials stored_credentials = 13;
    */
   storedCredentials?: StoredCredentials | undefined;
@@ -676,6 +742,8 @@ export declare const CardSchema: GenMessage<Card>;
  */
 export declare type CardData = Message<"payments.v1.CardData"> & {
   /**
+   * Name on the card; "" when none was sent.
+   *
    * @generated from field: string holder_name = 1;
    */
   holderName: string;
@@ -695,6 +763,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   lfd: string;
 
   /**
+   * Number of digits of the card number.
+   *
    * @generated from field: int32 number_length = 4;
    */
   numberLength: number;
@@ -721,6 +791,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   issuerName?: string | undefined;
 
   /**
+   * The issuer's code, from the catalogue's BIN table; null when unknown.
+   *
    * @generated from field: optional string issuer_code = 8;
    */
   issuerCode?: string | undefined;
@@ -733,6 +805,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   countryCode?: string | undefined;
 
   /**
+   * Such as PLATINUM, from the catalogue's BIN table; null when unknown.
+   *
    * @generated from field: optional string category = 10;
    */
   category?: string | undefined;
@@ -745,6 +819,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   type?: string | undefined;
 
   /**
+   * Result of the 3-D Secure authentication; its members are null without one.
+   *
    * @generated from field: optional payments.v1.ThreeDSecure three_d_secure = 12;
    */
   threeDSecure?: ThreeDSecure | undefined;
@@ -757,6 +833,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   fingerprint: string;
 
   /**
+   * 1 to 12.
+   *
    * @generated from field: int32 expiration_month = 14;
    */
   expirationMonth: number;
@@ -782,36 +860,50 @@ export declare const CardDataSchema: GenMessage<CardData>;
  */
 export declare type ThreeDSecure = Message<"payments.v1.ThreeDSecure"> & {
   /**
+   * Version of the protocol, as sent, such as 2.2.0; null when none was.
+   *
    * @generated from field: optional string version = 1;
    */
   version?: string | undefined;
 
   /**
+   * ECI, which says how the cardholder was authenticated, as sent, such as 05; null when none was.
+   *
    * @generated from field: optional string electronic_commerce_indicator = 2;
    */
   electronicCommerceIndicator?: string | undefined;
 
   /**
+   * CAVV or AAV in base64, as sent; null when none was.
+   *
    * @generated from field: optional string cryptogram = 3;
    */
   cryptogram?: string | undefined;
 
   /**
+   * Identifier that the 3-D Secure server gave the authentication, or XID, as sent; null when none was.
+   *
    * @generated from field: optional string transaction_id = 4;
    */
   transactionId?: string | undefined;
 
   /**
+   * Identifier that the directory server gave the authentication, as sent; null when none was.
+   *
    * @generated from field: optional string directory_server_transaction_id = 5;
    */
   directoryServerTransactionId?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string pares_status = 6;
    */
   paresStatus?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string acs_id = 7;
    */
   acsId?: string | undefined;
@@ -830,21 +922,30 @@ export declare const ThreeDSecureSchema: GenMessage<ThreeDSecure>;
  */
 export declare type StoredCredentials = Message<"payments.v1.StoredCredentials"> & {
   /**
+   * CARD_ON_FILE, SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE; null when none was sent.
+   *
    * @generated from field: optional string reason = 1;
    */
   reason?: string | undefined;
 
   /**
+   * FIRST or USED; null when none was sent.
+   *
    * @generated from field: optional string usage = 2;
    */
   usage?: string | undefined;
 
   /**
+   * The merchant's agreement with the cardholder; null when none was sent.
+   *
    * @generated from field: optional string subscription_agreement_id = 3;
    */
   subscriptionAgreementId?: string | undefined;
 
   /**
+   * The card scheme's identifier of the payment, to be sent with later payments by the kept card; null when it is not
+   * reported.
+   *
    * @generated from field: optional string network_transaction_id = 4;
    */
   networkTransactionId?: string | undefined;
@@ -861,46 +962,64 @@ export declare const StoredCredentialsSchema: GenMessage<StoredCredentials>;
  */
 export declare type Wallet = Message<"payments.v1.Wallet"> & {
   /**
+   * Always false: a wallet is not verified.
+   *
    * @generated from field: bool verify = 1;
    */
   verify: boolean;
 
   /**
+   * Always false: what a wallet has paid, the status tells.
+   *
    * @generated from field: bool capture = 2;
    */
   capture: boolean;
 
   /**
+   * Always 1: a wallet pays in full.
+   *
    * @generated from field: optional int32 installments = 3;
    */
   installments?: number | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string payment_method_id = 4;
    */
   paymentMethodId?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string payment_method_detail = 5;
    */
   paymentMethodDetail?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string date_of_expiration = 6;
    */
   dateOfExpiration?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string money_release_date = 7;
    */
   moneyReleaseDate?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string sponsor_id = 8;
    */
   sponsorId?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string authorization_code = 9;
    */
   authorizationCode?: string | undefined;
@@ -927,21 +1046,29 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
   redirectUrl: string;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string installments_plan_id = 13;
    */
   installmentsPlanId?: string | undefined;
 
   /**
+   * Months until the first installment; always 0.
+   *
    * @generated from field: int32 first_installment_deferral = 14;
    */
   firstInstallmentDeferral: number;
 
   /**
+   * Always MERCHANT.
+   *
    * @generated from field: optional string installments_type = 15;
    */
   installmentsType?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional google.type.Decimal installment_amount = 16;
    */
   installmentAmount?: Decimal | undefined;

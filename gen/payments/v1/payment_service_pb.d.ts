@@ -44,11 +44,15 @@ export declare const GetPaymentRequestSchema: GenMessage<GetPaymentRequest>;
  */
 export declare type ListPaymentsRequest = Message<"payments.v1.ListPaymentsRequest"> & {
   /**
+   * Payments of this order, by the merchant's order number.
+   *
    * @generated from field: string merchant_order_id = 1;
    */
   merchantOrderId: string;
 
   /**
+   * Payments with this status.
+   *
    * @generated from field: payments.v1.Payment.Status status = 2;
    */
   status: Payment_Status;
@@ -93,6 +97,8 @@ export declare const ListPaymentsRequestSchema: GenMessage<ListPaymentsRequest>;
  */
 export declare type ListPaymentsResponse = Message<"payments.v1.ListPaymentsResponse"> & {
   /**
+   * The payments of the page, newest first.
+   *
    * @generated from field: repeated payments.v1.Payment payments = 1;
    */
   payments: Payment[];
@@ -123,6 +129,8 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   accountId: string;
 
   /**
+   * Text of the merchant about the payment, up to 255 characters.
+   *
    * @generated from field: string description = 2;
    */
   description: string;
@@ -149,16 +157,22 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   country: string;
 
   /**
+   * What is to be paid.
+   *
    * @generated from field: payments.v1.CreatePaymentRequest.Amount amount = 6;
    */
   amount?: CreatePaymentRequest_Amount | undefined;
 
   /**
+   * Who pays.
+   *
    * @generated from field: optional payments.v1.CustomerPayer customer_payer = 7;
    */
   customerPayer?: CustomerPayer | undefined;
 
   /**
+   * How the payer pays.
+   *
    * @generated from field: payments.v1.PaymentMethodInput payment_method = 8;
    */
   paymentMethod?: PaymentMethodInput | undefined;
@@ -179,11 +193,15 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   callbackUrl?: string | undefined;
 
   /**
+   * The checkout session that the payment belongs to, if any.
+   *
    * @generated from field: optional payments.v1.Checkout checkout = 11;
    */
   checkout?: Checkout | undefined;
 
   /**
+   * What is sold: an order or an airline booking.
+   *
    * @generated from field: optional payments.v1.AdditionalData additional_data = 12;
    */
   additionalData?: AdditionalData | undefined;
@@ -347,6 +365,8 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
   reason: string;
 
   /**
+   * Text of the merchant about the operation, up to 255 characters.
+   *
    * @generated from field: string description = 6;
    */
   description: string;
@@ -416,6 +436,8 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
   reason: string;
 
   /**
+   * Text of the merchant about the operation, up to 255 characters.
+   *
    * @generated from field: string description = 6;
    */
   description: string;
@@ -476,6 +498,8 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
   reason: string;
 
   /**
+   * Text of the merchant about the operation, up to 255 characters.
+   *
    * @generated from field: string description = 6;
    */
   description: string;
@@ -540,6 +564,8 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   reason: string;
 
   /**
+   * Text of the merchant about the operation, up to 255 characters.
+   *
    * @generated from field: string description = 6;
    */
   description: string;

@@ -17,6 +17,8 @@ export declare const file_payments_v1_token_service: GenFile;
  */
 export declare type CreateTokenRequest = Message<"payments.v1.CreateTokenRequest"> & {
   /**
+   * The card, with its number.
+   *
    * @generated from field: payments.v1.CardDataInput card_data = 1;
    */
   cardData?: CardDataInput | undefined;
@@ -40,6 +42,8 @@ export declare type CreateCheckoutTokenRequest = Message<"payments.v1.CreateChec
   checkoutSession: string;
 
   /**
+   * The card, with its number.
+   *
    * @generated from field: payments.v1.CardDataInput card_data = 2;
    */
   cardData?: CardDataInput | undefined;
@@ -84,11 +88,15 @@ export declare type OneTimeToken = Message<"payments.v1.OneTimeToken"> & {
   cardData?: CardData | undefined;
 
   /**
+   * When the token was made.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 5;
    */
   createdAt?: Timestamp | undefined;
 
   /**
+   * When the token can no longer be used.
+   *
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */
   expiresAt?: Timestamp | undefined;
