@@ -82,6 +82,41 @@ it.each([
   for (const protocol of JSON_PROTOCOLS) await created(protocol, withField(cardPayment(), path, ''));
 });
 
+it.each([
+  ['USD', '8.403361344537815'],
+  ['JPY', '33.33'],
+  ['CLP', '0.09999999999999999'],
+  ['USD', '-0.00000000000000000005'],
+])('returns amounts in %s that only describe the order as they were sent: %s', async (currency, amount) => {
+  const request = {
+    ...cardPayment(),
+    amount: { currency, value: 10 },
+    additional_data: {
+      order: { fee_amount: amount, shipping_amount: amount, items: [{ unit_amount: amount, quantity: 3 }] },
+      airline: {
+        legs: [{ base_fare: amount }, { base_fare: amount, base_fare_currency: 'COP' }],
+        tickets: [{ total_fare_amount: amount, total_tax_amount: amount, total_fee_amount: amount }],
+      },
+    },
+  };
+  for (const protocol of PROTOCOLS) {
+    const reply = await clients.create(protocol, request, headersOne());
+    expect({ protocol, fields: reply.fields }).toEqual({ protocol, fields: [] });
+    const names =
+      'fee_amount|shipping_amount|unit_amount|base_fare|total_fare_amount|total_tax_amount|total_fee_amount';
+    const written = [...reply.record.matchAll(new RegExp(`"(?:${names})":(-?[0-9.]+)`, 'g'))];
+    expect(written.map(([, number]) => number)).toEqual(Array.from({ length: 8 }, () => amount));
+  }
+});
+
+it('takes amounts that describe the order as JSON numbers, as programs divide', async () => {
+  const items = [{ unit_amount: 8.403361, quantity: 3 }, { unit_amount: 0.1 + 0.2 }];
+  const record = await created('rest', withField(cardPayment(), 'additional_data.order.items', items));
+  expect(record.additional_data.order.items.map((item: RequestJson) => item.unit_amount)).toEqual([
+    8.403361, 0.30000000000000004,
+  ]);
+});
+
 it('takes true and false as java_enabled, which is a text', async () => {
   for (const protocol of JSON_PROTOCOLS) {
     for (const [sent, told] of [

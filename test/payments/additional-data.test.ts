@@ -73,6 +73,18 @@ describe('additional data in the record', () => {
     ]);
   });
 
+  it('keeps an amount with more digits than its currency has as it was sent', () => {
+    const item = { unitAmount: { value: '8.403361344537815' } };
+    const leg = { baseFare: { value: '33.33' }, baseFareCurrency: 'JPY' };
+    const { order, airline } =
+      recordedAdditionalData(
+        create(AdditionalDataSchema, { order: { items: [item] }, airline: { legs: [leg] } }),
+        'USD',
+      ) ?? {};
+    expect(order?.items[0]?.unitAmount?.value).toBe('8.403361344537815');
+    expect(airline?.legs[0]?.baseFare?.value).toBe('33.33');
+  });
+
   it('tells the tip in the digits of its currency, and seller details as they were sent', () => {
     const sellerDetails = { name: 'Shop', reference: { id: 9 } };
     const order = { tipAmount: { value: '1.5' } };

@@ -86,9 +86,17 @@ describe('checkRequest', () => {
     const order = { feeAmount: { value: '-1.50' }, items: [{ unitAmount: { value: '-1000000000000' } }] };
     const legs = [{ baseFare: { value: '1.5' } }, { baseFare: { value: '1.555' }, baseFareCurrency: 'KWD' }];
     expect(faults({ additionalData: { order, airline: { legs } } })).toEqual([]);
-    const yen = [{ baseFare: { value: '1.5' }, baseFareCurrency: 'JPY' }];
-    expect(faults({ additionalData: { airline: { legs: yen } } })).toEqual([
-      'additional_data.airline.legs[0].base_fare INVALID_FORMAT',
+    const far = [{ baseFare: { value: '1000000000000.5' }, baseFareCurrency: 'JPY' }];
+    expect(faults({ additionalData: { airline: { legs: far } } })).toEqual([
+      'additional_data.airline.legs[0].base_fare OUT_OF_RANGE',
+    ]);
+  });
+
+  it('takes 20 decimals in an amount that only describes the order, and only the digits of its currency in a tip', () => {
+    const unitAmount = { value: `0.${'3'.repeat(20)}` };
+    expect(faults({ additionalData: { order: { items: [{ unitAmount }] } } })).toEqual([]);
+    expect(faults({ additionalData: { order: { tipAmount: { value: '0.001' } } } })).toEqual([
+      'additional_data.order.tip_amount INVALID_FORMAT',
     ]);
   });
 

@@ -71,7 +71,7 @@ export type AirlineLeg = {
   readonly flight_number: string | null;
   readonly fare_basis_code: string | null;
   readonly fare_class_code: string | null;
-  /** In base_fare_currency, or the payment's currency when that is absent. */
+  /** In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals. */
   readonly base_fare: number | null;
   /** ISO 4217. */
   readonly base_fare_currency: string | null;
@@ -99,7 +99,7 @@ export type AirlineLegInput = {
   readonly flight_number?: string | null;
   readonly fare_basis_code?: string | null;
   readonly fare_class_code?: string | null;
-  /** In base_fare_currency, or the payment's currency when that is absent. */
+  /** In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals. */
   readonly base_fare?: number | string | null;
   /** ISO 4217. */
   readonly base_fare_currency?: string | null;
@@ -152,7 +152,7 @@ export type AirlinePassengerInput = {
   readonly phone?: PhoneInput | null;
 };
 
-/** An airline ticket. Amounts are in the currency of the payment. */
+/** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals. */
 export type AirlineTicket = {
   readonly ticket_number: string | null;
   readonly e_ticket: boolean | null;
@@ -163,7 +163,7 @@ export type AirlineTicket = {
   readonly issue: TicketIssue | null;
 };
 
-/** An airline ticket. Amounts are in the currency of the payment. */
+/** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals. */
 export type AirlineTicketInput = {
   readonly ticket_number?: string | null;
   readonly e_ticket?: boolean | null;
@@ -860,12 +860,12 @@ export type OneTimeToken = {
   readonly expires_at: string;
 };
 
-/** The order that is paid. Amounts are in the currency of the payment. */
+/** The order that is paid. Amounts are in the currency of the payment. They describe what is sold and move no money, so they may have up to 20 decimals, and are returned as sent, with at least the digits that ISO 4217 gives the currency. Where a provider counts in those digits, it gets them rounded half up. */
 export type Order = {
   readonly fee_amount: number | null;
   readonly shipping_amount: number | null;
   readonly items: readonly OrderItem[];
-  /** Part of the payment's amount, as the fee and shipping are. */
+  /** Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency. */
   readonly tip_amount: number | null;
   /** Whose account the money is for; null in the record. */
   readonly account_funding: { readonly [name: string]: unknown } | null;
@@ -877,7 +877,7 @@ export type Order = {
 };
 
 /**
- * The order that is paid. Amounts are in the currency of the payment.
+ * The order that is paid. Amounts are in the currency of the payment. They describe what is sold and move no money, so they may have up to 20 decimals, and are returned as sent, with at least the digits that ISO 4217 gives the currency. Where a provider counts in those digits, it gets them rounded half up.
  *
  * Refused with `NOT_SUPPORTED` when set: `account_funding`.
  */
@@ -885,7 +885,7 @@ export type OrderInput = {
   readonly fee_amount?: number | string | null;
   readonly shipping_amount?: number | string | null;
   readonly items?: readonly OrderItemInput[] | null;
-  /** Part of the payment's amount, as the fee and shipping are. */
+  /** Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency. */
   readonly tip_amount?: number | string | null;
 };
 
@@ -894,7 +894,7 @@ export type OrderItem = {
   readonly name: string | null;
   /** How many. Where that is not whole, Protobuf has quantity_decimal instead. */
   readonly quantity: number | null;
-  /** In the currency of the payment. */
+  /** In the currency of the payment, with up to 20 decimals: a total divided by a quantity is taken. */
   readonly unit_amount: number | null;
   /** Free text. */
   readonly category: string | null;
@@ -908,7 +908,7 @@ export type OrderItemInput = {
   readonly name?: string | null;
   /** How many. Where that is not whole, Protobuf has quantity_decimal instead. */
   readonly quantity?: number | string | null;
-  /** In the currency of the payment. */
+  /** In the currency of the payment, with up to 20 decimals: a total divided by a quantity is taken. */
   readonly unit_amount?: number | string | null;
   /** Free text. */
   readonly category?: string | null;

@@ -44,7 +44,9 @@ export declare type AdditionalData = Message<"payments.v1.AdditionalData"> & {
 export declare const AdditionalDataSchema: GenMessage<AdditionalData>;
 
 /**
- * The order that is paid. Amounts are in the currency of the payment.
+ * The order that is paid. Amounts are in the currency of the payment. They describe what is sold and move no money, so they
+ * may have up to 20 decimals, and are returned as sent, with at least the digits that ISO 4217 gives the currency. Where a
+ * provider counts in those digits, it gets them rounded half up.
  *
  * @generated from message payments.v1.Order
  */
@@ -65,7 +67,7 @@ export declare type Order = Message<"payments.v1.Order"> & {
   items: OrderItem[];
 
   /**
-   * Part of the payment's amount, as the fee and shipping are.
+   * Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency.
    *
    * @generated from field: optional google.type.Decimal tip_amount = 4;
    */
@@ -129,7 +131,7 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   quantity?: number | undefined;
 
   /**
-   * In the currency of the payment.
+   * In the currency of the payment, with up to 20 decimals: a total divided by a quantity is taken.
    *
    * @generated from field: optional google.type.Decimal unit_amount = 4;
    */
@@ -266,7 +268,7 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   fareClassCode?: string | undefined;
 
   /**
-   * In base_fare_currency, or the payment's currency when that is absent.
+   * In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals.
    *
    * @generated from field: optional google.type.Decimal base_fare = 9;
    */
@@ -435,7 +437,7 @@ export declare type PassengerDocument = Message<"payments.v1.PassengerDocument">
 export declare const PassengerDocumentSchema: GenMessage<PassengerDocument>;
 
 /**
- * An airline ticket. Amounts are in the currency of the payment.
+ * An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals.
  *
  * @generated from message payments.v1.AirlineTicket
  */
