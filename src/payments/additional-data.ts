@@ -28,8 +28,8 @@ export function recordedAdditionalData(
 }
 
 function recordedOrder(sent: Order, currency: string): Order {
-  // Listed, not spread: the other fields of an order are output only, and are ignored when sent (AIP-203), or refused.
   return create(OrderSchema, {
+    ...sent,
     feeAmount: inDigitsOf(currency, sent.feeAmount),
     shippingAmount: inDigitsOf(currency, sent.shippingAmount),
     tipAmount: inDigitsOf(currency, sent.tipAmount),

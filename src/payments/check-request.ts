@@ -54,6 +54,7 @@ function check(request: CreatePaymentRequest, report: Report): void {
   checkCountry(report, 'country', request.country);
   checkAmount(report, request.amount, isVerification(request.paymentMethod));
   checkCallbackUrl(report, request.callbackUrl);
+  if (request.taxes && request.taxesList) report('taxes', 'NOT_ALLOWED', 'must not be sent with taxes_list');
   if (request.customerPayer) checkPerson(report, 'customer_payer.', request.customerPayer);
   if (request.paymentMethod) checkMethod(report, request.paymentMethod);
   const currency = request.amount?.currency ?? '';

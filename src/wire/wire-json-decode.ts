@@ -7,7 +7,7 @@ import {
   type MessageShape,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { empty_is_refused, fraction_of, or_boolean } from '#gen/payments/v1/json_options_pb.js';
+import { array_of, empty_is_refused, fraction_of, or_boolean } from '#gen/payments/v1/json_options_pb.js';
 import { invalidParameters, ServiceError } from '#src/service-error.ts';
 import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject, RawNumber } from './parse-json.ts';
@@ -63,8 +63,10 @@ type FieldReader = {
   readonly field: DescField;
   /** Name of the JSON member that holds the value. */
   readonly name: string;
-  /** For an integer: reads a number that is not whole, or any decimal in a string, which belongs to another field. */
-  readonly fraction?: FieldReader;
+  /** Reads the values of the member that belong to another field: an integer's fractions, or an object's arrays. */
+  readonly other?: FieldReader;
+  /** Tells which values belong to the other field. */
+  readonly isOther?: (json: unknown) => boolean;
   readonly read: Read;
   /** An empty text, which many forms and languages send for an absent value, counts as absent. */
   readonly emptyIsAbsent: boolean;
@@ -90,14 +92,15 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   for (const field of desc.fields) {
     const emptyIsAbsent = !dialect.rejectUnknown && !takesText(field) && !getOption(field, empty_is_refused);
     const reader = { field, name: field.name, read: valueReader(field, dialect), emptyIsAbsent };
-    const wholeName = getOption(field, fraction_of);
-    const whole = fields.get(wholeName);
-    if (whole) {
-      const either = { ...whole, fraction: { ...reader, name: wholeName } };
-      for (const [name, known] of fields) if (known === whole) fields.set(name, either);
+    const memberName = getOption(field, fraction_of) || getOption(field, array_of);
+    const member = fields.get(memberName);
+    if (member) {
+      const isOther = getOption(field, array_of) ? Array.isArray : isFraction;
+      const either = { ...member, other: { ...reader, name: memberName }, isOther };
+      for (const [name, known] of fields) if (known === member) fields.set(name, either);
     }
     if (dialect.protobufJson) fields.set(field.jsonName, reader);
-    if (dialect.protobufJson || !whole) fields.set(field.name, reader);
+    if (dialect.protobufJson || !member) fields.set(field.name, reader);
   }
   return read;
 }
@@ -113,8 +116,8 @@ function takesText(field: DescField): boolean {
 
 function readField(reader: FieldReader, json: unknown, message: Message, faults: Faults): void {
   if (json === null || (json === '' && reader.emptyIsAbsent)) return;
-  const { fraction = reader, name } = reader;
-  const { field, read } = isFraction(json) ? fraction : reader;
+  const { other = reader, isOther, name } = reader;
+  const { field, read } = isOther?.(json) ? other : reader;
   const members = message as unknown as Record<string, unknown>;
   const { oneof, localName } = field;
   if (oneof && (members[oneof.localName] as { case?: string }).case !== undefined) {
@@ -132,6 +135,7 @@ function readField(reader: FieldReader, json: unknown, message: Message, faults:
   else members[localName] = value;
 }
 
+/** Returns true for a number that is not whole, and for any decimal in a string. */
 function isFraction(json: unknown): boolean {
   if (typeof json === 'string') return true;
   if (json instanceof RawNumber) return !/^-?\d+(?:\.0*)?$/.test(json.source);

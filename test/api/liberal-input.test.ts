@@ -109,6 +109,34 @@ it.each([
   }
 });
 
+it('returns what describes the order and the journey as it was sent, over every protocol', async () => {
+  const order = {
+    taxes: [{ type: 'VAT', percentage: 19, value: 1.6 }],
+    discounts: [{ id: 'd-1', name: 'Spring', unit_amount: 2.5 }],
+    tickets: [{ id: 't-1', event: { city: 'Cali', seats: ['A1', 'A2'] } }],
+    fulfillment: { type: 'PICKUP', store: { id: 7 } },
+    sales_channel: 'IN_STORE',
+    shipping: { carrier: 'Post', days: 3, insured: true },
+    items: [{ id: '1', url: 'https://shop.example/1', image_url: 'https://shop.example/1.png' }],
+  };
+  const airline = { legs: [{ id: 'leg-1' }, { id: 2 }], passengers: [{ id: 'p-1' }, { id: 2 }] };
+  const request = { ...cardPayment(), additional_data: { order, airline } };
+  for (const protocol of PROTOCOLS) {
+    const { additional_data } = await created(protocol, request);
+    expect({ protocol, ...additional_data }).toMatchObject({ protocol, order, airline });
+  }
+});
+
+it.each([[[]], [[{ type: 'VAT', value: 1.6 }]], [{}], [{ vat: 1.6 }]])(
+  'returns taxes as they were sent, an array or an object: %j',
+  async (taxes) => {
+    for (const protocol of PROTOCOLS) {
+      const record = await created(protocol, { ...cardPayment(), taxes });
+      expect([protocol, record.taxes]).toEqual([protocol, taxes]);
+    }
+  },
+);
+
 it('takes amounts that describe the order as JSON numbers, as programs divide', async () => {
   const items = [{ unit_amount: 8.403361, quantity: 3 }, { unit_amount: 0.1 + 0.2 }];
   const record = await created('rest', withField(cardPayment(), 'additional_data.order.items', items));

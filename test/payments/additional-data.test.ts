@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { AdditionalDataSchema } from '#gen/payments/v1/additional_data_pb.js';
+import { AdditionalDataSchema, OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { recordedAdditionalData } from '#src/payments/additional-data.ts';
 
 const ticket = (ticketNumber: string) => ({ ticketNumber });
@@ -93,13 +93,9 @@ describe('additional data in the record', () => {
     expect(data?.order?.tipAmount?.value).toBe('1.50');
   });
 
-  it('leaves out what is for the service to fill', () => {
-    const data = recordedAdditionalData(
-      create(AdditionalDataSchema, {
-        order: { salesChannel: 'x', fulfillment: { a: 1 } },
-      }),
-      'USD',
-    );
-    expect([data?.order?.salesChannel, data?.order?.fulfillment]).toEqual([undefined, undefined]);
+  it('holds what else describes the order as it was sent', () => {
+    const order = { salesChannel: 'x', fulfillment: { a: 1 }, items: [{ url: 'https://shop.example/1' }] };
+    const data = recordedAdditionalData(create(AdditionalDataSchema, { order }), 'USD');
+    expect(data?.order).toEqual(create(OrderSchema, order));
   });
 });

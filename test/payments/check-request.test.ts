@@ -49,6 +49,22 @@ describe('checkRequest', () => {
     },
   );
 
+  it.each([
+    {},
+    { kind: { case: 'stringValue', value: 'x\0' } },
+    { kind: { case: 'numberValue', value: NaN } },
+  ])('refuses lists that have no JSON form, which only binary messages can hold: of %j', (value) => {
+    const list = { values: [value as { kind: { case: 'stringValue'; value: string } }] };
+    expect(faults({ taxesList: list })).toEqual(['taxes INVALID_FORMAT']);
+    expect(faults({ additionalData: { order: { discounts: list } } })).toEqual([
+      'additional_data.order.discounts INVALID_FORMAT',
+    ]);
+  });
+
+  it('refuses taxes that are both an object and a list, which only binary messages can hold', () => {
+    expect(faults({ taxes: {}, taxesList: {} })).toEqual(['taxes NOT_ALLOWED']);
+  });
+
   it('takes a ticket beside tickets where it is the first of them, as the record shows it, and no other', () => {
     const [first, second] = [{ ticketNumber: '1' }, { ticketNumber: '2' }];
     const airline = (ticket: object, tickets: object[]) =>

@@ -84,6 +84,8 @@ export type AirlineLeg = {
   /** ISO 3166-1 alpha-2. */
   readonly arrival_airport_country: string | null;
   readonly arrival_airport_city: string | null;
+  /** The merchant's identifier of the leg, a text or a number; echoed as sent. */
+  readonly id: unknown;
 };
 
 export type AirlineLegInput = {
@@ -112,6 +114,8 @@ export type AirlineLegInput = {
   /** ISO 3166-1 alpha-2. */
   readonly arrival_airport_country?: string | null;
   readonly arrival_airport_city?: string | null;
+  /** The merchant's identifier of the leg, a text or a number; echoed as sent. */
+  readonly id?: unknown;
 };
 
 export type AirlinePassenger = {
@@ -131,6 +135,8 @@ export type AirlinePassenger = {
   readonly country: string | null;
   readonly email: string | null;
   readonly phone: Phone | null;
+  /** The merchant's identifier of the passenger, a text or a number; echoed as sent. */
+  readonly id: unknown;
 };
 
 export type AirlinePassengerInput = {
@@ -150,6 +156,8 @@ export type AirlinePassengerInput = {
   readonly country?: string | null;
   readonly email?: string | null;
   readonly phone?: PhoneInput | null;
+  /** The merchant's identifier of the passenger, a text or a number; echoed as sent. */
+  readonly id?: unknown;
 };
 
 /** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals. */
@@ -532,8 +540,8 @@ export type CreatePaymentRequest = {
   readonly additional_data?: AdditionalDataInput | null;
   /** Kept with the payment and echoed. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
-  /** Any JSON object, echoed as sent. Taxes are part of the payment's amount. */
-  readonly taxes?: { readonly [name: string]: unknown } | null;
+  /** Any JSON object or, in REST JSON, array; echoed as sent. Taxes are part of the payment's amount. */
+  readonly taxes?: { readonly [name: string]: unknown } | readonly unknown[] | null;
 };
 
 /**
@@ -869,11 +877,18 @@ export type Order = {
   readonly tip_amount: number | null;
   /** Whose account the money is for; null in the record. */
   readonly account_funding: { readonly [name: string]: unknown } | null;
-  /** The rest of the order has no specified content yet; null. */
+  /** Tickets of an event, as any JSON; echoed as sent. */
   readonly tickets: readonly unknown[] | null;
+  /** How the order reaches the payer, as any JSON; echoed as sent. */
   readonly fulfillment: { readonly [name: string]: unknown } | null;
+  /** Discounts that the items and amounts already reflect, as any JSON; echoed as sent. */
   readonly discounts: readonly unknown[] | null;
+  /** Where the order was placed, such as IN_STORE; free text. */
   readonly sales_channel: string | null;
+  /** Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount. */
+  readonly taxes: unknown;
+  /** The shipment of the order, as any JSON; echoed as sent. */
+  readonly shipping: unknown;
 };
 
 /**
@@ -887,6 +902,18 @@ export type OrderInput = {
   readonly items?: readonly OrderItemInput[] | null;
   /** Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency. */
   readonly tip_amount?: number | string | null;
+  /** Tickets of an event, as any JSON; echoed as sent. */
+  readonly tickets?: readonly unknown[] | null;
+  /** How the order reaches the payer, as any JSON; echoed as sent. */
+  readonly fulfillment?: { readonly [name: string]: unknown } | null;
+  /** Discounts that the items and amounts already reflect, as any JSON; echoed as sent. */
+  readonly discounts?: readonly unknown[] | null;
+  /** Where the order was placed, such as IN_STORE; free text. */
+  readonly sales_channel?: string | null;
+  /** Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount. */
+  readonly taxes?: unknown;
+  /** The shipment of the order, as any JSON; echoed as sent. */
+  readonly shipping?: unknown;
 };
 
 export type OrderItem = {
@@ -901,6 +928,10 @@ export type OrderItem = {
   readonly brand: string | null;
   readonly sku_code: string | null;
   readonly manufacture_part_number: string | null;
+  /** The item's page in the shop, as any text; never fetched. */
+  readonly url: string | null;
+  /** A picture of the item, as any text; never fetched. */
+  readonly image_url: string | null;
 };
 
 export type OrderItemInput = {
@@ -915,6 +946,10 @@ export type OrderItemInput = {
   readonly brand?: string | null;
   readonly sku_code?: string | null;
   readonly manufacture_part_number?: string | null;
+  /** The item's page in the shop, as any text; never fetched. */
+  readonly url?: string | null;
+  /** A picture of the item, as any text; never fetched. */
+  readonly image_url?: string | null;
 };
 
 export type PassengerDocument = {
@@ -953,8 +988,8 @@ export type Payment = {
   readonly customer_payer: CustomerPayer;
   /** Null when none was sent. */
   readonly additional_data: AdditionalData | null;
-  /** Echoed as sent; null when not sent. */
-  readonly taxes: { readonly [name: string]: unknown } | null;
+  /** Echoed as sent, an object or, in REST JSON, an array; null when not sent. */
+  readonly taxes: { readonly [name: string]: unknown } | readonly unknown[] | null;
   /** The transaction that the payment's status comes from: the last, or, of a declined payment that could not be sent elsewhere afterwards, the last that a provider declined. */
   readonly transactions: Transaction;
   /** Every transaction of the payment, in order. */

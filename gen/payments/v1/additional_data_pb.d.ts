@@ -5,7 +5,7 @@
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Decimal } from "../../google/type/decimal_pb.js";
-import type { ListValue } from "@bufbuild/protobuf/wkt";
+import type { ListValue, Value } from "@bufbuild/protobuf/wkt";
 import type { Phone } from "./customer_payer_pb.js";
 
 /**
@@ -81,26 +81,46 @@ export declare type Order = Message<"payments.v1.Order"> & {
   accountFunding?: JsonObject | undefined;
 
   /**
-   * The rest of the order has no specified content yet; null.
+   * Tickets of an event, as any JSON; echoed as sent.
    *
    * @generated from field: optional google.protobuf.ListValue tickets = 6;
    */
   tickets?: ListValue | undefined;
 
   /**
+   * How the order reaches the payer, as any JSON; echoed as sent.
+   *
    * @generated from field: optional google.protobuf.Struct fulfillment = 7;
    */
   fulfillment?: JsonObject | undefined;
 
   /**
+   * Discounts that the items and amounts already reflect, as any JSON; echoed as sent.
+   *
    * @generated from field: optional google.protobuf.ListValue discounts = 8;
    */
   discounts?: ListValue | undefined;
 
   /**
+   * Where the order was placed, such as IN_STORE; free text.
+   *
    * @generated from field: optional string sales_channel = 9;
    */
   salesChannel?: string | undefined;
+
+  /**
+   * Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount.
+   *
+   * @generated from field: optional google.protobuf.Value taxes = 10;
+   */
+  taxes?: Value | undefined;
+
+  /**
+   * The shipment of the order, as any JSON; echoed as sent.
+   *
+   * @generated from field: optional google.protobuf.Value shipping = 11;
+   */
+  shipping?: Value | undefined;
 };
 
 /**
@@ -166,6 +186,20 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
    * @generated from field: optional google.type.Decimal quantity_decimal = 9;
    */
   quantityDecimal?: Decimal | undefined;
+
+  /**
+   * The item's page in the shop, as any text; never fetched.
+   *
+   * @generated from field: optional string url = 10;
+   */
+  url?: string | undefined;
+
+  /**
+   * A picture of the item, as any text; never fetched.
+   *
+   * @generated from field: optional string image_url = 11;
+   */
+  imageUrl?: string | undefined;
 };
 
 /**
@@ -319,6 +353,13 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
    * @generated from field: optional string arrival_airport_city = 17;
    */
   arrivalAirportCity?: string | undefined;
+
+  /**
+   * The merchant's identifier of the leg, a text or a number; echoed as sent.
+   *
+   * @generated from field: optional google.protobuf.Value id = 18;
+   */
+  id?: Value | undefined;
 };
 
 /**
@@ -398,6 +439,13 @@ export declare type AirlinePassenger = Message<"payments.v1.AirlinePassenger"> &
    * @generated from field: optional payments.v1.Phone phone = 12;
    */
   phone?: Phone | undefined;
+
+  /**
+   * The merchant's identifier of the passenger, a text or a number; echoed as sent.
+   *
+   * @generated from field: optional google.protobuf.Value id = 13;
+   */
+  id?: Value | undefined;
 };
 
 /**

@@ -69,3 +69,10 @@ export declare const empty_is_refused: GenExtension<FieldOptions, boolean>;
  */
 export declare const fraction_of: GenExtension<FieldOptions, string>;
 
+/**
+ * A list without a member of its own: the array that may be sent and returned as the object of this name.
+ *
+ * @generated from extension: string array_of = 50009;
+ */
+export declare const array_of: GenExtension<FieldOptions, string>;
+
