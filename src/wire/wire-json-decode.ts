@@ -7,8 +7,16 @@ import {
   type MessageShape,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { array_of, empty_is_refused, fraction_of, or_boolean } from '#gen/payments/v1/json_options_pb.js';
+import { type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
+import {
+  array_of,
+  empty_is_refused,
+  fraction_of,
+  or_boolean,
+  unknown_not_supported,
+} from '#gen/payments/v1/json_options_pb.js';
 import { invalidParameters, ServiceError } from '#src/service-error.ts';
+import { asksForNothing } from './canonical-message.ts';
 import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject, RawNumber } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
@@ -76,6 +84,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   const known = dialect.readers.get(desc) ?? wellKnownReader(desc, dialect.protobufJson);
   if (known) return known;
   const fields = new Map<string, FieldReader>();
+  const refusesUnknown = getOption(desc, unknown_not_supported);
   const read: Read = (json, faults) => {
     if (!isJsonObject(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an object');
     const message = create(desc);
@@ -83,6 +92,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
       const field = fields.get(name);
       if (field !== undefined) readField(field, json[name], message, faults);
       else if (dialect.rejectUnknown) noteUnknown(name, faults);
+      else if (refusesUnknown) refuseIfSet(name, json[name], faults);
       if (isFull(faults)) break;
     }
     return message;
@@ -146,6 +156,21 @@ function noteUnknown(name: string, faults: Faults): void {
   const count = faults.length;
   noteFault(faults, 'NOT_ALLOWED', 'is not known');
   locateFaults(faults, count, name);
+}
+
+const readValue = wellKnownReader(ValueSchema, false) as Read;
+/** Names that can be repeated in a refusal: a name is the sender's own word, and might be a card number. */
+const PLAIN_NAME = /^[A-Za-z_]{1,64}$/;
+
+/** Refuses a member that is not known, unless it asks for nothing. */
+function refuseIfSet(name: string, json: unknown, faults: Faults): void {
+  const count = faults.length;
+  const value = readValue(json, faults) as Value | undefined;
+  if (faults.length === count && !asksForNothing(value)) {
+    const message = PLAIN_NAME.test(name) ? 'is not supported' : 'has a member that is not supported';
+    noteFault(faults, 'NOT_SUPPORTED', message);
+  }
+  if (faults.length > count && PLAIN_NAME.test(name)) locateFaults(faults, count, name);
 }
 
 function valueReader(field: DescField, dialect: Dialect): Read {

@@ -1025,7 +1025,11 @@ export type PaymentMethodDetail = {
   readonly wallet: Wallet | null;
 };
 
-/** One of `card`, `wallet`. */
+/**
+ * What belongs to the type of the payment method. Another kind of detail than these is refused when something is set in it.
+ *
+ * One of `card`, `wallet`.
+ */
 export type PaymentMethodDetailInput = {
   readonly card?: CardInput | null;
   readonly wallet?: WalletInput | null;
@@ -1453,7 +1457,7 @@ export type WalletCardDataInput = {
 /**
  * A wallet pays in full and at once: its flags may be sent, with the values that say so.
  *
- * Refused with `NOT_SUPPORTED` when set: `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`).
+ * Refused with `NOT_SUPPORTED` when set: `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`), `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `stored_credentials`, `soft_descriptor`.
  */
 export type WalletInput = {
   readonly card_data?: WalletCardDataInput | null;

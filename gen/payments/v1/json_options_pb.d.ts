@@ -3,12 +3,19 @@
 /* eslint-disable */
 
 import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
-import type { FieldOptions } from "@bufbuild/protobuf/wkt";
+import type { FieldOptions, MessageOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file payments/v1/json_options.proto.
  */
 export declare const file_payments_v1_json_options: GenFile;
+
+/**
+ * A member that is not known, and sets something, is refused as `not_supported` fields are.
+ *
+ * @generated from extension: bool unknown_not_supported = 50101;
+ */
+export declare const unknown_not_supported: GenExtension<MessageOptions, boolean>;
 
 /**
  * An empty list is written as null rather than as [].
