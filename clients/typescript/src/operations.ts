@@ -424,7 +424,16 @@ export type CheckoutSession = {
   readonly expires_at: string | null;
   /** A payment has it: one that succeeded, or whose outcome is open. */
   readonly used: boolean;
+  /** The types of payment method with which it may be paid; all that the catalogue offers when empty. */
+  readonly payment_method_types: readonly string[];
 };
+
+/**
+ * Settings of a checkout that are not supported.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `webhook_url`.
+ */
+export type CheckoutSettings = Record<never, never>;
 
 /** An account at a provider, and how it is doing. */
 export type Connection = {
@@ -465,7 +474,7 @@ export type CreateCheckoutPaymentRequest = {
 /**
  * The numbers of the fields are those of CheckoutSession.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`, `alternative_amount`, `recurring_payment`.
  */
 export type CreateCheckoutSessionRequest = {
   /** The merchant account; the one whose keys the call carries. */
@@ -485,6 +494,11 @@ export type CreateCheckoutSessionRequest = {
   readonly metadata?: readonly MetadataEntryInput[] | null;
   /** Of payments that name none; SDK_CHECKOUT when absent. */
   readonly workflow?: PaymentWorkflow | null;
+  /** When the session can be paid no longer: a time to come, at most 30 days after the session is opened. Five hours after that when absent. */
+  readonly expires_at?: string | null;
+  /** The types of payment method with which the session may be paid; all that the catalogue offers when empty. */
+  readonly payment_method_types?: readonly unknown[] | null;
+  readonly checkout?: CheckoutSettings | null;
 };
 
 export type CreateCheckoutTokenRequest = {
@@ -1379,7 +1393,7 @@ export type TransactionType = "PURCHASE" | "AUTHORIZE" | "CAPTURE" | "CANCEL" | 
 /**
  * The numbers of the fields are those of CheckoutSession.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`, `alternative_amount`, `recurring_payment`.
  */
 export type UpdateCheckoutSessionRequest = {
   readonly merchant_order_id?: string | null;
@@ -1392,6 +1406,11 @@ export type UpdateCheckoutSessionRequest = {
   readonly metadata?: readonly MetadataEntryInput[] | null;
   /** SDK_CHECKOUT again where it is cleared. */
   readonly workflow?: PaymentWorkflow | null;
+  /** A time to come, at most 30 days after the session was opened. */
+  readonly expires_at?: string | null;
+  /** Replaces the list. */
+  readonly payment_method_types?: readonly unknown[] | null;
+  readonly checkout?: CheckoutSettings | null;
 };
 
 /** The numbers of the fields are those of Customer. A document, a phone or an address is replaced whole. */
@@ -1520,7 +1539,7 @@ export type Operations = {
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels what is held still once all that was captured is given back. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
+  /** Opens a session for one payment. It lives for 5 hours, or until its `expires_at`; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
   readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };
   /** Reads a session, also once it is used or old. With the public key alone `customer_id` and `metadata` are left out. */
   readonly getCheckoutSession: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutSession };
