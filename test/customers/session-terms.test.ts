@@ -76,6 +76,15 @@ describe('a checkout session', () => {
     }
   });
 
+  it.each(['CHECKOUT', 'SDK_SEAMLESS'])('takes the workflow %s for SDK_CHECKOUT.', async (workflow) => {
+    const { json } = await create({ workflow });
+    expect(json.workflow).toBe('SDK_CHECKOUT');
+    const changed = await call('PATCH', path(json.checkout_session), { workflow });
+    expect(changed.json.workflow).toBe('SDK_CHECKOUT');
+    const paid = await checkout.pay(json.checkout_session, sentCard(), { workflow });
+    expect(paid.json).toMatchObject({ status: 'SUCCEEDED', workflow: 'SDK_CHECKOUT' });
+  });
+
   it('takes a payment that names a customer where the session names none.', async () => {
     const session = await checkout.openSession();
     const customer_payer = { id: await checkout.customer() };

@@ -1093,7 +1093,7 @@ export type PaymentSubStatusValue = "CREATED" | "PENDING_PROVIDER_CONFIRMATION" 
 /**
  * - `DIRECT`: The provider is called during the request.
  * - `REDIRECT`: The record carries a redirect_url to which the payer is sent.
- * - `SDK_CHECKOUT`: Within a checkout session: as DIRECT for cards, as REDIRECT for wallets.
+ * - `SDK_CHECKOUT`: Within a checkout session: as DIRECT for cards, as REDIRECT for wallets. JSON may call it CHECKOUT or SDK_SEAMLESS.
  */
 export type PaymentWorkflow = "DIRECT" | "REDIRECT" | "SDK_CHECKOUT";
 

@@ -3,7 +3,7 @@
 /* eslint-disable */
 
 import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
-import type { FieldOptions, MessageOptions } from "@bufbuild/protobuf/wkt";
+import type { EnumValueOptions, FieldOptions, MessageOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file payments/v1/json_options.proto.
@@ -16,6 +16,13 @@ export declare const file_payments_v1_json_options: GenFile;
  * @generated from extension: bool unknown_not_supported = 50101;
  */
 export declare const unknown_not_supported: GenExtension<MessageOptions, boolean>;
+
+/**
+ * Other names that requests may give it; it is returned by its own.
+ *
+ * @generated from extension: repeated string also_named = 50201;
+ */
+export declare const also_named: GenExtension<EnumValueOptions, string[]>;
 
 /**
  * An empty list is written as null rather than as [].

@@ -426,7 +426,7 @@ export enum Payment_Workflow {
   REDIRECT = 2,
 
   /**
-   * Within a checkout session: as DIRECT for cards, as REDIRECT for wallets.
+   * Within a checkout session: as DIRECT for cards, as REDIRECT for wallets. JSON may call it CHECKOUT or SDK_SEAMLESS.
    *
    * @generated from enum value: SDK_CHECKOUT = 3;
    */
