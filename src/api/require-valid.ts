@@ -1,4 +1,4 @@
-import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import type { CardDataInput } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type CreatePaymentRequest,
@@ -24,6 +24,15 @@ export function requireValid(request: CreatePaymentRequest): void {
   if (byField.size > 0) throw invalidParameters([...byField.values()].slice(0, MAX_FIELD_ERRORS));
 }
 
+/** Returns the card number that a request has in its field; undefined if it has none. */
+function cardNumberOf(message: Message): string | undefined {
+  const { cardData, paymentMethod } = message as {
+    readonly cardData?: Partial<CardDataInput>;
+    readonly paymentMethod?: { readonly card?: Partial<CardDataInput> };
+  };
+  return cardData?.number || paymentMethod?.card?.number;
+}
+
 /**
  * Makes a check of messages against the rules in their .proto, and against values that no field may hold.
  *
@@ -35,8 +44,7 @@ export function requireValidOf<Desc extends DescMessage>(
 ): (message: MessageShape<Desc>) => MessageShape<Desc> {
   const rules = validate(schema);
   return (message) => {
-    const { cardData } = message as { cardData?: Partial<CardDataInput> };
-    const ofValues = faultsOf((report) => checkValues(schema, message, report, cardData?.number));
+    const ofValues = faultsOf((report) => checkValues(schema, message, report, cardNumberOf(message)));
     const errors = [...rules(message), ...ofValues];
     if (errors.length > 0) throw invalidParameters(errors.slice(0, MAX_FIELD_ERRORS));
     return message;

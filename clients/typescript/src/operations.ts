@@ -435,6 +435,13 @@ export type CheckoutSession = {
  */
 export type CheckoutSettings = Record<never, never>;
 
+/** A payment method of which a token is made. */
+export type CheckoutTokenMethod = {
+  /** CARD, also when absent. */
+  readonly type?: string | null;
+  readonly card?: CardDataInput | null;
+};
+
 /** An account at a provider, and how it is doing. */
 export type Connection = {
   readonly id: string;
@@ -502,7 +509,10 @@ export type CreateCheckoutSessionRequest = {
 };
 
 export type CreateCheckoutTokenRequest = {
-  readonly card_data: CardDataInput;
+  /** Required, but where the card is sent as `payment_method`. */
+  readonly card_data?: CardDataInput | null;
+  /** The card as a payment method, which browsers' libraries send instead of `card_data`. */
+  readonly payment_method?: CheckoutTokenMethod | null;
 };
 
 /** The numbers of the fields are those of Customer. */

@@ -40,9 +40,18 @@ export declare type CreateCheckoutTokenRequest = Message<"payments.v1.CreateChec
   checkoutSession: string;
 
   /**
+   * Required, but where the card is sent as `payment_method`.
+   *
    * @generated from field: payments.v1.CardDataInput card_data = 2;
    */
   cardData?: CardDataInput | undefined;
+
+  /**
+   * The card as a payment method, which browsers' libraries send instead of `card_data`.
+   *
+   * @generated from field: optional payments.v1.CheckoutTokenMethod payment_method = 3;
+   */
+  paymentMethod?: CheckoutTokenMethod | undefined;
 };
 
 /**
@@ -50,6 +59,31 @@ export declare type CreateCheckoutTokenRequest = Message<"payments.v1.CreateChec
  * Use `create(CreateCheckoutTokenRequestSchema)` to create a new message.
  */
 export declare const CreateCheckoutTokenRequestSchema: GenMessage<CreateCheckoutTokenRequest>;
+
+/**
+ * A payment method of which a token is made.
+ *
+ * @generated from message payments.v1.CheckoutTokenMethod
+ */
+export declare type CheckoutTokenMethod = Message<"payments.v1.CheckoutTokenMethod"> & {
+  /**
+   * CARD, also when absent.
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: payments.v1.CardDataInput card = 2;
+   */
+  card?: CardDataInput | undefined;
+};
+
+/**
+ * Describes the message payments.v1.CheckoutTokenMethod.
+ * Use `create(CheckoutTokenMethodSchema)` to create a new message.
+ */
+export declare const CheckoutTokenMethodSchema: GenMessage<CheckoutTokenMethod>;
 
 /**
  * @generated from message payments.v1.OneTimeToken
