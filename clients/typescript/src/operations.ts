@@ -725,6 +725,7 @@ export type DocumentInput = {
   readonly document_number?: string | null;
 };
 
+/** Refused with `NOT_SUPPORTED` when set: `verify`, `provider_data`. */
 export type EnrollPaymentMethodRequest = {
   /** CARD, also when absent; or a wallet that the catalogue offers with the workflow DIRECT. */
   readonly type?: string | null;
