@@ -71,7 +71,7 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
   }
 
   function parameter(desc: DescField): Json {
-    return { ...described(desc, 'request'), ...ruleKeywords(desc) };
+    return withRules(described(desc, 'request'), ruleKeywords(desc));
   }
 
   function described(desc: DescField, direction: Direction): Json {
@@ -214,10 +214,19 @@ function orNull(schema: Json): Json {
   };
 }
 
+/** A schema with the keywords of its field's rules; those on elements of a list and on a number belong further within. */
+function withRules(schema: Json, { items, ...rules }: Json): Json {
+  if (items !== undefined)
+    return { ...schema, ...rules, items: { ...(schema.items as Json), ...(items as Json) } };
+  const [first, ...others] = (schema.anyOf ?? []) as readonly Json[];
+  return first ? { ...schema, anyOf: [{ ...first, ...rules }, ...others] } : { ...schema, ...rules };
+}
+
+/** In requests `anyOf`, not a list of types: many code generators take its first type alone, or the pattern for both. */
 function decimal(direction: Direction): Json {
-  return direction === 'response'
-    ? { type: 'number' }
-    : { type: ['number', 'string'], pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: MAX_DECIMAL_LENGTH };
+  const number = { type: 'number' };
+  const text = { type: 'string', pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: MAX_DECIMAL_LENGTH };
+  return direction === 'response' ? number : { anyOf: [number, text] };
 }
 
 function wellKnown(desc: DescMessage, direction: Direction): Json | undefined {

@@ -504,7 +504,7 @@ export type CreateCheckoutSessionRequest = {
   /** When the session can be paid no longer: a time to come, at most 30 days after the session is opened. Five hours after that when absent. */
   readonly expires_at?: string | null;
   /** The types of payment method with which the session may be paid; all that the catalogue offers when empty. */
-  readonly payment_method_types?: readonly unknown[] | null;
+  readonly payment_method_types?: readonly string[] | null;
   readonly checkout?: CheckoutSettings | null;
 };
 
@@ -1420,7 +1420,7 @@ export type UpdateCheckoutSessionRequest = {
   /** A time to come, at most 30 days after the session was opened. */
   readonly expires_at?: string | null;
   /** Replaces the list. */
-  readonly payment_method_types?: readonly unknown[] | null;
+  readonly payment_method_types?: readonly string[] | null;
   readonly checkout?: CheckoutSettings | null;
 };
 
