@@ -1,4 +1,4 @@
-import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import type { CardDataInput } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type CreatePaymentRequest,
@@ -30,6 +30,15 @@ function paymentFaults(request: CreatePaymentRequest): FieldError[] {
   return [...byField.values()];
 }
 
+/** Returns the card number that a request has in its field; undefined if it has none. */
+function cardNumberOf(message: Message): string | undefined {
+  const { cardData, paymentMethod } = message as {
+    readonly cardData?: Partial<CardDataInput>;
+    readonly paymentMethod?: { readonly card?: Partial<CardDataInput> };
+  };
+  return cardData?.number || paymentMethod?.card?.number;
+}
+
 /**
  * Makes a check of messages against the rules in their .proto, and against values that no field may hold.
  *
@@ -52,8 +61,7 @@ function messageFaults<Desc extends DescMessage>(
 ): (message: MessageShape<Desc>) => FieldError[] {
   const rules = validate(schema);
   return (message) => {
-    const { cardData } = message as { cardData?: Partial<CardDataInput> };
-    const ofValues = faultsOf((report) => checkValues(schema, message, report, cardData?.number));
+    const ofValues = faultsOf((report) => checkValues(schema, message, report, cardNumberOf(message)));
     return [...rules(message), ...ofValues];
   };
 }

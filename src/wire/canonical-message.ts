@@ -99,7 +99,7 @@ function emptyStep(field: DescField, { fields }: DescMessage, walk: Walk | undef
 }
 
 /** Returns true if free JSON is null, false, "", [] or {}, or an object of only such values. */
-function asksForNothing(value: Value | undefined): boolean {
+export function asksForNothing(value: Value | undefined): boolean {
   const kind = value?.kind;
   switch (kind?.case) {
     case 'listValue':

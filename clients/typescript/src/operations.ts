@@ -99,7 +99,7 @@ export type AirlineLeg = {
   readonly fare_basis_code: string | null;
   /** Booking class, such as Y. */
   readonly fare_class_code: string | null;
-  /** In base_fare_currency, or the payment's currency when that is absent. */
+  /** In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals. */
   readonly base_fare: number | null;
   /** ISO 4217. */
   readonly base_fare_currency: string | null;
@@ -117,6 +117,8 @@ export type AirlineLeg = {
   readonly arrival_airport_country: string | null;
   /** City of the arrival airport. */
   readonly arrival_airport_city: string | null;
+  /** The merchant's identifier of the leg, a text or a number; echoed as sent. */
+  readonly id: unknown;
 };
 
 export type AirlineLegInput = {
@@ -136,7 +138,7 @@ export type AirlineLegInput = {
   readonly fare_basis_code?: string | null;
   /** Booking class, such as Y. */
   readonly fare_class_code?: string | null;
-  /** In base_fare_currency, or the payment's currency when that is absent. */
+  /** In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals. */
   readonly base_fare?: number | string | null;
   /** ISO 4217. */
   readonly base_fare_currency?: string | null;
@@ -154,6 +156,8 @@ export type AirlineLegInput = {
   readonly arrival_airport_country?: string | null;
   /** City of the arrival airport. */
   readonly arrival_airport_city?: string | null;
+  /** The merchant's identifier of the leg, a text or a number; echoed as sent. */
+  readonly id?: unknown;
 };
 
 export type AirlinePassenger = {
@@ -181,6 +185,8 @@ export type AirlinePassenger = {
   readonly email: string | null;
   /** Telephone number. */
   readonly phone: Phone | null;
+  /** The merchant's identifier of the passenger, a text or a number; echoed as sent. */
+  readonly id: unknown;
 };
 
 export type AirlinePassengerInput = {
@@ -208,9 +214,11 @@ export type AirlinePassengerInput = {
   readonly email?: string | null;
   /** Telephone number. */
   readonly phone?: PhoneInput | null;
+  /** The merchant's identifier of the passenger, a text or a number; echoed as sent. */
+  readonly id?: unknown;
 };
 
-/** An airline ticket. Amounts are in the currency of the payment. */
+/** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals. */
 export type AirlineTicket = {
   /** Number of the ticket. */
   readonly ticket_number: string | null;
@@ -228,7 +236,7 @@ export type AirlineTicket = {
   readonly issue: TicketIssue | null;
 };
 
-/** An airline ticket. Amounts are in the currency of the payment. */
+/** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals. */
 export type AirlineTicketInput = {
   /** Number of the ticket. */
   readonly ticket_number?: string | null;
@@ -554,6 +562,23 @@ export type CheckoutSession = {
   readonly expires_at: string | null;
   /** A payment has it: one that succeeded, or whose outcome is open. */
   readonly used: boolean;
+  /** The types of payment method with which it may be paid; all that the catalogue offers when empty. */
+  readonly payment_method_types: readonly string[];
+};
+
+/**
+ * Settings of a checkout that are not supported.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `webhook_url`.
+ */
+export type CheckoutSettings = Record<never, never>;
+
+/** A payment method of which a token is made. */
+export type CheckoutTokenMethod = {
+  /** CARD, also when absent. */
+  readonly type?: string | null;
+  /** The card, with its number. */
+  readonly card?: CardDataInput | null;
 };
 
 export type CloseCheckoutPaymentRequest = Record<never, never>;
@@ -604,7 +629,7 @@ export type CreateCheckoutPaymentRequest = {
 /**
  * The numbers of the fields are those of CheckoutSession.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`, `alternative_amount`, `recurring_payment`.
  */
 export type CreateCheckoutSessionRequest = {
   /** The merchant account; the one whose keys the call carries. */
@@ -625,11 +650,19 @@ export type CreateCheckoutSessionRequest = {
   readonly metadata?: readonly MetadataEntryInput[] | null;
   /** Of payments that name none; SDK_CHECKOUT when absent. */
   readonly workflow?: PaymentWorkflow | null;
+  /** When the session can be paid no longer: a time to come, at most 30 days after the session is opened. Five hours after that when absent. */
+  readonly expires_at?: string | null;
+  /** The types of payment method with which the session may be paid; all that the catalogue offers when empty. */
+  readonly payment_method_types?: readonly string[] | null;
+  /** Settings of the hosted checkout. */
+  readonly checkout?: CheckoutSettings | null;
 };
 
 export type CreateCheckoutTokenRequest = {
-  /** The card, with its number. */
-  readonly card_data: CardDataInput;
+  /** The card, with its number. Required, but where the card is sent as `payment_method`. */
+  readonly card_data?: CardDataInput | null;
+  /** The card as a payment method, which browsers' libraries send instead of `card_data`. */
+  readonly payment_method?: CheckoutTokenMethod | null;
 };
 
 /** The numbers of the fields are those of Customer. */
@@ -694,8 +727,8 @@ export type CreatePaymentRequest = {
   readonly additional_data?: AdditionalDataInput | null;
   /** Kept with the payment and echoed. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
-  /** Any JSON object, echoed as sent. Taxes are part of the payment's amount. */
-  readonly taxes?: { readonly [name: string]: unknown } | null;
+  /** Any JSON object or, in REST JSON, array; echoed as sent. Taxes are part of the payment's amount. */
+  readonly taxes?: { readonly [name: string]: unknown } | readonly unknown[] | null;
 };
 
 /**
@@ -897,6 +930,7 @@ export type DocumentInput = {
   readonly document_number?: string | null;
 };
 
+/** Refused with `NOT_SUPPORTED` when set: `verify`, `provider_data`. */
 export type EnrollPaymentMethodRequest = {
   /** CARD, also when absent; or a wallet that the catalogue offers with the workflow DIRECT. */
   readonly type?: string | null;
@@ -1092,7 +1126,7 @@ export type OneTimeToken = {
   readonly expires_at: string;
 };
 
-/** The order that is paid. Amounts are in the currency of the payment. */
+/** The order that is paid. Amounts are in the currency of the payment. They describe what is sold and move no money, so they may have up to 20 decimals, and are returned as sent, with at least the digits that ISO 4217 gives the currency. Where a provider counts in those digits, it gets them rounded half up. */
 export type Order = {
   /** Fees of the merchant, part of the payment's amount. */
   readonly fee_amount: number | null;
@@ -1100,11 +1134,11 @@ export type Order = {
   readonly shipping_amount: number | null;
   /** What is bought, at most 200 items. */
   readonly items: readonly OrderItem[];
-  /** Part of the payment's amount, as the fee and shipping are. */
+  /** Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency. */
   readonly tip_amount: number | null;
   /** Whose account the money is for; null in the record. */
   readonly account_funding: { readonly [name: string]: unknown } | null;
-  /** The rest of the order has no specified content yet; null. */
+  /** Tickets of an event, as any JSON; echoed as sent. */
   readonly tickets: readonly unknown[] | null;
   /** How the order reaches the payer, as any JSON; echoed as sent. */
   readonly fulfillment: { readonly [name: string]: unknown } | null;
@@ -1112,10 +1146,14 @@ export type Order = {
   readonly discounts: readonly unknown[] | null;
   /** Where the order was placed, such as IN_STORE; free text. */
   readonly sales_channel: string | null;
+  /** Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount. */
+  readonly taxes: unknown;
+  /** The shipment of the order, as any JSON; echoed as sent. */
+  readonly shipping: unknown;
 };
 
 /**
- * The order that is paid. Amounts are in the currency of the payment.
+ * The order that is paid. Amounts are in the currency of the payment. They describe what is sold and move no money, so they may have up to 20 decimals, and are returned as sent, with at least the digits that ISO 4217 gives the currency. Where a provider counts in those digits, it gets them rounded half up.
  *
  * Refused with `NOT_SUPPORTED` when set: `account_funding`.
  */
@@ -1126,8 +1164,20 @@ export type OrderInput = {
   readonly shipping_amount?: number | string | null;
   /** What is bought, at most 200 items. */
   readonly items?: readonly OrderItemInput[] | null;
-  /** Part of the payment's amount, as the fee and shipping are. */
+  /** Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency. */
   readonly tip_amount?: number | string | null;
+  /** Tickets of an event, as any JSON; echoed as sent. */
+  readonly tickets?: readonly unknown[] | null;
+  /** How the order reaches the payer, as any JSON; echoed as sent. */
+  readonly fulfillment?: { readonly [name: string]: unknown } | null;
+  /** Discounts that the items and amounts already reflect, as any JSON; echoed as sent. */
+  readonly discounts?: readonly unknown[] | null;
+  /** Where the order was placed, such as IN_STORE; free text. */
+  readonly sales_channel?: string | null;
+  /** Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount. */
+  readonly taxes?: unknown;
+  /** The shipment of the order, as any JSON; echoed as sent. */
+  readonly shipping?: unknown;
 };
 
 export type OrderItem = {
@@ -1137,7 +1187,7 @@ export type OrderItem = {
   readonly name: string | null;
   /** How many. Where that is not whole, Protobuf has quantity_decimal instead. */
   readonly quantity: number | null;
-  /** In the currency of the payment. */
+  /** In the currency of the payment, with up to 20 decimals: a total divided by a quantity is taken. */
   readonly unit_amount: number | null;
   /** Free text. */
   readonly category: string | null;
@@ -1147,6 +1197,10 @@ export type OrderItem = {
   readonly sku_code: string | null;
   /** The manufacturer's part number. */
   readonly manufacture_part_number: string | null;
+  /** The item's page in the shop, as any text; never fetched. */
+  readonly url: string | null;
+  /** A picture of the item, as any text; never fetched. */
+  readonly image_url: string | null;
 };
 
 export type OrderItemInput = {
@@ -1156,7 +1210,7 @@ export type OrderItemInput = {
   readonly name?: string | null;
   /** How many. Where that is not whole, Protobuf has quantity_decimal instead. */
   readonly quantity?: number | string | null;
-  /** In the currency of the payment. */
+  /** In the currency of the payment, with up to 20 decimals: a total divided by a quantity is taken. */
   readonly unit_amount?: number | string | null;
   /** Free text. */
   readonly category?: string | null;
@@ -1166,6 +1220,10 @@ export type OrderItemInput = {
   readonly sku_code?: string | null;
   /** The manufacturer's part number. */
   readonly manufacture_part_number?: string | null;
+  /** The item's page in the shop, as any text; never fetched. */
+  readonly url?: string | null;
+  /** A picture of the item, as any text; never fetched. */
+  readonly image_url?: string | null;
 };
 
 export type PassengerDocument = {
@@ -1216,8 +1274,8 @@ export type Payment = {
   readonly customer_payer: CustomerPayer;
   /** Null when none was sent. */
   readonly additional_data: AdditionalData | null;
-  /** Echoed as sent; null when not sent. */
-  readonly taxes: { readonly [name: string]: unknown } | null;
+  /** Echoed as sent, an object or, in REST JSON, an array; null when not sent. */
+  readonly taxes: { readonly [name: string]: unknown } | readonly unknown[] | null;
   /** The transaction that the payment's status comes from: the last, or, of a declined payment that could not be sent elsewhere afterwards, the last that a provider declined. */
   readonly transactions: Transaction;
   /** Every transaction of the payment, in order. */
@@ -1266,6 +1324,8 @@ export type PaymentMethodDetail = {
 };
 
 /**
+ * What belongs to the type of the payment method. Another kind of detail than these is refused when something is set in it.
+ *
  * One of `card`, `wallet`.
  *
  * Refused with `NOT_SUPPORTED` when set: `capture` (but to `true`).
@@ -1322,7 +1382,7 @@ export type PaymentSubStatusValue = "CREATED" | "PENDING_PROVIDER_CONFIRMATION" 
 /**
  * - `DIRECT`: The provider is called during the request.
  * - `REDIRECT`: The record carries a redirect_url to which the payer is sent.
- * - `SDK_CHECKOUT`: Within a checkout session: as DIRECT for cards, as REDIRECT for wallets.
+ * - `SDK_CHECKOUT`: Within a checkout session: as DIRECT for cards, as REDIRECT for wallets. JSON may call it CHECKOUT or SDK_SEAMLESS.
  */
 export type PaymentWorkflow = "DIRECT" | "REDIRECT" | "SDK_CHECKOUT";
 
@@ -1705,7 +1765,7 @@ export type TransactionType = "PURCHASE" | "AUTHORIZE" | "CAPTURE" | "CANCEL" | 
 /**
  * The numbers of the fields are those of CheckoutSession.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`, `alternative_amount`, `recurring_payment`.
  */
 export type UpdateCheckoutSessionRequest = {
   /** The merchant's order number. It can be changed, and not cleared. */
@@ -1724,6 +1784,12 @@ export type UpdateCheckoutSessionRequest = {
   readonly metadata?: readonly MetadataEntryInput[] | null;
   /** SDK_CHECKOUT again where it is cleared. */
   readonly workflow?: PaymentWorkflow | null;
+  /** A time to come, at most 30 days after the session was opened. */
+  readonly expires_at?: string | null;
+  /** Replaces the list. */
+  readonly payment_method_types?: readonly string[] | null;
+  /** Settings of the hosted checkout. */
+  readonly checkout?: CheckoutSettings | null;
 };
 
 /** The numbers of the fields are those of Customer. A document, a phone or an address is replaced whole. */
@@ -1814,7 +1880,7 @@ export type WalletCardDataInput = {
 /**
  * A wallet pays in full and at once: its flags may be sent, with the values that say so.
  *
- * Refused with `NOT_SUPPORTED` when set: `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`).
+ * Refused with `NOT_SUPPORTED` when set: `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`), `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `stored_credentials`, `soft_descriptor`.
  */
 export type WalletInput = {
   /** The kind of card that the payer is to use in the wallet. */
@@ -1885,7 +1951,7 @@ export type Operations = {
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the amount given; cancels what is held still once all that was captured is given back. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
+  /** Opens a session for one payment. It lives for 5 hours, or until its `expires_at`; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
   readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };
   /** Reads a session, also once it is used or old. With the public key alone `customer_id` and `metadata` are left out. */
   readonly getCheckoutSession: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutSession };

@@ -5,7 +5,7 @@
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Decimal } from "../../google/type/decimal_pb.js";
-import type { ListValue } from "@bufbuild/protobuf/wkt";
+import type { ListValue, Value } from "@bufbuild/protobuf/wkt";
 import type { Phone } from "./customer_payer_pb.js";
 
 /**
@@ -48,7 +48,9 @@ export declare type AdditionalData = Message<"payments.v1.AdditionalData"> & {
 export declare const AdditionalDataSchema: GenMessage<AdditionalData>;
 
 /**
- * The order that is paid. Amounts are in the currency of the payment.
+ * The order that is paid. Amounts are in the currency of the payment. They describe what is sold and move no money, so they
+ * may have up to 20 decimals, and are returned as sent, with at least the digits that ISO 4217 gives the currency. Where a
+ * provider counts in those digits, it gets them rounded half up.
  *
  * @generated from message payments.v1.Order
  */
@@ -75,7 +77,7 @@ export declare type Order = Message<"payments.v1.Order"> & {
   items: OrderItem[];
 
   /**
-   * Part of the payment's amount, as the fee and shipping are.
+   * Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency.
    *
    * @generated from field: optional google.type.Decimal tip_amount = 4;
    */
@@ -89,7 +91,7 @@ export declare type Order = Message<"payments.v1.Order"> & {
   accountFunding?: JsonObject | undefined;
 
   /**
-   * The rest of the order has no specified content yet; null.
+   * Tickets of an event, as any JSON; echoed as sent.
    *
    * @generated from field: optional google.protobuf.ListValue tickets = 6;
    */
@@ -115,6 +117,20 @@ export declare type Order = Message<"payments.v1.Order"> & {
    * @generated from field: optional string sales_channel = 9;
    */
   salesChannel?: string | undefined;
+
+  /**
+   * Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount.
+   *
+   * @generated from field: optional google.protobuf.Value taxes = 10;
+   */
+  taxes?: Value | undefined;
+
+  /**
+   * The shipment of the order, as any JSON; echoed as sent.
+   *
+   * @generated from field: optional google.protobuf.Value shipping = 11;
+   */
+  shipping?: Value | undefined;
 };
 
 /**
@@ -149,7 +165,7 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   quantity?: number | undefined;
 
   /**
-   * In the currency of the payment.
+   * In the currency of the payment, with up to 20 decimals: a total divided by a quantity is taken.
    *
    * @generated from field: optional google.type.Decimal unit_amount = 4;
    */
@@ -190,6 +206,20 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
    * @generated from field: optional google.type.Decimal quantity_decimal = 9;
    */
   quantityDecimal?: Decimal | undefined;
+
+  /**
+   * The item's page in the shop, as any text; never fetched.
+   *
+   * @generated from field: optional string url = 10;
+   */
+  url?: string | undefined;
+
+  /**
+   * A picture of the item, as any text; never fetched.
+   *
+   * @generated from field: optional string image_url = 11;
+   */
+  imageUrl?: string | undefined;
 };
 
 /**
@@ -308,7 +338,7 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   fareClassCode?: string | undefined;
 
   /**
-   * In base_fare_currency, or the payment's currency when that is absent.
+   * In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals.
    *
    * @generated from field: optional google.type.Decimal base_fare = 9;
    */
@@ -369,6 +399,13 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
    * @generated from field: optional string arrival_airport_city = 17;
    */
   arrivalAirportCity?: string | undefined;
+
+  /**
+   * The merchant's identifier of the leg, a text or a number; echoed as sent.
+   *
+   * @generated from field: optional google.protobuf.Value id = 18;
+   */
+  id?: Value | undefined;
 };
 
 /**
@@ -464,6 +501,13 @@ export declare type AirlinePassenger = Message<"payments.v1.AirlinePassenger"> &
    * @generated from field: optional payments.v1.Phone phone = 12;
    */
   phone?: Phone | undefined;
+
+  /**
+   * The merchant's identifier of the passenger, a text or a number; echoed as sent.
+   *
+   * @generated from field: optional google.protobuf.Value id = 13;
+   */
+  id?: Value | undefined;
 };
 
 /**
@@ -505,7 +549,7 @@ export declare type PassengerDocument = Message<"payments.v1.PassengerDocument">
 export declare const PassengerDocumentSchema: GenMessage<PassengerDocument>;
 
 /**
- * An airline ticket. Amounts are in the currency of the payment.
+ * An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals.
  *
  * @generated from message payments.v1.AirlineTicket
  */

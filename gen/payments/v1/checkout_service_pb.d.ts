@@ -143,6 +143,13 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
    * @generated from field: bool used = 14;
    */
   used: boolean;
+
+  /**
+   * The types of payment method with which it may be paid; all that the catalogue offers when empty.
+   *
+   * @generated from field: repeated string payment_method_types = 15;
+   */
+  paymentMethodTypes: string[];
 };
 
 /**
@@ -150,6 +157,26 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
  * Use `create(CheckoutSessionSchema)` to create a new message.
  */
 export declare const CheckoutSessionSchema: GenMessage<CheckoutSession>;
+
+/**
+ * Settings of a checkout that are not supported.
+ *
+ * @generated from message payments.v1.CheckoutSettings
+ */
+export declare type CheckoutSettings = Message<"payments.v1.CheckoutSettings"> & {
+  /**
+   * Webhooks are the account's own: CreateWebhook makes them.
+   *
+   * @generated from field: optional google.protobuf.Value webhook_url = 1;
+   */
+  webhookUrl?: Value | undefined;
+};
+
+/**
+ * Describes the message payments.v1.CheckoutSettings.
+ * Use `create(CheckoutSettingsSchema)` to create a new message.
+ */
+export declare const CheckoutSettingsSchema: GenMessage<CheckoutSettings>;
 
 /**
  * The numbers of the fields are those of CheckoutSession.
@@ -221,6 +248,21 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
   workflow: Payment_Workflow;
 
   /**
+   * When the session can be paid no longer: a time to come, at most 30 days after the session is opened. Five hours after
+   * that when absent.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * The types of payment method with which the session may be paid; all that the catalogue offers when empty.
+   *
+   * @generated from field: repeated string payment_method_types = 15;
+   */
+  paymentMethodTypes: string[];
+
+  /**
    * @generated from field: optional google.protobuf.Value split = 30;
    */
   split?: Value | undefined;
@@ -261,6 +303,25 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
    * @generated from field: optional google.protobuf.Value installments = 37;
    */
   installments?: Value | undefined;
+
+  /**
+   * Another amount that a payer may choose.
+   *
+   * @generated from field: optional google.protobuf.Value alternative_amount = 38;
+   */
+  alternativeAmount?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value recurring_payment = 39;
+   */
+  recurringPayment?: Value | undefined;
+
+  /**
+   * Settings of the hosted checkout.
+   *
+   * @generated from field: optional payments.v1.CheckoutSettings checkout = 40;
+   */
+  checkout?: CheckoutSettings | undefined;
 };
 
 /**
@@ -357,6 +418,20 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   workflow: Payment_Workflow;
 
   /**
+   * A time to come, at most 30 days after the session was opened.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * Replaces the list.
+   *
+   * @generated from field: repeated string payment_method_types = 15;
+   */
+  paymentMethodTypes: string[];
+
+  /**
    * The fields that are changed; when absent, those that are set. REST makes it of the members of the body.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 16;
@@ -404,6 +479,25 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
    * @generated from field: optional google.protobuf.Value installments = 37;
    */
   installments?: Value | undefined;
+
+  /**
+   * Another amount that a payer may choose.
+   *
+   * @generated from field: optional google.protobuf.Value alternative_amount = 38;
+   */
+  alternativeAmount?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value recurring_payment = 39;
+   */
+  recurringPayment?: Value | undefined;
+
+  /**
+   * Settings of the hosted checkout.
+   *
+   * @generated from field: optional payments.v1.CheckoutSettings checkout = 40;
+   */
+  checkout?: CheckoutSettings | undefined;
 };
 
 /**
@@ -573,6 +667,8 @@ export declare const GetCheckoutPaymentRequestSchema: GenMessage<GetCheckoutPaym
  */
 export declare type CloseCheckoutPaymentRequest = Message<"payments.v1.CloseCheckoutPaymentRequest"> & {
   /**
+   * The checkout session's id, a UUID.
+   *
    * @generated from field: string checkout_session = 1;
    */
   checkoutSession: string;
@@ -700,7 +796,7 @@ export declare const CheckoutPaymentSchema: GenMessage<CheckoutPayment>;
  */
 export declare const CheckoutService: GenService<{
   /**
-   * Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header
+   * Opens a session for one payment. It lives for 5 hours, or until its `expires_at`; a payment that is declined leaves it open. With the header
    * `x-idempotency-key` a repeat gets the first response again.
    *
    * @generated from rpc payments.v1.CheckoutService.CreateCheckoutSession

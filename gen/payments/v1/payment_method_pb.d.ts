@@ -96,6 +96,8 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
 export declare const PaymentMethodInputSchema: GenMessage<PaymentMethodInput>;
 
 /**
+ * What belongs to the type of the payment method. Another kind of detail than these is refused when something is set in it.
+ *
  * @generated from message payments.v1.PaymentMethodDetailInput
  */
 export declare type PaymentMethodDetailInput = Message<"payments.v1.PaymentMethodDetailInput"> & {
@@ -457,6 +459,46 @@ export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
    * @generated from field: optional google.protobuf.Value first_installment_deferral = 33;
    */
   firstInstallmentDeferral?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_capture_settings = 34;
+   */
+  delayedCaptureSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_cancel_settings = 35;
+   */
+  delayedCancelSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value network_token = 36;
+   */
+  networkToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value payment_token = 37;
+   */
+  paymentToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value external_providers_data = 38;
+   */
+  externalProvidersData?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value fraud_screening = 39;
+   */
+  fraudScreening?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value stored_credentials = 40;
+   */
+  storedCredentials?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value soft_descriptor = 41;
+   */
+  softDescriptor?: Value | undefined;
 };
 
 /**

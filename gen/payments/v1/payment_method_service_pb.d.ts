@@ -5,7 +5,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { CardData, CardDataInput } from "./payment_method_pb.js";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file payments/v1/payment_method_service.proto.
@@ -211,6 +211,20 @@ export declare type EnrollPaymentMethodRequest = Message<"payments.v1.EnrollPaym
    * @generated from field: optional string callback_url = 5;
    */
   callbackUrl?: string | undefined;
+
+  /**
+   * Nothing is checked here: a payment with `verify` and `vault_on_success` checks a card and stores it.
+   *
+   * @generated from field: optional google.protobuf.Value verify = 30;
+   */
+  verify?: Value | undefined;
+
+  /**
+   * What a provider itself has stored.
+   *
+   * @generated from field: optional google.protobuf.Value provider_data = 31;
+   */
+  providerData?: Value | undefined;
 };
 
 /**

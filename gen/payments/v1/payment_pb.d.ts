@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { ListValue, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { PaymentMethod, TransactionPaymentMethod } from "./payment_method_pb.js";
 import type { CustomerPayer } from "./customer_payer_pb.js";
 import type { AdditionalData } from "./additional_data_pb.js";
@@ -120,7 +120,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   additionalData?: AdditionalData | undefined;
 
   /**
-   * Echoed as sent; null when not sent.
+   * Echoed as sent, an object or, in REST JSON, an array; null when not sent.
    *
    * @generated from field: optional google.protobuf.Struct taxes = 15;
    */
@@ -203,6 +203,13 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
    * @generated from field: bool simplified_mode = 26;
    */
   simplifiedMode: boolean;
+
+  /**
+   * Taxes that were sent as an array, which Protobuf has here instead of in taxes.
+   *
+   * @generated from field: optional google.protobuf.ListValue taxes_list = 27;
+   */
+  taxesList?: ListValue | undefined;
 };
 
 /**
@@ -449,7 +456,7 @@ export enum Payment_Workflow {
   REDIRECT = 2,
 
   /**
-   * Within a checkout session: as DIRECT for cards, as REDIRECT for wallets.
+   * Within a checkout session: as DIRECT for cards, as REDIRECT for wallets. JSON may call it CHECKOUT or SDK_SEAMLESS.
    *
    * @generated from enum value: SDK_CHECKOUT = 3;
    */

@@ -11,7 +11,7 @@ import type { Checkout, MetadataEntry, Payment, Payment_Status, Payment_Workflow
 import type { CustomerPayer } from "./customer_payer_pb.js";
 import type { PaymentMethodInput } from "./payment_method_pb.js";
 import type { AdditionalData } from "./additional_data_pb.js";
-import type { Value } from "@bufbuild/protobuf/wkt";
+import type { ListValue, Value } from "@bufbuild/protobuf/wkt";
 import type { Decimal } from "../../google/type/decimal_pb.js";
 
 /**
@@ -214,11 +214,18 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   metadata: MetadataEntry[];
 
   /**
-   * Any JSON object, echoed as sent. Taxes are part of the payment's amount.
+   * Any JSON object or, in REST JSON, array; echoed as sent. Taxes are part of the payment's amount.
    *
    * @generated from field: optional google.protobuf.Struct taxes = 14;
    */
   taxes?: JsonObject | undefined;
+
+  /**
+   * Taxes that are an array, which Protobuf has here instead of in taxes.
+   *
+   * @generated from field: optional google.protobuf.ListValue taxes_list = 15;
+   */
+  taxesList?: ListValue | undefined;
 
   /**
    * Known and not supported: refused when set. Some have their place further within, and are refused there too.

@@ -42,11 +42,18 @@ export declare type CreateCheckoutTokenRequest = Message<"payments.v1.CreateChec
   checkoutSession: string;
 
   /**
-   * The card, with its number.
+   * The card, with its number. Required, but where the card is sent as `payment_method`.
    *
    * @generated from field: payments.v1.CardDataInput card_data = 2;
    */
   cardData?: CardDataInput | undefined;
+
+  /**
+   * The card as a payment method, which browsers' libraries send instead of `card_data`.
+   *
+   * @generated from field: optional payments.v1.CheckoutTokenMethod payment_method = 3;
+   */
+  paymentMethod?: CheckoutTokenMethod | undefined;
 };
 
 /**
@@ -54,6 +61,33 @@ export declare type CreateCheckoutTokenRequest = Message<"payments.v1.CreateChec
  * Use `create(CreateCheckoutTokenRequestSchema)` to create a new message.
  */
 export declare const CreateCheckoutTokenRequestSchema: GenMessage<CreateCheckoutTokenRequest>;
+
+/**
+ * A payment method of which a token is made.
+ *
+ * @generated from message payments.v1.CheckoutTokenMethod
+ */
+export declare type CheckoutTokenMethod = Message<"payments.v1.CheckoutTokenMethod"> & {
+  /**
+   * CARD, also when absent.
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * The card, with its number.
+   *
+   * @generated from field: payments.v1.CardDataInput card = 2;
+   */
+  card?: CardDataInput | undefined;
+};
+
+/**
+ * Describes the message payments.v1.CheckoutTokenMethod.
+ * Use `create(CheckoutTokenMethodSchema)` to create a new message.
+ */
+export declare const CheckoutTokenMethodSchema: GenMessage<CheckoutTokenMethod>;
 
 /**
  * @generated from message payments.v1.OneTimeToken

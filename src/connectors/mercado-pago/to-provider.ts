@@ -3,7 +3,7 @@ import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
-import { type Money, parseMoney } from '#src/money.ts';
+import { type Money, roundMoney } from '#src/money.ts';
 import { toAmount } from './money.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 
@@ -124,7 +124,7 @@ function itemsOf(attempt: PaymentAttempt, amount: number): PreferenceRequest['it
   const items = attempt.additionalData?.order?.items ?? [];
   let sum = 0n;
   const told = items.flatMap(({ id, skuCode, name, category, quantity, unitAmount }, index) => {
-    const unit = unitAmount && parseMoney(unitAmount.value, currency);
+    const unit = unitAmount && roundMoney(unitAmount.value, currency);
     const unitPrice = unit && toAmount(unit);
     if (!unit || unitPrice === undefined || !quantity) return [];
     sum += unit.minorUnits * BigInt(quantity);
