@@ -14,7 +14,8 @@ import {
 } from './to-provider.ts';
 
 /** Matches parameters without which a payment is the same: what they describe moves no money. */
-const OPTIONAL = /^(billing_details\[.+|statement_descriptor_suffix|description)$/;
+const OPTIONAL =
+  /^(billing_details\[.+|statement_descriptor_suffix|description|metadata\[(?!transaction_id\]).+)$/;
 
 /** Creates the payment method of an attempt, which charges nothing. */
 export function createPaymentMethod(

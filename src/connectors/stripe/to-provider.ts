@@ -14,6 +14,8 @@ import type { StripeSettings } from './settings.ts';
 /** The version whose schema and types these requests follow; the account's own default version does not matter. */
 const API_VERSION = '2023-08-16';
 const MAX_DESCRIPTION_LENGTH = 1_000;
+const MAX_METADATA = 50;
+const MAX_METADATA_VALUE = 500;
 
 /** A card attempt's payment method. */
 export type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
@@ -100,6 +102,7 @@ export function intentFields(
     statement_descriptor_suffix: descriptorOf(softDescriptor),
     description: facts.description.slice(0, MAX_DESCRIPTION_LENGTH) || undefined,
     metadata: {
+      ...metadataOf(facts),
       transaction_id: facts.transactionId,
       payment_id: facts.paymentId,
       merchant_order_id: facts.merchantOrderId || undefined,
@@ -107,6 +110,22 @@ export function intentFields(
       booking_reference: facts.additionalData?.airline?.pnr || undefined,
     } as Record<string, string>,
   } satisfies Wire<Stripe.PaymentIntentCreateParams>;
+}
+
+/** Names in an intent's metadata that are ours: of its references, and of the notes that operations make. */
+const OUR_NAMES: ReadonlySet<string> = new Set([
+  ...['transaction_id', 'payment_id', 'merchant_order_id', 'merchant_reference', 'booking_reference'],
+  ...['capture_transaction_id', 'closed'],
+]);
+
+/** Returns the merchant's metadata without what Stripe would refuse, and with room for ours. */
+function metadataOf({ metadata }: AttemptFacts): Record<string, string> {
+  const kept = metadata.filter(
+    ({ key, value }) =>
+      /^[^[\]]{1,40}$/.test(key) && !OUR_NAMES.has(key) && value !== '' && value.length <= MAX_METADATA_VALUE,
+  );
+  const room = MAX_METADATA - OUR_NAMES.size;
+  return Object.fromEntries(kept.slice(0, room).map(({ key, value }) => [key, value]));
 }
 
 /** Fields that charge the payment method, or authorize it: the one request of an attempt that moves money. */

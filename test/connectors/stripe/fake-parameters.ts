@@ -22,6 +22,22 @@ export function checkParameters(operation: string, fields: JsonObject): void {
     throw invalid(`Received unknown parameter: ${unknown}`, { code: 'parameter_unknown', param: unknown });
   checkDescriptor(fields.statement_descriptor_suffix);
   checkBilling(fields.billing_details);
+  checkMetadata((fields.metadata ?? {}) as JsonObject);
+}
+
+/** Adds metadata to an object that has some, within Stripe's limits. */
+export function addMetadata(object: { metadata: JsonObject }, metadata: JsonValue | undefined): void {
+  checkMetadata({ ...object.metadata, ...(metadata as JsonObject | undefined) });
+  Object.assign(object.metadata, metadata);
+}
+
+/** Refuses metadata beyond Stripe's limits. */
+function checkMetadata(metadata: JsonObject): void {
+  const entries = Object.entries(metadata);
+  if (entries.length > 50) throw invalid('You cannot have more than 50 metadata keys', { param: 'metadata' });
+  const [tooLong] =
+    entries.find(([name, value]) => name === '' || name.length > 40 || String(value).length > 500) ?? [];
+  if (tooLong !== undefined) throw invalid('Metadata is too long', { param: `metadata[${tooLong}]` });
 }
 
 /** Refuses a statement descriptor that is not Latin, or has no letter. */

@@ -49,7 +49,11 @@ const FLOWS: Record<string, (stripe: Stripe) => Promise<unknown>> = {
     connection.pay(
       attempt(
         { softDescriptor: 'Hotel Tequendama' },
-        { customerPayer: payer, additionalData: additionalData({ airline: { pnr: 'ABC123' } }) },
+        {
+          customerPayer: payer,
+          additionalData: additionalData({ airline: { pnr: 'ABC123' } }),
+          metadata: [{ key: 'sales channel', value: 'app' }],
+        },
       ),
     ),
   authorization: ({ connection }) => connection.pay(attempt(AUTHORIZE)),
