@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { BlockList } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -15,6 +16,8 @@ export type Config = {
   readonly databaseDirectUrl: string | undefined;
   /** Address at which providers and payers reach us, without a trailing slash; undefined: the one listened on. */
   readonly publicUrl: string | undefined;
+  /** Proxies whose X-Forwarded-For is believed; none: the peer is the client. */
+  readonly trustedProxies: BlockList;
   /** Number of processes that serve. */
   readonly workers: number;
   /** Database connections of one replica, divided among its workers. */
@@ -64,10 +67,10 @@ export type Config = {
   readonly lookUpSchedule: {
     /** Time that a lease lasts beyond the provider's deadline, for the work around the call. */
     readonly leaseMarginMs: number;
-    /** From an unknown outcome to its first look-up; each later pause is twice as long, up to a day. */
+    /** From an unknown outcome to its first look-up; each later pause is half the transaction's age, up to a day. */
     readonly firstLookUpMs: number;
-    /** Number of look-ups after which the provider is asked to close a request that it does not know. */
-    readonly lookUpsBeforeClosing: number;
+    /** Age beyond the provider's deadline from which the provider is asked to close a request that it does not know. */
+    readonly closingMarginMs: number;
   };
   /** Accepts webhooks at private, loopback and link-local addresses, and over http. */
   readonly webhooksAllowPrivate: boolean;
@@ -105,7 +108,7 @@ const DEFAULT_WORKERS = availableParallelism() > 2 ? Math.min(availableParalleli
  */
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = [];
-  const { text, integer, flag, oneOf, httpUrl } = variablesOf(environment, problems);
+  const { text, integer, flag, oneOf, httpUrl, networks } = variablesOf(environment, problems);
   const { databaseUrl, databaseDirectUrl, dataDir, actor } = readData(environment, problems);
   const sandbox = flag('SANDBOX', true);
   const config: Config = {
@@ -131,6 +134,7 @@ export function readConfig(environment: Environment = process.env): Config {
     dashboard: flag('DASHBOARD', true),
     sandbox,
     publicUrl: httpUrl('PUBLIC_URL')?.replace(/\/+$/, ''),
+    trustedProxies: networks('TRUSTED_PROXIES'),
     sandboxPublicUrl: httpUrl('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
     reflection: flag('REFLECTION', sandbox),
     docs: flag('DOCS', sandbox),
@@ -147,7 +151,7 @@ export function readConfig(environment: Environment = process.env): Config {
     lookUpSchedule: {
       leaseMarginMs: integer('LEASE_MARGIN_MS', 10_000, 1_000, 600_000),
       firstLookUpMs: integer('LOOK_UP_FIRST_MS', 5_000, 10, 600_000),
-      lookUpsBeforeClosing: integer('LOOK_UPS_BEFORE_CLOSING', 3, 0, 1_000),
+      closingMarginMs: integer('CLOSING_MARGIN_MS', 10_000, 0, 600_000),
     },
     webhooksAllowPrivate: flag('WEBHOOKS_ALLOW_PRIVATE', sandbox && !databaseUrl),
     recoveryIntervalMs: integer('RECOVERY_INTERVAL_MS', 1_000, 10, 600_000),
@@ -162,6 +166,20 @@ export function readConfig(environment: Environment = process.env): Config {
   if (databaseUrl && !config.hashKey) problems.push('HASH_KEY is required with DATABASE_URL');
   if (problems.length > 0) throw new ConfigError(problems.join('; '));
   return config;
+}
+
+/**
+ * Tells which options of a command npm has taken for its own settings, as it does with all before `--`.
+ *
+ * @returns their names with that of the script; undefined if there are none.
+ */
+export function keptByNpm(
+  names: readonly string[],
+  environment: Environment = process.env,
+): { readonly script: string; readonly options: readonly string[] } | undefined {
+  const script = environment.npm_lifecycle_event;
+  const options = names.filter((name) => environment[`npm_config_${name.replaceAll('-', '_')}`]);
+  return script && options.length > 0 ? { script, options } : undefined;
 }
 
 /** Reads the catalogue's path, the only setting that a command on routes needs. */

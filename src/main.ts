@@ -112,6 +112,7 @@ async function prepareDatabase(
       vault: cardVault(keys.vaultKeys),
       fingerprintKey,
       bins: fixtureBins,
+      displayName: SANDBOX_ACCOUNT.displayName,
     });
   } finally {
     await database.close();

@@ -26,8 +26,16 @@ const MAX_MINOR_UNITS = BigInt(Number.MAX_SAFE_INTEGER);
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
 /** Greatest length of a decimal that is read, trailing zeros included. */
 export const MAX_DECIMAL_LENGTH = 64;
-/** Message for a text that is no decimal. */
-export const NO_DECIMAL = `must be a decimal number without exponent, of at most ${MAX_DECIMAL_LENGTH} characters`;
+/** Greatest number of decimals, trailing zeros aside, of an amount that only describes what is sold. */
+export const MAX_DESCRIPTIVE_DECIMALS = 20;
+const NO_DECIMAL = `must be a decimal number without exponent, of at most ${MAX_DECIMAL_LENGTH} characters`;
+
+/** Returns the message for a text that is no decimal. */
+export function whyNoDecimal(text: string): string {
+  return text.includes(',')
+    ? 'must have a full stop before its decimals and no comma, as in 1055.75'
+    : NO_DECIMAL;
+}
 
 /** Returns the number of decimals that ISO 4217 gives a currency; undefined for an unknown currency. */
 export function currencyDigits(currency: string): number | undefined {
@@ -62,6 +70,24 @@ export function parseMoney(text: string, currency: string): Money | undefined {
   const fraction = given.replace(/0+$/, '');
   if (fraction.length > digits) return undefined;
   const minorUnits = BigInt(whole + fraction.padEnd(digits, '0'));
+  return { minorUnits: sign === '-' ? -minorUnits : minorUnits, currency };
+}
+
+/**
+ * Reads a decimal as money, rounded half up to the currency's digits (a negative one away from zero). It is only for an
+ * amount that describes what is sold, told to a provider that counts in minor units: what moves money is read by
+ * `parseMoney`.
+ *
+ * @returns undefined if the text is not a decimal, or the currency is unknown.
+ */
+export function roundMoney(text: string, currency: string): Money | undefined {
+  const digits = currencyDigits(currency);
+  if (digits === undefined || text.length > MAX_DECIMAL_LENGTH) return undefined;
+  const match = DECIMAL.exec(text);
+  if (!match) return undefined;
+  const [, sign = '', whole = '', fraction = ''] = match;
+  const cut = BigInt(whole + fraction.slice(0, digits).padEnd(digits, '0'));
+  const minorUnits = fraction.charAt(digits) >= '5' ? cut + 1n : cut;
   return { minorUnits: sign === '-' ? -minorUnits : minorUnits, currency };
 }
 

@@ -108,6 +108,7 @@ export const FIELD_CODES = [
   'TOO_LONG',
   'TOO_MANY',
   'NOT_ALLOWED',
+  'NOT_FOUND',
   'NOT_SUPPORTED',
 ] as const;
 
@@ -189,12 +190,12 @@ export function fieldRefusal(reason: Reason, field: string, code: FieldCode, mes
 
 /** Makes the refusal of an id that the account does not have. It does not reveal whether another account has it. */
 export function unknownId(reason: Reason, field: string): ServiceError {
-  return fieldRefusal(reason, field, 'NOT_ALLOWED', 'is not known in this account');
+  return fieldRefusal(reason, field, 'NOT_FOUND', 'is not known in this account');
 }
 
 /** Makes the refusal of an object that the call's path names and that is not there. */
 export function missingResource(reason: Reason, field: string, message: string): ServiceError {
-  const fields = [{ field, code: 'NOT_ALLOWED', message }] as const;
+  const fields = [{ field, code: 'NOT_FOUND', message }] as const;
   return new ServiceError(reason, `${field}: ${message}`, { fields, isResource: true });
 }
 

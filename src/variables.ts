@@ -1,3 +1,5 @@
+import { BlockList, isIP } from 'node:net';
+
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -35,7 +37,31 @@ export function variablesOf(environment: Environment, problems: string[]) {
       }
       return value;
     },
+    /** Reads `address,network/prefix`, in any order; none if the variable is absent. */
+    networks(name: string): BlockList {
+      const networks = new BlockList();
+      for (const entry of text(name)?.split(',') ?? []) {
+        if (!addNetwork(networks, entry.trim())) {
+          problems.push(
+            `${name} must be address[,address…], each an IP address or a network such as 10.0.0.0/8`,
+          );
+          break;
+        }
+      }
+      return networks;
+    },
   };
+}
+
+/** Adds an address or a network in CIDR notation. @returns false if it is neither. */
+function addNetwork(networks: BlockList, entry: string): boolean {
+  const [, address = '', prefix] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(entry) ?? [];
+  const version = isIP(address);
+  const bits = version === 6 ? 128 : 32;
+  const length = prefix === undefined ? bits : Number(prefix);
+  if (version === 0 || length > bits) return false;
+  networks.addSubnet(address, length, version === 6 ? 'ipv6' : 'ipv4');
+  return true;
 }
 
 /** Returns true if a value is a URL of one of these protocols. */

@@ -182,9 +182,36 @@ describe('the checkout page', () => {
     expect([...new Set(payer.requests.map(({ url }) => new URL(url).origin))]).toEqual([server.url]);
   });
 
+  it.each([
+    ['de-AT, en;q=0.5', 'DE', 'de', 'Zahlen mit', /^55,75\s€ zahlen$/],
+    ['fr-FR, en;q=0.5', 'FR', 'fr', 'Payer avec', /^Payer 55,75\s€$/],
+    ['it, en;q=0.5', 'IT', 'it', 'Paga con', /^Paga 55,75\s€$/],
+  ])(
+    'speaks the language of the sandbox’s countries on a small screen: %s',
+    async (accepted, country, language, legend, pay) => {
+      const session = await calls.openSession({ country, amount: { currency: 'EUR', value: 55.75 } });
+      await page.setExtraHTTPHeaders({ 'accept-language': accepted });
+      await page.setViewport({ width: 320, height: 700 });
+      await page.goto(addressOf(session));
+      expect([await payer.textOf('legend'), await payer.textOf('#pay button')]).toEqual([
+        legend,
+        expect.stringMatching(pay),
+      ]);
+      await payer.press();
+      expect(await page.$eval('html', (html: InPage) => [html.lang, html.scrollWidth])).toEqual([
+        language,
+        320,
+      ]);
+      await payer.expectAccessible();
+      await payer.picture(`9-${language}`);
+      const dead = await fetch(addressOf(UNKNOWN, `?lang=${language}`));
+      expect([dead.status, dead.headers.get('content-language')]).toEqual([404, language]);
+    },
+  );
+
   it('speaks Spanish and Portuguese, on a small screen in dark mode', async () => {
     const session = await calls.openSession({ country: 'BR', amount: { currency: 'BRL', value: 1234.5 } });
-    await page.setExtraHTTPHeaders({ 'accept-language': 'fr, es-MX;q=0.9, en;q=0.1' });
+    await page.setExtraHTTPHeaders({ 'accept-language': 'nl, es-MX;q=0.9, en;q=0.1' });
     await page.goto(addressOf(session));
     expect(await payer.textOf('legend')).toBe('Pagar con');
     await page.setViewport({ width: 320, height: 700 });

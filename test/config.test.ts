@@ -66,6 +66,15 @@ it('reflects with the sandbox only, unless it is told to', () => {
   expect(readConfig({ REFLECTION: 'off' }).reflection).toBe(false);
 });
 
+it('reads the trusted proxies: addresses and networks of both IP versions, none by default', () => {
+  const { trustedProxies } = readConfig({ TRUSTED_PROXIES: '192.0.2.1, 10.0.0.0/8,2001:db8::/32' });
+  const isTrusted = (address: string, version: 'ipv4' | 'ipv6') => trustedProxies.check(address, version);
+  expect([isTrusted('192.0.2.1', 'ipv4'), isTrusted('192.0.2.2', 'ipv4')]).toEqual([true, false]);
+  expect([isTrusted('10.9.9.9', 'ipv4'), isTrusted('::ffff:10.9.9.9', 'ipv6')]).toEqual([true, true]);
+  expect([isTrusted('2001:db8::7', 'ipv6'), isTrusted('2001:db9::7', 'ipv6')]).toEqual([true, false]);
+  expect(readConfig({}).trustedProxies.rules).toEqual([]);
+});
+
 it('tells a command where the catalogue is without anything else', () => {
   expect(readCatalogueFile({ CATALOGUE_FILE: '/c.yaml', PORT: 'abc' })).toBe('/c.yaml');
   expect(readCatalogueFile({})).toBe(readConfig({}).catalogueFile);
@@ -114,6 +123,18 @@ it.each([
     { TLS_CERT_FILE: CERT, TLS_KEY_FILE: CERT },
     'TLS_CERT_FILE and TLS_KEY_FILE must hold a certificate and its key, in PEM',
   ],
+  ...[
+    'proxy.example',
+    '10.0.0.0/33',
+    '2001:db8::/129',
+    '10.0.0.0/8,',
+    '10.0.0.0/x',
+    'true',
+    'fe80::1%eth0',
+  ].map((proxies): [Record<string, string>, string] => [
+    { TRUSTED_PROXIES: proxies },
+    'TRUSTED_PROXIES must be address[,address…], each an IP address or a network such as 10.0.0.0/8',
+  ]),
   [{ SANDBOX_PUBLIC_URL: 'pay.example' }, 'SANDBOX_PUBLIC_URL must be an http or https URL'],
   [
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'localhost:4318' },

@@ -14,7 +14,7 @@ const ROOT = join(import.meta.dirname, '..');
 const loaded = loadSync(
   ['payments/v1/payment_service.proto', 'google/rpc/status.proto', 'google/rpc/error_details.proto'],
   {
-    includeDirs: [join(ROOT, 'proto'), join(ROOT, 'node_modules/google-gax/build/protos')],
+    includeDirs: [join(ROOT, 'proto'), join(ROOT, 'third_party/googleapis')],
     ...{ keepCase: true, enums: String, longs: String, defaults: true, oneofs: true },
   },
 );

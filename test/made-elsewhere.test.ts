@@ -186,6 +186,28 @@ it('a refund at Mercado Pago is told', async () => {
   expect(await operationsOf(payment)).toEqual(['REFUND SUCCEEDED 1000.5']);
 });
 
+it.each(['before', 'after'] as const)(
+  'of two equal refunds of ours at Mercado Pago, the second is made once though its answer is lost %s it',
+  async (when) => {
+    fakes.mercadoPago.preferences.clear();
+    const wallet = withField(walletPayment(), 'payment_method.type', 'MERCADO_PAGO_CHECKOUT_PRO');
+    const payment = await call('', { ...wallet, country: 'AR', amount: { currency: 'ARS', value: 30 } });
+    const { id } = fakes.mercadoPago.pay(fakes.mercadoPago.preference());
+    await deliver('mercado-pago-ar', webhookOf(String(id)));
+    const amount = { currency: 'ARS', value: 10 };
+    await call(`/${payment.id}/refund`, { merchant_reference: 'first', amount });
+    fakes.mercadoPago.lose(/^POST .*refunds$/, when);
+    await call(`/${payment.id}/refund`, { merchant_reference: 'second', amount });
+    await expect.poll(() => operationsOf(payment)).toEqual(['REFUND SUCCEEDED 10', 'REFUND SUCCEEDED 10']);
+    const made = fakes.mercadoPago.refunds.get(String(id)) ?? [];
+    const rows = await tables.query(
+      "SELECT reference FROM transaction WHERE payment_id = $1 AND type = 'REFUND' ORDER BY created_at",
+      [payment.id],
+    );
+    expect(rows.map(({ reference }) => reference)).toEqual(made.map((refund) => String(refund.id)));
+  },
+);
+
 it('a capture and refunds at Adyen are told, each once, and not the capture of a purchase', async () => {
   const request = withField(cardPayment(), 'amount', { currency: 'USD', value: 10 });
   const purchase = await call('', request);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { currencyDigits, formatMoney, isDecimal, parseMoney, toDecimal } from '#src/money.ts';
+import { currencyDigits, formatMoney, isDecimal, parseMoney, roundMoney, toDecimal } from '#src/money.ts';
 
 const currency = fc.constantFrom('JPY', 'USD', 'KWD', 'CLF');
 const minorUnits = fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n });
@@ -33,6 +33,21 @@ describe('money', () => {
         expect(parseMoney(formatMoney(money), code)).toEqual(money);
       }),
     );
+  });
+
+  it.each([
+    ['8.403361', 'USD', 840n],
+    ['8.405', 'USD', 841n],
+    ['8.40499999999999999999', 'USD', 840n],
+    ['-8.405', 'USD', -841n],
+    ['33.33', 'JPY', 33n],
+    ['0.5', 'JPY', 1n],
+    ['0.09999999999999999', 'KWD', 100n],
+    ['7', 'USD', 700n],
+    ['1e3', 'USD', undefined],
+    ['1', 'XXX', undefined],
+  ])('%s %s is rounded half up, where it only describes', (text, code, units) => {
+    expect(roundMoney(text, code)?.minorUnits).toBe(units);
   });
 
   it('is never rounded: a decimal more than the currency has is refused', () => {

@@ -151,9 +151,23 @@ it('a payer without a callback_url is told the outcome in their language, and th
     const headers = { 'accept-language': language };
     return (await fetch(`${server.url}/v1/payments/${record.id}/return`, { headers })).text();
   };
-  expect(await seen('fr, en')).toMatch(/<html lang="en">.*Payment in progress.*¥1,200</s);
+  expect(await seen('nl, en')).toMatch(/<html lang="en">.*Payment in progress.*¥1,200</s);
   expect(await seen('es-MX')).toMatch(/<html lang="es">.*Pago en curso.*1200\sJPY</s);
+  expect(await seen('de')).toMatch(/<html lang="de">.*Zahlung in Bearbeitung/s);
+  expect(await seen('fr')).toMatch(/<html lang="fr">.*Paiement en cours/s);
+  expect(await seen('it')).toMatch(/<html lang="it">.*Pagamento in corso/s);
   expect(await seen('pt-BR')).toMatch(/<html lang="pt">.*Pagamento em andamento.*JP¥\s1\.200</s);
+});
+
+it('a payer without a callback_url who cancels at the wallet is told that they canceled', async () => {
+  const record = await create({ callback_url: null });
+  const page = await browser.newPage();
+  await page.goto(redirectOf(record));
+  const buttons = await page.$$('button');
+  await buttons.at(-1)?.click();
+  await page.waitForFunction("document.body.textContent.includes('You canceled. Nothing was charged.')");
+  expect(await page.title()).toContain('Payment canceled');
+  await page.close();
 });
 
 it.each([

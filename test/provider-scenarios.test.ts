@@ -28,6 +28,7 @@ type Provider = (typeof PROVIDERS)[number];
 
 /** The end of each scenario, by the two digits of its name, at each provider in the order above. */
 const EXPECTED: Readonly<Record<string, readonly [string, string, string, string]>> = {
+  '00': [APPROVED, APPROVED, CARDS, CARDS],
   '01': [SENT_AWAY, REDIRECTS, NO_SUCH_CURRENCY, NO_SUCH_CURRENCY],
   '02': [SENT_AWAY, REDIRECTS, SENT_AWAY, NO_SUCH_CURRENCY],
   '03': [ENROLLED, ENROLLED, ENROLLED, ENROLLED],
@@ -118,6 +119,31 @@ describe.each(PROVIDERS)('through %s', (provider) => {
   it.each(loadScenarios())('$name', async ({ name, request, keys }: Scenario) => {
     const expected = EXPECTED[name.slice(0, 2)]?.[PROVIDERS.indexOf(provider)];
     expect(endOf(await post(provider, '', request, keys))).toBe(expected);
+  });
+});
+
+it('a request that a provider refuses tells the field, for a payment and for an operation on it', async () => {
+  const { stripe } = fakes;
+  const refusing = (param: string) => {
+    const error = { type: 'invalid_request_error', message: 'Invalid: 13', param };
+    return { answer: { status: 400, body: { error } } };
+  };
+  const request = JSON.stringify(cardPayment('4242424242424242'));
+  stripe.fail(/methods$/, refusing('card[exp_month]'));
+  const refused = await post('stripe', '', request);
+  expect(endOf(refused)).toBe('ERROR/ERROR');
+  expect(refused.transactions).toMatchObject({
+    status: 'ERROR',
+    response_code: 'REQUEST_REFUSED',
+    response_message: 'Provider refused the request: card[exp_month]',
+  });
+  const paid = await post('stripe', '', request);
+  stripe.fail(/refunds$/, refusing('amount'));
+  const refund = await post('stripe', `/${paid.id}/refund`, JSON.stringify({ merchant_reference: 'one' }));
+  expect(refund.transactions).toMatchObject({
+    status: 'ERROR',
+    response_code: 'REQUEST_REFUSED',
+    response_message: 'Provider refused the request: amount',
   });
 });
 

@@ -94,6 +94,7 @@ describe('the rules', () => {
     ['an update', 'sandbox/wallets.ts', "const a = 'UPDATE payment SET id = 1';"],
     ['the driver', 'src/server/server.ts', "import pg from 'pg';"],
     ['a secret revealed', 'src/payments/a.ts', 'const a = card.number.reveal();'],
+    ['the clock of the process', 'src/payments/a.ts', 'const a = Date.now() - sentAtMs;'],
     ['console', 'src/server/server.ts', "console.log('a');"],
     ['an exit', 'src/server/server.ts', 'process.exit(1);'],
     ['a barrel', 'src/api/a.ts', "export * from './b.ts';"],

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { readArguments } from '#src/commands/command-line.ts';
@@ -78,13 +78,13 @@ function compareWithBefore(temporary: string): string {
   const before = commitBefore();
   if (!before) return 'skipped, for there is no earlier commit here to compare with';
   if (!git('ls-tree', '--name-only', before, 'proto/')) return `skipped, for ${before} has no proto/`;
-  // A tree of its own with the modules of buf.yaml in it, so that the earlier contract is read by its own configuration.
-  const archive = execFileSync('git', ['archive', before, 'proto', 'buf.yaml'], {
-    cwd: ROOT,
-    maxBuffer: 1 << 28,
-  });
+  // A tree of its own with all modules of our buf.yaml in it: an earlier contract may have had google/ from elsewhere.
+  const archive = execFileSync('git', ['archive', before, 'proto'], { cwd: ROOT, maxBuffer: 1 << 28 });
   execFileSync('tar', ['-x', '-C', temporary], { input: archive });
-  symlinkSync(join(ROOT, 'node_modules'), join(temporary, 'node_modules'));
+  cpSync(join(ROOT, 'buf.yaml'), join(temporary, 'buf.yaml'));
+  cpSync(join(ROOT, 'third_party/googleapis'), join(temporary, 'third_party/googleapis'), {
+    recursive: true,
+  });
   return buf('breaking', 'proto', '--against', join(temporary, 'proto')) || `ok, compared with ${before}`;
 }
 

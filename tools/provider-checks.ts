@@ -191,7 +191,7 @@ function lookUpOf({ method, ...attempt }: PaymentAttempt, reference: string | un
     method.kind === 'card'
       ? { kind: 'card', capture: method.capture, verify: false, softDescriptor: '', attempt }
       : { kind: method.kind, attempt };
-  return { transactionId, money, reference, sentAtMs: Date.now(), close: false, of };
+  return { transactionId, money, reference, ageMs: 0, payerTimeLeftMs: REDIRECT_TERM_MS, close: false, of };
 }
 
 function operationOn(attempt: PaymentAttempt, paid: Approved, minorUnits: bigint): CaptureOperation {

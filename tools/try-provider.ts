@@ -69,6 +69,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
     ({ connector, id }) => connector === provider && (options.connection ?? id) === id,
   );
   if (!definition) throw new TryError(`${file} has no such connection of ${provider}`);
+  requireSecrets(definition, options);
   refuseLive(definition, options);
 
   const only = { ...catalogue, connections: [definition], routes: [] };
@@ -100,6 +101,14 @@ function lineOf({ name, believed, seen, isAsBelieved }: Checked): string {
   return isAsBelieved ? `ok       ${name}: ${seen}` : `DIFFERS  ${name}: believed ${believed}; seen ${seen}`;
 }
 
+function requireSecrets({ id, secretsFromEnvironment }: ConnectionConfig, options: TryOptions): void {
+  const unset = Object.values(secretsFromEnvironment).filter((name) => !options.environment(name));
+  if (unset.length === 0) return;
+  const names = unset.sort().join(' and ');
+  const page = `docs/providers/${options.provider}.md`;
+  throw new TryError(`connection ${id}: set ${names} in the environment, as ${page} says; nothing was sent`);
+}
+
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]']);
 const TEST_HOSTS: Readonly<Record<string, string>> = {
   adyen: 'checkout-test.adyen.com',
@@ -118,8 +127,14 @@ function refuseLive(definition: ConnectionConfig, options: TryOptions): void {
   const isTestHost = host !== undefined && (host === TEST_HOSTS[provider] || LOOPBACK.has(host));
   const isLiveKey = provider === 'stripe' && /^[sr]k_live_/.test(secret('api_key'));
   if (!isLiveKey && (isTestHost || isStripeTest || isMercadoPagoTest)) return;
+  const { api_key: apiKey, access_token: accessToken } = definition.secretsFromEnvironment;
+  const advice: Readonly<Record<string, string>> = {
+    stripe: `${apiKey} to a test key (sk_test_… or rk_test_…)`,
+    'mercado-pago': `${accessToken} to a token of a test account, and add --test-account`,
+  };
+  const toSet = advice[provider] ?? `base_url in the catalogue to https://${TEST_HOSTS[provider]}`;
   throw new TryError(
-    `connection ${definition.id} is not surely of a test environment; nothing was sent. Set test keys, and the address of the provider's test environment`,
+    `connection ${definition.id} is not surely of a test environment; nothing was sent. Set ${toSet}`,
   );
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Admission, overloaded, type RefusedBy, type Ticket } from './admission.ts';
+import type { ClientAddress } from './client-address.ts';
 import type { RefuseCall } from './overload-answers.ts';
 
 /**
@@ -13,12 +14,13 @@ export function admitCalls(
   app: FastifyInstance,
   admission: Admission,
   refuse: RefuseCall,
+  clientAddress: ClientAddress,
   refused: (request: FastifyRequest, limit: RefusedBy) => void,
 ): (request: FastifyRequest) => Ticket {
   const tickets = new WeakMap<FastifyRequest, Ticket>();
   app.addHook('onRequest', (request, reply, done) => {
     const ticket = admission.admit({
-      address: () => request.ip,
+      address: () => clientAddress(request),
       refused: (limit) => refused(request, limit),
     });
     if (!ticket) {

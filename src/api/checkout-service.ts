@@ -6,7 +6,7 @@ import {
   ListCheckoutPaymentMethodsResponseSchema,
   UpdateCheckoutSessionRequestSchema,
 } from '#gen/payments/v1/checkout_service_pb.js';
-import { getCheckoutPayment, payCheckout } from '#src/customers/checkout-payments.ts';
+import { closeCheckoutPayment, getCheckoutPayment, payCheckout } from '#src/customers/checkout-payments.ts';
 import {
   changeSession,
   createSession,
@@ -19,6 +19,7 @@ import type { CustomerDeps } from '#src/customers/customers.ts';
 import { listSessionMethods } from '#src/customers/session-methods.ts';
 import { accountOf, type Caller } from '#src/payments/caller.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
+import type { ReturnDeps } from '#src/payments/payer-return.ts';
 import { createdAnswer } from './customer-service.ts';
 import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
@@ -29,7 +30,7 @@ const validPayment = requireValidOf(CreateCheckoutPaymentRequestSchema);
 
 /** The handlers of payments.v1.CheckoutService, the same for every protocol. */
 export function checkoutService(
-  deps: CustomerDeps & PaymentDeps,
+  deps: CustomerDeps & PaymentDeps & ReturnDeps,
 ): ServiceHandlers<typeof CheckoutService, Caller> {
   const { database } = deps;
   return {
@@ -57,6 +58,9 @@ export function checkoutService(
     },
     async getCheckoutPayment({ checkoutSession }, { accountId }) {
       return { message: await getCheckoutPayment(deps, accountId, checkoutSession) };
+    },
+    async closeCheckoutPayment(request, { accountId }) {
+      return { message: await closeCheckoutPayment(deps, accountId, request) };
     },
   };
 }

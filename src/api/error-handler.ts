@@ -1,11 +1,16 @@
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { OverloadError, ServiceError } from '#src/service-error.ts';
+import { notFoundPage } from '#src/web/not-found-page.ts';
+import { PAGE_HEADERS } from '#src/web/page.ts';
 import { describeError } from './describe-error.ts';
 import { grpcTrailers, toConnectError, toProblem, toServiceError } from './errors.ts';
 import { refuseRest } from './overload-answers.ts';
 
-/** Answers errors of an application as application/problem+json (RFC 9457), unknown paths in the caller's protocol. */
+/**
+ * Answers errors of an application as application/problem+json (RFC 9457), and unknown paths in the caller's protocol or, to
+ * a browser, as a page.
+ */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(answerError);
   app.setNotFoundHandler(answerNotFound);
@@ -25,7 +30,20 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
       .type('application/json')
       .send(Buffer.from(errorToJsonBytes(NO_RPC, undefined)));
   }
-  return answerProblem(new ServiceError('NOT_FOUND', 'there is nothing at this path'), request, reply);
+  return (
+    answerPage(404, request, reply) ??
+    answerProblem(new ServiceError('NOT_FOUND', 'there is nothing at this path'), request, reply)
+  );
+}
+
+/** Answers a person who came to an unknown address with a browser. @returns undefined for anybody else. */
+function answerPage(
+  status: 400 | 404,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply | undefined {
+  const page = notFoundPage(request);
+  return page === undefined ? undefined : reply.code(status).headers(PAGE_HEADERS).send(page);
 }
 
 /** Answers one error. Fastify calls this itself for requests that it cannot route: if the path is not a URL, say. */
@@ -40,7 +58,9 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   if (isOurFault(known) && !brokeOff) request.log.error({ err: error }, 'a request failed');
   // Hooks do not run for a request that cannot be routed.
   reply.header('x-request-id', request.id);
-  return answerProblem(known, request, reply);
+  const page =
+    known.status === 404 || known.status === 400 ? answerPage(known.status, request, reply) : undefined;
+  return page ?? answerProblem(known, request, reply);
 }
 
 /** Returns true for an error to be logged: the caller is not at fault, and no limit refused the call. */

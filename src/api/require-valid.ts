@@ -1,4 +1,4 @@
-import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import type { CardDataInput } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type CreatePaymentRequest,
@@ -7,6 +7,7 @@ import {
 import { checkRequest } from '#src/payments/check-request.ts';
 import { checkValues } from '#src/payments/check-values.ts';
 import { type FieldError, faultsOf, invalidParameters, MAX_FIELD_ERRORS } from '#src/service-error.ts';
+import { canonicalize } from '#src/wire/canonical-message.ts';
 import { validate } from '#src/wire/validate.ts';
 
 const checkRules = validate(CreatePaymentRequestSchema);
@@ -17,11 +18,25 @@ const checkRules = validate(CreatePaymentRequestSchema);
  * @throws ServiceError INVALID_PARAMETERS with up to 20 fields at fault.
  */
 export function requireValid(request: CreatePaymentRequest): void {
+  const faults = paymentFaults(request);
+  // A few of hundreds of faults are enough, and all of them would not fit into gRPC's trailers.
+  if (faults.length > 0) throw invalidParameters(faults.slice(0, MAX_FIELD_ERRORS));
+}
+
+function paymentFaults(request: CreatePaymentRequest): FieldError[] {
   // Where both a .proto rule and one of our own refuse a field, the message of our own is plainer.
   const byField = new Map<string, FieldError>();
   for (const error of [...checkRules(request), ...checkRequest(request)]) byField.set(error.field, error);
-  // A few of hundreds of faults are enough, and all of them would not fit into gRPC's trailers.
-  if (byField.size > 0) throw invalidParameters([...byField.values()].slice(0, MAX_FIELD_ERRORS));
+  return [...byField.values()];
+}
+
+/** Returns the card number that a request has in its field; undefined if it has none. */
+function cardNumberOf(message: Message): string | undefined {
+  const { cardData, paymentMethod } = message as {
+    readonly cardData?: Partial<CardDataInput>;
+    readonly paymentMethod?: { readonly card?: Partial<CardDataInput> };
+  };
+  return cardData?.number || paymentMethod?.card?.number;
 }
 
 /**
@@ -33,12 +48,35 @@ export function requireValid(request: CreatePaymentRequest): void {
 export function requireValidOf<Desc extends DescMessage>(
   schema: Desc,
 ): (message: MessageShape<Desc>) => MessageShape<Desc> {
-  const rules = validate(schema);
+  const faultsIn = messageFaults(schema);
   return (message) => {
-    const { cardData } = message as { cardData?: Partial<CardDataInput> };
-    const ofValues = faultsOf((report) => checkValues(schema, message, report, cardData?.number));
-    const errors = [...rules(message), ...ofValues];
+    const errors = faultsIn(message);
     if (errors.length > 0) throw invalidParameters(errors.slice(0, MAX_FIELD_ERRORS));
     return message;
+  };
+}
+
+function messageFaults<Desc extends DescMessage>(
+  schema: Desc,
+): (message: MessageShape<Desc>) => FieldError[] {
+  const rules = validate(schema);
+  return (message) => {
+    const ofValues = faultsOf((report) => checkValues(schema, message, report, cardNumberOf(message)));
+    return [...rules(message), ...ofValues];
+  };
+}
+
+/**
+ * Makes the check of a request of which some fields could not be read: it finds the faults that the others have by the
+ * rules above.
+ */
+export function checkRest<Desc extends DescMessage>(
+  schema: Desc,
+): (message: MessageShape<Desc>) => FieldError[] {
+  const isPayment = schema.typeName === CreatePaymentRequestSchema.typeName;
+  const faultsIn = isPayment ? (paymentFaults as (message: never) => FieldError[]) : messageFaults(schema);
+  return (message) => {
+    canonicalize(schema, message);
+    return faultsIn(message as never);
   };
 }

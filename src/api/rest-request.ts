@@ -36,11 +36,17 @@ function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMe
   // nothing of it.
   const others = [mask, ...variables.map(([field]) => field)];
   return input.fields
-    .filter((field) => !others.includes(field) && !getOption(field, not_supported))
+    .filter((field) => !others.includes(field) && !isUnsupported(field))
     .filter((field) => Object.hasOwn(json, field.name))
     .filter((field) => json[field.name] !== '' || !isTextAbsentIfEmpty(field))
     .map(({ name }) => name)
     .join();
+}
+
+/** Returns true for a field that is not supported, and for a message of which none is. */
+function isUnsupported(field: DescField): boolean {
+  const within = field.message?.fields ?? [];
+  return getOption(field, not_supported) || (within.length > 0 && within.every(isUnsupported));
 }
 
 type JsonMembers = Record<string, unknown>;

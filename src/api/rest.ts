@@ -9,6 +9,7 @@ import { jsonEncoder, jsonFieldEncoder } from '#src/wire/wire-json-encode.ts';
 import { BODY_LIMIT_BYTES, expand } from './expand.ts';
 import { type HttpBinding, httpBindings } from './http-rule.ts';
 import { nextPageLink } from './next-page-link.ts';
+import { checkRest } from './require-valid.ts';
 import { requestJson } from './rest-request.ts';
 
 /** A handler's response, in any protocol. */
@@ -71,7 +72,7 @@ function addRoute<Call>(
 ): void {
   const { binding, handle, openCall } = route;
   const { input, output } = route.method;
-  const decode = jsonDecoder(input);
+  const decode = jsonDecoder(input, { check: checkRest(input) });
   const { responseBody } = binding;
   const encode = responseBody ? jsonFieldEncoder(responseBody) : jsonEncoder(output);
   const calls = new WeakMap<FastifyRequest, Call>();

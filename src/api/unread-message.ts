@@ -16,6 +16,7 @@ import { parseJson } from '#src/wire/parse-json.ts';
 import { readBinary } from '#src/wire/read-binary.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { toConnectError, toServiceError } from './errors.ts';
+import { checkRest } from './require-valid.ts';
 
 /*
  * Connect reads every message itself, without a bound on its content. So Connect is given a message type without
@@ -52,7 +53,7 @@ export const UNREAD_BINARY = { readUnknownFields: true, recursionLimit: 1 };
  * in errors, no repeated value, unknown enum values refused.
  */
 export function unreadJson(input: DescMessage): object {
-  const decode = jsonDecoder(input, { protobufJson: true });
+  const decode = jsonDecoder(input, { protobufJson: true, check: checkRest(input) });
   const textDecoder = {
     decode(bytes: Uint8Array): string {
       try {

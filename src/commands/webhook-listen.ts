@@ -1,5 +1,6 @@
 import Fastify, { type FastifyRequest } from 'fastify';
 import { Webhook } from 'standardwebhooks';
+import { readConfig } from '#src/config.ts';
 import { EVENT_TYPES } from '#src/webhooks/events.ts';
 import { readArguments, runCommand } from './command-line.ts';
 
@@ -8,27 +9,32 @@ const USAGE = `Usage: npm run webhook-listen [-- options]
 Listens for a webhook, checks every signature and prints the events. It registers itself at a service that runs, and
 removes itself again when it ends (Ctrl-C).
 
-  --service <url>        the service (http://127.0.0.1:8080)
+  --service <url>        the service (http://127.0.0.1:8080, or the port that PORT names)
   --port <port>          where to listen on 127.0.0.1 (8090)
   --public-key <key>     the account's keys (pk_sandbox_one)
   --secret-key <key>     (sk_sandbox_one)
   --secret whsec_…       registers nothing, and checks with this secret`;
 
 const OPTIONS = {
-  service: { type: 'string', default: 'http://127.0.0.1:8080' },
+  service: { type: 'string' },
   port: { type: 'string', default: '8090' },
   'public-key': { type: 'string', default: 'pk_sandbox_one' },
   'secret-key': { type: 'string', default: 'sk_sandbox_one' },
   secret: { type: 'string' },
 } as const;
 
-type Options = ReturnType<typeof readArguments<{ options: typeof OPTIONS }>>['values'];
+type Options = ReturnType<typeof readOptions>;
+
+function readOptions() {
+  const options = readArguments(USAGE, { options: OPTIONS }).values;
+  return { ...options, service: options.service ?? `http://127.0.0.1:${readConfig().port}` };
+}
 
 /** The account's webhook, after its registration. */
 type Registered = { readonly id: string; readonly secret: string };
 
 async function main(): Promise<void> {
-  const options = readArguments(USAGE, { options: OPTIONS }).values;
+  const options = readOptions();
   const port = Number(options.port);
   let webhook: Webhook | undefined;
   const app = Fastify({ bodyLimit: 4 * 1024 * 1024 });

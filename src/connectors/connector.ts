@@ -145,8 +145,13 @@ export type LookUp = {
   readonly money: Money;
   /** The `reference` of the connector's outcome for it, if there was one. */
   readonly reference: string | undefined;
-  /** Time of sending, in milliseconds since the epoch. Providers keep idempotency keys for hours or days. */
-  readonly sentAtMs: number;
+  /**
+   * Time since the transaction was stored, just before it was sent, by the database's clock. Providers keep idempotency
+   * keys for hours or days.
+   */
+  readonly ageMs: number;
+  /** Time that a redirected payer has left, by the database's clock: negative once it is over; Infinity for an operation. */
+  readonly payerTimeLeftMs: number;
   /** Has the provider close a request that it has not heard of, or an open redirect, so that it can never happen. */
   readonly close: boolean;
   readonly of: LookedUp;
@@ -171,10 +176,11 @@ export type LookedUp =
       readonly attempt: AttemptFacts;
     }
   | { readonly kind: 'wallet_redirect' | 'wallet_enrollment'; readonly attempt: AttemptFacts }
-  | ({ readonly kind: OperationKind } & Pick<
-      Operation,
-      'merchantReference' | 'description' | 'reason' | 'payment' | 'target'
-    >);
+  | ({
+      readonly kind: OperationKind;
+      /** References of the payment's other transactions: what they name is not this operation's. */
+      readonly claimed: readonly string[];
+    } & Pick<Operation, 'merchantReference' | 'description' | 'reason' | 'payment' | 'target'>);
 
 /** A notification as received over HTTP. */
 export type RawNotification = {

@@ -14,6 +14,7 @@ const DECLINED_BY_BANK = soft('DECLINED_BY_BANK', 'Declined by bank');
 const DECLINES = new Map<string, Decline>([
   ['05', soft('DO_NOT_HONOR', 'Do not honor')],
   ['14', hard('INVALID_CARD_NUMBER', 'Invalid card number')],
+  ['17', hard('CANCELED_BY_PAYER', 'Canceled by the payer')],
   ['22', ACQUIRER_CONTINGENCY],
   ['33', EXPIRED_CARD],
   ['41', hard('REPORTED_LOST', 'Card reported lost')],

@@ -34,9 +34,13 @@ export type HttpRequest = {
   readonly deadlineAtMs?: number;
 };
 
-/** Headers of an answer that connectors see, in lower case: they distinguish outcomes and identify requests. */
+/**
+ * Headers of an answer that connectors see, in lower case: they distinguish outcomes, identify requests, and tell the
+ * provider's time.
+ */
 const ANSWER_HEADERS = [
   'content-type',
+  'date',
   'idempotent-replayed',
   'paypal-debug-id',
   'pspreference',

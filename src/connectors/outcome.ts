@@ -34,36 +34,47 @@ type Told = {
   readonly alarm?: true;
 };
 
+/** Field of the two outcomes by which a provider may change a final state. */
+type Correcting = {
+  /**
+   * The provider's last word: a capture or a refund has failed although it was reported as done, or a payment that was
+   * declined is approved. Only a signed notification reports this.
+   */
+  readonly corrects?: true;
+};
+
 /** The KNOWN state of a transaction after a call. A `switch` over it ends in `assertNever`. */
 export type Outcome =
   /** Done: charged, authorized, verified, captured, canceled or refunded. */
-  | (Told & {
-      readonly kind: 'approved';
-      /** '' if the provider reports none. */
-      readonly authorizationCode: string;
-      readonly retrievalReferenceNumber: string;
-      /** The scheme's id of the transaction, needed for later charges of a stored credential. */
-      readonly networkTransactionId?: string;
-      /** The provider's token of an enrolled wallet, which later payments name. */
-      readonly enrolledToken?: string;
-      /** The payment's disputes that are over, if there were any. Only a look-up reports this. */
-      readonly endedDisputes?: readonly Dispute[];
-      /** All that was captured and refunded of the payment, whoever asked for it. Only its look-up reports this. */
-      readonly totals?: Totals;
-    })
+  | (Told &
+      Correcting & {
+        readonly kind: 'approved';
+        /** '' if the provider reports none. */
+        readonly authorizationCode: string;
+        readonly retrievalReferenceNumber: string;
+        /** The scheme's id of the transaction, needed for later charges of a stored credential. */
+        readonly networkTransactionId?: string;
+        /** The provider's token of an enrolled wallet, which later payments name. */
+        readonly enrolledToken?: string;
+        /** The payment's disputes that are over, if there were any. Only a look-up reports this. */
+        readonly endedDisputes?: readonly Dispute[];
+        /** All that was captured and refunded of the payment, whoever asked for it. Only its look-up reports this. */
+        readonly totals?: Totals;
+      })
   /** The payer must go to `redirectUrl`: a wallet's checkout, or a card's 3-D Secure challenge. */
   | (Told & { readonly kind: 'redirect'; readonly redirectUrl: string })
   /** The payer agreed; `complete` has to take the money. Only a look-up reports this. */
   | (Told & { readonly kind: 'to_complete' })
   /** The provider has the transaction and will decide later. */
   | (Told & { readonly kind: 'pending' })
-  | (Told & {
-      readonly kind: 'declined';
-      /** ISO 8583 response code (field 39) that the provider's own code is equivalent to. */
-      readonly iso8583Code: string;
-      /** Another provider might charge a second time (ISO 94, duplicate): no failover of this attempt. */
-      readonly nowhereElse?: true;
-    })
+  | (Told &
+      Correcting & {
+        readonly kind: 'declined';
+        /** ISO 8583 response code (field 39) that the provider's own code is equivalent to. */
+        readonly iso8583Code: string;
+        /** Another provider might charge a second time (ISO 94, duplicate): no failover of this attempt. */
+        readonly nowhereElse?: true;
+      })
   /** The payer did not act in time, or the authorization lapsed: nothing was charged, and nothing will be. */
   | (Told & { readonly kind: 'expired' })
   /** Certainly nothing happened at the provider: the attempt may be made elsewhere. */
@@ -71,6 +82,11 @@ export type Outcome =
       readonly kind: 'not_sent';
       readonly because: NotSentReason;
       readonly detail: string;
+      /**
+       * Set if the provider refused this very request: the field at fault by the provider's name, or the code of its
+       * error, but never a value; '' if it names nothing.
+       */
+      readonly refused?: string;
     }
   /** It may have happened (timeout, reset, 5xx, unreadable answer): never resent or sent elsewhere, never "failed". */
   | {

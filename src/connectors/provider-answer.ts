@@ -129,7 +129,12 @@ export function fromResult(result: HttpResult, read: (body: JsonObject, answer: 
 
 /** Makes the outcome of success. @param authorizationCode '' if the provider reports none. */
 export function approvedOutcome(
-  told: { readonly providerData: ProviderData; readonly reference?: string; readonly alarm?: true },
+  told: {
+    readonly providerData: ProviderData;
+    readonly reference?: string;
+    readonly alarm?: true;
+    readonly corrects?: true;
+  },
   authorizationCode = '',
 ): Outcome {
   return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };
@@ -166,6 +171,8 @@ export function answeredAboutAnother(what: string): Outcome {
 
 /** Statuses by which a provider refuses a request before it acts on it. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 413, 415, 422, 429]);
+/** Matches a name of a field and a code of an error. What has another form may be a value. */
+const REFUSED_NAME = /^[\w./[\]-]{1,100}$/;
 /** Statuses that refuse all of the connection's requests: for our key, our permissions, our rate. */
 const REFUSALS_OF_ALL: ReadonlySet<number> = new Set([401, 403, 429]);
 
@@ -176,14 +183,17 @@ const REFUSALS_OF_ALL: ReadonlySet<number> = new Set([401, 403, 429]);
  *
  * @param isProvidersError true if the body is an error in the provider's own form. A refusal counts only with such a
  *   body: a proxy in between, which may have forwarded the request, refuses with the same statuses.
+ * @param refused the name of the field, or the code of the error, for which the provider's error refuses the request.
  * @returns undefined for a status of success: the body says what happened.
  */
-export function outcomeOfStatus(status: number, isProvidersError: boolean): Outcome | undefined {
+export function outcomeOfStatus(
+  status: number,
+  isProvidersError: boolean,
+  refused = '',
+): Outcome | undefined {
   if (status >= 200 && status < 300) return undefined;
   if (!REFUSALS.has(status) || !isProvidersError) return unknownOutcome(`the provider's answer: ${status}`);
-  return {
-    kind: 'not_sent',
-    detail: `the provider refused the request: ${status}`,
-    because: REFUSALS_OF_ALL.has(status) ? 'unreachable' : 'turned_away',
-  };
+  const refusal = { kind: 'not_sent', detail: `the provider refused the request: ${status}` } as const;
+  if (REFUSALS_OF_ALL.has(status)) return { ...refusal, because: 'unreachable' };
+  return { ...refusal, because: 'turned_away', refused: REFUSED_NAME.test(refused) ? refused : '' };
 }

@@ -4,6 +4,7 @@ import {
   CheckoutAmountSchema,
   type CheckoutPayment,
   CheckoutPaymentSchema,
+  type CloseCheckoutPaymentRequest,
   type CreateCheckoutPaymentRequest,
 } from '#gen/payments/v1/checkout_service_pb.js';
 import type { CardInput } from '#gen/payments/v1/payment_method_pb.js';
@@ -18,7 +19,7 @@ import type { Caller } from '#src/payments/caller.ts';
 import { cardName } from '#src/payments/card.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import { storedIdempotencyKey } from '#src/payments/idempotency.ts';
-import { callbackAddress } from '#src/payments/payer-return.ts';
+import { callbackAddress, closePayment, type ReturnDeps } from '#src/payments/payer-return.ts';
 import { hasThreeDSecureResults } from '#src/payments/payment-method.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { fieldRefusal, notAllowed, ServiceError } from '#src/service-error.ts';
@@ -109,6 +110,22 @@ export async function getCheckoutPayment(
   const record = paymentId && (await orUnavailable(getPaymentRecord(database, accountId, paymentId)));
   if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'the checkout session has no payment yet');
   return checkoutPayment(decodeRecord(record));
+}
+
+/**
+ * Closes the payment that a payer was shown, if it is still the session's last, so that they can pay another way.
+ *
+ * @returns the session's last payment as it stands then.
+ * @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, PAYMENT_NOT_FOUND.
+ */
+export async function closeCheckoutPayment(
+  deps: ReturnDeps,
+  accountId: string,
+  { checkoutSession, payment }: CloseCheckoutPaymentRequest,
+): Promise<CheckoutPayment> {
+  const { paymentId } = await requireSession(deps.database, accountId, checkoutSession);
+  if (paymentId !== undefined && paymentId === payment.toLowerCase()) await closePayment(deps, paymentId);
+  return getCheckoutPayment(deps, accountId, checkoutSession);
 }
 
 /** Makes the payment's request. @throws ServiceError INVALID_PARAMETERS for fields that a browser may not set. */

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   CheckoutAmountSchema,
   CheckoutService,
@@ -19,6 +19,7 @@ import {
   faultsOf,
   invalidParameters,
   missingResource,
+  notAllowed,
   type ServiceError,
   unknownId,
 } from '#src/service-error.ts';
@@ -38,8 +39,10 @@ import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import type { CustomerDeps } from './customers.ts';
 import { fieldChanges } from './field-changes.ts';
 
-/** Time for which a session can be paid. */
+/** Time for which a session can be paid that does not say until when. */
 const LIVES_S = 5 * 3_600;
+/** Longest time for which a session can be paid. */
+const MAX_LIVES_MS = 30 * 24 * 3_600_000;
 
 const creation = onceCallsOf(CheckoutService.method.createCheckoutSession);
 
@@ -55,7 +58,9 @@ export function createSession(
   const { accountId } = caller;
   return callOnce(deps.database, creation(deps, request, caller), async (run) => {
     await requireCustomer(run, accountId, terms.customerId);
-    return sessionMessage(await insertSession(run, { accountId, id: deps.newId() }, terms, LIVES_S));
+    const stored = await insertSession(run, { accountId, id: deps.newId() }, terms, LIVES_S);
+    requireTimeToCome(stored);
+    return sessionMessage(stored);
   });
 }
 
@@ -102,7 +107,9 @@ export async function changeSession(
     change(session);
     const terms = termsOf(session);
     if (terms.customerId !== stored.customerId) await requireCustomer(run, accountId, terms.customerId);
-    return sessionMessage(await updateSession(run, { accountId, id }, terms));
+    const changed = await updateSession(run, { accountId, id }, terms);
+    requireTimeToCome(changed);
+    return sessionMessage(changed);
   });
   return orUnavailable(work);
 }
@@ -111,8 +118,18 @@ const CHANGES = {
   request: UpdateCheckoutSessionRequestSchema,
   target: CheckoutSessionSchema,
   names: ['checkout_session'],
-  required: ['merchant_order_id', 'country', 'amount'],
+  required: ['merchant_order_id', 'country', 'amount', 'expires_at'],
 };
+
+/**
+ * Checks when a session that was just written expires. The database compares, as it does when the session is paid: the
+ * process's own clock may differ. The refusal rolls the session back.
+ */
+function requireTimeToCome({ expired, expiresAt, createdAt }: StoredSession): void {
+  if (expired) throw notAllowed('expires_at', 'must be a time to come');
+  if (expiresAt && expiresAt.getTime() - createdAt.getTime() > MAX_LIVES_MS)
+    throw notAllowed('expires_at', 'must be at most 30 days after the session was opened');
+}
 
 function requireOpen(session: StoredSession): void {
   const message = whyClosed(session);
@@ -149,6 +166,8 @@ function termsOf(session: CheckoutSession): SessionTerms {
     callbackUrl: callbackUrl || undefined,
     metadata: writeMetadata(session.metadata),
     workflow: Payment_Workflow[session.workflow || Payment_Workflow.SDK_CHECKOUT],
+    paymentMethodTypes: session.paymentMethodTypes,
+    expiresAt: session.expiresAt && timestampDate(session.expiresAt),
   };
 }
 
@@ -172,6 +191,7 @@ export function sessionMessage(session: StoredSession): CheckoutSession {
     createdAt: timestampFromDate(session.createdAt),
     updatedAt: timestampFromDate(session.updatedAt),
     used: session.used,
+    paymentMethodTypes: [...session.paymentMethodTypes],
   });
 }
 

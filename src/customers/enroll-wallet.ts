@@ -58,11 +58,10 @@ export async function enrollWallet(
   const { identity, enrollWallet: ask } = openConnection(catalogue, connectionId);
   if (!ask) throw new Error('the connection does not enroll wallets');
   const id = deps.newId();
-  const expiresAt = new Date(timestampMs(deps.now()) + VALID_MS);
   const { type, country, callbackUrl } = request;
   const outcome = await deps.observer.providerCall(connectionId, undefined, () =>
     ask({
-      ...{ enrollmentId: id, type, country, customerPayer, expiresAtMs: expiresAt.getTime() },
+      ...{ enrollmentId: id, type, country, customerPayer, expiresAtMs: timestampMs(deps.now()) + VALID_MS },
       returnUrl: `${deps.publicUrl()}/v1/enrollments/${id}/return`,
       notificationUrl: `${deps.publicUrl()}/v1/providers/${encodeURIComponent(connectionId)}/notifications`,
     }),
@@ -72,8 +71,11 @@ export async function enrollWallet(
     if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
       throw customerNotFound('customer_id');
     await requireRoom(queriesOf(run), customer, 'customer_id');
-    const enrollment = { ...customer, id, type, country, connectionId, redirectUrl, callbackUrl, expiresAt };
-    return tellOfMethod(run, await insertEnrollment(run, { ...enrollment, connectionIdentity: identity }));
+    const enrollment = { ...customer, id, type, country, connectionId, redirectUrl, callbackUrl };
+    return tellOfMethod(
+      run,
+      await insertEnrollment(run, { ...enrollment, validS: VALID_MS / 1000, connectionIdentity: identity }),
+    );
   });
   deps.eventWritten?.();
   return response;

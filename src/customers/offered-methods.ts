@@ -15,6 +15,7 @@ import { chooseRoute } from '#src/payments/choose-route.ts';
 import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
 import { chooseMethod } from '#src/payments/payment-method.ts';
 import { routingFacts } from '#src/payments/routing-facts.ts';
+import { takesType } from '#src/payments/session-terms.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
 
@@ -70,9 +71,13 @@ function isOffered(
   return workflows.includes(Payment_Workflow.REDIRECT) && hasRoute(catalogue, requestOf(session, type), now);
 }
 
-/** Returns true if a type can be used in a session's country and currency; a session without terms takes all. */
-export function isOfTerms({ countries, currencies }: PaymentMethodType, session: StoredSession): boolean {
+/** Returns true if a session takes a type, which can be used in its country and currency; a session without terms takes all. */
+export function isOfTerms(
+  { type, countries, currencies }: PaymentMethodType,
+  session: StoredSession,
+): boolean {
   if (!session.expiresAt) return true;
+  if (!takesType(session, type)) return false;
   const inCountry = countries.length === 0 || countries.includes(session.country);
   return inCountry && (currencies.length === 0 || currencies.includes(session.currency));
 }

@@ -14,7 +14,7 @@ import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
 import type { CardDeps } from '#src/payments/payer-card.ts';
 import { ONE_TIME_TOKEN_TYPE } from '#src/payments/payment-method.ts';
 import { Secret } from '#src/secret.ts';
-import { requireFaultless } from '#src/service-error.ts';
+import { invalidField, notAllowed, requireFaultless } from '#src/service-error.ts';
 import { insertToken } from '#src/store/one-time-tokens.ts';
 import { sealTokenCard } from '#src/vault/token-card.ts';
 import { callOnce, type OnceCall, type OnceResponse, onceCallsOf, replayedCall } from './call-once.ts';
@@ -45,8 +45,10 @@ export async function createCheckoutToken(
   request: CreateCheckoutTokenRequest,
   caller: Caller,
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
-  const card = requireCard(request.cardData);
-  const call = checkoutTokenCall(deps, request, caller);
+  const card = cardOf(request);
+  // In one form, so that a call is the same in whichever the card was sent.
+  const same = { ...request, cardData: card, paymentMethod: undefined };
+  const call = checkoutTokenCall(deps, same, caller);
   const replayed = await replayedCall(deps.database, call);
   if (replayed) return replayed;
   const session = await requireOpenSession(deps.database, caller.accountId, request.checkoutSession);
@@ -78,10 +80,25 @@ async function makeToken(
   });
 }
 
-/** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
-export function requireCard(card: CardDataInput | undefined): CardDataInput {
+/** Returns the card of a request, in whichever form it was sent. @throws ServiceError INVALID_PARAMETERS. */
+function cardOf({ cardData, paymentMethod }: CreateCheckoutTokenRequest): CardDataInput {
+  const card = paymentMethod?.card;
+  if (paymentMethod?.type && paymentMethod.type !== ONE_TIME_TOKEN_TYPE)
+    throw notAllowed('payment_method.type', `must be ${ONE_TIME_TOKEN_TYPE}`);
+  if (card && cardData) throw notAllowed('payment_method.card', 'must not be sent with card_data');
+  if (!card && !cardData) throw invalidField('card_data', 'REQUIRED', 'is required');
+  return card ? requireCard(card, 'payment_method.card.') : requireCard(cardData);
+}
+
+/**
+ * Checks what the rules in the .proto cannot express.
+ *
+ * @param at the path of the card, with a trailing dot.
+ * @throws ServiceError INVALID_PARAMETERS.
+ */
+export function requireCard(card: CardDataInput | undefined, at = 'card_data.'): CardDataInput {
   if (!card) throw new Error('no card, although it was checked before');
-  requireFaultless((report) => checkCard(report, 'card_data.', card));
+  requireFaultless((report) => checkCard(report, at, card));
   return card;
 }
 

@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { ClientAddress } from '#src/api/client-address.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { unaskableOf } from '#src/payments/open-outcomes.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
+import { addFailedSignIns, INSTALLATION, recordAction } from '#src/store/audit-log.ts';
 import type { Database } from '#src/store/database.ts';
 import { countOpenAttempts } from '#src/store/look-ups.ts';
 import {
@@ -15,6 +16,7 @@ import {
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { auditPage } from './audit-page.ts';
 import { cataloguePage } from './catalogue-page.ts';
+import { createFailedSignIns } from './failed-sign-ins.ts';
 import { ASSETS, DASHBOARD, FRAME_HEADERS } from './frame.ts';
 import { overviewPage } from './overview-page.ts';
 import { act, deliverAgain, type PaymentPageDeps, paymentPage } from './payment-actions.ts';
@@ -36,6 +38,7 @@ export type DashboardDeps = PaymentPageDeps &
     readonly database: Database;
     /** Connections through which an outcome can be learned, by id. */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+    readonly clientAddress: ClientAddress;
     /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
     readonly opened: () => ShownCatalogue;
   };
@@ -48,7 +51,7 @@ export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void 
     preparePages(scope);
     mountAssets(scope);
     mountSignIn(scope, deps, sessions, cookie);
-    const pages = visits(scope, sessions, cookie);
+    const pages = visits(scope, sessions, cookie, deps.clientAddress);
     pages.get('', () => overview(deps));
     pages.get('/payments', (visit) => paymentsPage(deps, visit));
     pages.get('/payments/:account/:payment', (visit) => paymentPage(deps, visit));
@@ -84,13 +87,14 @@ function mountAssets(scope: FastifyInstance): void {
 
 function mountSignIn(
   scope: FastifyInstance,
-  { database }: DashboardDeps,
+  { database, clientAddress }: DashboardDeps,
   sessions: Sessions,
   cookie: Cookie,
 ): void {
   const limit = createSignInLimit();
+  const failedSignIns = createFailedSignIns((from, tries) => addFailedSignIns(database, from, tries));
   const title = 'Sign in';
-  const actorAt = (actor: string, request: FastifyRequest) => `${actor} from ${request.ip}`;
+  const actorAt = (actor: string, request: FastifyRequest) => `${actor} from ${clientAddress(request)}`;
 
   scope.get<{ Querystring: { next?: unknown; unsent?: unknown } }>(
     `${DASHBOARD}/sign-in`,
@@ -107,15 +111,21 @@ function mountSignIn(
     const next = nextOf(form.get('next') ?? '');
     const refuse = (status: number, text: string) =>
       sendPage(reply, { title, status, content: signInPage(next, text) }, undefined);
-    const waitS = limit.waitS(request.ip);
-    if (waitS > 0) {
-      reply.header('retry-after', waitS);
-      return refuse(429, `Too many wrong keys. Try again in ${waitS} seconds.`);
-    }
+    // Only wrong keys wait: others may share the address of whoever tries them.
     const session = await sessions.begin(form.get('key')?.trim() ?? '', cookie.read(request));
     if (!session) {
-      limit.failed(request.ip);
-      request.log.warn({ remote_address: request.ip }, 'authentication failed');
+      const address = clientAddress(request);
+      // Whether or not it can be recorded, the key is refused.
+      await failedSignIns
+        .add(address)
+        .catch((err) => request.log.error({ err }, 'a failed sign-in could not be recorded'));
+      const waitS = limit.waitS(address);
+      if (waitS > 0) {
+        reply.header('retry-after', waitS);
+        return refuse(429, `Too many wrong keys. Try again in ${waitS} seconds.`);
+      }
+      limit.failed(address);
+      request.log.warn({ remote_address: address }, 'authentication failed');
       return refuse(401, 'This is not an operator key.');
     }
     const actor = actorAt(session.actor, request);

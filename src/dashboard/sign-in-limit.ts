@@ -14,8 +14,8 @@ const NEW_TRY_MS = 20_000;
 const MAX_ADDRESSES = 10_000;
 
 /**
- * Makes the limit on wrong operator keys. It counts per client address, so that nobody can lock others out. A key has 128
- * random bits, so the limit keeps the log readable rather than the key safe.
+ * Makes the limit on wrong operator keys, for each client address. A right key passes it, so that nobody can lock others
+ * out. A key has 128 random bits, so the limit keeps the log readable rather than the key safe.
  */
 export function createSignInLimit(nowMs: () => number = () => performance.now()): SignInLimit {
   /** Time at which an address has all its tries back. */

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ClientAddress } from '#src/api/client-address.ts';
 import { toServiceError } from '#src/api/errors.ts';
 import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import { ServiceError } from '#src/service-error.ts';
@@ -93,7 +94,12 @@ function requireSameOrigin(request: FastifyRequest): void {
 }
 
 /** Mounts pages that are for operators who are signed in. */
-export function visits(scope: FastifyInstance, sessions: Sessions, cookie: Cookie) {
+export function visits(
+  scope: FastifyInstance,
+  sessions: Sessions,
+  cookie: Cookie,
+  clientAddress: ClientAddress,
+) {
   const opened = new WeakMap<FastifyRequest, Session>();
 
   const open = async (request: FastifyRequest, reply: FastifyReply) => {
@@ -120,7 +126,7 @@ export function visits(scope: FastifyInstance, sessions: Sessions, cookie: Cooki
     (handle: (visit: Visit) => Promise<Reply>) => async (request: FastifyRequest, reply: FastifyReply) => {
       const session = opened.get(request);
       if (!session) throw new Error('the page was opened without a session');
-      const result = await handle(visitOf(request, session));
+      const result = await handle(visitOf(request, session, clientAddress(request)));
       if ('goTo' in result) return reply.headers(FRAME_HEADERS).redirect(result.goTo, 303);
       return sendPage(reply, result, session);
     };
@@ -167,7 +173,7 @@ function comeIn(url: string): Html {
   return html`<h1>Payments</h1><p>You followed a link from another site.</p><p><a class="button" href="${url}">Open the dashboard</a></p>`;
 }
 
-function visitOf(request: FastifyRequest, session: Session): Visit {
+function visitOf(request: FastifyRequest, session: Session, address: string): Visit {
   // PostgreSQL cannot store NUL in a text.
   const text = (value: unknown) =>
     typeof value === 'string' ? value.slice(0, MAX_VALUE_LENGTH).replaceAll('\0', '').trim() : '';
@@ -176,7 +182,7 @@ function visitOf(request: FastifyRequest, session: Session): Visit {
   const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
   return {
     session,
-    actor: `${session.actor} from ${request.ip}`,
+    actor: `${session.actor} from ${address}`,
     part: (name) => text(params[name]),
     query: (name) => text(query[name]),
     form: (name) => text(form.get(name)),

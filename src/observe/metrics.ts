@@ -132,6 +132,10 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
       help: 'Attempts to deliver an event to a webhook, by result: DELIVERED, or why it was not accepted.',
       labelNames: ['result'],
     }),
+    clockDifference: highest({
+      name: 'database_clock_difference_seconds',
+      help: 'Time by which the clocks of this machine and the database are apart at least, ahead or behind. Alert above a minute.',
+    }),
     queries: histogram({
       name: 'database_query_seconds',
       help: 'Database round trips, by statement, the wait for a connection included. Statements within longer transactions are not counted.',

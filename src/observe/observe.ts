@@ -15,6 +15,7 @@ import {
   type LimitLookUp,
   type ReadHeader,
 } from '#src/api/authenticate.ts';
+import type { ClientAddress } from '#src/api/client-address.ts';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import type { CatalogueObserver, OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { CIRCUIT_STATES } from '#src/connectors/circuit.ts';
@@ -112,7 +113,7 @@ export function observeVault(vault: CardVault, log: Logger): CardVault {
  * Wraps authentication so that its failures are logged (PCI DSS 10.2.1.4), but without the keys that were sent, not
  * even the public one: a caller may have put the secret in its place.
  */
-export function observeAuthentication(authenticate: Authenticate) {
+export function observeAuthentication(authenticate: Authenticate, clientAddress: ClientAddress) {
   return async (
     request: FastifyRequest,
     header: ReadHeader,
@@ -123,7 +124,7 @@ export function observeAuthentication(authenticate: Authenticate) {
     } catch (error) {
       if (error instanceof InvalidCredentialsError) {
         request.log.warn(
-          { account_id: error.accountId, remote_address: request.ip },
+          { account_id: error.accountId, remote_address: clientAddress(request) },
           'authentication failed',
         );
       }
@@ -241,12 +242,17 @@ function logWithRequest(log: Logger, fields: object, msg: string): void {
 }
 
 /** Gives each request its span, its measures and, after its response, its line in the log. */
-export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing: Tracing): void {
+export function observeRequests(
+  app: FastifyInstance,
+  metrics: Metrics,
+  tracing: Tracing,
+  clientAddress: ClientAddress,
+): void {
   tracing.traceRequests(app);
   const logRefused = logRefusedCalls(app);
   app.addHook('onRequest', (request, reply, done) => {
     metrics.inFlight.inc();
-    const remoteAddress = request.ip;
+    const remoteAddress = clientAddress(request);
     const line: RequestLine = { open: { fields: {}, msg: 'request' } };
     lines.set(request, line);
     // On the raw response, which also closes if the client disconnects before the response, and for the rpc protocols.

@@ -14,7 +14,7 @@ import {
 } from '#gen/payments/v1/additional_data_pb.js';
 import { parseMoney, toDecimal } from '#src/money.ts';
 
-/** Returns the additional data for the record: echoed, with every amount in the decimals of its currency; pure. */
+/** Returns the additional data for the record: echoed, with every amount in at least the decimals of its currency; pure. */
 export function recordedAdditionalData(
   sent: AdditionalData | undefined,
   currency: string,
@@ -28,8 +28,8 @@ export function recordedAdditionalData(
 }
 
 function recordedOrder(sent: Order, currency: string): Order {
-  // Listed, not spread: the other fields of an order are output only, and are ignored when sent (AIP-203), or refused.
   return create(OrderSchema, {
+    ...sent,
     feeAmount: inDigitsOf(currency, sent.feeAmount),
     shippingAmount: inDigitsOf(currency, sent.shippingAmount),
     tipAmount: inDigitsOf(currency, sent.tipAmount),
@@ -67,8 +67,8 @@ function recordedTicket(sent: AirlineTicket, currency: string): AirlineTicket {
   });
 }
 
-/** Writes a decimal with all the decimals of its currency. It fits, since the request was checked. */
+/** Writes a decimal with all the decimals of its currency; one that has more stays as it was sent. */
 function inDigitsOf(currency: string, decimal: Decimal | undefined): Decimal | undefined {
   const money = decimal && parseMoney(decimal.value, currency);
-  return money && toDecimal(money);
+  return money ? toDecimal(money) : decimal;
 }

@@ -1,7 +1,15 @@
 import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Money } from '#src/money.ts';
-import { findPaymentOf, takeFollowUp } from '#src/store/follow-ups.ts';
+import {
+  type DueFollowUp,
+  findPaymentOf,
+  restoreFollowUp,
+  scheduleFollowUp,
+  takeFollowUp,
+} from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
+import { correctionOf } from './correction.ts';
 import { isLapsing, isOver, writeOutcome } from './finish-operation.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
 import type { FollowedUpNow, FollowUpDeps } from './follow-up.ts';
@@ -27,6 +35,18 @@ export async function applySigned(
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
   if (!due) return finishSigned(deps, transactionId, signed, stop);
   const found = await readFollowedUp(deps, connection, due);
+  const applied = await applyTo(deps, signed, due, found, stop);
+  if (applied !== 'applied') await restoreFollowUp(deps.database, due);
+  return applied;
+}
+
+async function applyTo(
+  deps: FollowUpDeps,
+  signed: SignedOutcome,
+  due: DueFollowUp,
+  found: FollowedUp,
+  stop: AbortSignal | undefined,
+): Promise<FollowedUpNow> {
   const { outcome } = signed;
   if (!isOfPaid(deps, signed, due, found)) return 'unchanged';
   const isEnd = outcome.kind === 'expired' && isLapsing(found.transaction);
@@ -38,12 +58,40 @@ export async function applySigned(
     // What has begun meanwhile may be turned down, and nothing else will tell of the end again.
     return lapsed ? 'applied' : 'waiting';
   }
-  if (contradicts(outcome, found.transaction) && !isUndone(signed, found)) {
-    deps.recovery.followedUp(due, 'contradiction');
-  }
-  const followUpInS = lookUpPauseS(deps.schedule, due.fence);
+  if (isUndone(signed, found)) return 'unchanged';
+  const correction = correctionOf(found, outcome);
+  if (correction) return correct(deps, due, found, outcome, correction, stop);
+  if (contradicts(outcome, found.transaction)) deps.recovery.followedUp(due, 'contradiction');
+  const followUpInS = lookUpPauseS(deps.schedule, found.transaction.ageMs);
   return (await writeOutcome(deps, { ...due, followUpInS }, outcome, stop)) ? 'applied' : 'unchanged';
 }
+
+/**
+ * Writes the provider's correction of a final state. A capture that failed after its money was refunded waits until the
+ * refund has failed as well, with an alarm: more would be refunded than was captured.
+ */
+async function correct(
+  deps: FollowUpDeps,
+  due: DueFollowUp,
+  { transaction: { type, parentId } }: FollowedUp,
+  outcome: Outcome,
+  correction: NonNullable<ReturnType<typeof correctionOf>>,
+  stop: AbortSignal | undefined,
+): Promise<FollowedUpNow> {
+  if (correction === 'refunded') deps.recovery.followedUp(due, 'contradiction');
+  if (correction !== 'now') return 'waiting';
+  // Before the write: an authorization that is held again must lapse, even if this process dies in between.
+  if (type === 'CAPTURE' && parentId) {
+    await scheduleFollowUp(deps.database, due.accountId, parentId, HELD_AGAIN_S);
+  }
+  // If something has begun meanwhile, nothing is written, and nothing else will tell of the correction again.
+  return (await writeOutcome(deps, { ...due, followUpInS: undefined }, outcome, stop))
+    ? 'applied'
+    : 'waiting';
+}
+
+/** Time for which an authorization is left to be captured again after its capture failed, before it may lapse. */
+const HELD_AGAIN_S = 86_400;
 
 /** Records a capture or a refund that was made at the provider itself, unless it is one of ours. */
 async function applyOperation(

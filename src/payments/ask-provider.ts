@@ -108,6 +108,9 @@ export function lookedUpTransaction(
     reason,
     payment: targetOf(own),
     target: targetOf(acted),
+    claimed: transactions.flatMap(({ id, reference }) =>
+      id !== transaction.id && reference !== undefined ? [reference] : [],
+    ),
   };
 }
 

@@ -23,11 +23,14 @@ import {
   formatMoney,
   isDecimal,
   largestAmount,
+  MAX_DESCRIPTIVE_DECIMALS,
   type Money,
-  NO_DECIMAL,
   parseMoney,
+  roundMoney,
+  whyNoDecimal,
 } from '#src/money.ts';
 import { type FieldError, faultsOf, invalidParameters, type Report } from '#src/service-error.ts';
+import { canonicalDecimal } from '#src/wire/canonical-decimal.ts';
 import { checkValues } from './check-values.ts';
 import { hasThreeDSecureResults, isCodeAlone } from './payment-method.ts';
 
@@ -51,6 +54,7 @@ function check(request: CreatePaymentRequest, report: Report): void {
   checkCountry(report, 'country', request.country);
   checkAmount(report, request.amount, isVerification(request.paymentMethod));
   checkCallbackUrl(report, request.callbackUrl);
+  if (request.taxes && request.taxesList) report('taxes', 'NOT_ALLOWED', 'must not be sent with taxes_list');
   if (request.customerPayer) checkPerson(report, 'customer_payer.', request.customerPayer);
   if (request.paymentMethod) checkMethod(report, request.paymentMethod);
   const currency = request.amount?.currency ?? '';
@@ -100,30 +104,43 @@ function checkCurrency(report: Report, field: string, currency: string | undefin
   report(field, 'INVALID_FORMAT', 'must be the ISO 4217 code of a currency that can be paid in');
 }
 
-/** Checks any amount: a decimal that its currency can hold, at most the largest amount, positive or negative. */
-function checkMoney(report: Report, field: string, decimal: Decimal | undefined, currency: string): void {
+/**
+ * Checks any amount: a decimal of at most the largest amount, positive or negative.
+ *
+ * @param decimals how many it may have: without it, those that its currency can hold.
+ */
+function checkMoney(
+  report: Report,
+  field: string,
+  decimal: Decimal | undefined,
+  currency: string,
+  decimals?: number,
+): void {
   if (!decimal) return;
   if (!isDecimal(decimal.value)) {
-    report(field, 'INVALID_FORMAT', NO_DECIMAL);
+    report(field, 'INVALID_FORMAT', whyNoDecimal(decimal.value));
     return;
   }
   const largest = largestAmount(currency);
-  if (!largest) return;
-  const money = parseMoney(decimal.value, currency);
-  if (!money) {
-    report(
-      field,
-      'INVALID_FORMAT',
-      `must have at most ${currencyDigits(currency)} decimals in this currency`,
-    );
-    return;
-  }
-  if (money.minorUnits > largest.minorUnits) {
+  const money = roundMoney(decimal.value, currency);
+  if (!largest || !money) return;
+  const limit = decimals ?? currencyDigits(currency) ?? 0;
+  if ((canonicalDecimal(decimal.value)?.split('.')[1]?.length ?? 0) > limit) {
+    const where = decimals === undefined ? ' in this currency' : '';
+    report(field, 'INVALID_FORMAT', `must have at most ${limit} decimals${where}`);
+  } else if (money.minorUnits > largest.minorUnits) {
     report(field, 'OUT_OF_RANGE', `must be at most ${formatMoney(largest)} in this currency`);
   } else if (money.minorUnits < -largest.minorUnits) {
     report(field, 'OUT_OF_RANGE', `must be at least -${formatMoney(largest)} in this currency`);
   }
 }
+
+/**
+ * Checks an amount that only describes what is sold. It moves no money, and programs divide a total by a quantity, so it
+ * may have more decimals than its currency.
+ */
+const checkDescriptive: typeof checkMoney = (report, field, decimal, currency) =>
+  checkMoney(report, field, decimal, currency, MAX_DESCRIPTIVE_DECIMALS);
 
 /** Checks that a country is one of ISO 3166-1. */
 export function checkCountry(report: Report, field: string, country: string | undefined): void {
@@ -224,11 +241,11 @@ function checkThreeDSecure(report: Report, sent: ThreeDSecureSetup): void {
 
 function checkOrder(report: Report, order: Order, currency: string): void {
   const field = 'additional_data.order';
-  checkMoney(report, `${field}.fee_amount`, order.feeAmount, currency);
-  checkMoney(report, `${field}.shipping_amount`, order.shippingAmount, currency);
+  checkDescriptive(report, `${field}.fee_amount`, order.feeAmount, currency);
+  checkDescriptive(report, `${field}.shipping_amount`, order.shippingAmount, currency);
   checkMoney(report, `${field}.tip_amount`, order.tipAmount, currency);
   for (const [i, item] of order.items.entries()) {
-    checkMoney(report, `${field}.items[${i}].unit_amount`, item.unitAmount, currency);
+    checkDescriptive(report, `${field}.items[${i}].unit_amount`, item.unitAmount, currency);
     checkQuantity(report, `${field}.items[${i}].quantity`, item);
   }
 }
@@ -238,7 +255,7 @@ function checkQuantity(report: Report, field: string, item: OrderItem): void {
   const decimal = item.quantityDecimal?.value;
   if (decimal === undefined) return;
   if (item.quantity !== undefined) report(field, 'NOT_ALLOWED', 'must not be sent with quantity_decimal');
-  if (!isDecimal(decimal)) report(field, 'INVALID_FORMAT', NO_DECIMAL);
+  if (!isDecimal(decimal)) report(field, 'INVALID_FORMAT', whyNoDecimal(decimal));
   else if (decimal.startsWith('-')) report(field, 'OUT_OF_RANGE', 'must be zero or more');
 }
 
@@ -247,7 +264,7 @@ function checkAirline(report: Report, airline: Airline, currency: string): void 
   for (const [i, leg] of airline.legs.entries()) {
     const at = `${field}.legs[${i}]`;
     checkCurrency(report, `${at}.base_fare_currency`, leg.baseFareCurrency);
-    checkMoney(report, `${at}.base_fare`, leg.baseFare, leg.baseFareCurrency ?? currency);
+    checkDescriptive(report, `${at}.base_fare`, leg.baseFare, leg.baseFareCurrency ?? currency);
     checkCountry(report, `${at}.departure_airport_country`, leg.departureAirportCountry);
     checkCountry(report, `${at}.arrival_airport_country`, leg.arrivalAirportCountry);
   }
@@ -266,9 +283,9 @@ function checkAirline(report: Report, airline: Airline, currency: string): void 
     report(`${field}.ticket`, 'NOT_ALLOWED', 'must be the first of tickets where both are sent');
   }
   for (const { ticket, at } of tickets) {
-    checkMoney(report, `${at}.total_fare_amount`, ticket.totalFareAmount, currency);
-    checkMoney(report, `${at}.total_tax_amount`, ticket.totalTaxAmount, currency);
-    checkMoney(report, `${at}.total_fee_amount`, ticket.totalFeeAmount, currency);
+    checkDescriptive(report, `${at}.total_fare_amount`, ticket.totalFareAmount, currency);
+    checkDescriptive(report, `${at}.total_tax_amount`, ticket.totalTaxAmount, currency);
+    checkDescriptive(report, `${at}.total_fee_amount`, ticket.totalFeeAmount, currency);
     checkCountry(report, `${at}.issue.country`, ticket.issue?.country);
   }
 }

@@ -1,4 +1,5 @@
 import {
+  create,
   type DescField,
   type DescMessage,
   getOption,
@@ -7,10 +8,11 @@ import {
   ScalarType,
   toJson,
 } from '@bufbuild/protobuf';
-import { type Timestamp, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
+import { type ListValue, type Timestamp, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
-import { fraction_of, not_supported } from '#gen/payments/v1/json_options_pb.js';
+import { not_supported } from '#gen/payments/v1/json_options_pb.js';
 import type { Report } from '#src/service-error.ts';
+import { memberOf } from '#src/wire/wire-json-encode.ts';
 
 /**
  * Refuses values that no field may hold: a NUL character, on which databases and providers do not agree; a
@@ -57,6 +59,8 @@ function walkOf(field: DescField): Walk<never> | undefined {
       return undefined;
     case 'google.protobuf.Struct':
       return checkJson;
+    case 'google.protobuf.ListValue':
+      return checkList;
     case 'google.protobuf.Timestamp':
       return checkTimestamp;
     case 'google.protobuf.Value':
@@ -70,7 +74,7 @@ function walkOf(field: DescField): Walk<never> | undefined {
 
 function fieldStep(field: DescField, walk: Walk<never>): Walk<AnyMessage> {
   const { localName, oneof } = field;
-  const name = getOption(field, fraction_of) || field.name;
+  const name = memberOf(field);
   return (message, path, check) => {
     const holder = oneof ? (message[oneof.localName] as { case?: string; value?: unknown }) : undefined;
     const value = holder ? (holder.case === localName ? holder.value : undefined) : message[localName];
@@ -124,6 +128,11 @@ function checkValue(value: Value, path: string, check: Check): void {
   const fault = valueFault(value);
   if (fault) check.report(path, 'INVALID_FORMAT', fault);
   else checkJson(toJson(ValueSchema, value), path, check);
+}
+
+/** Checks a list of free JSON as the value that it is. */
+function checkList(list: ListValue, path: string, check: Check): void {
+  checkValue(create(ValueSchema, { kind: { case: 'listValue', value: list } }), path, check);
 }
 
 function checkJson(json: JsonValue, path: string, { report, cardNumber }: Check): void {

@@ -54,7 +54,12 @@ export type RequestedOperation = {
 export type AskedOperation = RequestedOperation & {
   /** Name of the rpc, within which idempotency keys are unique. */
   readonly method: string;
-  readonly hash: RequestHash;
+  /**
+   * Hashes the request in its canonical form.
+   *
+   * @param parentId the transaction on which it acts, whether its path names that or leaves the choice to the service.
+   */
+  readonly hash: (parentId: string) => RequestHash;
   /** false for a cancel: without a key, it gets the response of the cancel that is open or done. */
   readonly needsKey: boolean;
   /**
@@ -197,6 +202,7 @@ function claimOf(
   const base = record.transactionsHistory.find(isBase);
   if (!base) return undefined;
   const facts = { ...namedBy(asked, transactionId), parentId: target.id };
+  const { hash, shape } = asked.hash(target.id);
   const draft = withOperation(record, base, stored.books, planned, facts, deps.now());
   return {
     accountId,
@@ -216,8 +222,8 @@ function claimOf(
     leaseS: leaseS(stored.connection, deps.schedule),
     method: asked.method,
     idempotencyKey: key,
-    requestHash: asked.hash.hash,
-    requestShape: asked.hash.shape,
+    requestHash: hash,
+    requestShape: shape,
     merchantReference: asked.merchantReference || undefined,
   };
 }

@@ -71,6 +71,7 @@ export async function createPayment(
     ...claim,
     transactionId,
     fence: 0,
+    ageMs: 0,
     vaultedToken: claim.vault?.token ?? claim.storedMethod,
   };
   const finish = finishOf(deps, leased, record, outcome);

@@ -11,9 +11,10 @@ import {
 } from '#src/store/operated-payments.ts';
 import { finishOperation } from '#src/store/operations.ts';
 import { findStoredObjects } from '#src/store/stored-objects.ts';
+import { correctionOf } from './correction.ts';
 import { approvedPauseS, type FinishDeps, fateOf, untilWritten } from './finish-payment.ts';
 import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
-import type { Books, OperationType } from './payment-books.ts';
+import { type Books, booksWithout, type OperationType } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { reopenedSession } from './session-terms.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
@@ -89,8 +90,8 @@ async function writeOnce(
     wasFinal: !transaction.isScheduled,
     vault: fateOf(record, transaction.vaultedToken, transactionStatus),
     reopens: ofBase && reopenedSession(record),
-    // All that can still be learned of what has expired here is that it was paid.
-    retakes: (transaction.status === 'EXPIRED' && record.checkout?.session) || undefined,
+    // All that can still be learned of what has come to nothing here is that it was paid.
+    retakes: (CAME_TO_NOTHING.has(transaction.status) && record.checkout?.session) || undefined,
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
   if (finished.event) deps.eventWritten?.();
@@ -116,7 +117,10 @@ export async function readLeased(database: Database, leased: TransactionName) {
 const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
 
 function isTurnedDown(outcome: Outcome): boolean {
-  return outcome.kind === 'declined' || (outcome.kind === 'not_sent' && outcome.because === 'turned_away');
+  return (
+    (outcome.kind === 'declined' && !outcome.corrects) ||
+    (outcome.kind === 'not_sent' && outcome.because === 'turned_away')
+  );
 }
 
 const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);
@@ -130,27 +134,45 @@ function apply(
 ) {
   const record = decodeRecord(stored.record);
   const at = deps.now();
+  const isCorrected =
+    outcome !== 'lapsed' &&
+    correctionOf({ payment: stored, record, transaction, transactions }, outcome) === 'now';
   if (!isOperation(transaction.type)) {
     const books = booksOf(stored, transaction);
     if (outcome === 'lapsed') {
       // An operation that has begun meanwhile may be what ended it.
       return stored.openOperation ? undefined : withLapse(record, transaction.id, books, at);
     }
-    return mayBecome(transaction.status, outcome, books)
+    return isCorrected || mayBecome(transaction.status, outcome, books)
       ? withBaseOutcome(record, transaction, books, outcome, at)
       : undefined;
   }
   const base = succeededBase(transactions);
   if (!base || outcome === 'lapsed') throw new Error(`transaction ${transaction.id} acts on nothing`);
-  if (transaction.status !== 'PENDING') return undefined;
+  if (transaction.status !== 'PENDING' && !isCorrected) return undefined;
   const money = { minorUnits: transaction.minorUnits, currency: transaction.currency };
   const operation = { type: transaction.type, money, isFinal: transaction.isFinal };
-  return withOperationOutcome(record, transaction.id, booksOf(stored, base), operation, outcome, at);
+  const books = booksOf(stored, base);
+  const after = isCorrected
+    ? booksWithout(books, operation, staysReleased(books, transaction, transactions))
+    : undefined;
+  return withOperationOutcome(record, transaction.id, books, operation, outcome, at, after);
+}
+
+/** Returns true if something else than a transaction that failed has released what is not captured. */
+function staysReleased(
+  { isReleased }: Books,
+  failed: StoredTransaction,
+  transactions: readonly StoredTransaction[],
+): boolean {
+  const isReleasing = ({ id, type, status, isFinal }: StoredTransaction) =>
+    id !== failed.id && NEEDS_AUTHORIZATION.has(type) && status === 'SUCCEEDED' && isFinal;
+  return isReleased && (!failed.isFinal || transactions.some(isReleasing));
 }
 
 /**
- * Returns true if the state may change. A final state stays, but money that arrives after an expiry is accepted; an
- * authorization that lapsed is released, and its approval is old news.
+ * Returns true if the state may change. A final state stays unless its provider corrects it (`correctionOf`), but money
+ * that arrives after an expiry is accepted; an authorization that lapsed is released, and its approval is old news.
  */
 function mayBecome(status: string, outcome: Outcome, { isReleased }: Books): boolean {
   if (status === 'CREATED' || status === 'PENDING') return true;
@@ -159,17 +181,20 @@ function mayBecome(status: string, outcome: Outcome, { isReleased }: Books): boo
 
 /**
  * Returns the token of the card that a transaction's approval keeps or uses. A card that waited for a transaction was
- * dropped when that expired; one that was stored before stands.
+ * dropped when that expired or was declined; one that was stored before stands.
  */
 async function standingToken(
   { database }: FinishDeps,
   accountId: string,
   { status, vaultedToken }: StoredTransaction,
 ): Promise<string | undefined> {
-  if (status !== 'EXPIRED' || vaultedToken === undefined) return vaultedToken;
+  if (!CAME_TO_NOTHING.has(status) || vaultedToken === undefined) return vaultedToken;
   const found = await findStoredObjects(database, accountId, { customerId: undefined, vaultedToken });
   return found.vaultedToken?.id;
 }
+
+/** States of a payment's own transaction that late money, or a correction, may still change. */
+const CAME_TO_NOTHING: ReadonlySet<string> = new Set(['EXPIRED', 'DECLINED']);
 
 /** Returns true if a transaction acts on another one: a capture, a cancel or a refund. */
 export function isOperation(type: string): type is OperationType {

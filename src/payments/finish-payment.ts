@@ -60,10 +60,10 @@ export type FinishObserver = {
 /** A finish, and the record that it writes. */
 export type PaymentFinish = Finish & { readonly payment: Payment };
 
-/** The attempt to finish, with its fencing token: 0 for the worker that claimed it. */
+/** The attempt to finish, with its fencing token and age: both 0 for the worker that claimed it. */
 export type LeasedAttempt = Pick<
   DueAttempt,
-  'paymentId' | 'transactionId' | 'fence' | 'vaultedToken' | 'capture'
+  'paymentId' | 'transactionId' | 'fence' | 'vaultedToken' | 'capture' | 'ageMs'
 >;
 
 /** Writes an outcome into a record and returns the finish to store, with a look-up if the outcome is open. */
@@ -123,7 +123,7 @@ function nextAsked(
   outcome: Outcome,
   record: Payment,
 ): Pick<Finish, 'lookUpInS' | 'followUpInS'> {
-  const pauseS = lookUpPauseS(schedule, attempt.fence);
+  const pauseS = lookUpPauseS(schedule, attempt.ageMs);
   switch (outcome.kind) {
     case 'unknown':
     case 'to_complete':

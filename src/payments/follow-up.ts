@@ -1,6 +1,6 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Hint, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
 import { ask, isAlarm, isHeard, learn, lookedUpTransaction } from './ask-provider.ts';
 import { endDisputes, isOpenDispute } from './dispute.ts';
@@ -10,14 +10,15 @@ import {
   changesNothing,
   contradicts,
   endOf,
-  expiryOf,
   type FollowedUp,
   isToldAlready,
   readFollowedUp,
+  timeLeftMs,
   withoutLookUp,
 } from './followed-up.ts';
-import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
+import { leaseS, lookUpPauseS, mayBeClosed } from './look-up-schedule.ts';
 import { beyondBooks, isRefundUndone, recordElsewhere } from './made-elsewhere.ts';
+import { type Release, releaseAuthorization } from './release-authorization.ts';
 import type { PaymentResponse } from './stored-response.ts';
 
 /** Dependencies of following up a transaction. */
@@ -50,7 +51,12 @@ const GRACE_MS = 30_000;
 const MOST_CALLS = 2;
 
 /** Options of following up a transaction. */
-export type FollowUpOptions = { readonly hint?: Hint | undefined; readonly stop?: AbortSignal | undefined };
+export type FollowUpOptions = {
+  readonly hint?: Hint | undefined;
+  readonly stop?: AbortSignal | undefined;
+  /** Has the provider close it before its time. Unlike at its end, only the provider's word counts then. */
+  readonly close?: boolean;
+};
 
 /** The payment as written, or what else became of following up. */
 type Followed = PaymentResponse | FollowedUpNow | undefined;
@@ -69,16 +75,14 @@ export async function followUp(
   due: DueFollowUp,
   options: FollowUpOptions = {},
 ): Promise<Followed> {
-  const { hint, stop } = options;
+  const { hint, stop, close = false } = options;
   const found = await readFollowedUp(deps, connection, due);
-  const nowMs = timestampDate(deps.now()).getTime();
-  if (isLapsing(found.transaction))
-    return followUpAuthorization(deps, connection, due, found, nowMs, options);
+  if (isLapsing(found.transaction)) return followUpAuthorization(deps, connection, due, found, options);
 
-  const isLast = expiryOf(found) + GRACE_MS <= nowMs;
-  const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
+  const isLast = timeLeftMs(found) + GRACE_MS <= 0;
+  const query = { ...lookUpOf(deps, connection, found, isLast || close), ...(hint && { hint }) };
   const told = await (OPEN.has(found.transaction.status) ? learn : ask)(connection, query);
-  const isContradiction = contradicts(told, found.transaction) || isRefundUndone(found, told, nowMs);
+  const isContradiction = contradicts(told, found.transaction) || isRefundUndone(found, told);
   deps.recovery.followedUp(due, isContradiction ? 'contradiction' : told);
   const made = beyondBooks(found, told);
   if (told.kind === 'approved' && found.transactions.some(isOpenDispute)) {
@@ -95,11 +99,11 @@ export async function followUp(
   // may no longer write that nothing is known. So it gets its response here, PENDING for as long as nothing is.
   const { isUnanswered } = found.transaction;
   if (!isUnanswered && (changesNothing(outcome, isLast) || isToldAlready(outcome, found))) {
-    await postponeFollowUp(deps.database, due, pauseS(deps, due, found, nowMs));
+    await postponeFollowUp(deps.database, due, pauseS(deps, found));
     return isHeard(told) || found.transaction.isScheduled ? undefined : 'unheard';
   }
   const ended = isLast ? endOf(outcome) : outcome;
-  const leased = { ...due, followUpInS: pauseS(deps, due, found, nowMs) };
+  const leased = { ...due, followUpInS: pauseS(deps, found) };
   const written = await writeOutcome(deps, leased, ended, stop);
   if (!written) await endIfPaid(deps, due, found);
   return written && tellsMore(told, found.transaction) ? askAgain(deps, connection, due, options) : written;
@@ -148,15 +152,21 @@ export async function followUpNow(
 const OPEN: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
 
 /** Builds the look-up of a transaction from stored data alone. */
-function lookUpOf(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, isLast: boolean): LookUp {
+function lookUpOf(
+  deps: FollowUpDeps,
+  connection: ProviderConnection,
+  found: FollowedUp,
+  close: boolean,
+): LookUp {
   const { transaction } = found;
-  const closesUnheard = isOperation(transaction.type) && due.fence > deps.schedule.lookUpsBeforeClosing;
+  const { ageMs } = transaction;
   return {
     transactionId: transaction.id,
     money: { minorUnits: transaction.minorUnits, currency: transaction.currency },
     reference: transaction.reference,
-    sentAtMs: transaction.createdAt.getTime(),
-    close: isOperation(transaction.type) ? closesUnheard : isLast,
+    ageMs,
+    payerTimeLeftMs: timeLeftMs(found),
+    close: isOperation(transaction.type) ? mayBeClosed(ageMs, connection, deps.schedule) : close,
     of: lookedUpTransaction(found.record, transaction, found.transactions, deps.publicUrl(), found.terms),
   };
 }
@@ -170,11 +180,10 @@ async function followUpAuthorization(
   connection: ProviderConnection,
   due: DueFollowUp,
   found: FollowedUp,
-  nowMs: number,
   { hint, stop }: FollowUpOptions,
 ): Promise<Followed> {
   const { payment, transaction, terms } = found;
-  const restS = (transaction.createdAt.getTime() + terms.authorizationValidDays * DAY_MS - nowMs) / 1000;
+  const restS = (terms.authorizationValidDays * DAY_MS - transaction.ageMs) / 1000;
   const isHeld = !isOver(found);
   // Totals name no reference, so a capture that they told has none.
   const hasToldCapture = found.transactions.some(({ type, reference }) => type === 'CAPTURE' && !reference);
@@ -186,16 +195,18 @@ async function followUpAuthorization(
     await postponeFollowUp(deps.database, due, LONGEST_PAUSE_S);
     return hint && 'waiting';
   }
-  const query = { ...lookUpOf(deps, due, found, false), ...(hint && { hint }) };
+  const query = { ...lookUpOf(deps, connection, found, false), ...(hint && { hint }) };
   const told = await connection.lookUp?.(query);
   const made = beyondBooks(found, told);
-  const end = isHeld ? endOfAuthorization(told, made !== undefined, restS) : undefined;
-  const isContradiction = end === 'denied' || isRefundUndone(found, told, nowMs);
-  const result = isContradiction ? 'contradiction' : end === 'lapsed' ? end : told;
+  const release = isHeld && restS <= 0 && !made ? await releaseOf(connection, found, query, told) : undefined;
+  const end = isHeld ? endOfAuthorization(told, release) : undefined;
+  const isContradiction = end === 'denied' || isRefundUndone(found, told);
+  const learned = release === 'refused' ? NOT_RELEASED : told;
+  const result = isContradiction ? 'contradiction' : end === 'lapsed' ? end : learned;
   if (result) deps.recovery.followedUp(due, result);
   if (end) return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
   const recorded = made && (await recordElsewhere(deps, connection, due, found, made));
-  const isSettledByHand = recorded ? recorded === 'unchanged' : told !== undefined && isAlarm(told);
+  const isSettledByHand = recorded ? recorded === 'unchanged' : learned !== undefined && isAlarm(learned);
   const isEnd = !isHeld && !hint && (!recorded || isSettledByHand) && (!told || isHeard(told));
   const pause = recorded === 'applied' ? FIRST_FOLLOW_UP_S : heldPauseS(restS, told, isSettledByHand);
   await (isEnd ? endFollowUp(deps.database, due) : postponeFollowUp(deps.database, due, pause));
@@ -203,19 +214,33 @@ async function followUpAuthorization(
   return !isHeld && told && !isHeard(told) ? 'unheard' : undefined;
 }
 
+const NOT_RELEASED = alarmingOutcome('the term of the authorization is over, and its release was refused');
+
+/** Has the provider release an authorization past our term, if the provider told that it stands. */
+async function releaseOf(
+  connection: ProviderConnection,
+  found: FollowedUp,
+  query: LookUp,
+  told: Outcome | undefined,
+): Promise<Release | undefined> {
+  // Where the provider cannot be asked, our term ends it.
+  if (!told) return 'released';
+  const isOver = told.kind === 'declined' || told.kind === 'not_sent' || told.kind === 'expired';
+  return isOver || told.kind === 'unknown' ? undefined : releaseAuthorization(connection, found, query);
+}
+
 /**
- * Returns the end of an authorization that stands here, if what its provider told ends it: the provider says that it is
- * over; or our term is, and the provider answered, as it may have been captured there. One that its provider denies ever
- * to have approved is over, too, since nothing is held; but it was approved, so a person has to look.
+ * Returns the end of an authorization that stands here: its provider says that it is over, or has released it. One that
+ * its provider denies ever to have approved is over, too, since nothing is held; but it was approved, so a person has to
+ * look.
  */
 function endOfAuthorization(
   told: Outcome | undefined,
-  isMadeElsewhere: boolean,
-  restS: number,
+  release: Release | undefined,
 ): 'denied' | 'expired' | 'lapsed' | undefined {
   if (told?.kind === 'declined' || told?.kind === 'not_sent') return 'denied';
   if (told?.kind === 'expired') return 'expired';
-  return restS <= 0 && !isMadeElsewhere && told?.kind !== 'unknown' ? 'lapsed' : undefined;
+  return release === 'released' ? 'lapsed' : undefined;
 }
 
 /** Returns the pause of an authorization that stands, with so much of its term left. */
@@ -226,9 +251,10 @@ function heldPauseS(restS: number, told: Outcome | undefined, isSettledByHand: b
   return Math.max(1, isUnheard ? Math.min(restS, LONGEST_PAUSE_S) : restS);
 }
 
-function pauseS(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, nowMs: number): number {
-  if (isOperation(found.transaction.type)) return lookUpPauseS(deps.schedule, due.fence);
-  const untilExpiryS = (expiryOf(found) + GRACE_MS - nowMs) / 1000;
-  const pause = Math.min(60 * 2 ** due.fence, LONGEST_PAUSE_S);
+function pauseS(deps: FollowUpDeps, found: FollowedUp): number {
+  const { type, ageMs } = found.transaction;
+  if (isOperation(type)) return lookUpPauseS(deps.schedule, ageMs);
+  const untilExpiryS = (timeLeftMs(found) + GRACE_MS) / 1000;
+  const pause = Math.min(Math.max(FIRST_FOLLOW_UP_S, ageMs / 2_000), LONGEST_PAUSE_S);
   return untilExpiryS > 0 ? Math.max(1, Math.min(pause, untilExpiryS)) : pause;
 }

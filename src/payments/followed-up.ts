@@ -8,7 +8,7 @@ import type { DueFollowUp } from '#src/store/follow-ups.ts';
 import type { StoredPayment, StoredTransaction } from '#src/store/operated-payments.ts';
 import { isAlarm, NO_LOOK_UP, waitsForPayer } from './ask-provider.ts';
 import { isOperation, readLeased } from './finish-operation.ts';
-import { attemptFacts } from './payment-attempt.ts';
+import { payerTimeLeftMs } from './look-up-schedule.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** A transaction as it stands, with its payment. */
@@ -30,10 +30,10 @@ export async function readFollowedUp(
   return { ...found, record: decodeRecord(found.payment.record), terms };
 }
 
-/** Returns the time at which the transaction is too late; an operation never is. */
-export function expiryOf({ record, transaction, terms }: FollowedUp): number {
+/** Returns the time that the payer of a transaction has left; negative once it is over. An operation waits for none. */
+export function timeLeftMs({ transaction, terms }: FollowedUp): number {
   if (isOperation(transaction.type)) return Number.POSITIVE_INFINITY;
-  return attemptFacts(record, '', terms).expiresAtMs;
+  return payerTimeLeftMs(transaction.ageMs, terms);
 }
 
 /**

@@ -48,15 +48,9 @@ type Own = Pick<DueFollowUp, 'accountId' | 'paymentId'>;
 const LATE_MS = 3_600_000;
 
 /** Returns true if the provider has undone a refund that is in the books: its totals lack it, and are not just late. */
-export function isRefundUndone(
-  { payment, transactions }: BeforeAsked,
-  told: Outcome | undefined,
-  nowMs: number,
-): boolean {
+export function isRefundUndone({ payment, transactions }: BeforeAsked, told: Outcome | undefined): boolean {
   if (told?.kind !== 'approved' || !told.totals) return false;
-  const isLate = transactions.some(
-    ({ type, createdAt }) => type === 'REFUND' && createdAt.getTime() > nowMs - LATE_MS,
-  );
+  const isLate = transactions.some(({ type, ageMs }) => type === 'REFUND' && ageMs < LATE_MS);
   return told.totals.refunded < payment.refundedMinorUnits && !isLate;
 }
 

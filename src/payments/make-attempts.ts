@@ -76,7 +76,10 @@ export async function makeAttempts(
       accountId: record.accountId,
       paymentId: attempt.paymentId,
       record: encodeRecord(moved),
-      last: { transactionId, transactionStatus: Transaction_Status[transaction] },
+      last: {
+        ...{ transactionId, transactionStatus: Transaction_Status[transaction] },
+        reference: outcome.kind === 'not_sent' ? undefined : outcome.reference,
+      },
       next: {
         ...next,
         transactionStatus: Transaction_Status[WAITING.transaction],

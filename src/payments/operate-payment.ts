@@ -1,7 +1,7 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
-import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
-import type { KeyHolder } from '#src/store/payments.ts';
+import { findOperation, findOperationByKey, type OperationHolder } from '#src/store/operation-keys.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { OPERATION_KINDS } from './ask-provider.ts';
 import { accountOf, type Caller } from './caller.ts';
@@ -35,10 +35,17 @@ export async function operatePayment(
   // 1. The key, and its response if it was used before.
   const accountId = accountOf(caller);
   const key = operationKey(asked, caller.idempotencyKey);
+  const named = key !== undefined && {
+    idempotencyKey: key,
+    paymentId: isUuid(asked.paymentId) ? asked.paymentId : undefined,
+    merchantReference: asked.merchantReference || undefined,
+  };
   const read = async () =>
-    key === undefined ? undefined : findOperationByKey(deps.database, accountId, asked.method, key);
-  const keyField = caller.idempotencyKey === undefined ? 'merchant_reference' : 'x-idempotency-key';
-  const repeat = (holder: KeyHolder) => replay(deps, 'operation', holder, asked.hash, read, keyField);
+    named ? findOperationByKey(deps.database, accountId, asked.method, named) : undefined;
+  const repeat = (holder: OperationHolder) => {
+    const keyField = keyHeldBy(holder, caller.idempotencyKey);
+    return replay(deps, 'operation', holder, asked.hash(actedOn(asked, holder)), read, keyField);
+  };
   const holder = await orUnavailable(read());
   if (holder) return repeat(holder);
 
@@ -75,14 +82,41 @@ export async function operatePayment(
   return { ...response, replayed: false };
 }
 
+/** First character of a key that is made of a merchant's reference. Not printable, so no header's key begins with it. */
+const REFERENCE_SPACE = '\u0001';
+
 /** Returns the header's key; without one, the merchant's reference within the payment, in a key space of its own. */
 function operationKey(asked: AskedOperation, header: string | undefined): string | undefined {
   if (header !== undefined) return requireIdempotencyKey(header);
-  if (asked.merchantReference)
-    return `\u0001${asked.paymentId.toLowerCase()}\u0001${asked.merchantReference}`;
+  if (asked.merchantReference) {
+    return [REFERENCE_SPACE, asked.paymentId.toLowerCase(), REFERENCE_SPACE, asked.merchantReference].join(
+      '',
+    );
+  }
   if (!asked.needsKey) return undefined;
   const message = 'is required, or a merchant_reference in its place';
   throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', 'x-idempotency-key', 'REQUIRED', message);
+}
+
+/**
+ * Returns the name of the key under which an operation holds what a call asks for: the header's, or else the merchant's
+ * reference.
+ *
+ * @param header the key that the call brings.
+ * @throws ServiceError IDEMPOTENCY_KEY_REUSED if both brought a key, and not the same: they say to be two operations, and
+ *   their reference says that they are one.
+ */
+function keyHeldBy({ idempotencyKey }: OperationHolder, header: string | undefined): string {
+  if (header !== undefined && idempotencyKey === header) return 'x-idempotency-key';
+  if (header === undefined || idempotencyKey?.startsWith(REFERENCE_SPACE)) return 'merchant_reference';
+  const message = 'was used before, under another x-idempotency-key';
+  throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', 'merchant_reference', 'NOT_ALLOWED', message);
+}
+
+/** Returns the transaction that a repeat acts on: where its path does not choose one, that of the first call. */
+function actedOn({ transactionId }: AskedOperation, { baseId, parentId }: OperationHolder): string {
+  const named = transactionId.toLowerCase();
+  return named === '' || named === baseId ? parentId : named;
 }
 
 function send(

@@ -77,6 +77,7 @@ export function withOperation(
  * Writes the outcome of an operation into a record and into the books.
  *
  * @param record as it stands; it is not changed.
+ * @param after the books after it; by default, those that an approval changes.
  * @returns the new record, whose `transactions` is the operation, and the new books.
  */
 export function withOperationOutcome(
@@ -86,9 +87,10 @@ export function withOperationOutcome(
   operation: OpenOperation,
   outcome: Outcome,
   at: Timestamp,
+  after: Books = outcome.kind === 'approved' ? booksAfter(books, operation) : books,
 ): Applied {
   const before = transactionOf(record, transactionId);
-  const states = transactionStates(outcome);
+  const states = transactionStates(outcome, operation.type);
   const told = outcome.kind === 'not_sent' ? undefined : outcome.providerData;
   const transaction: Transaction = {
     ...before,
@@ -99,7 +101,6 @@ export function withOperationOutcome(
     updatedAt: at,
   };
   const isOpen = states.transaction === Transaction_Status.PENDING;
-  const after = outcome.kind === 'approved' ? booksAfter(books, operation) : books;
   const history = record.transactionsHistory.map((one) => (one.id === transactionId ? transaction : one));
   return {
     record: withStanding(
@@ -135,7 +136,10 @@ export function withBaseOutcome(
   outcome: Outcome,
   at: Timestamp,
 ): Applied {
-  record.transactions = transactionOf(record, id);
+  const own = transactionOf(record, id);
+  record.transactions = own;
+  // The payment is what its last attempt has made of it. Another may have been declined after one that is corrected.
+  record.transactionsHistory = [...record.transactionsHistory.filter((one) => one !== own), own];
   const wasSentAway = SENT_AWAY.has(record.subStatus);
   const states = recordOutcome(record, outcome, vaultedToken, at);
   // The payer has come back or has acted: it is the provider's turn.

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import type { Hint, ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { findOwnTransaction, type OwnTransaction } from '#src/store/follow-ups.ts';
@@ -49,6 +49,30 @@ export async function returnPayer(
           .digest('base64'),
   });
   return standing(deps, paymentId, own);
+}
+
+/**
+ * Closes a payment whose payer has left the provider's page and wants to pay another way. Only the provider's word that it
+ * is closed, or was paid, ends it; otherwise it stays open, since its payer might yet be charged.
+ */
+export async function closePayment(deps: ReturnDeps, paymentId: string): Promise<void> {
+  const own = await orUnavailable(findOwnTransaction(deps.database, paymentId));
+  const connection = own && deps.connections().get(own.connectionId);
+  if (!connection) return;
+  const isOpen = async () => awaitsPayer(await standing(deps, paymentId, own));
+  if (!(await isOpen())) return;
+  await deps.turns.take(paymentId, {
+    ask: () => followUpNow(deps, connection, own.transactionId, { close: true }),
+    isOpen,
+    evidence: 'close',
+  });
+}
+
+/** Returns true if a payment needs nothing but its payer's approval. */
+function awaitsPayer({ status, subStatus }: Payment): boolean {
+  return (
+    status === Payment_Status.READY_TO_PAY || subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP
+  );
 }
 
 /** Longest query string that is passed on: providers put a few ids and a signed text into it. */

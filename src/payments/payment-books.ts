@@ -56,6 +56,7 @@ export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
  *
  * @param asked undefined for all that is left.
  * @param made number of captures made so far.
+ * @param isFinal true releases the rest, false keeps it; undefined leaves that to the provider.
  * @throws ServiceError INVALID_STATUS, INVALID_AMOUNT or OPERATION_NOT_SUPPORTED.
  */
 export function planCapture(
@@ -63,17 +64,20 @@ export function planCapture(
   asked: Money | undefined,
   made: number,
   can: Capabilities,
+  isFinal?: boolean,
 ): PlannedOperation {
   const left = leftToCapture(books);
   if (left <= 0n) throw invalidStatus('there is nothing left to capture');
   if (can.captures === 0) throw notSupported('captures');
   const amount = requireWithin(books, asked, left, 'capture');
   const isWhole = amount === left;
+  const isLast = made + 1 >= can.captures;
+  if (isFinal === false && isLast && !isWhole) throw releasesRest(can.captures);
   return {
     type: 'CAPTURE',
     money: { minorUnits: amount, currency: books.currency },
     isWhole,
-    isFinal: isWhole || made + 1 >= can.captures,
+    isFinal: isWhole || isLast || isFinal === true,
   };
 }
 
@@ -91,6 +95,24 @@ export function planCancel(books: Books, can: Capabilities): PlannedOperation {
   if (!can.cancel) throw notSupported('cancels');
   const money = { minorUnits: left, currency: books.currency };
   return { type: 'CANCEL', money, isWhole: left === books.amount, isFinal: true };
+}
+
+/**
+ * Plans the cancel that undoes a payment of which nothing is left to refund.
+ *
+ * @param asked a part cannot be canceled, and an amount of the whole would be read as a refund.
+ * @throws ServiceError INVALID_STATUS or OPERATION_NOT_SUPPORTED.
+ */
+export function planUndoingCancel(
+  books: Books,
+  asked: Money | undefined,
+  can: Capabilities,
+): PlannedOperation {
+  const planned = planCancel(books, can);
+  if (!asked) return planned;
+  const message =
+    'must be left out: nothing is left to refund; call cancel to release what is held, or capture to keep a part of it; nothing was sent';
+  throw fieldRefusal('INVALID_STATUS', 'amount', 'NOT_ALLOWED', message);
 }
 
 /**
@@ -142,6 +164,22 @@ export function booksAfter(
   }
 }
 
+/**
+ * Returns the books after a capture or a refund that was in them has failed at the provider.
+ *
+ * @param isReleased true: what is not captured stays released, whatever has failed.
+ */
+export function booksWithout(
+  books: Books,
+  operation: Pick<PlannedOperation, 'type' | 'money'>,
+  isReleased: boolean,
+): Books {
+  const { minorUnits } = operation.money;
+  return operation.type === 'CAPTURE'
+    ? { ...books, captured: books.captured - minorUnits, isReleased }
+    : { ...books, refunded: books.refunded - minorUnits };
+}
+
 function requireWithin(books: Books, asked: Money | undefined, left: bigint, verb: string): bigint {
   if (!asked) return left;
   if (asked.currency !== books.currency) {
@@ -159,6 +197,12 @@ function invalidStatus(why: string): ServiceError {
     'INVALID_STATUS',
     `the payment's status does not allow it: ${why}; nothing was sent`,
   );
+}
+
+function releasesRest(captures: number): ServiceError {
+  const most = captures === 1 ? 'one capture' : `${captures} captures`;
+  const message = `must not be false: the payment's provider takes ${most} at most, and releases the rest with the last; nothing was sent`;
+  return fieldRefusal('OPERATION_NOT_SUPPORTED', 'final_capture', 'NOT_SUPPORTED', message);
 }
 
 function notSupported(what: string): ServiceError {

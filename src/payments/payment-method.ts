@@ -56,7 +56,8 @@ export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
  */
 export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes): ChosenMethod {
   const input = request.paymentMethod;
-  const type = input?.type || (input?.token ? ONE_TIME_TOKEN_TYPE : '');
+  // A token tells its type itself: a name that shops give it beside the token may be their own.
+  const type = input?.token && !types.has(input.type) ? ONE_TIME_TOKEN_TYPE : (input?.type ?? '');
   const offered = types.get(type);
   if (!input || !offered) throw notAvailable('payment_method.type', 'is not offered');
   if (offered.countries.length > 0 && !offered.countries.includes(request.country)) {

@@ -23,10 +23,11 @@ import {
   planCancel,
   planCapture,
   planRefund,
+  planUndoingCancel,
   type Refundable,
   undoingType,
 } from './payment-books.ts';
-import { requestHasher } from './request-hash.ts';
+import { OPERATION_FORM, requestHasher } from './request-hash.ts';
 import type { KeyedResponse } from './stored-response.ts';
 
 /** Captures what an authorization holds, or a part of it. */
@@ -35,7 +36,7 @@ export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, 
   return {
     needsKey: true,
     target: (payment) => requireBase(payment, request.transactionId),
-    plan: (payment) => planCaptureOf(payment, amount),
+    plan: (payment) => planCaptureOf(payment, amount, request.finalCapture),
   };
 });
 
@@ -57,21 +58,24 @@ export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (re
 });
 
 /**
- * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels
- * what is held still once all that was captured is given back.
+ * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the
+ * amount given; cancels what is held still once all that was captured is given back.
  */
 export const cancelOrRefundPayment = operation(
   'CANCEL_OR_REFUND',
   CancelOrRefundPaymentRequestSchema,
-  (request) => ({
-    needsKey: true,
-    // While nothing is captured, there is only the payment's own transaction to act on.
-    target: (payment) => refundTarget(payment, request.transactionId, undefined),
-    plan: (payment, target) =>
-      undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
-        ? planRefundOf(payment, target, undefined)
-        : planCancel(payment.books, payment.connection.capabilities),
-  }),
+  (request) => {
+    const amount = request.amount && requireAmount(request.amount);
+    return {
+      needsKey: true,
+      // While nothing is captured, there is only the payment's own transaction to act on.
+      target: (payment) => refundTarget(payment, request.transactionId, amount),
+      plan: (payment, target) =>
+        undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
+          ? planRefundOf(payment, target, amount)
+          : planUndoingCancel(payment.books, amount, payment.connection.capabilities),
+    };
+  },
 );
 
 /**
@@ -84,9 +88,13 @@ function operation<Request extends Message & RequestedOperation>(
   schema: GenMessage<Request>,
   rulesOf: (request: Request) => Pick<AskedOperation, 'needsKey' | 'target' | 'plan'>,
 ) {
-  const hash = requestHasher(schema);
+  const hash = requestHasher(schema, (request) => request, OPERATION_FORM);
   return (deps: OperationDeps, request: Request, caller: Caller): Promise<KeyedResponse> => {
-    const asked = { ...request, ...rulesOf(request), method, hash: hash(deps.requestHashKey, request) };
+    const asked = {
+      ...{ ...request, ...rulesOf(request), method },
+      hash: (transactionId: string) =>
+        hash(deps.requestHashKey, { ...request, paymentId: request.paymentId.toLowerCase(), transactionId }),
+    };
     return operatePayment(deps, asked, caller);
   };
 }
@@ -112,8 +120,12 @@ function requireBase({ base }: OperatedPayment, transactionId: string): StoredTr
   throw transactionNotFound();
 }
 
-function planCaptureOf({ books, transactions, connection }: OperatedPayment, asked: Money | undefined) {
-  return planCapture(books, asked, capturesOf(transactions).length, connection.capabilities);
+function planCaptureOf(
+  { books, transactions, connection }: OperatedPayment,
+  asked: Money | undefined,
+  isFinal?: boolean,
+) {
+  return planCapture(books, asked, capturesOf(transactions).length, connection.capabilities, isFinal);
 }
 
 function planRefundOf(payment: OperatedPayment, target: StoredTransaction, asked: Money | undefined) {
@@ -165,5 +177,5 @@ function rest({ amount, refunded }: Refundable): bigint {
 
 function transactionNotFound(): ServiceError {
   const message = 'is not a transaction of this payment that the operation can act on';
-  return fieldRefusal('TRANSACTION_NOT_FOUND', 'transaction_id', 'NOT_ALLOWED', message);
+  return fieldRefusal('TRANSACTION_NOT_FOUND', 'transaction_id', 'NOT_FOUND', message);
 }

@@ -111,6 +111,7 @@ export function newRecord(facts: PaymentFacts): Payment {
     workflow: request.workflow === Payment_Workflow.SDK_CHECKOUT ? request.workflow : method.workflow,
     callbackUrl: request.callbackUrl,
     taxes: request.taxes,
+    taxesList: request.taxesList,
     metadata: request.metadata.map(({ key, value }) => ({ key, value })),
     routingRules: create(RoutingRulesSchema, {
       condition: {

@@ -9,7 +9,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { declineOf } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
-import { type Books, leftToRefund } from './payment-books.ts';
+import { type Books, leftToRefund, type OperationType } from './payment-books.ts';
 
 /** The states that an outcome puts a payment and its transaction in. */
 export type States = {
@@ -91,6 +91,12 @@ const NOT_SENT_AFTER_DECLINE: States = {
   subStatus: Payment_SubStatus_Value.DECLINED,
 };
 
+/** The code and message of an attempt that its provider refused. @param refused names the field; '' if nothing does. */
+function refusalOf(refused: string): Pick<States, 'responseCode' | 'responseMessage'> {
+  const responseMessage = ['Provider refused the request', refused].filter(Boolean).join(': ');
+  return { responseCode: 'REQUEST_REFUSED', responseMessage };
+}
+
 /** Facts about an attempt that its states depend on. */
 export type ToldAttempt = {
   /** PURCHASE, AUTHORIZE or VERIFY. */
@@ -124,17 +130,30 @@ export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }:
         responseMessage: message,
       };
     }
-    case 'not_sent':
-      return isDeclinedBefore ? NOT_SENT_AFTER_DECLINE : NOT_SENT;
+    case 'not_sent': {
+      const states = isDeclinedBefore ? NOT_SENT_AFTER_DECLINE : NOT_SENT;
+      return outcome.refused === undefined ? states : { ...states, ...refusalOf(outcome.refused) };
+    }
     default:
       return assertNever(outcome);
   }
 }
 
+/** Texts of an operation that failed at its provider after that had reported it as done. */
+const FAILED_AFTER_SUCCESS = {
+  CAPTURE: { responseCode: 'CAPTURE_FAILED', responseMessage: 'Capture failed at the provider' },
+  REFUND: { responseCode: 'REFUND_FAILED', responseMessage: 'Refund failed at the provider' },
+} as const;
+
 /** The state that an outcome puts an operation's transaction in; the payment's own states follow from its books. */
 export function transactionStates(
   outcome: Outcome,
+  operation: OperationType,
 ): Pick<States, 'transaction' | 'responseCode' | 'responseMessage'> {
+  if (outcome.kind === 'declined' && outcome.corrects && operation !== 'CANCEL') {
+    // The report of the success may come later, or never: the order changes nothing.
+    return { transaction: Transaction_Status.DECLINED, ...FAILED_AFTER_SUCCESS[operation] };
+  }
   const { CARD } = Transaction_Category;
   return statesOf(outcome, { type: Transaction_Type.PURCHASE, category: CARD, isDeclinedBefore: false });
 }

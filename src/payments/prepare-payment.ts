@@ -29,7 +29,7 @@ import { chooseMethod, transactionType } from './payment-method.ts';
 import { newRecord } from './payment-record.ts';
 import { WAITING } from './payment-status.ts';
 import { routingFacts } from './routing-facts.ts';
-import { requestInSession } from './session-terms.ts';
+import { requestInSession, requireTypeInSession } from './session-terms.ts';
 import { cardLastFourOf, encodeRecord } from './stored-record.ts';
 import {
   findReferences,
@@ -83,6 +83,7 @@ export async function preparePayment(
   }
   const request = requestInSession(sent, stored?.session);
   const method = chooseMethod(request, catalogue.types);
+  requireTypeInSession(stored?.session, method.type);
   if (isOpenToAll) requireRedirect(method);
   requireVaultedToken(method, stored);
   const money = requireMoney(request);

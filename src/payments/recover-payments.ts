@@ -1,19 +1,23 @@
 import { setTimeout } from 'node:timers/promises';
 import { equals } from '@bufbuild/protobuf';
-import { timestampMs, timestampNow } from '@bufbuild/protobuf/wkt';
 import { type Payment, ProviderDataSchema, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { Hint, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { type Repeated, repeat } from '#src/repeat.ts';
 import { takeDueFollowUps } from '#src/store/follow-ups.ts';
 import { type AskableConnection, MAX_TAKEN, type Take } from '#src/store/lease-due.ts';
-import { type DueAttempt, postponeLookUp, takeDueAttempts, takeOpenAttempt } from '#src/store/look-ups.ts';
+import {
+  type DueAttempt,
+  postponeLookUp,
+  readOpenAttempt,
+  takeDueAttempts,
+  takeOpenAttempt,
+} from '#src/store/look-ups.ts';
 import { lookedUpAttempt } from './ask-provider.ts';
 import { finishOf, tellsMore, writeFinish } from './finish-payment.ts';
 import { type FollowedUpNow, type FollowUpDeps, followUp, followUpNow } from './follow-up.ts';
-import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
+import { leaseS, lookUpPauseS, mayBeClosed, payerTimeLeftMs } from './look-up-schedule.ts';
 import { askableConnections } from './open-outcomes.ts';
 import { decodeRecord } from './stored-record.ts';
 
@@ -133,29 +137,41 @@ function takesOf(deps: RecoveryDeps, askable: readonly AskableConnection[], unde
   });
 }
 
-/** Looks up an open attempt ahead of schedule, since its provider sent a notification about it. */
+/**
+ * Looks up an open attempt since its provider sent a notification about it. Ahead of schedule it takes no lease, and so
+ * postpones nothing, however often news comes: two look-ups at once ask the same.
+ */
 export async function recoverNow(
   deps: RecoverOneDeps,
   connection: ProviderConnection,
   transactionId: string,
   options: { readonly hint: Hint; readonly stop: AbortSignal | undefined },
 ): Promise<FollowedUpNow> {
-  const attempt = await takeOpenAttempt(deps.database, transactionId, leaseS(connection, deps.schedule));
-  return attempt ? recoverOne(deps, connection, attempt, options) : 'waiting';
+  const due = await takeOpenAttempt(deps.database, transactionId, leaseS(connection, deps.schedule));
+  if (due) return recoverOne(deps, connection, due, options);
+  const open = await readOpenAttempt(deps.database, transactionId);
+  return open ? recoverOne(deps, connection, open, { ...options, isAhead: true }) : 'waiting';
 }
+
+type RecoverOptions = {
+  readonly hint?: Hint;
+  readonly stop: AbortSignal | undefined;
+  /** The attempt is not leased: its schedule stays as it is. */
+  readonly isAhead?: boolean;
+};
 
 /** @returns 'waiting' if nothing is known yet. */
 async function recoverOne(
   deps: RecoverOneDeps,
   connection: ProviderConnection,
   attempt: DueAttempt,
-  { hint, stop }: { readonly hint?: Hint; readonly stop: AbortSignal | undefined },
+  { hint, stop, isAhead = false }: RecoverOptions,
 ): Promise<FollowedUpNow> {
   const record = decodeRecord(attempt.record);
-  const query = { ...lookUpOf(deps, attempt, record, connection.capabilities), ...(hint && { hint }) };
+  const query = { ...lookUpOf(deps, connection, attempt, record), ...(hint && { hint }) };
   const outcome = connection.lookUp
-    ? await connection.lookUp({ ...query, close: query.close && !hint })
-    : await cancelTechnically(deps, connection, query);
+    ? await connection.lookUp(query)
+    : await cancelTechnically(connection, query);
   deps.recovery.lookedUp(attempt, outcome);
   // If the process of a payment died, its key stays in progress until something is known, and then a retry gets the
   // response. Where no look-up will ever give an outcome, the response is PENDING.
@@ -163,8 +179,8 @@ async function recoverOne(
   const isAnsweredAnyway = !connection.lookUp && !attempt.answered;
   if (isKnown || isAnsweredAnyway) {
     await writeFinish(deps, finishOf(deps, attempt, record, outcome), stop);
-  } else {
-    await postponeLookUp(deps.database, attempt, lookUpPauseS(deps.schedule, attempt.fence));
+  } else if (!isAhead) {
+    await postponeLookUp(deps.database, attempt, lookUpPauseS(deps.schedule, attempt.ageMs));
   }
   if (!isKnown) return 'waiting';
   if (!tellsMore(outcome, attempt)) return 'applied';
@@ -173,13 +189,8 @@ async function recoverOne(
 }
 
 /** Asks a provider without look-up to undo an attempt that no notification has reported for too long. */
-async function cancelTechnically(
-  deps: RecoverOneDeps,
-  { technicalCancel }: ProviderConnection,
-  query: LookUp,
-): Promise<Outcome> {
-  const ageMs = timestampMs(deps.now()) - query.sentAtMs;
-  if (!technicalCancel || ageMs < technicalCancel.afterMs) return unknownOutcome('there is no look-up');
+async function cancelTechnically({ technicalCancel }: ProviderConnection, query: LookUp): Promise<Outcome> {
+  if (!technicalCancel || query.ageMs < technicalCancel.afterMs) return unknownOutcome('there is no look-up');
   const isTaken = await technicalCancel.send(query);
   return unknownOutcome(
     isTaken ? 'the provider was asked to cancel it' : 'the provider did not take a cancel of it',
@@ -194,14 +205,22 @@ function isStillPending({ transactions }: Payment, outcome: Outcome): boolean {
   );
 }
 
-function lookUpOf(deps: RecoverOneDeps, attempt: DueAttempt, record: Payment, terms: Capabilities): LookUp {
+function lookUpOf(
+  deps: RecoverOneDeps,
+  connection: ProviderConnection,
+  attempt: DueAttempt,
+  record: Payment,
+): LookUp {
+  const { ageMs } = attempt;
+  const terms = connection.capabilities;
   const isVerification = record.transactions?.type === Transaction_Type.VERIFY;
   return {
     transactionId: attempt.transactionId,
     money: { minorUnits: attempt.minorUnits, currency: attempt.currency },
     reference: attempt.reference,
-    sentAtMs: timestampMs(record.transactions?.createdAt ?? timestampNow()),
-    close: attempt.fence > deps.schedule.lookUpsBeforeClosing,
+    ageMs,
+    payerTimeLeftMs: payerTimeLeftMs(ageMs, terms),
+    close: mayBeClosed(ageMs, connection, deps.schedule),
     of: lookedUpAttempt(record, { capture: attempt.capture, isVerification }, deps.publicUrl(), terms),
   };
 }

@@ -2,12 +2,15 @@ import { createHash, createHmac } from 'node:crypto';
 import {
   type DescField,
   type DescMessage,
+  getOption,
   type JsonObject,
   type JsonValue,
+  type Message,
   type MessageShape,
   toBinary,
 } from '@bufbuild/protobuf';
-import type { Value } from '@bufbuild/protobuf/wkt';
+import type { ListValue, Value } from '@bufbuild/protobuf/wkt';
+import { not_supported } from '#gen/payments/v1/json_options_pb.js';
 import type { CardDataInput, CardInput, PaymentMethodInput } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type CreatePaymentRequest,
@@ -29,7 +32,9 @@ export type RequestHash = {
  * Raise this whenever a canonical form changes, below or in `wire/canonical-message`, so that hashes of the two forms
  * are never compared.
  */
-const CANONICAL_FORM = 3;
+const CANONICAL_FORM = 4;
+/** The same for operations, whose ids are hashed in one form. */
+export const OPERATION_FORM = 5;
 const SHAPE_BYTES = 16;
 
 /**
@@ -38,26 +43,35 @@ const SHAPE_BYTES = 16;
  * difference.
  *
  * @param canonical returns a copy of a request in the form to hash.
+ * @param form number of that form.
  */
 export function requestHasher<Desc extends DescMessage>(
   schema: Desc,
   canonical: (request: MessageShape<Desc>) => MessageShape<Desc> = (request) => request,
+  form: number = CANONICAL_FORM,
 ): (key: Uint8Array, request: MessageShape<Desc>) => RequestHash {
-  const shape = shapeOf(schema);
+  const shape = shapeOf(schema, form);
   return (key, request) => {
     const bytes = toBinary(schema, canonical(request), { writeUnknownFields: false });
     return { hash: createHmac('sha256', key).update(bytes).digest(), shape };
   };
 }
 
+type Order = (value: never) => unknown;
+
+const orders = new WeakMap<DescMessage, Order | 'holds no free JSON'>();
+const ordered = orderOf(CreatePaymentRequestSchema) as (
+  request: CreatePaymentRequest,
+) => CreatePaymentRequest;
+
 /** Hashes the request for a payment, without its security code. */
 export const hashPaymentRequest = requestHasher(CreatePaymentRequestSchema, (request) =>
-  withOrderedMembers(withoutSecurityCode(request)),
+  ordered(withoutSecurityCode(request)),
 );
 
 /** Digests the number, name and type of every field of a message and of the messages within it. */
-export function shapeOf(schema: DescMessage): Uint8Array {
-  const digest = createHash('sha256').update(`${CANONICAL_FORM}\n`);
+export function shapeOf(schema: DescMessage, form: number = CANONICAL_FORM): Uint8Array {
+  const digest = createHash('sha256').update(`${form}\n`);
   // Each message is described once: those of free JSON refer to themselves.
   const messages = new Set([schema]);
   for (const message of messages) {
@@ -89,20 +103,40 @@ function withoutSecurityCode(request: CreatePaymentRequest): CreatePaymentReques
   return { ...request, paymentMethod: method };
 }
 
-/** Sorts the members of free JSON, whose order means nothing: Protobuf writes maps in the order in which they came. */
-function withOrderedMembers(request: CreatePaymentRequest): CreatePaymentRequest {
-  const { customerPayer, taxes, additionalData } = request;
-  const sellerDetails = additionalData?.sellerDetails;
-  const fingerprints = customerPayer?.deviceFingerprints.map(orderedMembers) ?? [];
-  if (fingerprints.length === 0 && !taxes && !sellerDetails) return request;
-  return {
-    ...request,
-    ...(customerPayer && { customerPayer: { ...customerPayer, deviceFingerprints: fingerprints } }),
-    ...(taxes && { taxes: orderedJson(taxes) }),
-    ...(sellerDetails && {
-      additionalData: { ...additionalData, sellerDetails: orderedJson(sellerDetails) },
-    }),
+/**
+ * Returns the function that copies a message with the members of its free JSON sorted, since their order means nothing:
+ * Protobuf writes maps in the order in which they came. It is made once for each type; undefined if a message of the type
+ * holds no free JSON.
+ */
+function orderOf(desc: DescMessage): Order | undefined {
+  switch (desc.typeName) {
+    case 'google.protobuf.Struct':
+      return orderedJson;
+    case 'google.protobuf.Value':
+      return orderedMembers;
+    case 'google.protobuf.ListValue':
+      return orderedList;
+  }
+  const known = orders.get(desc);
+  if (known !== undefined) return typeof known === 'function' ? known : undefined;
+  const steps = desc.fields.flatMap((field) => {
+    // What is not supported is refused when set.
+    const order = field.message && !getOption(field, not_supported) && orderOf(field.message);
+    if (!order) return [];
+    if (field.oneof || field.fieldKind === 'map') throw new Error(`${field} cannot hold free JSON`);
+    return { name: field.localName, order: order as (value: unknown) => unknown };
+  });
+  const order = (message: Message & Record<string, unknown>) => {
+    const copied = { ...message };
+    for (const { name, order } of steps) {
+      const value = message[name];
+      if (Array.isArray(value)) copied[name] = value.map(order);
+      else if (value !== undefined) copied[name] = order(value);
+    }
+    return copied;
   };
+  orders.set(desc, steps.length > 0 ? order : 'holds no free JSON');
+  return steps.length > 0 ? order : undefined;
 }
 
 function orderedJson(object: JsonObject): JsonObject {
@@ -116,12 +150,14 @@ function orderedJson(object: JsonObject): JsonObject {
 
 function orderedMembers(value: Value): Value {
   const { kind } = value;
-  if (kind.case === 'listValue') {
-    const list = { ...kind.value, values: kind.value.values.map(orderedMembers) };
-    return { ...value, kind: { case: 'listValue', value: list } };
-  }
+  if (kind.case === 'listValue')
+    return { ...value, kind: { case: 'listValue', value: orderedList(kind.value) } };
   if (kind.case !== 'structValue') return value;
   const members = Object.entries(kind.value.fields).sort(([a], [b]) => (a < b ? -1 : 1));
   const fields = Object.fromEntries(members.map(([name, member]) => [name, orderedMembers(member)]));
   return { ...value, kind: { case: 'structValue', value: { ...kind.value, fields } } };
+}
+
+function orderedList(list: ListValue): ListValue {
+  return { ...list, values: list.values.map(orderedMembers) };
 }

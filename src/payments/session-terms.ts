@@ -5,6 +5,7 @@ import { type FieldError, invalidParameters } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
 import { MAX_SESSION_PAYMENTS } from '#src/store/single-uses.ts';
 import { readMetadata } from './metadata.ts';
+import { notAvailable } from './payment-method.ts';
 
 /**
  * Checks a request against the terms of its checkout session, and fills in from them the fields that it leaves out.
@@ -47,13 +48,29 @@ function requireTerms(
     ['country', country === session.country],
     ['amount.currency', amount?.currency === session.currency],
     ['amount.value', money?.minorUnits === session.minorUnits],
-    ['customer_payer.id', !customerPayer?.id || customerPayer.id.toLowerCase() === session.customerId],
+    ['customer_payer.id', isOfCustomer(customerPayer?.id, session.customerId)],
   ];
   const message = 'differs from the checkout session’s';
   const faults = terms
     .filter(([, agrees]) => !agrees)
     .map(([field]): FieldError => ({ field, code: 'NOT_ALLOWED', message }));
   if (faults.length > 0) throw invalidParameters(faults);
+}
+
+/** A session that names no customer, and a payment that does, do not contradict each other. */
+function isOfCustomer(sent: string | undefined, customerId: string | undefined): boolean {
+  return !sent || customerId === undefined || sent.toLowerCase() === customerId;
+}
+
+/** Returns true if a session may be paid with a type of payment method. */
+export function takesType({ paymentMethodTypes }: StoredSession, type: string): boolean {
+  return paymentMethodTypes.length === 0 || paymentMethodTypes.includes(type);
+}
+
+/** Checks that a payment's method is one that its session takes. @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE. */
+export function requireTypeInSession(session: StoredSession | undefined, type: string): void {
+  if (session && !takesType(session, type))
+    throw notAvailable('payment_method.type', 'is not one that the checkout session takes');
 }
 
 /** Returns why a session takes no payment; undefined if it takes one. */

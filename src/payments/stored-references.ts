@@ -57,10 +57,10 @@ async function findUsableToken(
   const token = isUuid(id) ? await findToken(database, accountId, id) : undefined;
   const isOfOther = token?.sessionId !== undefined && token.sessionId !== session?.id;
   if (token && !isOfOther) return token;
-  const message = isOfOther
-    ? 'is for another checkout session'
-    : 'is not known here, was used, or has expired';
-  throw fieldRefusal('TOKEN_NOT_FOUND', 'payment_method.token', 'NOT_ALLOWED', message);
+  const [code, message] = isOfOther
+    ? (['NOT_ALLOWED', 'is for another checkout session'] as const)
+    : (['NOT_FOUND', 'is not known here, was used, or has expired'] as const);
+  throw fieldRefusal('TOKEN_NOT_FOUND', 'payment_method.token', code, message);
 }
 
 /**

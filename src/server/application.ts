@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
+import type { ClientAddress } from '#src/api/client-address.ts';
 import { answerError, answerErrors } from '#src/api/error-handler.ts';
 import type { Config } from '#src/config.ts';
 import { createListener } from '#src/listener/listener.ts';
@@ -15,6 +16,7 @@ const RESPONSE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options'
 export function createApplication(
   config: Config,
   { log, metrics, tracing }: { readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing },
+  clientAddress: ClientAddress,
 ): FastifyInstance {
   const app = Fastify({
     ...createListener({
@@ -35,7 +37,7 @@ export function createApplication(
     reply.headers({ 'x-request-id': request.id, ...RESPONSE_HEADERS });
     done();
   });
-  observeRequests(app, metrics, tracing);
+  observeRequests(app, metrics, tracing, clientAddress);
   answerErrors(app);
   return app;
 }

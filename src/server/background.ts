@@ -10,6 +10,7 @@ import { type RecoveryDeps, startRecovery } from '#src/payments/recover-payments
 import type { WebhookName } from '#src/store/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 import { startAgeOut } from './age-out.ts';
+import { type ClockDeps, watchClock } from './watch-clock.ts';
 
 /** Work in the background, and the calls by which a request prompts it. */
 export type Background = {
@@ -31,7 +32,8 @@ export type Background = {
 export type BackgroundDeps = RecoveryDeps &
   ProcessDeps &
   FollowDeps &
-  OpenOutcomesDeps & {
+  OpenOutcomesDeps &
+  ClockDeps & {
     readonly webhooks: WebhookDeps;
     readonly onSweepError: (error: unknown) => void;
     /** Pause between two searches for due work. */
@@ -39,8 +41,8 @@ export type BackgroundDeps = RecoveryDeps &
   };
 
 /**
- * Creates the background work: recovery, notifications, what ages out, enrollments of wallets,
- * the watch over open outcomes, and webhooks.
+ * Creates the background work: recovery, notifications, what ages out, enrollments of wallets, the watches over open
+ * outcomes and over the clock, and webhooks.
  */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;
@@ -55,6 +57,7 @@ export function createBackground(deps: BackgroundDeps): Background {
         startRecovery(deps, { intervalMs }),
         startAgeOut(deps.database, { onError: deps.onSweepError }),
         startEnrollments(deps, { intervalMs }),
+        watchClock(deps),
       ];
       notifications = startNotifications(deps, { intervalMs });
       openOutcomes = watchOpenOutcomes(deps);

@@ -6,7 +6,7 @@ import type { InFlight } from './in-flight.ts';
 import type { ApiDeps } from './payment-deps.ts';
 
 /** Dependencies that the caller provides; the rest follows. */
-type Given = Pick<DashboardDeps, 'webhooks'> & {
+type Given = Pick<DashboardDeps, 'webhooks' | 'clientAddress'> & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;
   readonly inFlight: InFlight;

@@ -17,6 +17,7 @@ import { admitCalls } from '#src/api/admit-calls.ts';
 import { createAuthenticate, type ReadHeader } from '#src/api/authenticate.ts';
 import { admitBrowsers, type RequireAllowedOrigin } from '#src/api/browser-calls.ts';
 import { checkoutService } from '#src/api/checkout-service.ts';
+import type { ClientAddress } from '#src/api/client-address.ts';
 import { customerService } from '#src/api/customer-service.ts';
 import { serveGrpc } from '#src/api/grpc.ts';
 import { createHealth } from '#src/api/health.ts';
@@ -61,6 +62,7 @@ export type Api = {
   /** Sums the metrics of several workers; undefined if there is only this process. */
   readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;
   readonly inFlight: InFlight;
+  readonly clientAddress: ClientAddress;
 };
 
 /** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
@@ -72,7 +74,7 @@ export function mountApi(app: FastifyInstance, api: Api): void {
     origin === ownOrigin() || URL.parse(origin)?.host === request.host;
   const requireAllowedOrigin = admitBrowsers(app, described, isOwnOrigin);
   const admit = (calls: FastifyInstance, refuse: RefuseCall) =>
-    admitCalls(calls, api.admission, refuse, observeRefusals(api.metrics));
+    admitCalls(calls, api.admission, refuse, api.clientAddress, observeRefusals(api.metrics));
   const calls = { services, described, openers: createOpeners(api, requireAllowedOrigin), admit };
   mountRest(app, calls);
   mountRpc(app, calls);
@@ -115,10 +117,14 @@ function mountedServices(api: Api): readonly MountedService[] {
 }
 
 /** Creates the functions that open a call: they authenticate the caller, then apply its rate limit and our limits. */
-function createOpeners({ config, deps, metrics }: Api, requireAllowedOrigin: RequireAllowedOrigin) {
+function createOpeners(
+  { config, deps, metrics, clientAddress }: Api,
+  requireAllowedOrigin: RequireAllowedOrigin,
+) {
   const find = (publicKey: string) => orUnavailable(findAccountKeys(deps.database, publicKey));
-  const authenticateAccount = observeAuthentication(createAuthenticate(find));
-  const authenticateOperator = observeAuthentication(createOperatorAuthenticate(config.operatorKeys));
+  const authenticateAccount = observeAuthentication(createAuthenticate(find), clientAddress);
+  const operators = createOperatorAuthenticate(config.operatorKeys);
+  const authenticateOperator = observeAuthentication(operators, clientAddress);
   const rate = { perSecond: config.rateLimitPerS, burst: config.rateLimitBurst };
   const limitRate = observeRateLimit(metrics, createRateLimit(rate));
   return (ticketOf: (request: FastifyRequest) => Ticket) => {

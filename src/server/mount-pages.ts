@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { MAGIC_CARDS } from '#sandbox/magic-cards.ts';
 import { CHECKOUT_DIR, type Config, SANDBOX_OPERATOR_KEY } from '#src/config.ts';
+import { GUIDE_HEADERS, GUIDES, renderGuide } from '#src/web/guide-page.ts';
 import { HOME_HEADERS, type HomeLink, renderHomePage } from '#src/web/home-page.ts';
 import {
   type FilledInKeys,
@@ -38,6 +39,10 @@ function mountReference(app: FastifyInstance, keys: FilledInKeys): void {
   mountFile(app, '/docs/viewer.js', loadViewer);
   mountFile(app, '/docs/start.js', () => staticFile('text/javascript; charset=utf-8', startScript(keys)));
   app.get('/docs', (_request, reply) => reply.headers(REFERENCE_HEADERS).send(REFERENCE_PAGE));
+  for (const guide of GUIDES) {
+    const page = renderGuide(guide, readFileSync(join(CHECKOUT_DIR, 'docs', guide.file), 'utf8'));
+    app.get(`/docs/${guide.name}`, (_request, reply) => reply.headers(GUIDE_HEADERS).send(page));
+  }
 }
 
 function mountHome(app: FastifyInstance, fixtures: typeof SANDBOX_FIXTURES | undefined): void {

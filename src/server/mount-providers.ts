@@ -7,10 +7,10 @@ import type { RawNotification } from '#src/connectors/connector.ts';
 import { type FollowDeps, returnFromEnrollment } from '#src/customers/follow-enrollments.ts';
 import { parseMoney } from '#src/money.ts';
 import { type ReceiveDeps, receiveNotification } from '#src/notifications/receive-notification.ts';
-import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/payer-return.ts';
 import { CHECKOUT_TEXTS, type Language } from '#src/web/checkout-texts.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
+import type { CheckoutTexts } from '#src/web/texts/english.ts';
 import type { InFlight } from './in-flight.ts';
 import { headerOf } from './mount-api.ts';
 import { amountOf, checkoutPath, languageOf } from './mount-checkout.ts';
@@ -18,7 +18,7 @@ import { amountOf, checkoutPath, languageOf } from './mount-checkout.ts';
 /** Dependencies of the routes for providers' notifications and returning payers. */
 export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
-  readonly payer: Omit<ReturnDeps, 'turns'> & FollowDeps;
+  readonly payer: ReturnDeps & FollowDeps;
   /** A return may be the only word that a payer agreed: no connection is closed under it, even if the payer has left. */
   readonly track: InFlight['track'];
   /** true: payers who paid on the checkout page return to it. */
@@ -65,7 +65,7 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
 }
 
 function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
-  const payer = { ...routes.payer, turns: createLookUpTurns() };
+  const { payer } = routes;
   app.setErrorHandler((error, request, reply) => {
     if (!request.headers.accept?.includes('text/html')) return answerError(error, request, reply);
     const known = toServiceError(error);
@@ -123,24 +123,27 @@ function enrollmentPage(status: string, language: Language): Page {
   return { language, title, text, amount: '', small: '' };
 }
 
+/** Response code of a payment that its payer canceled at the provider. */
+const CANCELED_BY_PAYER = 'CANCELED_BY_PAYER';
+
 /** Makes the page for a payer whose merchant has no page to return to. */
 function outcomePage(payment: Payment, language: Language): Page {
   const texts = CHECKOUT_TEXTS[language];
-  const [title = '', text = ''] = texts.outcome[outcomeOf(payment.status)];
+  const [title = '', text = ''] = texts.outcome[outcomeOf(payment)];
   const { currency = '', value } = payment.amount ?? {};
   const money = parseMoney(value?.value ?? '', currency);
   const amount = money ? amountOf({ ...money, country: payment.country }, language) : '';
   return { language, title, text, amount, small: `${texts.title} ${payment.id}` };
 }
 
-function outcomeOf(status: Payment_Status): 'complete' | 'declined' | 'notMade' | 'inProgress' | 'closed' {
+function outcomeOf({ status, transactions }: Payment): keyof CheckoutTexts['outcome'] {
   const { READY_TO_PAY, PENDING, SUCCEEDED, VERIFIED, DECLINED, EXPIRED, ERROR, CANCELED } = Payment_Status;
   switch (status) {
     case SUCCEEDED:
     case VERIFIED:
       return 'complete';
     case DECLINED:
-      return 'declined';
+      return transactions?.responseCode === CANCELED_BY_PAYER ? 'canceled' : 'declined';
     case EXPIRED:
     case CANCELED:
     case ERROR:

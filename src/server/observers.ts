@@ -9,6 +9,7 @@ import {
   observeReloads,
   observeVault,
 } from '#src/observe/observe.ts';
+import { observeClock } from '#src/observe/observe-clock.ts';
 import { observeNotifications, observeOpenOutcomes, observeRecovery } from '#src/observe/observe-recovery.ts';
 import { NO_TRACING, type Tracing } from '#src/observe/tracing.ts';
 import type { Database } from '#src/store/database.ts';
@@ -33,6 +34,7 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
     deliveries: observeDeliveries(metrics, log),
     notifications: observeNotifications(metrics, log),
     recovery: observeRecovery(metrics, log),
+    clock: observeClock(metrics, log),
     openOutcomes: observeOpenOutcomes(metrics, log),
     onFollowError: (err: unknown) =>
       log.warn({ err }, 'asking about a wallet that is being enrolled failed; it is tried again'),

@@ -5,15 +5,18 @@ import type { Config } from '#src/config.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import type { ListDeps } from '#src/payments/list-payments.ts';
+import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
+import type { ReturnDeps } from '#src/payments/payer-return.ts';
 
 /** Dependencies of all that callers can do with payments. */
-export type ApiDeps = PaymentDeps & OperationDeps & ListDeps;
+export type ApiDeps = PaymentDeps & OperationDeps & ListDeps & ReturnDeps;
 
 /** Dependencies that the caller provides; the rest follows from the configuration. */
-type Given = Omit<ApiDeps, 'now' | 'patience' | 'schedule'>;
+type Given = Omit<ApiDeps, 'now' | 'patience' | 'schedule' | 'turns'>;
 
 /** Completes the dependencies of payments: waiting for a provider or for another call does not count as work. */
 export function paymentDeps(config: Config, admission: Admission, given: Given): ApiDeps {
+  const turns = createLookUpTurns();
   return {
     ...given,
     now: systemClock(),
@@ -28,5 +31,6 @@ export function paymentDeps(config: Config, admission: Admission, given: Given):
         admission.pauseWork(() => given.observer.providerCall(connectionId, transactionId, call)),
     },
     schedule: config.lookUpSchedule,
+    turns: { take: (paymentId, lookUp) => admission.pauseWork(() => turns.take(paymentId, lookUp)) },
   };
 }

@@ -12,8 +12,12 @@ import type { CardVault } from '#src/vault/card-vault.ts';
 
 const ACCOUNT_ONE = '11111111-1111-4111-8111-111111111111';
 
-/** Account and keys for a newcomer's first request. The keys are public. */
-export const SANDBOX_ACCOUNT = { id: ACCOUNT_ONE, keys: 'pk_sandbox_one and sk_sandbox_one' };
+/** Account and keys for a newcomer's first request, and the name under which its payers know it. The keys are public. */
+export const SANDBOX_ACCOUNT = {
+  id: ACCOUNT_ONE,
+  keys: 'pk_sandbox_one and sk_sandbox_one',
+  displayName: 'Demo Shop',
+};
 
 const ACCOUNT_TWO = '22222222-2222-4222-8222-222222222222';
 const CUSTOMER = 'c0000000-0000-4000-8000-000000000001';
@@ -39,9 +43,16 @@ export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])
  */
 export async function addSandboxFixtures(
   database: Database,
-  deps: { readonly vault: CardVault; readonly fingerprintKey: Uint8Array; readonly bins: BinTable },
+  deps: {
+    readonly vault: CardVault;
+    readonly fingerprintKey: Uint8Array;
+    readonly bins: BinTable;
+    /** Name under which payers know account one; none by default. */
+    readonly displayName?: string;
+  },
 ): Promise<void> {
-  await addAccount(database, ACCOUNT_ONE, 'Sandbox account one', 'one');
+  const { displayName = '' } = deps;
+  await addAccount(database, ACCOUNT_ONE, 'Sandbox account one', 'one', { displayName });
   await addAccount(database, ACCOUNT_TWO, 'Sandbox account two', 'two', { tellsAuthorized: true });
   const payer = create(CustomerPayerSchema, {
     firstName: 'Valentina',
@@ -87,7 +98,7 @@ async function addAccount(
   id: string,
   name: string,
   keys: string,
-  settings: { readonly tellsAuthorized?: boolean } = {},
+  settings: { readonly tellsAuthorized?: boolean; readonly displayName?: string } = {},
 ): Promise<void> {
   await insertAccount(database, { id, name, secretAlways: false, ...settings });
   await insertPublicKey(database, `pk_sandbox_${keys}`, id);

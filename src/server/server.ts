@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { type Admission, createAdmission } from '#src/api/admission.ts';
+import { type ClientAddress, createClientAddress } from '#src/api/client-address.ts';
 import { refuseOtherMethods } from '#src/api/error-handler.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
@@ -90,13 +91,26 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     connections: () => live.opened().reachable,
     publicUrl: () => config.publicUrl ?? address,
     observer: observers.payments,
+    recovery: observers.recovery,
     eventWritten: () => background.eventWritten(),
   });
   const background = createBackground(backgroundDeps(config, { deps, live, observers, vault }));
-  const app = createApplication(config, observers);
+  const clientAddress = createClientAddress(config.trustedProxies);
+  const app = createApplication(config, observers, clientAddress);
   const inFlight = createInFlight();
   const { parent } = options;
-  const routed = { config, admission, deps, live, background, observers, vault, inFlight, parent };
+  const routed = {
+    config,
+    admission,
+    deps,
+    live,
+    background,
+    observers,
+    vault,
+    inFlight,
+    parent,
+    clientAddress,
+  };
   refuseOtherMethods(app, () => mountRoutes(app, routed));
   const sandbox = config.sandbox
     ? await mountSandbox(app, { ...options, address: () => address, apiKey: sandboxApiKey })
@@ -141,11 +155,12 @@ type Routed = {
   /** Seals the secrets of webhooks: the bare vault, since the log of the vault's use is about cards. */
   readonly vault: CardVault;
   readonly inFlight: InFlight;
+  readonly clientAddress: ClientAddress;
 };
 
 /** Mounts every route except the sandbox's. */
 function mountRoutes(app: FastifyInstance, routed: Routed): void {
-  const { config, deps, live, background, observers } = routed;
+  const { config, deps, live, background, observers, inFlight, clientAddress } = routed;
   const webhooks = {
     database: deps.database,
     vault: routed.vault,
@@ -164,10 +179,9 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
     payer: {
       ...deps,
       connections: live.connections,
-      recovery: observers.recovery,
       onFollowError: observers.onFollowError,
     },
-    track: routed.inFlight.track,
+    track: inFlight.track,
     checkoutPage: config.checkoutPage,
     wake: background.wakeNotifications,
   });
@@ -177,7 +191,7 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
     const { opened } = live;
     mountDashboard(
       app,
-      dashboardDeps(config, { operations: deps, webhooks, opened, inFlight: routed.inFlight }),
+      dashboardDeps(config, { operations: deps, webhooks, opened, inFlight, clientAddress }),
     );
   }
 }
@@ -186,10 +200,10 @@ function backgroundDeps(
   config: Config,
   { deps, live, observers, vault }: Pick<Routed, 'deps' | 'live' | 'observers' | 'vault'>,
 ): BackgroundDeps {
-  const { notifications, recovery, openOutcomes, onSweepError, onFollowError } = observers;
+  const { notifications, recovery, openOutcomes, clock, onSweepError, onFollowError } = observers;
   return {
     ...deps,
-    ...{ processed: notifications, recovery, openOutcomes, onSweepError, onFollowError },
+    ...{ processed: notifications, recovery, openOutcomes, clock, onSweepError, onFollowError },
     connections: live.connections,
     isLeftAlone: (id) => live.health().get(id)?.isLeftAlone() ?? false,
     webhooks: {

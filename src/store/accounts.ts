@@ -27,7 +27,9 @@ export async function findAccountKeys(
 
 const INSERT_ACCOUNT = {
   name: 'insert_account',
-  text: 'INSERT INTO account (id, name, secret_always, tells_authorized) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING',
+  text: `
+    INSERT INTO account (id, name, secret_always, tells_authorized, display_name) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (id) DO NOTHING`,
 };
 const INSERT_PUBLIC_KEY = {
   name: 'insert_public_key',
@@ -41,10 +43,11 @@ const INSERT_SECRET_KEY = {
 /** Adds an account; an existing one stays as it is. */
 export async function insertAccount(
   queries: Queries,
-  account: { id: string; name: string; secretAlways: boolean; tellsAuthorized?: boolean },
+  account: Pick<Account, 'id' | 'name' | 'secretAlways'> &
+    Partial<Pick<Account, 'tellsAuthorized' | 'displayName'>>,
 ): Promise<void> {
-  const { id, name, secretAlways, tellsAuthorized = false } = account;
-  await queries.query(INSERT_ACCOUNT, [id, name, secretAlways, tellsAuthorized]);
+  const { id, name, secretAlways, tellsAuthorized = false, displayName = '' } = account;
+  await queries.query(INSERT_ACCOUNT, [id, name, secretAlways, tellsAuthorized, displayName]);
 }
 
 /** Adds a public key to an account. */

@@ -38,6 +38,29 @@ export async function recordAction(queries: Queries, action: AuditedAction): Pro
   await queries.query(INSERT, [accountId, actor, action.action, subject, detail]);
 }
 
+// The minute and the address make the id, so that all replicas write one row. The hash of the address stands where a UUIDv7
+// has random bits.
+const ADD_FAILED_SIGN_INS = {
+  name: 'add_failed_sign_ins',
+  text: `
+    INSERT INTO audit_log (account_id, id, actor, action, subject, detail)
+    SELECT '${INSTALLATION}', (lpad(to_hex((extract(epoch FROM date_trunc('minute', now())) * 1000)::bigint), 12, '0')
+      || '7' || substr(hash, 1, 3) || '8' || substr(hash, 4, 15))::uuid, $1, 'failed-sign-in', '',
+      'tries: ' || $2::bigint
+    FROM encode(sha256(convert_to($1, 'UTF8')), 'hex') AS hash
+    ON CONFLICT (account_id, id) DO UPDATE
+    SET detail = 'tries: ' || substr(audit_log.detail, length('tries: ') + 1)::bigint + $2::bigint`,
+};
+
+/**
+ * Adds failed sign-ins to the entry of their address and minute: the only entry that changes after it is written.
+ *
+ * @param from the client's address, or what stands for several; up to 500 characters.
+ */
+export async function addFailedSignIns(queries: Queries, from: string, tries: number): Promise<void> {
+  await queries.query(ADD_FAILED_SIGN_INS, [`unknown from ${from}`, tries]);
+}
+
 const LIST = {
   name: 'list_audit_entries',
   text: `

@@ -14,6 +14,10 @@ export type SessionTerms = {
   readonly metadata: string;
   /** payments.v1.Payment.Workflow. */
   readonly workflow: string;
+  /** The types with which it may be paid; empty: all. */
+  readonly paymentMethodTypes: readonly string[];
+  /** undefined for a session without terms, to which any number of payments may refer; in a new one, for the default. */
+  readonly expiresAt: Date | undefined;
 };
 
 /** A checkout session as it is stored. */
@@ -28,8 +32,6 @@ export type StoredSession = SessionTerms & {
   readonly expired: boolean;
   /** Number of payments that it has had. */
   readonly payments: number;
-  /** undefined for a session without terms, to which any number of payments may refer. */
-  readonly expiresAt: Date | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 };
@@ -42,12 +44,14 @@ const COLUMNS = `s.account_id AS "accountId", s.id, s.merchant_order_id AS "merc
   s.payment_id AS "paymentId",
   EXISTS (SELECT FROM single_use u WHERE u.account_id = s.account_id AND u.object_id = s.id) AS used,
   coalesce(s.expires_at <= now(), false) AS expired, s.payments, s.expires_at AS "expiresAt",
+  s.payment_method_types AS "paymentMethodTypes",
   s.created_at AS "createdAt", s.updated_at AS "updatedAt"`;
 
 const INSERT = `
   INSERT INTO checkout_session AS s (account_id, id, merchant_order_id, payment_description, country, currency,
-    amount_minor_units, customer_id, callback_url, metadata, workflow, expires_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, now() + make_interval(secs => $12))
+    amount_minor_units, customer_id, callback_url, metadata, workflow, payment_method_types, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+    coalesce($13::timestamptz, now() + make_interval(secs => $14)))
   RETURNING ${COLUMNS}`;
 const GET = {
   name: 'get_checkout_session',
@@ -66,11 +70,11 @@ const LOCK = 'SELECT id FROM checkout_session WHERE account_id = $1 AND id = $2 
 const UPDATE = `
   UPDATE checkout_session s SET merchant_order_id = $3, payment_description = $4, country = $5, currency = $6,
     amount_minor_units = $7, customer_id = $8, callback_url = $9, metadata = $10, workflow = $11,
-    version = version + 1, updated_at = now()
+    payment_method_types = $12, expires_at = coalesce($13::timestamptz, expires_at), version = version + 1, updated_at = now()
   WHERE s.account_id = $1 AND s.id = $2
   RETURNING ${COLUMNS}`;
 
-/** Adds a checkout session that lives for `livesS` seconds. */
+/** Adds a checkout session, which lives for `livesS` seconds if its terms do not say until when. */
 export async function insertSession(
   run: Run,
   name: { readonly accountId: string; readonly id: string },
@@ -135,5 +139,7 @@ function valuesOf({ accountId, id }: { accountId: string; id: string }, terms: S
     terms.callbackUrl ?? null,
     terms.metadata,
     terms.workflow,
+    terms.paymentMethodTypes,
+    terms.expiresAt ?? null,
   ];
 }

@@ -19,13 +19,18 @@ export type LeasedDelivery = {
     /** An encoded Payment; empty for webhook.test. */
     readonly record: Uint8Array;
     readonly createdAt: Date;
+    /** The payment's idempotency key, as stored; null if the event is of no payment. */
+    readonly idempotencyKey: string | null;
   };
 };
 
 type LeasedRow = Omit<LeasedDelivery, 'event'> & Omit<LeasedDelivery['event'], 'id'> & { eventId: string };
 
 /** A webhook as its worker has read it. */
-export type ReadWebhook = Pick<StoredWebhook, 'accountId' | 'id' | 'url' | 'secret' | 'previousSecret'>;
+export type ReadWebhook = Pick<
+  StoredWebhook,
+  'accountId' | 'id' | 'url' | 'secret' | 'previousSecret' | 'credentials'
+>;
 
 // The lease goes by the database's clock; while it holds, the delivery is not due. A webhook that was changed since it
 // was read has to be read again: its old URL gets nothing more, and its present secrets sign.
@@ -37,27 +42,28 @@ const TAKE = {
       WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now() AND EXISTS (
         SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active AND url = $5 AND secret = $6
           AND CASE WHEN previous_secret_until > now() THEN previous_secret END IS NOT DISTINCT FROM $7
+          AND credentials IS NOT DISTINCT FROM $8
       )
       ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED
     )
     UPDATE delivery d SET attempts = d.attempts + 1, due_at = now() + make_interval(secs => $4)
-    FROM due, event e
+    FROM due, event e LEFT JOIN payment p ON p.account_id = e.account_id AND p.id = e.payment_id
     WHERE d.account_id = $1 AND d.id = due.id AND e.account_id = $1 AND e.id = d.event_id
     RETURNING d.id, d.attempts, d.due_at::text AS "leasedUntil", d.retry, e.id AS "eventId", e.type, e.sequence,
-      e.record, e.created_at AS "createdAt"`,
+      e.record, e.created_at AS "createdAt", p.idempotency_key AS "idempotencyKey"`,
 };
 
 /**
  * Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, those due for longest first; none if the
- * webhook is off, or has another URL or other secrets.
+ * webhook is off, or has another URL, other secrets or other credentials.
  */
 export async function takeDueDeliveries(
   database: Database,
-  { accountId, id: webhookId, url, secret, previousSecret }: ReadWebhook,
+  { accountId, id: webhookId, url, secret, previousSecret = null, credentials = null }: Nullable<ReadWebhook>,
   limit: number,
   leaseS: number,
 ): Promise<LeasedDelivery[]> {
-  const values = [accountId, webhookId, limit, leaseS, url, secret, previousSecret ?? null];
+  const values = [accountId, webhookId, limit, leaseS, url, secret, previousSecret, credentials];
   const { rows } = await database.query<LeasedRow>(TAKE, values);
   const leased = rows.map(({ id, attempts, leasedUntil, retry, eventId, ...event }) => ({
     ...{ id, attempts, leasedUntil, retry },

@@ -18,7 +18,6 @@ export type DatabaseFacts = {
   readonly invalidIndexes: readonly string[];
   /** Age of the oldest open transaction of another session; 0 when there is none. */
   readonly oldestTransactionS: number;
-  readonly nowMs: number;
   /** The service's schema is there. */
   readonly hasSchema: boolean;
 };
@@ -40,7 +39,6 @@ const FACTS = {
         WHERE NOT i.indisvalid AND n.nspname = current_schema() ORDER BY c.relname) AS "invalidIndexes",
       coalesce((SELECT extract(epoch FROM clock_timestamp() - min(xact_start)) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()), 0)::float8 AS "oldestTransactionS",
-      extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs",
       to_regclass('schema_migration') IS NOT NULL AS "hasSchema"`,
 };
 

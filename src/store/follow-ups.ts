@@ -1,5 +1,6 @@
-import type { Database } from './database.ts';
+import type { Database, Nullable } from './database.ts';
 import { isScheduled, leaseDue, leaseParameters, type Take } from './lease-due.ts';
+import { firstRow } from './rows.ts';
 
 /** A transaction that is due to be followed up, leased to the caller. */
 export type DueFollowUp = {
@@ -9,6 +10,8 @@ export type DueFollowUp = {
   readonly connectionId: string;
   /** Fencing token that a write must present: number of leases of the transaction, including this one. */
   readonly fence: number;
+  /** If it was taken ahead of schedule: the database's time at which it will be due all the same. */
+  readonly scheduledAt?: string | undefined;
 };
 
 const TAKEN = `t.account_id AS "accountId", t.payment_id AS "paymentId", t.id AS "transactionId",
@@ -18,17 +21,20 @@ const TAKE = { name: 'take_due_follow_ups', text: leaseDue('follow_up_at', TAKEN
 
 /** Leases transactions that are due to be followed up: from each connection, those due for longest. */
 export async function takeDueFollowUps(database: Database, takes: readonly Take[]): Promise<DueFollowUp[]> {
-  return (await database.query<DueFollowUp>(TAKE, leaseParameters(takes))).rows;
+  return (await database.query<Omit<DueFollowUp, 'scheduledAt'>>(TAKE, leaseParameters(takes))).rows;
 }
 
 const TAKE_ONE = {
   name: 'take_follow_up',
   text: `
-    UPDATE transaction t
-    SET fence = t.fence + 1, follow_up_at = CASE WHEN t.follow_up_at IS NULL THEN NULL
-      ELSE now() + make_interval(secs => $2) END
-    WHERE t.id = $1::uuid AND t.look_up_at IS NULL
-    RETURNING ${TAKEN}`,
+    WITH found AS (
+      SELECT id, CASE WHEN follow_up_at > now() THEN follow_up_at::text END AS scheduled_at,
+        CASE WHEN follow_up_at IS NOT NULL THEN now() + make_interval(secs => $2) END AS leased_until
+      FROM transaction WHERE id = $1::uuid AND look_up_at IS NULL FOR UPDATE
+    )
+    UPDATE transaction t SET fence = t.fence + 1, follow_up_at = found.leased_until FROM found
+    WHERE t.id = found.id
+    RETURNING ${TAKEN}, found.scheduled_at AS "scheduledAt"`,
 };
 
 /**
@@ -43,23 +49,41 @@ export async function takeFollowUp(
   transactionId: string,
   leaseS: number,
 ): Promise<DueFollowUp | undefined> {
-  return (await database.query<DueFollowUp>(TAKE_ONE, [transactionId, leaseS])).rows[0];
+  return firstRow(await database.query<Nullable<DueFollowUp>>(TAKE_ONE, [transactionId, leaseS]));
 }
 
 const POSTPONE = {
   name: 'postpone_follow_up',
   text: `
-    UPDATE transaction SET follow_up_at = now() + make_interval(secs => $3)
+    UPDATE transaction SET follow_up_at = least(now() + make_interval(secs => $3), $4::timestamptz)
     WHERE id = $1 AND fence = $2 AND ${isScheduled('follow_up_at')}`,
 };
 
-/** Gives back a leased transaction, to be followed up again later. */
+/**
+ * Gives back a leased transaction, to be followed up again later; if it was taken ahead of schedule, when it was due at
+ * the latest: news postpones nothing.
+ */
 export async function postponeFollowUp(
   database: Database,
-  due: Pick<DueFollowUp, 'transactionId' | 'fence'>,
+  due: Pick<DueFollowUp, 'transactionId' | 'fence' | 'scheduledAt'>,
   inS: number,
 ): Promise<void> {
-  await database.query(POSTPONE, [due.transactionId, due.fence, inS]);
+  await database.query(POSTPONE, [due.transactionId, due.fence, inS, due.scheduledAt ?? null]);
+}
+
+const RESTORE = {
+  name: 'restore_follow_up',
+  text: `
+    UPDATE transaction SET follow_up_at = $3::timestamptz
+    WHERE id = $1 AND fence = $2 AND ${isScheduled('follow_up_at')}`,
+};
+
+/** Gives back a transaction that was taken ahead of schedule, to be followed up when it was due. */
+export async function restoreFollowUp(
+  database: Database,
+  { transactionId, fence, scheduledAt }: Pick<DueFollowUp, 'transactionId' | 'fence' | 'scheduledAt'>,
+): Promise<void> {
+  if (scheduledAt !== undefined) await database.query(RESTORE, [transactionId, fence, scheduledAt]);
 }
 
 // With another fence, a worker whose look-up is under way cannot put the next one off by what it had learned before.
@@ -77,6 +101,26 @@ export async function hastenFollowUp(
   transactionId: string | undefined,
 ): Promise<void> {
   await database.query(HASTEN, [accountId, transactionId ?? null]);
+}
+
+const SCHEDULE = {
+  name: 'schedule_follow_up',
+  text: `
+    UPDATE transaction SET follow_up_at = now() + make_interval(secs => $3), fence = fence + 1
+    WHERE account_id = $1 AND id = $2`,
+};
+
+/**
+ * Schedules the follow-up of a transaction, even if nothing more was expected of it. With another fence, a worker that
+ * read it before cannot end that.
+ */
+export async function scheduleFollowUp(
+  database: Database,
+  accountId: string,
+  transactionId: string,
+  inS: number,
+): Promise<void> {
+  await database.query(SCHEDULE, [accountId, transactionId, inS]);
 }
 
 const END = {

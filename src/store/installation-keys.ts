@@ -44,7 +44,8 @@ export async function countSealed(run: Run, prefix: string): Promise<bigint> {
     `SELECT (SELECT count(*) FROM vaulted_token WHERE starts_with(card_number, $1))
        + (SELECT count(*) FROM one_time_token WHERE starts_with(sealed, $1) AND expires_at > now())
        + (SELECT count(*) FROM webhook WHERE starts_with(secret, $1))
-       + (SELECT count(*) FROM webhook WHERE starts_with(previous_secret, $1)) AS sealed`,
+       + (SELECT count(*) FROM webhook WHERE starts_with(previous_secret, $1))
+       + (SELECT count(*) FROM webhook WHERE starts_with(credentials, $1)) AS sealed`,
     [prefix],
   );
   return rows[0]?.sealed ?? 0n;

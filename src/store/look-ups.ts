@@ -19,13 +19,16 @@ export type DueAttempt = {
   readonly record: Uint8Array;
   /** true once the response to its creation is stored; until then, its key is in progress. */
   readonly answered: boolean;
+  /** Time since the attempt was stored, just before it was sent, by the database's clock. */
+  readonly ageMs: number;
 };
 
 type DueRow = Nullable<DueAttempt>;
 
 const DUE_ATTEMPT = `t.id AS "transactionId", t.payment_id AS "paymentId", t.connection_id AS "connectionId",
       t.amount_minor_units AS "minorUnits", t.currency, t.capture, t.reference, t.vaulted_token AS "vaultedToken",
-      t.fence, p.record, p.answer IS NOT NULL AS answered`;
+      t.fence, p.record, p.answer IS NOT NULL AS answered,
+      extract(epoch FROM now() - t.created_at)::float8 * 1000 AS "ageMs"`;
 
 const TAKE = { name: 'take_due_attempts', text: leaseDue('look_up_at', DUE_ATTEMPT) };
 
@@ -77,22 +80,18 @@ export async function takeUnansweredAttempts(
   return rows.map(withoutNulls);
 }
 
+// Hides from the planner, as `isScheduled` does, that the row is in the index of those that are due.
 const TAKE_OPEN = {
   name: 'take_open_attempt',
   text: `
-    UPDATE transaction t
-    SET fence = t.fence + 1, look_up_at = greatest(t.look_up_at, now() + make_interval(secs => $2))
+    UPDATE transaction t SET fence = t.fence + 1, look_up_at = now() + make_interval(secs => $2)
     FROM payment p
-    WHERE t.id = $1 AND ${isScheduled('t.look_up_at')} AND p.account_id = t.account_id AND p.id = t.payment_id
-      AND (p.answer IS NOT NULL OR t.look_up_at <= now())
+    WHERE t.id = $1 AND coalesce(t.look_up_at, 'infinity') <= now()
+      AND p.account_id = t.account_id AND p.id = t.payment_id
     RETURNING ${DUE_ATTEMPT}`,
 };
 
-/**
- * Leases an open attempt ahead of schedule, since its provider sent a notification about it.
- *
- * @returns undefined while its creation is under way.
- */
+/** Leases an attempt that is due, since its provider sent a notification about it. */
 export async function takeOpenAttempt(
   database: Database,
   transactionId: string,
@@ -109,7 +108,8 @@ const READ_OPEN = {
 };
 
 /**
- * Reads an attempt whose outcome is unknown, without leasing it: for a caller that already has the provider's word.
+ * Reads an attempt whose outcome is unknown, without leasing it, so its schedule stays as it is: for a caller that already
+ * has the provider's word, or asks for it ahead of schedule.
  *
  * @returns undefined while its creation is under way.
  */

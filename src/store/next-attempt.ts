@@ -8,7 +8,12 @@ export type NextAttempt = {
   readonly paymentId: string;
   /** The record, whose last transaction is the next attempt. */
   readonly record: Uint8Array;
-  readonly last: { readonly transactionId: string; readonly transactionStatus: string };
+  readonly last: {
+    readonly transactionId: string;
+    readonly transactionStatus: string;
+    /** The connector's reference to it: its provider may still report on it. */
+    readonly reference?: string | undefined;
+  };
   readonly next: Pick<
     Claim,
     'transactionId' | 'transactionStatus' | 'connectionId' | 'connectionIdentity' | 'leaseS'
@@ -22,7 +27,7 @@ const BEGIN_NEXT = {
   name: 'begin_next_attempt',
   text: `
     WITH last AS (
-      UPDATE transaction SET status = $3, look_up_at = NULL, updated_at = now()
+      UPDATE transaction SET status = $3, reference = coalesce($11, reference), look_up_at = NULL, updated_at = now()
       WHERE account_id = $10::uuid AND id = $2 AND ${isScheduled('look_up_at')} AND fence = 0
       RETURNING payment_id, amount_minor_units, currency, capture, vaulted_token, type
     ), next AS (
@@ -61,6 +66,7 @@ export async function beginNextAttempt(database: Database, begin: NextAttempt): 
     begin.record,
     begin.next.connectionIdentity,
     begin.accountId,
+    begin.last.reference ?? null,
   ]);
   return rows.length === 1;
 }

@@ -34,7 +34,8 @@ export type StoredTransaction = {
   readonly isScheduled: boolean;
   /** true: an operation without a stored response; if it is due as well, its process has died. */
   readonly isUnanswered: boolean;
-  readonly createdAt: Date;
+  /** Time since it was stored, just before it was sent, by the database's clock. */
+  readonly ageMs: number;
 };
 
 const READ_PAYMENT = {
@@ -50,7 +51,8 @@ const READ_TRANSACTIONS = {
     SELECT id, type, status, parent_id AS "parentId", connection_id AS "connectionId",
       connection_identity AS "connectionIdentity", amount_minor_units AS "minorUnits", currency, capture, reference,
       final AS "isFinal", vaulted_token AS "vaultedToken", follow_up_at IS NOT NULL AS "isScheduled",
-      method IS NOT NULL AND response IS NULL AS "isUnanswered", created_at AS "createdAt"
+      method IS NOT NULL AND response IS NULL AS "isUnanswered",
+      extract(epoch FROM now() - created_at)::float8 * 1000 AS "ageMs"
     FROM transaction WHERE account_id = $1 AND payment_id = $2 ORDER BY created_at, id`,
 };
 

@@ -37,7 +37,8 @@ export type OperationClaim = {
 
 // The claiming statement itself checks the bounds against the rows: whatever a caller believes, and whoever claims at
 // the same time, no claim exceeds them. A key that is held violates the unique index, which rolls the whole statement
-// back.
+// back. A merchant's reference is used once within the payment and the method: no index has to say so, since every claim
+// changes the version on which another relies.
 const CLAIM = {
   name: 'claim_operation',
   text: `
@@ -66,6 +67,10 @@ const CLAIM = {
             )
           ELSE false
         END
+        AND NOT EXISTS (
+          SELECT FROM transaction o
+          WHERE o.account_id = $1 AND o.payment_id = p.id AND o.method = $16::text AND o.merchant_reference = $20::text
+        )
       RETURNING p.id
     )
     INSERT INTO transaction (id, account_id, payment_id, type, parent_id, connection_id, connection_identity, status,
@@ -80,7 +85,8 @@ const CLAIM = {
 /**
  * Claims an operation: reserves its amount, opens it and inserts its transaction, in one statement and one commit.
  *
- * @returns false if the payment has changed since it was read, has an operation open, or the bounds do not allow it.
+ * @returns false if the payment has changed since it was read, has an operation open, has one with the same reference and
+ *   method, or the bounds do not allow it.
  * @throws a unique violation (`isKeyTaken`) if the key is held; nothing was changed.
  */
 export async function claimOperation(database: Database, claim: OperationClaim): Promise<boolean> {

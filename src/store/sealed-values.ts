@@ -16,6 +16,7 @@ const LISTS = {
   // A secret that is rotated meanwhile becomes the previous one, which is listed later.
   secrets: { name: 'list_sealed_secrets', text: listOf('webhook', 'secret') },
   previousSecrets: { name: 'list_sealed_previous_secrets', text: listOf('webhook', 'previous_secret') },
+  credentials: { name: 'list_sealed_credentials', text: listOf('webhook', 'credentials') },
 };
 
 const replacementIn = (table: string, column: string) =>
@@ -28,9 +29,10 @@ const REPLACEMENTS: Readonly<Record<SealedKind, Statement>> = {
     name: 'replace_sealed_previous_secret',
     text: replacementIn('webhook', 'previous_secret'),
   },
+  credentials: { name: 'replace_sealed_credentials', text: replacementIn('webhook', 'credentials') },
 };
 
-/** A kind of ciphertext: numbers of stored cards, usable one-time tokens, webhooks' secrets. */
+/** A kind of ciphertext: numbers of stored cards, usable one-time tokens, webhooks' secrets and credentials. */
 export type SealedKind = keyof typeof LISTS;
 
 /** Every kind, in the order in which they have to be listed. */

@@ -11,7 +11,8 @@ export type NewEnrollment = MethodName & {
   readonly connectionIdentity: string;
   readonly redirectUrl: string;
   readonly callbackUrl: string | undefined;
-  readonly expiresAt: Date;
+  /** Time that its payer has to agree. */
+  readonly validS: number;
 };
 
 /** An enrollment that may be open, with the data for asking its provider. */
@@ -36,7 +37,7 @@ export type EnrollmentEnd = {
 const INSERT = `
   INSERT INTO vaulted_token AS v (account_id, customer_id, id, type, country, status, active, connection_id,
     connection_identity, redirect_url, callback_url, expires_at, follow_up_at)
-  VALUES ($1, $2, $3, $4, $5, 'READY_TO_ENROLL', false, $6, $7, $8, $9, $10, now() + interval '5 seconds')
+  VALUES ($1, $2, $3, $4, $5, 'READY_TO_ENROLL', false, $6, $7, $8, $9, now() + make_interval(secs => $10), now() + interval '5 seconds')
   RETURNING ${METHOD_COLUMNS}`;
 
 const OPEN_COLUMNS = `
@@ -85,9 +86,9 @@ type OpenRow = Nullable<OpenEnrollment>;
 /** Adds a wallet whose payer has yet to agree. */
 export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Promise<StoredMethod> {
   const { accountId, customerId, id, type, country, connectionId, connectionIdentity } = enrollment;
-  const { redirectUrl, callbackUrl = null, expiresAt } = enrollment;
+  const { redirectUrl, callbackUrl = null, validS } = enrollment;
   const named = [accountId, customerId, id, type, country, connectionId, connectionIdentity];
-  return withoutNulls(onlyRow(await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, expiresAt])));
+  return withoutNulls(onlyRow(await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, validS])));
 }
 
 /** Leases up to `limit` enrollments about which to ask their providers, each until its next look-up. */

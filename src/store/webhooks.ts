@@ -16,6 +16,10 @@ export type StoredWebhook = {
   /** The previous secret, while it signs as well. */
   readonly previousSecret: string | undefined;
   readonly previousSecretUntil: Date | undefined;
+  /** The receiver's credentials as a JWE bound to `id`. */
+  readonly credentials: string | undefined;
+  /** Headers that the credentials make. */
+  readonly credentialHeaders: readonly string[];
   readonly failingSince: Date | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -27,12 +31,17 @@ const COLUMNS = `account_id AS "accountId", id, url, description, events, active
   disabled_reason AS "disabledReason", secret,
   CASE WHEN previous_secret_until > now() THEN previous_secret END AS "previousSecret",
   CASE WHEN previous_secret_until > now() THEN previous_secret_until END AS "previousSecretUntil",
-  failing_since AS "failingSince", created_at AS "createdAt", updated_at AS "updatedAt"`;
+  credentials, credential_headers AS "credentialHeaders", failing_since AS "failingSince", created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 const INSERT = `
-  INSERT INTO webhook (account_id, id, url, description, events, secret)
-  SELECT $1, $2, $3, $4, $5, $6 WHERE (SELECT count(*) FROM webhook WHERE account_id = $1) < $7
+  INSERT INTO webhook (account_id, id, url, description, events, secret, credentials, credential_headers)
+  SELECT $1, $2, $3, $4, $5, $6, $8, $9 WHERE (SELECT count(*) FROM webhook WHERE account_id = $1) < $7
   RETURNING ${COLUMNS}`;
+
+/** A receiver's credentials as they are stored; `sealed` is undefined if there are none. */
+export type SealedCredentials = { readonly sealed: string | undefined; readonly headers: readonly string[] };
+
+const NO_CREDENTIALS: SealedCredentials = { sealed: undefined, headers: [] };
 
 /**
  * Adds a webhook, unless its account has `limit` of them.
@@ -41,14 +50,18 @@ const INSERT = `
  */
 export function insertWebhook(
   database: Database,
-  webhook: Pick<StoredWebhook, 'accountId' | 'id' | 'url' | 'description' | 'events' | 'secret'>,
+  webhook: Pick<StoredWebhook, 'accountId' | 'id' | 'url' | 'description' | 'events' | 'secret'> & {
+    readonly credentials?: SealedCredentials | undefined;
+  },
   limit: number,
 ): Promise<StoredWebhook | undefined> {
-  const { accountId, id, url, description, events, secret } = webhook;
+  const { accountId, id, url, description, events, secret, credentials = NO_CREDENTIALS } = webhook;
+  const { sealed = null, headers } = credentials;
   return database.transaction(async (run) => {
     // Locks the account's row, so that nobody else counts at the same time.
     await run('SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
-    return firstRow(await run<Row>(INSERT, [accountId, id, url, description, events, secret, limit]));
+    const values = [accountId, id, url, description, events, secret, limit, sealed, headers];
+    return firstRow(await run<Row>(INSERT, values));
   });
 }
 
@@ -81,13 +94,16 @@ export type WebhookChange = {
   readonly description?: string | undefined;
   readonly events?: readonly string[] | undefined;
   readonly active?: boolean | undefined;
+  readonly credentials?: SealedCredentials | undefined;
 };
 
 const UPDATE = {
   name: 'update_webhook',
   text: `
     UPDATE webhook SET url = coalesce($3, url), description = coalesce($4, description),
-      events = coalesce($5::text[], events), active = coalesce($6::boolean, active), disabled_reason = CASE WHEN $6 IS NULL THEN disabled_reason END,
+      events = coalesce($5::text[], events),
+      credentials = CASE WHEN $8::text[] IS NULL THEN credentials ELSE $7 END,
+      credential_headers = coalesce($8, credential_headers), active = coalesce($6::boolean, active), disabled_reason = CASE WHEN $6 IS NULL THEN disabled_reason END,
       failing_since = CASE WHEN $3::text IS NULL AND $6 IS NOT TRUE THEN failing_since END, updated_at = now()
     WHERE account_id = $1 AND id = $2
     RETURNING ${COLUMNS}`,
@@ -105,13 +121,13 @@ export async function updateWebhook(
   id: string,
   change: WebhookChange,
 ): Promise<StoredWebhook | undefined> {
-  const { url = null, description = null, events = null, active = null } = change;
+  const { url = null, description = null, events = null, active = null, credentials } = change;
+  const { sealed = null, headers = null } = credentials ?? {};
   const name = { accountId, webhookId: id };
   // Who turned it off may have died before the end of this.
   if (active === true) await closeDeliveries(database, name);
-  const updated = firstRow(
-    await database.query<Row>(UPDATE, [accountId, id, url, description, events, active]),
-  );
+  const values = [accountId, id, url, description, events, active, sealed, headers];
+  const updated = firstRow(await database.query<Row>(UPDATE, values));
   if (active === false) await closeDeliveries(database, name);
   return updated;
 }

@@ -1,5 +1,6 @@
-import { CHECKOUT_TEXTS, type CheckoutTexts, fill, LANGUAGES, type Language } from './checkout-texts.ts';
+import { CHECKOUT_TEXTS, fill, LANGUAGES, type Language } from './checkout-texts.ts';
 import { escapeHtml } from './html.ts';
+import type { CheckoutTexts } from './texts/english.ts';
 
 /** Headers of the checkout page: scripts, styles and calls of this origin only; nothing else runs or loads. */
 export const CHECKOUT_HEADERS: Readonly<Record<string, string>> = {
@@ -56,7 +57,7 @@ export function renderCheckout(checkout: Checkout): string {
 ${needsScript ? `<p id="no-script">${escapeHtml(texts.noScript)}</p>` : ''}
 <p id="notice" role="alert" tabindex="-1" hidden></p>
 ${methods.length > 0 ? form(checkout, texts) : noMethod}
-<section id="outcome" hidden aria-live="polite"><div class="spinner" hidden></div><h2 tabindex="-1"></h2><p></p><a class="button" hidden></a><button type="button" hidden></button></section>`;
+<section id="outcome" hidden aria-live="polite"><div class="spinner" hidden></div><h2 tabindex="-1"></h2><p></p><button type="button" hidden></button><button type="button" class="second" hidden></button><a class="button" hidden></a></section>`;
   const title = `${payee ? fill(texts.titleTo, { payee }) : texts.title} · ${amount}`;
   return page(language, title, content, languageLinks(language, texts), [
     `<script type="application/json" id="checkout">${JSON.stringify(data).replaceAll('<', '\\u003c')}</script>`,

@@ -23,7 +23,13 @@ export const REFERENCE_PAGE = `<!doctype html><html lang="en"><head><meta charse
 </head><body><div id="reference"></div><noscript>The reference needs JavaScript. Its content is also in <a href="/openapi.json">/openapi.json</a>.</noscript>
 <script src="/docs/viewer.js"></script><script src="/docs/start.js"></script></body></html>`;
 
-/** Returns the script that starts the viewer, which stores nothing that is typed into it and calls no other host. */
+/** Idempotency key of the document's examples. In the page, each call gets a random one in its place. */
+export const SAMPLE_KEY = 'new-for-each-send';
+
+/**
+ * Returns the script that starts the viewer, which stores nothing that is typed into it and calls no other host. Unless
+ * another idempotency key is typed, each call is sent under a new one, so that each shows what it does.
+ */
 export function startScript(keys: FilledInKeys): string {
   const securitySchemes = Object.fromEntries(
     Object.entries(keys).map(([scheme, value]) => [scheme, { value }]),
@@ -43,7 +49,15 @@ export function startScript(keys: FilledInKeys): string {
     persistAuth: false,
     documentDownloadType: 'direct',
   };
-  return `Scalar.createApiReference('#reference', ${JSON.stringify(options)});\n`;
+  return `const options = ${JSON.stringify(options)};
+options.onBeforeRequest = ({ requestBuilder, request }) => {
+  const { headers } = requestBuilder ?? request;
+  if (headers.get('x-idempotency-key') !== '${SAMPLE_KEY}') return;
+  const bytes = [...crypto.getRandomValues(new Uint8Array(16))];
+  headers.set('x-idempotency-key', bytes.map((byte) => byte.toString(16).padStart(2, '0')).join(''));
+};
+Scalar.createApiReference('#reference', options);
+`;
 }
 
 /** Loads the viewer's script from its package, which offers it only through a Fastify plugin. */

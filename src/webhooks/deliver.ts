@@ -85,7 +85,8 @@ export async function drainWebhook(
 }
 
 function openSignerOf(deps: DeliverDeps, webhook: StoredWebhook): Promise<Sign | undefined> {
-  return openSigner(deps.vault, webhook.id, sealedSecrets(webhook)).catch((error) => {
+  const { id, credentials } = webhook;
+  return openSigner(deps.vault, id, { secrets: sealedSecrets(webhook), credentials }).catch((error) => {
     deps.observer.failed(error);
     return undefined;
   });

@@ -1,6 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { sentIdempotencyKey } from '#src/payments/idempotency.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { LeasedDelivery } from '#src/store/deliveries.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
@@ -25,8 +26,18 @@ export function eventBody(accountId: string, { event, retry }: LeasedDelivery): 
   return `${head.slice(0, -1)},"data":${dataOf(event)}}`;
 }
 
-function dataOf({ type, record }: LeasedDelivery['event']): string {
+function dataOf({ type, record, idempotencyKey }: LeasedDelivery['event']): string {
   if (type === TEST_EVENT_TYPE) return '{}';
-  if (!type.startsWith('enrollment.')) return `{"payment":${encodePayment(decodeRecord(record))}}`;
+  if (!type.startsWith('enrollment.')) return `{"payment":${paymentOf(record, idempotencyKey)}}`;
   return `{"payment_method":${encodeMethod(fromBinary(StoredPaymentMethodSchema, record))}}`;
+}
+
+/** Renders a payment with two members that receivers of other services' webhooks look for. */
+function paymentOf(record: Uint8Array, idempotencyKey: string | null): string {
+  const payment = decodeRecord(record);
+  const more = JSON.stringify({
+    order_id: payment.merchantOrderId,
+    idempotency_key: sentIdempotencyKey(idempotencyKey ?? ''),
+  });
+  return `${encodePayment(payment).slice(0, -1)},${more.slice(1)}`;
 }

@@ -16,7 +16,13 @@ import {
 } from '#src/store/webhooks.ts';
 import { isPublicAddress } from './address-guard.ts';
 import { EVENT_TYPES } from './events.ts';
-import { newSigningSecret, openSecret, type SecretVault } from './signing-secret.ts';
+import {
+  type Credentials,
+  newSigningSecret,
+  openSecret,
+  type SecretVault,
+  sealCredentials,
+} from './signing-secret.ts';
 
 /** Dependencies of managing webhooks. */
 export type ManageDeps = {
@@ -42,12 +48,17 @@ export const MAX_WEBHOOKS = 16;
 export async function addWebhook(
   deps: ManageDeps,
   accountId: string,
-  request: { readonly url: string; readonly events: readonly string[]; readonly description: string },
+  request: {
+    readonly url: string;
+    readonly events: readonly string[];
+    readonly description: string;
+    readonly credentials?: Credentials | undefined;
+  },
 ): Promise<WebhookWithSecret> {
   requireValidChange(deps, request);
   const id = deps.newId();
   const { shown, sealed } = await newSigningSecret(deps.vault, id);
-  const { description } = request;
+  const { description, credentials } = request;
   const stored = {
     accountId,
     id,
@@ -55,6 +66,7 @@ export async function addWebhook(
     events: [...new Set(request.events)],
     description,
     secret: sealed,
+    credentials: credentials && (await sealCredentials(deps.vault, id, credentials)),
   };
   const webhook = await orUnavailable(insertWebhook(deps.database, stored, MAX_WEBHOOKS));
   if (webhook) return { webhook, secret: shown };
@@ -80,19 +92,25 @@ export function listOwnWebhooks(database: Database, accountId: string): Promise<
   return orUnavailable(listWebhooks(database, accountId));
 }
 
+/** A change of a webhook, as it is requested. */
+type Change = Omit<WebhookChange, 'credentials'> & { readonly credentials?: Credentials | undefined };
+
 /** Changes the given fields of a webhook. @throws ServiceError INVALID_PARAMETERS, WEBHOOK_NOT_FOUND. */
 export async function changeWebhook(
   deps: ManageDeps,
   accountId: string,
   id: string,
-  change: WebhookChange,
+  change: Change,
 ): Promise<StoredWebhook> {
   requireValidChange(deps, change);
+  if (!isUuid(id)) throw webhookNotFound();
   const url = change.url === undefined ? undefined : new URL(change.url).href;
   const events = change.events && [...new Set(change.events)];
-  const updated = isUuid(id)
-    ? await orUnavailable(updateWebhook(deps.database, accountId, id, { ...change, url, events }))
-    : undefined;
+  // In lower case, as the id is stored: the seal is bound to it.
+  const credentials =
+    change.credentials && (await sealCredentials(deps.vault, id.toLowerCase(), change.credentials));
+  const stored = { ...change, url, events, credentials };
+  const updated = await orUnavailable(updateWebhook(deps.database, accountId, id, stored));
   if (!updated) throw webhookNotFound();
   return updated;
 }
@@ -145,7 +163,7 @@ export function requireActive(webhook: StoredWebhook): void {
  *
  * @throws ServiceError INVALID_PARAMETERS.
  */
-function requireValidChange({ allowPrivate }: Pick<ManageDeps, 'allowPrivate'>, change: WebhookChange): void {
+function requireValidChange({ allowPrivate }: Pick<ManageDeps, 'allowPrivate'>, change: Change): void {
   const faults: FieldError[] = [];
   const urlFault = change.url === undefined ? undefined : faultOfUrl(change.url, allowPrivate);
   if (urlFault) faults.push({ field: 'url', ...urlFault });
@@ -155,8 +173,17 @@ function requireValidChange({ allowPrivate }: Pick<ManageDeps, 'allowPrivate'>, 
     const message = `must be one of ${EVENT_TYPES.join(', ')}`;
     faults.push({ field: `events[${i}]`, code: 'NOT_ALLOWED', message });
   }
+  const { apiKey = '', secret = '', hmacKey = '' } = change.credentials ?? {};
+  for (const [name, text] of Object.entries({ api_key: apiKey, secret, hmac_key: hmacKey })) {
+    if (CREDENTIAL.test(text)) continue;
+    const message = 'must be printable ASCII characters, without spaces at its ends';
+    faults.push({ field: `credentials.${name}`, code: 'INVALID_FORMAT', message });
+  }
   if (faults.length > 0) throw invalidParameters(faults);
 }
+
+/** A value that a header carries unchanged; it may be empty. */
+const CREDENTIAL = /^(?:[!-~](?:[ -~]*[!-~])?)?$/;
 
 function faultOfUrl(text: string, allowPrivate: boolean): Omit<FieldError, 'field'> | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;

@@ -1,6 +1,7 @@
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { Secret } from '#src/secret.ts';
+import type { SealedCredentials } from '#src/store/webhooks.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
 /** The vault, which seals a secret as it seals a card number, bound to its webhook's id instead of a token. */
@@ -22,23 +23,54 @@ export async function openSecret(vault: SecretVault, webhookId: string, sealed: 
   return (await vault.open(sealed, webhookId)).reveal();
 }
 
-/** Returns the Standard Webhooks headers of a message. */
+/** Credentials that a receiver wants beside the signature; '' for one that it does not want. */
+export type Credentials = { readonly apiKey: string; readonly secret: string; readonly hmacKey: string };
+
+/** Seals a receiver's credentials. */
+export async function sealCredentials(
+  vault: SecretVault,
+  webhookId: string,
+  { apiKey, secret, hmacKey }: Credentials,
+): Promise<SealedCredentials> {
+  const headers = Object.keys(credentialHeaders({ apiKey, secret, hmacKey }, ''));
+  if (headers.length === 0) return { sealed: undefined, headers };
+  const stored = new Secret(JSON.stringify({ apiKey, secret, hmacKey }));
+  return { sealed: await vault.seal(stored, webhookId), headers };
+}
+
+function credentialHeaders({ apiKey, secret, hmacKey }: Credentials, body: string): Record<string, string> {
+  return {
+    ...(apiKey !== '' && { 'x-api-key': apiKey }),
+    ...(secret !== '' && { 'x-secret': secret }),
+    ...(hmacKey !== '' && {
+      'x-hmac-signature': createHmac('sha256', hmacKey).update(body).digest('base64'),
+    }),
+  };
+}
+
+const NO_CREDENTIALS: Credentials = { apiKey: '', secret: '', hmacKey: '' };
+
+/** Returns the headers by which a receiver knows a message to be ours: Standard Webhooks, and its credentials. */
 export type Sign = (messageId: string, time: Date, body: string) => Record<string, string>;
 
 /**
- * Opens the sealed secrets of a webhook, to sign with each of them.
+ * Opens the sealed secrets of a webhook, to sign with each of them, and its receiver's credentials.
  *
  * @throws as `open` of the vault.
  */
 export async function openSigner(
   vault: SecretVault,
   webhookId: string,
-  sealed: readonly string[],
+  sealed: { readonly secrets: readonly string[]; readonly credentials: string | undefined },
 ): Promise<Sign> {
   const keys = await Promise.all(
-    sealed.map(async (one) => new Webhook((await vault.open(one, webhookId)).reveal())),
+    sealed.secrets.map(async (one) => new Webhook(await openSecret(vault, webhookId, one))),
   );
+  const credentials: Credentials = sealed.credentials
+    ? JSON.parse(await openSecret(vault, webhookId, sealed.credentials))
+    : NO_CREDENTIALS;
   return (messageId, time, body) => ({
+    ...credentialHeaders(credentials, body),
     'webhook-id': messageId,
     'webhook-timestamp': String(Math.floor(time.getTime() / 1000)),
     'webhook-signature': keys.map((key) => key.sign(messageId, time, body)).join(' '),

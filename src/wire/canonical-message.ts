@@ -65,7 +65,9 @@ function fieldStep(field: DescField): Walk | undefined {
       const sent = message[localName] as Value | JsonObject | undefined;
       const value =
         isObject && sent ? fromJson(ValueSchema, sent as JsonObject) : (sent as Value | undefined);
-      if (asksForNothing(value) || textOf(value) === doneAnyway) clearField(message, field);
+      const isNothing =
+        doneAnyway === 'true' ? (value?.kind.case ?? 'nullValue') === 'nullValue' : asksForNothing(value);
+      if (isNothing || textOf(value) === doneAnyway) clearField(message, field);
     };
   }
   const whole = field.parent.fields.find(({ name }) => name === getOption(field, fraction_of));
@@ -97,7 +99,7 @@ function emptyStep(field: DescField, { fields }: DescMessage, walk: Walk | undef
 }
 
 /** Returns true if free JSON is null, false, "", [] or {}, or an object of only such values. */
-function asksForNothing(value: Value | undefined): boolean {
+export function asksForNothing(value: Value | undefined): boolean {
   const kind = value?.kind;
   switch (kind?.case) {
     case 'listValue':
@@ -114,10 +116,11 @@ function asksForNothing(value: Value | undefined): boolean {
   }
 }
 
-/** Returns a text or number of free JSON as text; undefined for anything else. */
+/** Returns a text, number or boolean of free JSON as text; undefined for anything else. */
 function textOf(value: Value | undefined): string | undefined {
   const kind = value?.kind;
-  return kind?.case === 'numberValue' || kind?.case === 'stringValue' ? String(kind.value) : undefined;
+  const isScalar = kind?.case === 'numberValue' || kind?.case === 'stringValue' || kind?.case === 'boolValue';
+  return isScalar ? String(kind.value) : undefined;
 }
 
 /** Returns true for a text field of which an empty text counts as absent. */

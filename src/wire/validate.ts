@@ -38,7 +38,7 @@ const FORMS: ReadonlyMap<string, string> = new Map([
   ['^[A-Z]{2}$', 'an ISO 3166-1 alpha-2 country code'],
   ['^[A-Z]{3}$', 'an ISO 4217 currency code'],
   ['^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$', 'a date as YYYY-MM-DD'],
-  ['^[0-9]{8,19}$', '8 to 19 digits'],
+  ['^[0-9]{8,19}$', '8 to 19 digits, without spaces or dashes'],
   ['^[0-9]{4,8}$', '4 to 8 digits'],
   ['^[0-9]{3,4}$', '3 or 4 digits'],
   ['^[0-9]{1,2}$', '1 or 2 digits'],

@@ -7,8 +7,22 @@ import {
   type MessageShape,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { empty_is_refused, fraction_of, or_boolean } from '#gen/payments/v1/json_options_pb.js';
-import { invalidParameters, ServiceError } from '#src/service-error.ts';
+import { type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
+import {
+  array_of,
+  empty_is_refused,
+  fraction_of,
+  or_boolean,
+  unknown_not_supported,
+} from '#gen/payments/v1/json_options_pb.js';
+import {
+  describeFields,
+  type FieldError,
+  invalidParameters,
+  MAX_FIELD_ERRORS,
+  ServiceError,
+} from '#src/service-error.ts';
+import { asksForNothing } from './canonical-message.ts';
 import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject, RawNumber } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
@@ -38,12 +52,18 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
  *   'reject' is the operator's own: its lists may be of any length.
  * @param options.protobufJson also accepts the forms of ProtoJSON: lowerCamelCase names, numbers of enums, integers as
  *   strings, `{"value": "10"}` for a decimal.
+ * @param options.check finds faults in the fields that could be read, so that a refusal names them too. It is called only
+ *   if some could not.
  * @returns a function of a value from `parseJson`. It throws ServiceError: INVALID_REQUEST if that is not an object,
  *   and INVALID_PARAMETERS with the paths of up to 20 fields at fault (`items[0].quantity`), never with their values.
  */
 export function jsonDecoder<Desc extends DescMessage>(
   schema: Desc,
-  options: { readonly unknownFields?: 'ignore' | 'reject'; readonly protobufJson?: boolean } = {},
+  options: {
+    readonly unknownFields?: 'ignore' | 'reject';
+    readonly protobufJson?: boolean;
+    readonly check?: (message: MessageShape<Desc>) => FieldError[];
+  } = {},
 ): (json: unknown) => MessageShape<Desc> {
   const rejectUnknown = options.unknownFields === 'reject';
   const protobufJson = options.protobufJson === true;
@@ -52,19 +72,39 @@ export function jsonDecoder<Desc extends DescMessage>(
   return (json) => {
     if (!isJsonObject(json)) throw new ServiceError('INVALID_REQUEST', 'the body must be a JSON object');
     const faults: Faults = [];
-    const message = read(json, faults);
-    // Only two members of a oneof in the body itself are a fault without a path.
-    if (faults.length > 0) throw invalidParameters(faults.map((f) => ({ ...f, field: f.field || '$' })));
-    return message as MessageShape<Desc>;
+    const message = read(json, faults) as MessageShape<Desc>;
+    if (faults.length > 0) throw unreadable(faults, () => options.check?.(message) ?? []);
+    return message;
   };
+}
+
+/** Makes the refusal of fields that cannot be read, together with what a check finds in the others. */
+function unreadable(faults: Faults, check: () => FieldError[]): ServiceError {
+  // Once reading has stopped, the fields that were not reached look absent.
+  const others = isFull(faults) ? [] : check();
+  const fields = [...faults, ...others.filter(({ field }) => !faults.some((f) => overlap(f.field, field)))]
+    .slice(0, MAX_FIELD_ERRORS)
+    // Only two members of a oneof in the body itself are a fault without a path.
+    .map((fault) => ({ ...fault, field: fault.field || '$' }));
+  // An unknown member that is not supported can be read, and is refused as any field that is not.
+  if (faults.every(({ code }) => code === 'NOT_SUPPORTED')) return invalidParameters(fields);
+  return new ServiceError('INVALID_PARAMETERS', describeFields(fields), { fields });
+}
+
+/** Returns true if one path is the other or leads to it. */
+function overlap(one: string, other: string): boolean {
+  const [short, long] = one.length < other.length ? [one, other] : [other, one];
+  return long.startsWith(short) && (short === '' || long === short || /[.[]/.test(long[short.length] ?? ''));
 }
 
 type FieldReader = {
   readonly field: DescField;
   /** Name of the JSON member that holds the value. */
   readonly name: string;
-  /** For an integer: reads a number that is not whole, or any decimal in a string, which belongs to another field. */
-  readonly fraction?: FieldReader;
+  /** Reads the values of the member that belong to another field: an integer's fractions, or an object's arrays. */
+  readonly other?: FieldReader;
+  /** Tells which values belong to the other field. */
+  readonly isOther?: (json: unknown) => boolean;
   readonly read: Read;
   /** An empty text, which many forms and languages send for an absent value, counts as absent. */
   readonly emptyIsAbsent: boolean;
@@ -74,6 +114,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   const known = dialect.readers.get(desc) ?? wellKnownReader(desc, dialect.protobufJson);
   if (known) return known;
   const fields = new Map<string, FieldReader>();
+  const refusesUnknown = getOption(desc, unknown_not_supported);
   const read: Read = (json, faults) => {
     if (!isJsonObject(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an object');
     const message = create(desc);
@@ -81,6 +122,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
       const field = fields.get(name);
       if (field !== undefined) readField(field, json[name], message, faults);
       else if (dialect.rejectUnknown) noteUnknown(name, faults);
+      else if (refusesUnknown) refuseIfSet(name, json[name], faults);
       if (isFull(faults)) break;
     }
     return message;
@@ -90,14 +132,15 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   for (const field of desc.fields) {
     const emptyIsAbsent = !dialect.rejectUnknown && !takesText(field) && !getOption(field, empty_is_refused);
     const reader = { field, name: field.name, read: valueReader(field, dialect), emptyIsAbsent };
-    const wholeName = getOption(field, fraction_of);
-    const whole = fields.get(wholeName);
-    if (whole) {
-      const either = { ...whole, fraction: { ...reader, name: wholeName } };
-      for (const [name, known] of fields) if (known === whole) fields.set(name, either);
+    const memberName = getOption(field, fraction_of) || getOption(field, array_of);
+    const member = fields.get(memberName);
+    if (member) {
+      const isOther = getOption(field, array_of) ? Array.isArray : isFraction;
+      const either = { ...member, other: { ...reader, name: memberName }, isOther };
+      for (const [name, known] of fields) if (known === member) fields.set(name, either);
     }
     if (dialect.protobufJson) fields.set(field.jsonName, reader);
-    if (dialect.protobufJson || !whole) fields.set(field.name, reader);
+    if (dialect.protobufJson || !member) fields.set(field.name, reader);
   }
   return read;
 }
@@ -113,8 +156,8 @@ function takesText(field: DescField): boolean {
 
 function readField(reader: FieldReader, json: unknown, message: Message, faults: Faults): void {
   if (json === null || (json === '' && reader.emptyIsAbsent)) return;
-  const { fraction = reader, name } = reader;
-  const { field, read } = isFraction(json) ? fraction : reader;
+  const { other = reader, isOther, name } = reader;
+  const { field, read } = isOther?.(json) ? other : reader;
   const members = message as unknown as Record<string, unknown>;
   const { oneof, localName } = field;
   if (oneof && (members[oneof.localName] as { case?: string }).case !== undefined) {
@@ -126,12 +169,19 @@ function readField(reader: FieldReader, json: unknown, message: Message, faults:
     return;
   }
   const count = faults.length;
-  const value = read(json, faults);
+  const value = read(json, faults) ?? standIn(field);
   if (faults.length > count) locateFaults(faults, count, name);
+  if (value === undefined) return;
   if (oneof) members[oneof.localName] = { case: localName, value };
   else members[localName] = value;
 }
 
+/** Returns the value that a field gets if its own cannot be read: it was sent, so a check must not call it missing. */
+function standIn(field: DescField): string | undefined {
+  return field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING ? '?' : undefined;
+}
+
+/** Returns true for a number that is not whole, and for any decimal in a string. */
 function isFraction(json: unknown): boolean {
   if (typeof json === 'string') return true;
   if (json instanceof RawNumber) return !/^-?\d+(?:\.0*)?$/.test(json.source);
@@ -142,6 +192,21 @@ function noteUnknown(name: string, faults: Faults): void {
   const count = faults.length;
   noteFault(faults, 'NOT_ALLOWED', 'is not known');
   locateFaults(faults, count, name);
+}
+
+const readValue = wellKnownReader(ValueSchema, false) as Read;
+/** Names that can be repeated in a refusal: a name is the sender's own word, and might be a card number. */
+const PLAIN_NAME = /^[A-Za-z_]{1,64}$/;
+
+/** Refuses a member that is not known, unless it asks for nothing. */
+function refuseIfSet(name: string, json: unknown, faults: Faults): void {
+  const count = faults.length;
+  const value = readValue(json, faults) as Value | undefined;
+  if (faults.length === count && !asksForNothing(value)) {
+    const message = PLAIN_NAME.test(name) ? 'is not supported' : 'has a member that is not supported';
+    noteFault(faults, 'NOT_SUPPORTED', message);
+  }
+  if (faults.length > count && PLAIN_NAME.test(name)) locateFaults(faults, count, name);
 }
 
 function valueReader(field: DescField, dialect: Dialect): Read {
@@ -171,12 +236,13 @@ function listReader(field: DescField, dialect: Dialect): Read {
     if (!Array.isArray(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an array');
     if (json.length > limit) return noteFault(faults, 'TOO_MANY', tooManyItems(limit));
     const items: unknown[] = [];
+    const before = faults.length;
     for (let i = 0; i < json.length && !isFull(faults); i++) {
       const count = faults.length;
       items.push(read(json[i], faults));
       if (faults.length > count) locateFaults(faults, count, `[${i}]`);
     }
-    return items;
+    return faults.length > before && items.includes(undefined) ? undefined : items;
   };
 }
 
@@ -190,10 +256,12 @@ function mapReader(field: DescField & { fieldKind: 'map' }, dialect: Dialect): R
     const members = Object.entries(json);
     if (members.length > limit) return noteFault(faults, 'TOO_MANY', tooManyItems(limit));
     const entries: [PropertyKey, unknown][] = [];
+    const before = faults.length;
     for (const [key, value] of members) {
       if (isFull(faults)) break;
       entries.push([readKey(key, faults) as PropertyKey, read(value, faults)]);
     }
+    if (faults.length > before && entries.some((entry) => entry.includes(undefined))) return undefined;
     return Object.fromEntries(entries);
   };
 }

@@ -10,7 +10,7 @@ import {
 } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence, type Timestamp } from '@bufbuild/protobuf/wkt';
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
-import { fraction_of, null_when_empty, omit_when_empty } from '#gen/payments/v1/json_options_pb.js';
+import { array_of, fraction_of, null_when_empty, omit_when_empty } from '#gen/payments/v1/json_options_pb.js';
 
 /**
  * Appends a value to the text. Everything is appended to one text, from left to right, and constant pieces are joined
@@ -63,7 +63,7 @@ function messageAppender(desc: DescMessage): Append {
   };
   // Registered before its fields are compiled, since a message may contain itself.
   appenders.set(desc, append);
-  const told = desc.fields.filter((field) => getOption(field, fraction_of) === '');
+  const told = desc.fields.filter((field) => memberOf(field) === field.name);
   for (const [i, field] of told.entries()) fields.push(fieldAppender(field, i === 0 ? '{' : ','));
   if (fields.length === 0) fields.push((text) => `${text}{`);
   return append;
@@ -87,12 +87,12 @@ function fieldAppender(field: DescField, separator: string): Append<Members> {
   if (getOption(field, omit_when_empty)) {
     return (text, message) => (message[localName] === '' ? text : append(text, message[localName]));
   }
-  const fraction = field.parent.fields.find((other) => getOption(other, fraction_of) === field.name);
-  if (fraction) {
-    const appendFraction = valueAppender(fraction, prefix);
+  const other = field.parent.fields.find((one) => one !== field && memberOf(one) === field.name);
+  if (other) {
+    const appendOther = valueAppender(other, prefix);
     return (text, message) => {
-      const decimal = message[fraction.localName];
-      if (decimal !== undefined) return appendFraction(text, decimal);
+      const instead = message[other.localName];
+      if (instead !== undefined) return appendOther(text, instead);
       const value = message[localName];
       return value === undefined ? text + unset : append(text, value);
     };
@@ -101,6 +101,11 @@ function fieldAppender(field: DescField, separator: string): Append<Members> {
     const value = message[localName];
     return value === undefined ? text + unset : append(text, value);
   };
+}
+
+/** Returns the name of the JSON member that holds a field. */
+export function memberOf(field: DescField): string {
+  return getOption(field, fraction_of) || getOption(field, array_of) || field.name;
 }
 
 function unsetText(field: DescField): string {

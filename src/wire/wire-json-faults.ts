@@ -10,8 +10,8 @@ export type Faults = { field: string; readonly code: FieldCode; readonly message
 };
 
 /**
- * Reads a JSON value; it gets null only where null is a value. If the value is at fault, the fault is noted and the
- * result is meaningless.
+ * Reads a JSON value; it gets null only where null is a value. If the value is at fault, the fault is noted, and the
+ * result is undefined, or a message or list of what could be read.
  */
 export type Read = (json: unknown, faults: Faults) => unknown;
 

@@ -1,5 +1,6 @@
-import { type DescEnum, ScalarType } from '@bufbuild/protobuf';
+import { type DescEnum, getOption, ScalarType } from '@bufbuild/protobuf';
 import { base64Decode } from '@bufbuild/protobuf/wire';
+import { also_named } from '#gen/payments/v1/json_options_pb.js';
 import { RawNumber } from './parse-json.ts';
 import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
 
@@ -42,14 +43,19 @@ export function scalarReader(
 }
 
 /**
- * Returns the reader of an enum: the name of a value other than the first, which means "unspecified".
+ * Returns the reader of an enum: the name of a value other than the first, which means "unspecified", or another name
+ * that it may have in requests (`also_named`).
  *
  * @param lenient accepts every name, and numbers, as ProtoJSON does.
  */
 export function enumReader(desc: DescEnum, lenient: boolean): Read {
   const values = desc.values.filter((value) => lenient || value.number !== 0);
-  const numbers = new Map(values.map((value) => [value.name, value.number]));
-  const expected = `must be one of ${[...numbers.keys()].join(', ')}`;
+  const numbers = new Map(
+    values.flatMap((value) =>
+      [value.name, ...getOption(value, also_named)].map((name) => [name, value.number] as const),
+    ),
+  );
+  const expected = `must be one of ${values.map(({ name }) => name).join(', ')}`;
   const readNumber = scalarReader(ScalarType.INT32, { lenient: false, longAsString: false });
   return (json, faults) => {
     if (typeof json === 'string') return numbers.get(json) ?? noteFault(faults, 'NOT_ALLOWED', expected);

@@ -7,7 +7,7 @@ import {
   ValueSchema,
 } from '@bufbuild/protobuf/wkt';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
-import { NO_DECIMAL } from '#src/money.ts';
+import { whyNoDecimal } from '#src/money.ts';
 import { canonicalDecimal } from './canonical-decimal.ts';
 import { MAX_FREE_VALUES, TOO_MANY_FREE_VALUES, tooManyItems } from './list-limits.ts';
 import { isJsonObject, NESTING_LIMIT, RawNumber } from './parse-json.ts';
@@ -51,7 +51,7 @@ function readDecimal(json: unknown, faults: Faults): unknown {
   else if (json instanceof RawNumber) text = json.source;
   else return noteFault(faults, 'INVALID_TYPE', 'must be a number or a string of digits');
   const value = canonicalDecimal(text);
-  if (value === undefined) return noteFault(faults, 'INVALID_FORMAT', NO_DECIMAL);
+  if (value === undefined) return noteFault(faults, 'INVALID_FORMAT', whyNoDecimal(text));
   return create(DecimalSchema, { value });
 }
 

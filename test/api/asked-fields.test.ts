@@ -45,6 +45,12 @@ describe('a field that is known and not supported', () => {
     [`${CARD}.installment_amount`, 25.5],
     [`${CARD}.installments_type`, 'ISSUER'],
     [`${CARD}.first_installment_deferral`, 2],
+    // In its place it asks for an authorization. Elsewhere it would be ignored, and the money be taken.
+    ['capture', false],
+    ['capture', 'false'],
+    ['capture', ''],
+    ['payment_method.capture', false],
+    ['payment_method.detail.capture', false],
     ['additional_data.order.account_funding', { beneficiary: { first_name: 'Ana' } }],
   ])('is refused by its name, %s, over every protocol', async (field, value) => {
     // The amount is at fault too: what is not supported is told first.
@@ -99,6 +105,8 @@ describe('a field that is known and not supported', () => {
     const { record } = await clients.create('rest', cardPayment(), headers);
     let request = withField(cardPayment(), `${CARD}.installments_type`, 'MERCHANT');
     request = withField(request, `${CARD}.first_installment_deferral`, 0);
+    for (const within of ['capture', 'payment_method.capture', 'payment_method.detail.capture'])
+      request = withField(request, within, true);
     for (const protocol of PROTOCOLS) {
       expect((await clients.create(protocol, request, headers)).record, protocol).toBe(record);
     }
@@ -109,8 +117,13 @@ describe('a field that is known and not supported', () => {
     ['refund', 'amount.currency_conversion', { amount: { ...one, currency_conversion: { rate: 2 } } }],
     ['refund', 'split_marketplace', { amount: one, split_marketplace: [{ recipient_id: 'a' }] }],
     ['capture', 'split', { split: [{ recipient: 'a' }] }],
+    ['capture', 'simplified_mode', { simplified_mode: true }],
     ['cancel', 'amount', { amount: one }],
-    ['cancel-or-refund', 'amount', { amount: one }],
+    [
+      'cancel-or-refund',
+      'amount.currency_conversion',
+      { amount: { ...one, currency_conversion: { rate: 2 } } },
+    ],
   ])('is refused in an operation on a payment too: %s with %s', async (operation, field, body) => {
     const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
     const of = `${server.url}/v1/payments/${payment.id}`;
@@ -119,13 +132,16 @@ describe('a field that is known and not supported', () => {
     expect(await refused(path, body)).toMatchObject({ code: 'NOT_SUPPORTED', errors: [{ field }] });
   });
 
-  it.each(['refund', 'capture'])('is no amount: an empty text, which would %s all', async (operation) => {
-    const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
-    const path = `${server.url}/v1/payments/${payment.id}/transactions/${payment.transactions.id}/${operation}`;
-    expect(await refused(path, { amount: '' })).toMatchObject({
-      errors: [{ field: 'amount', code: 'INVALID_TYPE' }],
-    });
-  });
+  it.each(['refund', 'capture', 'cancel-or-refund'])(
+    'is no amount: an empty text, which would %s all',
+    async (operation) => {
+      const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
+      const path = `${server.url}/v1/payments/${payment.id}/transactions/${payment.transactions.id}/${operation}`;
+      expect(await refused(path, { amount: '' })).toMatchObject({
+        errors: [{ field: 'amount', code: 'INVALID_TYPE' }],
+      });
+    },
+  );
 
   it.each([
     ['subscription', { id: 'sub-1' }],

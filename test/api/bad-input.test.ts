@@ -93,6 +93,88 @@ function expectNoEcho(reply: Reply, request: RequestJson, value: unknown): void 
   }
 }
 
+describe('a field that cannot be read', () => {
+  it.each(['rest', 'connectJson'] as const)(
+    'hides no other fault over %s, and is not called missing',
+    async (protocol) => {
+      let request = withField(cardPayment(), 'amount', { currency: 'usd', value: '55,75' });
+      request = withField(request, 'country', undefined);
+      request = withField(request, `${CARD_DATA}.number`, '4111 1111 1111 1111');
+      request = withField(request, `${ORDER}.items`, [
+        { quantity: true, unit_amount: 1 },
+        { name: text(256) },
+      ]);
+      const reply = await clients.create(protocol, request, headersOne());
+      expect(reply.reason).toBe('INVALID_PARAMETERS');
+      expect(reply.fields).toHaveLength(6);
+      expect(Object.fromEntries(reply.fields.map((error) => [error.field, error.message]))).toMatchObject({
+        'amount.value': 'must have a full stop before its decimals and no comma, as in 1055.75',
+        'amount.currency': 'must be the ISO 4217 code of a currency that can be paid in',
+        country: 'is required',
+        [`${CARD_DATA}.number`]: 'must be 8 to 19 digits, without spaces or dashes',
+        [`${ORDER}.items[0].quantity`]: 'must be an integer',
+        [`${ORDER}.items[1].name`]: expect.stringContaining('255'),
+      });
+    },
+  );
+
+  it.each([
+    ['payment_method.token', 5, ['payment_method.token']],
+    ['payment_method.vaulted_token', {}, ['payment_method.vaulted_token']],
+    ['payment_method.detail', 'card', ['payment_method.detail']],
+    [`${ORDER}.items`, [{ name: text(256) }, 'x'], [`${ORDER}.items[1]`]],
+  ])('%s = %j makes no other field look wrong', async (path, value, fields) => {
+    let request = withField(cardPayment(), path, value);
+    // What a token replaces is not sent with it.
+    if (path.endsWith('.token')) request = withField(request, 'payment_method.type', undefined);
+    if (path.endsWith('vaulted_token')) request = withField(request, CARD_DATA, { security_code: '123' });
+    const reply = await clients.create('rest', request, headersOne());
+    expect(reply.fields.map(({ field }) => field)).toEqual(fields);
+  });
+
+  it('lets nothing be said of fields that were not read, after 20 faults', async () => {
+    const request = { taxes: 5, metadata: list(30, 5), ...cardPayment() };
+    const reply = await clients.create('rest', request, headersOne());
+    expect(reply.fields.map(({ field }) => field)).toHaveLength(20);
+    expect(reply.fields.every(({ field }) => field.startsWith('metadata') || field === 'taxes')).toBe(true);
+  });
+
+  it('is named beside a field that is not supported, since neither was taken', async () => {
+    const request = { ...withField(cardPayment(), 'amount.value', '1e3'), split: [{ a: 1 }] };
+    const { reason, fields } = await clients.create('rest', request, headersOne());
+    expect([reason, fields.map(({ field }) => field).sort()]).toEqual([
+      'INVALID_PARAMETERS',
+      ['amount.value', 'split'],
+    ]);
+  });
+});
+
+const UNKNOWN = '01a20257-0000-7000-8000-000000000000';
+it.each([
+  ['/v1/payments', { customer_payer: { id: UNKNOWN } }, 'customer_payer.id'],
+  ['/v1/payments', { checkout: { session: UNKNOWN } }, 'checkout.session'],
+  ['/v1/payments', { payment_method: { token: UNKNOWN } }, 'payment_method.token'],
+  [
+    '/v1/payments',
+    { payment_method: { type: 'CARD', vaulted_token: UNKNOWN } },
+    'payment_method.vaulted_token',
+  ],
+  [`/v1/payments/${UNKNOWN}/refund`, {}, 'payment_id'],
+  [`/v1/payments/${UNKNOWN}`, undefined, 'id'],
+  [`/v1/customers/${UNKNOWN}`, undefined, 'id'],
+  [`/v1/webhooks/${UNKNOWN}`, undefined, 'id'],
+  [`/v1/checkout/sessions/${UNKNOWN}`, undefined, 'checkout_session'],
+])(
+  'an id that the account does not have, sent to %s in %j, is NOT_FOUND at its field',
+  async (path, changes, field) => {
+    const sent = path === '/v1/payments' ? { ...cardPayment(), ...changes } : changes;
+    const headers = { ...headersOne(), ...(sent && { 'content-type': 'application/json' }) };
+    const body = sent && { method: 'POST', body: JSON.stringify(sent) };
+    const problem = await (await fetch(server.url + path, { headers, ...body })).json();
+    expect(problem).toMatchObject({ errors: [{ field, code: 'NOT_FOUND', message: expect.any(String) }] });
+  },
+);
+
 describe('limits are met by', () => {
   it.each([
     ['description', text(255)],

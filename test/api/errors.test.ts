@@ -178,7 +178,10 @@ describe('over the wire', () => {
   it.each(PROTOCOLS)(
     '%s tells of at most 20 fields at fault, in less than gRPC libraries take',
     async (protocol) => {
-      const items = Array.from({ length: 200 }, () => ({ unit_amount: 0.001, quantity: -1 }));
+      const items = Array.from({ length: 200 }, () => ({
+        unit_amount: '0.000000000000000000001',
+        quantity: -1,
+      }));
       const request = withField(cardPayment(), 'additional_data.order.items', items);
       const reply = await clients.create(protocol, request, headersOne());
       expect([reply.reason, reply.fields.length]).toEqual(['INVALID_PARAMETERS', 20]);

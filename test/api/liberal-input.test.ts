@@ -82,6 +82,69 @@ it.each([
   for (const protocol of JSON_PROTOCOLS) await created(protocol, withField(cardPayment(), path, ''));
 });
 
+it.each([
+  ['USD', '8.403361344537815'],
+  ['JPY', '33.33'],
+  ['CLP', '0.09999999999999999'],
+  ['USD', '-0.00000000000000000005'],
+])('returns amounts in %s that only describe the order as they were sent: %s', async (currency, amount) => {
+  const request = {
+    ...cardPayment(),
+    amount: { currency, value: 10 },
+    additional_data: {
+      order: { fee_amount: amount, shipping_amount: amount, items: [{ unit_amount: amount, quantity: 3 }] },
+      airline: {
+        legs: [{ base_fare: amount }, { base_fare: amount, base_fare_currency: 'COP' }],
+        tickets: [{ total_fare_amount: amount, total_tax_amount: amount, total_fee_amount: amount }],
+      },
+    },
+  };
+  for (const protocol of PROTOCOLS) {
+    const reply = await clients.create(protocol, request, headersOne());
+    expect({ protocol, fields: reply.fields }).toEqual({ protocol, fields: [] });
+    const names =
+      'fee_amount|shipping_amount|unit_amount|base_fare|total_fare_amount|total_tax_amount|total_fee_amount';
+    const written = [...reply.record.matchAll(new RegExp(`"(?:${names})":(-?[0-9.]+)`, 'g'))];
+    expect(written.map(([, number]) => number)).toEqual(Array.from({ length: 8 }, () => amount));
+  }
+});
+
+it('returns what describes the order and the journey as it was sent, over every protocol', async () => {
+  const order = {
+    taxes: [{ type: 'VAT', percentage: 19, value: 1.6 }],
+    discounts: [{ id: 'd-1', name: 'Spring', unit_amount: 2.5 }],
+    tickets: [{ id: 't-1', event: { city: 'Cali', seats: ['A1', 'A2'] } }],
+    fulfillment: { type: 'PICKUP', store: { id: 7 } },
+    sales_channel: 'IN_STORE',
+    shipping: { carrier: 'Post', days: 3, insured: true },
+    items: [{ id: '1', url: 'https://shop.example/1', image_url: 'https://shop.example/1.png' }],
+  };
+  const airline = { legs: [{ id: 'leg-1' }, { id: 2 }], passengers: [{ id: 'p-1' }, { id: 2 }] };
+  const request = { ...cardPayment(), additional_data: { order, airline } };
+  for (const protocol of PROTOCOLS) {
+    const { additional_data } = await created(protocol, request);
+    expect({ protocol, ...additional_data }).toMatchObject({ protocol, order, airline });
+  }
+});
+
+it.each([[[]], [[{ type: 'VAT', value: 1.6 }]], [{}], [{ vat: 1.6 }]])(
+  'returns taxes as they were sent, an array or an object: %j',
+  async (taxes) => {
+    for (const protocol of PROTOCOLS) {
+      const record = await created(protocol, { ...cardPayment(), taxes });
+      expect([protocol, record.taxes]).toEqual([protocol, taxes]);
+    }
+  },
+);
+
+it('takes amounts that describe the order as JSON numbers, as programs divide', async () => {
+  const items = [{ unit_amount: 8.403361, quantity: 3 }, { unit_amount: 0.1 + 0.2 }];
+  const record = await created('rest', withField(cardPayment(), 'additional_data.order.items', items));
+  expect(record.additional_data.order.items.map((item: RequestJson) => item.unit_amount)).toEqual([
+    8.403361, 0.30000000000000004,
+  ]);
+});
+
 it('takes true and false as java_enabled, which is a text', async () => {
   for (const protocol of JSON_PROTOCOLS) {
     for (const [sent, told] of [
@@ -127,7 +190,7 @@ it.each([
   ['country', 'usa', 'must be an ISO 3166-1 alpha-2 country code'],
   ['amount.currency', 'usd', 'must be the ISO 4217 code of a currency that can be paid in'],
   [`${CARD_DATA}.security_code`, '12a', 'must be 3 or 4 digits'],
-  [`${CARD_DATA}.number`, '4111-1111', 'must be 8 to 19 digits'],
+  [`${CARD_DATA}.number`, '4111-1111', 'must be 8 to 19 digits, without spaces or dashes'],
   [`${PAYER}.phone.country_code`, 'x', 'must be 1 to 7 digits, with or without a plus sign before them'],
 ])('says in words what form %s has', async (path, value, message) => {
   const { fields } = await clients.create('rest', withField(cardPayment(), path, value), headersOne());

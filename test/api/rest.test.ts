@@ -98,15 +98,17 @@ describe('restRoutes', () => {
     expect([response.status, text]).toEqual([200, '{"stored":1.10}']);
   });
 
-  it('names the field at fault with 400', async () => {
+  it('names the fields at fault with 400, those that cannot be read first', async () => {
     const { response, json } = await post('{"payment_method":{"detail":{"card":{"installments":"4111"}}}}');
     expect(response.status).toBe(400);
+    const missing = ['account_id', 'merchant_order_id', 'country', 'amount', 'payment_method.type'];
     expect(json.fields).toEqual([
       {
         field: 'payment_method.detail.card.installments',
         code: 'INVALID_TYPE',
         message: 'must be an integer',
       },
+      ...missing.map((field) => ({ field, code: 'REQUIRED', message: 'is required' })),
     ]);
   });
 

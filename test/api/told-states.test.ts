@@ -51,6 +51,36 @@ const statesOf = ({ status, sub_status, transactions }: Record<string, never> & 
 const authorization = (number?: string) =>
   withField({ ...cardPayment(number), account_id: ACCOUNT_TWO }, `${CARD}.capture`, false);
 
+it('an operation is made once by REST, by the longer path and by rpc, with a key and without', async () => {
+  const payment = await pay(withField(cardPayment(), `${CARD}.capture`, false));
+  const amount = { currency: 'USD', value: '4' };
+  const named = { merchant_reference: 'c-1', amount };
+  const id = payment.id.toUpperCase();
+  const rpc = { ...named, amount: { currency: 'USD', value: { value: '4' } }, payment_id: id };
+  const { 'x-idempotency-key': _unused, ...unkeyed } = headersOne();
+  const calls: [path: string, body: object, key?: string][] = [
+    [`/v1/payments/${payment.id}/capture`, named],
+    [`/v1/payments/${id}/transactions/${payment.transactions.id}/capture`, named, 'c-key'],
+    ['/payments.v1.PaymentService/CapturePayment', rpc],
+    ['/payments.v1.PaymentService/CapturePayment', rpc, 'c-key'],
+  ];
+  const made: string[] = [];
+  for (const [path, body, key] of calls) {
+    const response = await fetch(server.url + path, {
+      ...{ method: 'POST', body: JSON.stringify(body) },
+      headers: { 'content-type': 'application/json', ...unkeyed, ...(key && { 'x-idempotency-key': key }) },
+    });
+    const told = JSON.parse(await response.text());
+    expect([response.status, response.headers.get('idempotent-replayed')], JSON.stringify(told)).toEqual([
+      200,
+      made.length > 0 ? 'true' : null,
+    ]);
+    made.push(told.transactions.id);
+  }
+  expect(new Set(made).size).toBe(1);
+  expect((await read(payment.id)).amount.captured).toBe(4);
+});
+
 describe('an authorization of an account that has it told as one', () => {
   it('is captured in parts, and succeeds as it is captured', async () => {
     const payment = await pay(authorization(), headersTwo());

@@ -12,10 +12,11 @@ const USAGE = `Usage: npm run bench -- [--seconds 4 --rounds 3 --concurrency 1,1
 
 Compares the service, by REST and by gRPC, with a bare Fastify server that does the same work of the disk and of the
 network, and with the two commits alone. With --against, it compares the service with that of another commit instead, in
-a database of its own; --webhook adds the service with a webhook for every payment, whose delivery is part of the cost;
---stored fills the databases first; --workers adds the service with that many processes; --svg draws rate and CPU over
-how many payments are under way. Each has a process of its own; the runs take turns, so that what disturbs the machine
-disturbs all alike; and after every run the provider's ledger and the database must agree.`;
+a database of its own and with its own dependencies where its lockfile differs; --webhook adds the service with a webhook
+for every payment, whose delivery is part of the cost; --stored fills the databases first; --workers adds the service with
+that many processes; --svg draws rate and CPU over how many payments are under way. Each has a process of its own; the
+runs take turns, so that what disturbs the machine disturbs all alike; and after every run the provider's ledger and the
+database must agree.`;
 
 const { values } = readArguments(USAGE, {
   options: {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -7,9 +7,10 @@ import { join } from 'node:path';
 export type OlderCheckout = { readonly path: string; readonly commit: string; remove(): void };
 
 /**
- * Checks a commit out in a directory of its own, with the dependencies of this checkout.
+ * Checks a commit out in a directory of its own, with the dependencies of this checkout if its lockfile is the same, else
+ * with its own.
  *
- * @param ref a branch, tag or commit. @throws Error when git knows none.
+ * @param ref a branch, tag or commit. @throws Error when git knows none, or its dependencies cannot be installed.
  */
 export function checkOut(root: string, ref: string): OlderCheckout {
   const git = (...args: string[]) => execFileSync('git', ['-C', root, ...args], { encoding: 'utf8' }).trim();
@@ -17,13 +18,30 @@ export function checkOut(root: string, ref: string): OlderCheckout {
   const home = mkdtempSync(join(tmpdir(), 'payments-older-'));
   const path = join(home, 'checkout');
   git('worktree', 'add', '--detach', '--quiet', path, commit);
-  symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
-  return {
-    path,
-    commit,
-    remove() {
-      git('worktree', 'remove', '--force', path);
-      rmSync(home, { recursive: true, force: true });
-    },
+  const remove = () => {
+    git('worktree', 'remove', '--force', path);
+    rmSync(home, { recursive: true, force: true });
   };
+  try {
+    if (lockfile(path) === lockfile(root))
+      symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
+    else install(path);
+  } catch (error) {
+    remove();
+    throw error;
+  }
+  return { path, commit, remove };
+}
+
+const lockfile = (checkout: string) => readFileSync(join(checkout, 'package-lock.json'), 'utf8');
+
+/** Installs what the service needs to run. Under `npm run`, npm's variables name this checkout, not the other. */
+function install(path: string): void {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
+  console.error('installing the dependencies of the other commit, whose lockfile differs');
+  execFileSync('npm', ['ci', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: path,
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
 }

@@ -100,8 +100,8 @@ it.skipIf(forGo)(
         version: 'v2',
         inputs: [
           {
-            directory: 'node_modules/google-gax/build/protos',
-            paths: ['node_modules/google-gax/build/protos/google/type/decimal.proto'],
+            directory: 'third_party/googleapis',
+            paths: ['third_party/googleapis/google/type/decimal.proto'],
           },
         ],
         plugins: [{ local: 'protoc-gen-go', out: 'go/src' }],

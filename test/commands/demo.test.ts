@@ -14,6 +14,8 @@ it('npm run demo starts the service on the PORT of its environment, opens a shop
     const body = new URLSearchParams({ coffee: '1', country: 'US' });
     const bought = await fetch(`${shop}buy`, { method: 'POST', body, redirect: 'manual' });
     expect(bought.headers.get('location')).toMatch(new RegExp(`^${service}/checkout/[0-9a-f-]{36}$`));
+    const checkout = await fetch(bought.headers.get('location') ?? '');
+    expect(await checkout.text()).toContain('<p class="payee">Payment to Demo Shop</p>');
   } finally {
     demo.child.kill('SIGTERM');
   }

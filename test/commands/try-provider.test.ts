@@ -75,6 +75,32 @@ it.each([
   await expect(tried(provider, { catalogue: file })).rejects.toThrow(/nothing was sent/);
 });
 
+it.each([
+  ['stripe', {}, /^connection \S+: set STRIPE_API_KEY and STRIPE_WEBHOOK_SECRET .*; nothing was sent$/],
+  [
+    'stripe',
+    { STRIPE_API_KEY: 'sk_live_key' },
+    /^connection \S+: set STRIPE_WEBHOOK_SECRET .*; nothing was sent$/,
+  ],
+  [
+    'stripe',
+    { STRIPE_API_KEY: 'sk_live_key', STRIPE_WEBHOOK_SECRET: 'whsec_a' },
+    /nothing was sent\. Set STRIPE_API_KEY to a test key \(sk_test_… or rk_test_…\)$/,
+  ],
+  ['adyen', {}, /set ADYEN_API_KEY and ADYEN_HMAC_KEY /],
+  ['paypal', { PAYPAL_CLIENT_ID: 'a' }, /set PAYPAL_CLIENT_SECRET /],
+  ['mercado-pago', {}, /set MERCADO_PAGO_ACCESS_TOKEN and MERCADO_PAGO_WEBHOOK_SECRET /],
+  [
+    'mercado-pago',
+    { MERCADO_PAGO_ACCESS_TOKEN: 'APP_USR-1', MERCADO_PAGO_WEBHOOK_SECRET: 'a' },
+    /Set MERCADO_PAGO_ACCESS_TOKEN to a token of a test account, and add --test-account$/,
+  ],
+])('try-provider %s with %j names the variable to set', async (provider, secrets, message) => {
+  const environment = (name: string) => (secrets as Record<string, string>)[name];
+  const options = { provider, isTestAccount: false, environment };
+  await expect(tryProvider(options, () => {})).rejects.toThrow(message);
+});
+
 it('try-provider prints its usage for an unknown provider', async () => {
   await expect(tried('acme')).rejects.toThrow(/Usage: npm run try-provider/);
 });

@@ -10,7 +10,12 @@ const KEYS = { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_san
 onService();
 
 function listen(...args: string[]) {
-  const child = spawn(process.execPath, [COMMAND, '--port', '0', ...args]);
+  return listenAt(undefined, ...args);
+}
+
+function listenAt(servicePort: string | undefined, ...args: string[]) {
+  const env = { ...process.env, ...(servicePort !== undefined && { PORT: servicePort }) };
+  const child = spawn(process.execPath, [COMMAND, '--port', '0', ...args], { env });
   const printed = { text: '' };
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text) => {
@@ -70,6 +75,12 @@ it('webhook-listen removes what one before it left behind that was killed, and n
 
 it('webhook-listen says what to do if no service answers', async () => {
   const { printed, ended } = listen('--service', 'http://127.0.0.1:9');
+  expect(await ended).toEqual([1, null]);
+  expect(printed.text).toBe('Not done: no service answers at http://127.0.0.1:9: start it with npm start\n');
+});
+
+it('webhook-listen looks for the service at the port that PORT names', async () => {
+  const { printed, ended } = listenAt('9');
   expect(await ended).toEqual([1, null]);
   expect(printed.text).toBe('Not done: no service answers at http://127.0.0.1:9: start it with npm start\n');
 });

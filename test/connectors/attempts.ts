@@ -108,15 +108,26 @@ export function operationOn(
   };
 }
 
-/** A look-up of an operation. */
+const JUST_SENT = { ageMs: 0, close: false } as const;
+const DAY_MS = 86_400_000;
+
+/** A look-up of an operation. @param claimed references of the payment's other transactions. */
 export function lookUpOfOperation(
   kind: 'capture' | 'cancel' | 'refund',
   operation: Operation,
   over: Partial<LookUp> = {},
+  claimed: readonly string[] = [],
 ): LookUp {
   const { transactionId, money, merchantReference, description, reason, payment, target } = operation;
-  const of = { kind, merchantReference, description, reason, payment, target };
-  return { transactionId, money, reference: undefined, sentAtMs: Date.now(), close: false, of, ...over };
+  const of = { kind, merchantReference, description, reason, payment, target, claimed };
+  const asked = {
+    transactionId,
+    money,
+    reference: undefined,
+    ...JUST_SENT,
+    payerTimeLeftMs: Number.POSITIVE_INFINITY,
+  };
+  return { ...asked, of, ...over };
 }
 
 /** A look-up of an attempt. */
@@ -133,5 +144,6 @@ export function lookUpOf(attempt: PaymentAttempt, over: Partial<LookUp> = {}): L
         }
       : { kind: method.kind, attempt: facts };
   const { transactionId, money } = attempt;
-  return { transactionId, money, reference: undefined, sentAtMs: Date.now(), close: false, of, ...over };
+  const asked = { transactionId, money, reference: undefined, ...JUST_SENT, payerTimeLeftMs: DAY_MS };
+  return { ...asked, of, ...over };
 }

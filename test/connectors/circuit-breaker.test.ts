@@ -100,7 +100,8 @@ describe('an open circuit', () => {
       transactionId: 'transaction-1',
       money: { minorUnits: 1n, currency: 'USD' },
       reference: undefined,
-      sentAtMs: 0,
+      ageMs: 0,
+      payerTimeLeftMs: 0,
       close: false,
       of: { kind: 'card', capture: true, verify: false, softDescriptor: '', attempt: cardAttempt() },
     } as const;

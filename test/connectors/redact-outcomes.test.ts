@@ -133,7 +133,8 @@ describe('a call that knows no card', () => {
   };
   const query: LookUp = {
     ...target,
-    sentAtMs: 0,
+    ageMs: 0,
+    payerTimeLeftMs: 0,
     close: false,
     of: {
       kind: 'refund',
@@ -142,6 +143,7 @@ describe('a call that knows no card', () => {
       reason: undefined,
       payment: target,
       target,
+      claimed: [],
     },
   };
   const expected = {

@@ -55,12 +55,13 @@ export function lookUp(
   return connection.lookUp?.(lookUpOf(attempt, { reference, ...over }));
 }
 
-/** Looks up an operation. */
+/** Looks up an operation. @param claimed references of the payment's other transactions. */
 export function lookUpOperation(
   { connection }: Asked,
   kind: 'capture' | 'cancel' | 'refund',
   operation: Operation,
   over: Partial<LookUp> = {},
+  claimed: readonly string[] = [],
 ) {
-  return connection.lookUp?.(lookUpOfOperation(kind, operation, over));
+  return connection.lookUp?.(lookUpOfOperation(kind, operation, over, claimed));
 }

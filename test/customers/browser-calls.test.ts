@@ -38,6 +38,7 @@ describe('a page of another origin', () => {
       'ListCheckoutPaymentMethods',
       'CreateCheckoutPayment',
       'GetCheckoutPayment',
+      'CloseCheckoutPayment',
     ].map((rpc) => `${CHECKOUT}/${rpc}`),
     '/payments.v1.TokenService/CreateCheckoutToken',
   ])('is told by a preflight what it may send to %s.', async (path) => {

@@ -26,6 +26,7 @@ describe('a checkout session', () => {
       metadata,
       workflow: 'SDK_CHECKOUT',
       customer_id: null,
+      payment_method_types: [],
       used: false,
       ...{ checkout_session: session, created_at, updated_at, expires_at },
     });
@@ -193,7 +194,7 @@ describe('paying a checkout session', () => {
     ['country', { country: 'CO' }],
     ['customer_payer.id', { customer_payer: { id: 'c0000000-0000-4000-8000-000000000001' } }],
   ])('is refused by name with another %s than its own.', async (field, change) => {
-    const session = await checkout.openSession();
+    const session = await checkout.openSession({ customer_id: await checkout.customer() });
     const refused = await checkout.pay(session, sentCard(), change);
     expect([refused.status, refused.json.code]).toEqual([400, 'INVALID_PARAMETERS']);
     expect(refused.json.errors.map((error: { field: string }) => error.field)).toContain(field);

@@ -53,6 +53,41 @@ describe('a one-time token', () => {
     });
   });
 
+  it('is made for a session of a card that is sent as a payment method.', async () => {
+    const session = await checkout.openSession();
+    const path = `/v1/checkout/sessions/${session}/token`;
+    const key = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };
+    const card = { ...cardData(CARD), security_code: CODE };
+    const made = await call('POST', path, { payment_method: { type: 'CARD', card } }, key);
+    expect([made.status, made.json.card_data?.lfd]).toEqual([201, CARD.slice(-4)]);
+    // The same card is the same request in either form, with another security code too.
+    const again = await call('POST', path, { card_data: { ...card, security_code: '' } }, key);
+    expect([again.json, again.headers.get('idempotent-replayed')]).toEqual([made.json, 'true']);
+    const paid = await checkout.pay(session, { token: made.json.token });
+    expect(paid.json.status).toBe('SUCCEEDED');
+  });
+
+  it.each([
+    ['card_data', {}, 'REQUIRED'],
+    ['card_data', { payment_method: { type: 'CARD' } }, 'REQUIRED'],
+    [
+      'payment_method.card.number',
+      { payment_method: { card: cardData('4539578763621487') } },
+      'INVALID_FORMAT',
+    ],
+    ['payment_method.type', { payment_method: { type: 'WALLET_B', card: cardData() } }, 'NOT_ALLOWED'],
+    [
+      'payment_method.card.holder_name',
+      { payment_method: { card: { ...cardData(), holder_name: '4111111111111111' } } },
+      'NOT_ALLOWED',
+    ],
+    ['payment_method.card', { card_data: cardData(), payment_method: { card: cardData() } }, 'NOT_ALLOWED'],
+  ])('is refused for a session by name for a bad %s.', async (field, body, code) => {
+    const session = await checkout.openSession();
+    const refused = await call('POST', `/v1/checkout/sessions/${session}/token`, body, PUBLIC_ONE);
+    expect([refused.status, refused.json.errors[0]]).toMatchObject([400, { field, code }]);
+  });
+
   it('takes the options of a card, and may be told to store it.', async () => {
     const { token } = (await create()).json;
     const method = { type: 'CARD', token, vault_on_success: true, detail: { card: { installments: 6 } } };

@@ -228,6 +228,8 @@ describe('a wallet that is enrolled', () => {
     ['INVALID_PARAMETERS', 'card_data', { card_data: cardData() }],
     ['INVALID_PARAMETERS', 'callback_url', { callback_url: 'https://user@shop.example' }],
     ['INVALID_PARAMETERS', 'callback_url', { type: 'CARD', card_data: cardData() }],
+    ['NOT_SUPPORTED', 'verify', { type: 'CARD', callback_url: null, card_data: cardData(), verify: true }],
+    ['NOT_SUPPORTED', 'provider_data', { provider_data: { id: 'provider', token: '1' } }],
   ])('is refused as %s for a bad %s.', async (code, field, change) => {
     const refused = await enroll(change);
     expect([refused.status, refused.json.code, refused.json.errors[0].field]).toEqual([400, code, field]);

@@ -261,7 +261,7 @@ it('no page may be cached or run foreign code; assets may be cached, since their
   expect((await operator.get(file)).headers.get('cache-control')).toContain('immutable');
 });
 
-it('wrong keys are refused, after five tries without being checked, and none is logged', async () => {
+it('wrong keys are refused, after five tries with a time to wait, and none is logged', async () => {
   const attempt = () =>
     fetch(`${server.url}/dashboard/sign-in`, {
       method: 'POST',

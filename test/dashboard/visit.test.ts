@@ -27,7 +27,10 @@ it('a page asks to come back later while the database is unavailable', async () 
   const app = Fastify();
   app.register(async (scope) => {
     preparePages(scope);
-    visits(scope, sessions, sessionCookie(false)).get('', async () => ({ title: '', content: NOTHING }));
+    visits(scope, sessions, sessionCookie(false), (request) => request.ip).get('', async () => ({
+      title: '',
+      content: NOTHING,
+    }));
   });
   const cookie = `operator=${'A'.repeat(43)}`;
   const { statusCode, headers, body } = await app.inject({ url: '/dashboard', headers: { cookie } });

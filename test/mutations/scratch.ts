@@ -23,6 +23,7 @@ const PARTS = [
   'gen',
   'config',
   'proto',
+  'third_party',
   'test',
   'clients',
   'docs',

@@ -6,7 +6,7 @@ import { server } from '../support/on-service.ts';
 import { cardPayment, headersOne, walletPayment } from '../support/payment-requests.ts';
 
 // No look-up ends a payment that a test leaves open, which others would count.
-const lookUpSchedule = { leaseMarginMs: 10_000, firstLookUpMs: 3_600_000, lookUpsBeforeClosing: 3 };
+const lookUpSchedule = { leaseMarginMs: 10_000, firstLookUpMs: 3_600_000, closingMarginMs: 10_000 };
 onHeldProvider({ config: { lookUpSchedule } });
 
 it('times provider calls by connection and by what was learned', async () => {

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { BAD_FIELDS, BAD_JSON_FIELDS, type BadField } from '../support/bad-fields.ts';
 import { onService, server } from '../support/on-service.ts';
@@ -148,3 +150,36 @@ describe('every operation of the document', () => {
     },
   );
 });
+
+describe('the document', () => {
+  const schemas = schemasOf(
+    JSON.parse(readFileSync(join(import.meta.dirname, '../../gen/openapi.json'), 'utf8')),
+  );
+
+  it('has an amount of a request as a number or a text of digits by anyOf: code generators misread a type that is a list', () => {
+    const isBoth = ({ type }: Schema) =>
+      Array.isArray(type) && type.includes('number') && type.includes('string');
+    expect(schemas.filter(isBoth)).toEqual([]);
+    const text = { type: 'string', pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: 64 };
+    const amounts = schemas.filter(({ anyOf }) => (anyOf as Schema[] | undefined)?.[0]?.type === 'number');
+    expect(amounts.length).toBeGreaterThan(10);
+    for (const { anyOf } of amounts) expect(anyOf).toContainEqual(text);
+  });
+
+  it('has the type of each element of a list', () => {
+    const isList = ({ type, items }: Schema) => [type].flat().includes('array') && items !== undefined;
+    const untyped = schemas.filter(isList).map(({ items }) => items as Schema);
+    const withoutType = ({ type, $ref, anyOf, ...rest }: Schema) =>
+      type === undefined && $ref === undefined && anyOf === undefined && Object.keys(rest).length > 0;
+    expect(untyped.filter(withoutType)).toEqual([]);
+  });
+});
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Every object within a document. */
+function schemasOf(within: unknown): Schema[] {
+  if (typeof within !== 'object' || within === null) return [];
+  const inner = Object.values(within).flatMap(schemasOf);
+  return Array.isArray(within) ? inner : [within as Schema, ...inner];
+}

@@ -65,8 +65,8 @@ const givens: Readonly<Record<string, () => Promise<Given>>> = {
   paid_session: async () => {
     const session = await openSession();
     const path = `/v1/checkout/sessions/${session}/payments`;
-    await send('POST', path, { payment_method: { type: 'WALLET_B' } });
-    return { paid_session: session };
+    const { id } = await send('POST', path, { payment_method: { type: 'WALLET_B' } });
+    return { paid_session: session, 'paid_session.payment': id };
   },
   webhook: async () => ({ webhook: (await addWebhook()).id }),
   delivery: async () => {

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { AdditionalDataSchema } from '#gen/payments/v1/additional_data_pb.js';
+import { AdditionalDataSchema, OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { recordedAdditionalData } from '#src/payments/additional-data.ts';
 
 const ticket = (ticketNumber: string) => ({ ticketNumber });
@@ -73,6 +73,18 @@ describe('additional data in the record', () => {
     ]);
   });
 
+  it('keeps an amount with more digits than its currency has as it was sent', () => {
+    const item = { unitAmount: { value: '8.403361344537815' } };
+    const leg = { baseFare: { value: '33.33' }, baseFareCurrency: 'JPY' };
+    const { order, airline } =
+      recordedAdditionalData(
+        create(AdditionalDataSchema, { order: { items: [item] }, airline: { legs: [leg] } }),
+        'USD',
+      ) ?? {};
+    expect(order?.items[0]?.unitAmount?.value).toBe('8.403361344537815');
+    expect(airline?.legs[0]?.baseFare?.value).toBe('33.33');
+  });
+
   it('tells the tip in the digits of its currency, and seller details as they were sent', () => {
     const sellerDetails = { name: 'Shop', reference: { id: 9 } };
     const order = { tipAmount: { value: '1.5' } };
@@ -81,13 +93,9 @@ describe('additional data in the record', () => {
     expect(data?.order?.tipAmount?.value).toBe('1.50');
   });
 
-  it('leaves out what is for the service to fill', () => {
-    const data = recordedAdditionalData(
-      create(AdditionalDataSchema, {
-        order: { salesChannel: 'x', fulfillment: { a: 1 } },
-      }),
-      'USD',
-    );
-    expect([data?.order?.salesChannel, data?.order?.fulfillment]).toEqual([undefined, undefined]);
+  it('holds what else describes the order as it was sent', () => {
+    const order = { salesChannel: 'x', fulfillment: { a: 1 }, items: [{ url: 'https://shop.example/1' }] };
+    const data = recordedAdditionalData(create(AdditionalDataSchema, { order }), 'USD');
+    expect(data?.order).toEqual(create(OrderSchema, order));
   });
 });

@@ -49,6 +49,22 @@ describe('checkRequest', () => {
     },
   );
 
+  it.each([
+    {},
+    { kind: { case: 'stringValue', value: 'x\0' } },
+    { kind: { case: 'numberValue', value: NaN } },
+  ])('refuses lists that have no JSON form, which only binary messages can hold: of %j', (value) => {
+    const list = { values: [value as { kind: { case: 'stringValue'; value: string } }] };
+    expect(faults({ taxesList: list })).toEqual(['taxes INVALID_FORMAT']);
+    expect(faults({ additionalData: { order: { discounts: list } } })).toEqual([
+      'additional_data.order.discounts INVALID_FORMAT',
+    ]);
+  });
+
+  it('refuses taxes that are both an object and a list, which only binary messages can hold', () => {
+    expect(faults({ taxes: {}, taxesList: {} })).toEqual(['taxes NOT_ALLOWED']);
+  });
+
   it('takes a ticket beside tickets where it is the first of them, as the record shows it, and no other', () => {
     const [first, second] = [{ ticketNumber: '1' }, { ticketNumber: '2' }];
     const airline = (ticket: object, tickets: object[]) =>
@@ -86,9 +102,17 @@ describe('checkRequest', () => {
     const order = { feeAmount: { value: '-1.50' }, items: [{ unitAmount: { value: '-1000000000000' } }] };
     const legs = [{ baseFare: { value: '1.5' } }, { baseFare: { value: '1.555' }, baseFareCurrency: 'KWD' }];
     expect(faults({ additionalData: { order, airline: { legs } } })).toEqual([]);
-    const yen = [{ baseFare: { value: '1.5' }, baseFareCurrency: 'JPY' }];
-    expect(faults({ additionalData: { airline: { legs: yen } } })).toEqual([
-      'additional_data.airline.legs[0].base_fare INVALID_FORMAT',
+    const far = [{ baseFare: { value: '1000000000000.5' }, baseFareCurrency: 'JPY' }];
+    expect(faults({ additionalData: { airline: { legs: far } } })).toEqual([
+      'additional_data.airline.legs[0].base_fare OUT_OF_RANGE',
+    ]);
+  });
+
+  it('takes 20 decimals in an amount that only describes the order, and only the digits of its currency in a tip', () => {
+    const unitAmount = { value: `0.${'3'.repeat(20)}` };
+    expect(faults({ additionalData: { order: { items: [{ unitAmount }] } } })).toEqual([]);
+    expect(faults({ additionalData: { order: { tipAmount: { value: '0.001' } } } })).toEqual([
+      'additional_data.order.tip_amount INVALID_FORMAT',
     ]);
   });
 

@@ -25,7 +25,7 @@ function asked(payment: Payment, over: Partial<AskedOperation> = {}, type: 'REFU
   const planned = { ...(type === 'REFUND' ? REFUND : CANCEL), isWhole: false, isFinal: false };
   return {
     ...{ method: type, paymentId: payment.id, transactionId: '', merchantReference: '', description: '' },
-    ...{ reason: '', hash: { hash: Buffer.alloc(32), shape: Buffer.alloc(16) }, needsKey: true },
+    ...{ reason: '', hash: () => ({ hash: Buffer.alloc(32), shape: Buffer.alloc(16) }), needsKey: true },
     ...{ target: ({ base }) => base, plan: () => planned },
     ...over,
   } satisfies AskedOperation;

@@ -21,7 +21,7 @@ async function answerPending(): Promise<void> {
   );
   for (const { payment_id, transaction_id, fence, record } of rows) {
     const attempt = { paymentId: `${payment_id}`, transactionId: `${transaction_id}`, fence: Number(fence) };
-    const taken = { ...attempt, lookUps: attempt.fence, vaultedToken: undefined, capture: true };
+    const taken = { ...attempt, ageMs: 0, vaultedToken: undefined, capture: true };
     const finish = finishOf(payments.finishDeps, taken, decodeRecord(record as Uint8Array), UNKNOWN);
     expect(await finishPayment(payments.database, finish)).toEqual({ earlier: undefined });
   }

@@ -46,8 +46,12 @@ export const refund = ({ id: paymentId }: Payment, value?: string) =>
     payments.caller(),
   );
 
-export const capture = ({ id: paymentId }: Payment) =>
-  capturePayment(deps, create(CapturePaymentRequestSchema, { paymentId }), payments.caller());
+export const capture = ({ id: paymentId }: Payment, value?: string) =>
+  capturePayment(
+    deps,
+    create(CapturePaymentRequestSchema, { paymentId, ...moneyOf(value) }),
+    payments.caller(),
+  );
 
 /** The transactions that a payment has beside its own: type, status and minor units. */
 export async function others({ id }: Payment): Promise<string[]> {

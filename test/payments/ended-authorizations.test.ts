@@ -157,12 +157,20 @@ describe('an authorization that its provider ended before our term', () => {
   it.each<[string, Outcome]>([
     ['an approval', APPROVED],
     ['an alarm', alarmingOutcome('its capture failed')],
-  ])('is asked about again only when our term ends if the provider answered: %s', async (_what, told) => {
-    const answering: ProviderConnection = { ...ended, lookUp: async () => told };
-    expect(await followUpNow(deps, answering, idOf(payment), { hint: {} })).toBe('unchanged');
-    const due = "SELECT 1 FROM transaction WHERE follow_up_at > now() + interval '6 days 23 hours'";
-    expect(await payments.tables.query(due)).toHaveLength(1);
-  });
+  ])(
+    'is asked about when it was to be, and then only when our term ends, if the provider answered: %s',
+    async (_what, told) => {
+      const answering: ProviderConnection = { ...ended, lookUp: async () => told };
+      const dueAt = () => payments.tables.query('SELECT follow_up_at::text FROM transaction');
+      const before = await dueAt();
+      expect(await followUpNow(deps, answering, idOf(payment), { hint: {} })).toBe('unchanged');
+      expect(await dueAt()).toEqual(before);
+      await payments.makeDue();
+      await recoverDue({ ...deps, connections: () => new Map([['ledger', answering]]) });
+      const due = "SELECT 1 FROM transaction WHERE follow_up_at > now() + interval '6 days 23 hours'";
+      expect(await payments.tables.query(due)).toHaveLength(1);
+    },
+  );
 
   it('keeps what was captured of it, and offers no rest', async () => {
     await capture('30');

@@ -42,7 +42,7 @@ function depsOf(rows: readonly unknown[] = []): FinishDeps {
       finishFailed: (paymentId, error) => told.push([paymentId, error]),
     },
     eventWritten: () => told.push('event'),
-    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 1_000, lookUpsBeforeClosing: 3 },
+    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 1_000, closingMarginMs: 10_000 },
   };
 }
 
@@ -53,12 +53,13 @@ function finished(outcome: Outcome, over: { capture?: boolean; wallet?: boolean;
   for (const one of record.transactionsHistory) {
     if (over.wallet) one.category = Transaction_Category.WALLET;
   }
-  const finish = finishOf(depsOf(), { ...attempt, fence: 2, capture: over.capture ?? true }, record, outcome);
+  const taken = { ...attempt, fence: 2, ageMs: 8_000, capture: over.capture ?? true };
+  const finish = finishOf(depsOf(), taken, record, outcome);
   return { attempt, finish };
 }
 
 describe('the finish of a payment', () => {
-  /** The look-up pause after two look-ups, without jitter. */
+  /** The look-up pause at that age, without jitter. */
   const PAUSE_S = 4;
   const [NEVER, DAY_S] = [undefined, 86_400];
   it.each<[string, Outcome, Parameters<typeof finished>[1], unknown[]]>([

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Payment, ProviderDataSchema, type Transaction } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
@@ -10,6 +9,7 @@ import { type FollowUpDeps, followUp } from '#src/payments/follow-up.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/database.ts';
+import { withAges } from '../support/database-clock.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
@@ -39,19 +39,19 @@ const PENDING: Outcome = { kind: 'pending', providerData };
 const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
-/** Dependencies at an exact time. */
-function depsAt(nowMs: number): FollowUpDeps {
+/** Dependencies where every transaction has an exact age, by the database's clock. */
+function depsAt(ageMs: number): FollowUpDeps {
+  const aged = withAges(payments.database, () => ageMs);
   const query: Database['query'] = (statement, values = []) => {
     if (statement.name === 'postpone_follow_up') scheduled.push(values[2]);
     if (statement.name === 'end_follow_up') scheduled.push('ended');
     if (statement.name === 'finish_operation') scheduled.push(['written', values[7]]);
-    return payments.database.query(statement, values);
+    return aged.query(statement, values);
   };
   return {
     ...payments.deps,
     database: { ...payments.database, query },
-    now: () => timestampFromMs(nowMs),
-    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
+    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 5_000, closingMarginMs: 10_000 },
     recovery: { followedUp: ({ transactionId }, result) => told.push([transactionId, result]) },
   };
 }
@@ -76,29 +76,26 @@ const statusOf = async (payment: Payment) =>
     await payments.tables.query('SELECT status FROM transaction WHERE id = $1', [transactionOf(payment).id])
   )[0]?.status;
 
-/** Follows up a payment's last transaction at a time. */
-const follow = (payment: Payment, nowMs: number, connection = at(UNKNOWN), fence = 1) =>
-  followUp(depsAt(nowMs), connection, dueOf(payment, fence));
+/** Follows up a payment's last transaction at an age. */
+const follow = (payment: Payment, ageMs: number, connection = at(UNKNOWN), fence = 1) =>
+  followUp(depsAt(ageMs), connection, dueOf(payment, fence));
 
-/** A wallet's payment whose payer was sent away, and the time of its last look-up: 30 s after its term of a day. */
-async function sentAway(): Promise<{ payment: Payment; lastMs: number }> {
-  const payment = await payments.pay({ wallet: true });
-  const { createdAt } = payment;
-  if (!createdAt) throw new Error('the payment has no time');
-  return { payment, lastMs: timestampMs(createdAt) + DAY_MS + 30_000 };
-}
+/** Age of a redirect at its last look-up: 30 s after its term of a day. */
+const LAST_MS = DAY_MS + 30_000;
+
+/** A wallet's payment whose payer was sent away. */
+const sentAway = () => payments.pay({ wallet: true });
 
 describe('a payer who was sent away', () => {
   it('is asked about with what the transaction holds', async () => {
-    const { payment, lastMs } = await sentAway();
-    await payments.tables.query(
-      "UPDATE transaction SET reference = 'theirs', created_at = '2026-01-31T09:08:07Z'",
-    );
-    expect(await follow(payment, lastMs - DAY_MS)).toBeUndefined();
+    const payment = await sentAway();
+    await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
+    expect(await follow(payment, 31_000)).toBeUndefined();
     expect(asked).toMatchObject([
       {
         ...{ transactionId: transactionOf(payment).id, money: { minorUnits: 10_000n, currency: 'USD' } },
-        ...{ reference: 'theirs', sentAtMs: Date.UTC(2026, 0, 31, 9, 8, 7), of: { kind: 'wallet_redirect' } },
+        ...{ reference: 'theirs', ageMs: 31_000, payerTimeLeftMs: DAY_MS - 31_000 },
+        of: { kind: 'wallet_redirect' },
       },
     ]);
     expect(asked[0]).not.toHaveProperty('hint');
@@ -109,38 +106,38 @@ describe('a payer who was sent away', () => {
     [-1, false],
     [0, true],
   ])('is asked about for the last time 30 s after the term is over: %i ms: %j', async (fromLastMs, close) => {
-    const { payment, lastMs } = await sentAway();
-    await follow(payment, lastMs + fromLastMs);
+    const payment = await sentAway();
+    await follow(payment, LAST_MS + fromLastMs);
     expect(asked.map((query) => query.close)).toEqual([close]);
   });
 
   it.each([
-    ['a minute at first', 0, -DAY_MS, 60],
-    ['twice as long each time', 1, -DAY_MS, 120],
-    ['twice as long each time', 5, -DAY_MS, 1_920],
-    ['an hour at most', 6, -DAY_MS, 3_600],
-    ['an hour at most', 5_000, -DAY_MS, 3_600],
-    ['until the last look-up', 1, -50_000, 50],
-    ['a second at least', 1, -500, 1],
-    ['as before, once the term is over', 1, 0, 120],
-    ['as before, once the term is over', 1, DAY_MS, 120],
-  ])('is asked about again after %s: %i times, %i ms', async (_what, fence, fromLastMs, pauseS) => {
-    const { payment, lastMs } = await sentAway();
-    await follow(payment, lastMs + fromLastMs, at(UNKNOWN), fence);
-    expect(scheduled).toEqual([pauseS]);
+    ['a minute at first', 0, 60],
+    ['a minute at first', 120_000, 60],
+    ['half its age', 122_000, 61],
+    ['half its age', 7_000_000, 3_500],
+    ['an hour at most', 7_202_000, 3_600],
+    ['until the last look-up', LAST_MS - 50_000, 50],
+    ['a second at least', LAST_MS - 500, 1],
+    ['as before, once the term is over', LAST_MS, 3_600],
+  ])('is asked about again after %s: at %i ms', async (_what, ageMs, pauseS) => {
+    const payment = await sentAway();
+    // However often it was asked about.
+    for (const fence of [0, 1, 5_000]) await follow(payment, ageMs, at(UNKNOWN), fence);
+    expect(scheduled).toEqual([pauseS, pauseS, pauseS]);
   });
 
   it('is still away when the provider says so, until the term is over', async () => {
-    const { payment, lastMs } = await sentAway();
-    expect(await follow(payment, lastMs - 1, at(REDIRECT))).toBeUndefined();
+    const payment = await sentAway();
+    expect(await follow(payment, LAST_MS - 1, at(REDIRECT))).toBeUndefined();
     expect([await statusOf(payment), scheduled]).toEqual(['CREATED', [1]]);
-    expect(await follow(payment, lastMs, at(REDIRECT))).toBeDefined();
+    expect(await follow(payment, LAST_MS, at(REDIRECT))).toBeDefined();
     expect(await statusOf(payment)).toBe('EXPIRED');
   });
 
   it('has agreed, and the provider has yet to decide: that is written once, with a next look-up', async () => {
-    const { payment, lastMs } = await sentAway();
-    const before = lastMs - DAY_MS;
+    const payment = await sentAway();
+    const before = LAST_MS - DAY_MS;
     expect(await follow(payment, before, at(PENDING), 0)).toBeDefined();
     expect(await follow(payment, before, at(PENDING), 0)).toBeUndefined();
     expect(scheduled).toEqual([['written', 60], 60]);
@@ -148,12 +145,12 @@ describe('a payer who was sent away', () => {
   });
 
   it('did not pay, as far as is known, where there is no look-up and the term is over', async () => {
-    const { payment, lastMs } = await sentAway();
+    const payment = await sentAway();
     const [first] = payment.transactionsHistory;
     if (first) first.providerData = providerData;
     await payments.tables.query('UPDATE payment SET record = $1', [encodeRecord(payment)]);
-    expect(await follow(payment, lastMs - 1, mute())).toBeUndefined();
-    const written = await follow(payment, lastMs, mute());
+    expect(await follow(payment, LAST_MS - 1, mute())).toBeUndefined();
+    const written = await follow(payment, LAST_MS, mute());
     expect(await statusOf(payment)).toBe('EXPIRED');
     // Whatever the provider said at first is shown still.
     expect(written).toMatchObject({
@@ -162,11 +159,11 @@ describe('a payer who was sent away', () => {
   });
 
   it('who has paid, as the provider will tell, is waited for where there is no look-up, whatever the time', async () => {
-    const { payment, lastMs } = await sentAway();
-    await follow(payment, lastMs - DAY_MS, at(PENDING), 0);
+    const payment = await sentAway();
+    await follow(payment, LAST_MS - DAY_MS, at(PENDING), 0);
     scheduled.length = 0;
-    expect(await follow(payment, lastMs, mute())).toBeUndefined();
-    expect([await statusOf(payment), scheduled]).toEqual(['PENDING', [120]]);
+    expect(await follow(payment, LAST_MS, mute())).toBeUndefined();
+    expect([await statusOf(payment), scheduled]).toEqual(['PENDING', [3_600]]);
   });
 });
 
@@ -179,16 +176,20 @@ describe('an open operation', () => {
   }
 
   it.each([
-    [3, false, 40],
-    [4, true, 80],
+    [10_999, false, 5.4995],
+    [11_000, true, 5.5],
+    [100 * DAY_MS, true, 86_400],
   ])(
-    'is closed at its provider after %i look-ups: %j, and asked about after growing pauses',
-    async (fence, close, pauseS) => {
+    'is closed at its provider from a margin after its call on, %i ms: %j, and asked about after growing pauses',
+    async (ageMs, close, pauseS) => {
       const refund = await openRefund();
-      // However old it is: an operation has no term.
-      expect(await follow(refund, Date.now() + 100 * DAY_MS, at(UNKNOWN), fence)).toBeUndefined();
-      expect(asked).toMatchObject([{ close, of: { kind: 'refund' } }]);
-      expect(scheduled).toEqual([pauseS]);
+      // However often it was asked about.
+      for (const fence of [1, 1_000]) expect(await follow(refund, ageMs, at(UNKNOWN), fence)).toBeUndefined();
+      expect(asked).toMatchObject([
+        { close, of: { kind: 'refund' } },
+        { close, of: { kind: 'refund' } },
+      ]);
+      expect(scheduled).toEqual([pauseS, pauseS]);
     },
   );
 
@@ -197,37 +198,37 @@ describe('an open operation', () => {
     async (isAnswered) => {
       const refund = await openRefund();
       if (!isAnswered) await payments.tables.query('UPDATE transaction SET response = NULL');
-      const written = await follow(refund, Date.now() + 100 * DAY_MS, at(REDIRECT), 0);
+      const written = await follow(refund, 100 * DAY_MS, at(REDIRECT), 0);
       expect([await statusOf(refund), written === undefined]).toEqual(['PENDING', isAnswered]);
     },
   );
 
   it('is done once the provider says so', async () => {
     const refund = await openRefund();
-    expect(await follow(refund, Date.now(), at(APPROVED))).toBeDefined();
+    expect(await follow(refund, 0, at(APPROVED))).toBeDefined();
     expect([await statusOf(refund), scheduled]).toEqual(['SUCCEEDED', [['written', null]]]);
   });
 
   it('that is not stored is a fault of ours, of which its provider is not asked', async () => {
     const refund = await openRefund();
-    const followed = follow({ ...refund, id: randomUUID() }, Date.now(), at(APPROVED));
+    const followed = follow({ ...refund, id: randomUUID() }, 0, at(APPROVED));
     await expect(followed).rejects.toThrow('lacks transaction');
     expect([asked, told, scheduled]).toEqual([[], [], []]);
   });
 });
 
 describe('an authorization', () => {
-  /** One that was made at a time, and lapses after 7 days. */
+  /** Age at which our term of an authorization is over. */
+  const LAPSES_MS = 7 * DAY_MS;
   async function authorized(set = 'released = released') {
     const payment = await payments.pay({ capture: false });
-    await payments.tables.query("UPDATE transaction SET created_at = '2026-01-01T00:00:00Z'");
     await payments.tables.query(`UPDATE payment SET ${set}`);
-    return { payment, lapsesMs: Date.UTC(2026, 0, 8) };
+    return payment;
   }
 
   it('is asked about at its term, and waited for if the provider does not answer: it may be captured there', async () => {
-    const { payment, lapsesMs } = await authorized();
-    expect(await follow(payment, lapsesMs, at(UNKNOWN))).toBeUndefined();
+    const payment = await authorized();
+    expect(await follow(payment, LAPSES_MS, at(UNKNOWN))).toBeUndefined();
     expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [3_600], 'SUCCEEDED']);
   });
 
@@ -238,14 +239,14 @@ describe('an authorization', () => {
       { ...APPROVED, totals: { captured: 10_001n, refunded: 0n } } as const,
     ],
   ])('is asked about once a day after its term if its provider %s', async (_what, says) => {
-    const { payment, lapsesMs } = await authorized();
-    await follow(payment, lapsesMs, at(says));
+    const payment = await authorized();
+    await follow(payment, LAPSES_MS, at(says));
     expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [86_400], 'SUCCEEDED']);
   });
 
   it('lapses at its term unasked where there is no look-up', async () => {
-    const { payment, lapsesMs } = await authorized();
-    expect(await follow(payment, lapsesMs, mute())).toBeDefined();
+    const payment = await authorized();
+    expect(await follow(payment, LAPSES_MS, mute())).toBeDefined();
     expect([scheduled, told]).toEqual([[['written', null]], [[transactionOf(payment).id, 'lapsed']]]);
   });
 
@@ -264,9 +265,9 @@ describe('an authorization', () => {
     ['is left to its open operation', `open_operation = '${randomUUID()}'`, 0, [3_600]],
     ['is left to its open operation', `open_operation = '${randomUUID()}'`, -5_000, [3_600]],
   ])('%s: %s, %i ms after its term', async (_what, set, fromLapseMs, expected) => {
-    const { payment, lapsesMs } = await authorized(set || undefined);
+    const payment = await authorized(set || undefined);
     const says = fromLapseMs < 0 ? UNKNOWN : APPROVED;
-    const written = await follow(payment, lapsesMs + fromLapseMs, at(says));
+    const written = await follow(payment, LAPSES_MS + fromLapseMs, at(says));
     expect(scheduled).toEqual(expected);
     expect(written !== undefined).toBe(Array.isArray(expected[0]));
     // The provider knows nothing of our terms, but may have ended it before, or captured it.
@@ -281,9 +282,9 @@ describe('an authorization', () => {
     ['what did not succeed', "status = 'PENDING'"],
     ['a dispute', "type = 'CHARGEBACK'"],
   ])('lapses, and %s does not', async (_what, columns) => {
-    const { payment, lapsesMs } = await authorized();
+    const payment = await authorized();
     await payments.tables.query(`UPDATE transaction SET ${columns}`);
-    await follow(payment, lapsesMs).catch(() => {});
+    await follow(payment, LAPSES_MS).catch(() => {});
     expect(asked).toHaveLength(1);
   });
 });

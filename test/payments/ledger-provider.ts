@@ -56,6 +56,7 @@ export function ledgerProvider(): LedgerProvider {
   const charges = new Map<string, Charge>();
   const results = new Map<string, Outcome>();
   const delayed: (() => void)[] = [];
+  const away = new Map<string, () => void>();
   const moved: string[] = [];
   const next: Behaviour[] = [];
 
@@ -92,6 +93,7 @@ export function ledgerProvider(): LedgerProvider {
         return { kind: 'pending', ...told };
       case 'sends the payer away':
         results.set(id, REDIRECT);
+        away.set(id, apply);
         return REDIRECT;
     }
   }
@@ -159,6 +161,7 @@ export function ledgerProvider(): LedgerProvider {
     moved,
     bookOf: chargeOf,
     payerPays(transactionId) {
+      away.get(transactionId)?.();
       results.set(transactionId, DONE);
     },
     elsewhere(transactionId, { captured = 0n, refunded = 0n }) {

@@ -65,7 +65,7 @@ const deps = (): OpenOutcomesDeps => ({
   now: systemClock(),
   responses: RESPONSES,
   observer: { finished: () => {}, finishFailed: () => {} },
-  schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
+  schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, closingMarginMs: 10_000 },
   connections: () =>
     new Map([
       ['scripted', connectionOf('scripted', async () => UNKNOWN)],

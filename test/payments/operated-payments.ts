@@ -1,6 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { beforeAll } from 'vitest';
 import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
 import {
@@ -26,7 +25,8 @@ import type { Database } from '#src/store/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
-import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+import { withAges } from '../support/database-clock.ts';
+import { onOwnDatabase, database as ownDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Tables } from '../support/tables.ts';
@@ -49,7 +49,7 @@ export type OperatedPayments = {
   ): Promise<{ request: CreatePaymentRequest; payment: Payment; body: Uint8Array }>;
   /** Reads a payment's state, such as SUCCEEDED/APPROVED. */
   stateOf(payment: Payment): Promise<string>;
-  /** Puts the service's clock ahead. */
+  /** Puts the database's clock ahead. */
   setAhead(ms: number): void;
   /** Makes what is open due at once. */
   makeDue(): Promise<unknown>;
@@ -65,7 +65,6 @@ type PayOptions = {
 type Caller = { accountId: string; idempotencyKey: string | undefined; secretPresented: true };
 
 const KEY = randomBytes(32);
-const clock = systemClock();
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 
 export let payments: OperatedPayments;
@@ -85,6 +84,7 @@ export function onOperatedPayments({ empties }: { empties?: string } = {}): void
 async function openOperatedPayments(): Promise<OperatedPayments> {
   const provider = ledgerProvider();
   let aheadMs = 0;
+  const database = withAges(ownDatabase, (ageMs) => ageMs + aheadMs);
   const connections = new Map([['ledger', provider.connection]]);
   const signals = { isAvailable: () => true, approvalRate: () => 0 };
   const catalogue = create(CatalogueSchema, {
@@ -109,10 +109,11 @@ async function openOperatedPayments(): Promise<OperatedPayments> {
       learn: () => {},
     }),
     connections: () => connections,
-    now: () => timestampFromMs(timestampMs(clock()) + aheadMs),
+    now: systemClock(),
     publicUrl: () => 'https://payments.example',
     responses: await openStoredResponses(database),
-    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 1, lookUpsBeforeClosing: 0 },
+    // Whatever was sent may be closed at once.
+    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 1, closingMarginMs: -60_000 },
     patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
     observer: {
       providerCall: (_connection, _transaction, call) => call(),

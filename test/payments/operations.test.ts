@@ -7,67 +7,25 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import {
-  CancelOrRefundPaymentRequestSchema,
-  CancelPaymentRequestSchema,
-  CapturePaymentRequestSchema,
-  RefundPaymentRequestSchema,
-} from '#gen/payments/v1/payment_service_pb.js';
-import {
-  cancelOrRefundPayment,
-  cancelPayment,
-  capturePayment,
-  refundPayment,
-} from '#src/payments/payment-operations.ts';
+import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { refundPayment } from '#src/payments/payment-operations.ts';
 import { restBody } from '../support/stored-responses.ts';
+import { cancel, capture, idOf, refund, undo } from './asked-operations.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
 
-type Asked = {
-  amount?: string;
-  reference?: string;
-  transactionId?: string;
-  key?: string | null;
-  currency?: string;
+/** The refusal of an amount of what is only held. */
+const HELD = {
+  reason: 'INVALID_STATUS',
+  fields: [
+    {
+      ...{ field: 'amount', code: 'NOT_ALLOWED' },
+      message:
+        'must be left out: nothing is left to refund; call cancel to release what is held, or capture to keep a part of it; nothing was sent',
+    },
+  ],
 };
-
-const namesOf = (payment: Payment, { reference, transactionId }: Asked) => ({
-  paymentId: payment.id,
-  ...(transactionId !== undefined && { transactionId }),
-  ...(reference !== undefined && { merchantReference: reference }),
-});
-const fieldsOf = (payment: Payment, asked: Asked) => ({
-  ...namesOf(payment, asked),
-  ...(asked.amount !== undefined && {
-    amount: { currency: asked.currency ?? 'USD', value: { value: asked.amount } },
-  }),
-});
-const capture = (payment: Payment, asked: Asked = {}) =>
-  capturePayment(
-    payments.deps,
-    create(CapturePaymentRequestSchema, fieldsOf(payment, asked)),
-    payments.caller(asked.key),
-  );
-const refund = (payment: Payment, asked: Asked = {}) =>
-  refundPayment(
-    payments.deps,
-    create(RefundPaymentRequestSchema, fieldsOf(payment, asked)),
-    payments.caller(asked.key),
-  );
-const cancel = (payment: Payment, asked: Asked = {}) =>
-  cancelPayment(
-    payments.deps,
-    create(CancelPaymentRequestSchema, namesOf(payment, asked)),
-    payments.caller(asked.key),
-  );
-const undo = (payment: Payment, transactionId = '') =>
-  cancelOrRefundPayment(
-    payments.deps,
-    create(CancelOrRefundPaymentRequestSchema, { paymentId: payment.id, transactionId }),
-    payments.caller(),
-  );
-const idOf = ({ transactions }: Payment) => transactions?.id ?? '';
 
 /** A payment in a few words: what it and its last transaction are, and its amounts. */
 function shown(record: Payment) {
@@ -142,6 +100,17 @@ describe('an authorization', () => {
     await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
+  it('is released by a capture that is asked to be the last', async () => {
+    const payment = await payments.pay({ capture: false });
+    await capture(payment, { amount: '10', isFinal: false });
+    const { record } = await capture(payment, { amount: '20', isFinal: true });
+    expect(shown(record)).toBe(
+      'SUCCEEDED/PARTIALLY_CAPTURED ← CAPTURE SUCCEEDED 20.00 ← captured 30.00, refunded 0.00',
+    );
+    expect(payments.provider.bookOf(idOf(payment))).toMatchObject({ captured: 3_000n, released: true });
+    await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  });
+
   it('is released by the last capture that its provider takes', async () => {
     const payment = await payments.pay({ capture: false });
     for (let i = 0; i < 10; i++) await capture(payment, { amount: '1' });
@@ -161,7 +130,9 @@ describe('an authorization', () => {
     const undone = (await undo(captured)).record;
     expect(shown(undone)).toMatch(/^REFUNDED.REFUNDED ← REFUND SUCCEEDED 60.00/);
     expect(undone.transactions?.parentTransactionId).toBe(idOf(part));
-    await expect(undo(captured, idOf(part))).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    await expect(undo(captured, { transactionId: idOf(part) })).rejects.toMatchObject({
+      reason: 'INVALID_STATUS',
+    });
     expect(shown((await undo(captured)).record)).toMatch(/^REFUNDED.REFUNDED ← CANCEL SUCCEEDED 40.00/);
     await expect(undo(captured)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
     expect(shown((await undo(await payments.pay())).record)).toMatch(
@@ -171,15 +142,19 @@ describe('an authorization', () => {
 
   it('is undone whole by the name of its own transaction, and in part by the name of a capture', async () => {
     const open = await payments.pay({ capture: false });
-    expect(shown((await undo(open, idOf(open))).record)).toMatch(/^CANCELED.CANCELED ← CANCEL SUCCEEDED/);
+    expect(shown((await undo(open, { transactionId: idOf(open) })).record)).toMatch(
+      /^CANCELED.CANCELED ← CANCEL SUCCEEDED/,
+    );
     const payment = await payments.pay({ capture: false });
     const first = (await capture(payment, { amount: '30' })).record;
     await capture(payment);
-    const { record } = await undo(payment, idOf(first));
+    const { record } = await undo(payment, { transactionId: idOf(first) });
     expect(shown(record)).toMatch(/^SUCCEEDED.PARTIALLY_REFUNDED ← REFUND SUCCEEDED 30.00/);
     expect(record.transactions?.parentTransactionId).toBe(idOf(first));
-    await expect(undo(payment, idOf(first))).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
-    expect(shown((await undo(payment, idOf(payment))).record)).toMatch(
+    await expect(undo(payment, { transactionId: idOf(first) })).rejects.toMatchObject({
+      reason: 'INVALID_STATUS',
+    });
+    expect(shown((await undo(payment, { transactionId: idOf(payment) })).record)).toMatch(
       /^REFUNDED.REFUNDED ← REFUND SUCCEEDED 70.00/,
     );
   });
@@ -189,18 +164,16 @@ describe('a call that names a transaction which is not one of the payment to act
   it.each([
     ['a purchase', true, undo],
     ['an authorization', false, undo],
-    ['a purchase', true, (payment: Payment, transactionId: string) => refund(payment, { transactionId })],
-    [
-      'an authorization',
-      false,
-      (payment: Payment, transactionId: string) => cancel(payment, { transactionId }),
-    ],
+    ['a purchase', true, refund],
+    ['an authorization', false, cancel],
   ])('is refused and moves nothing: %s (capture: %s)', async (_what, isCapture, operate) => {
     const payment = await payments.pay({ capture: isCapture });
     const moved = payments.provider.moved.length;
     const other = idOf(await payments.pay());
     for (const id of [crypto.randomUUID(), 'garbage', other]) {
-      await expect(operate(payment, id)).rejects.toMatchObject({ reason: 'TRANSACTION_NOT_FOUND' });
+      await expect(operate(payment, { transactionId: id })).rejects.toMatchObject({
+        reason: 'TRANSACTION_NOT_FOUND',
+      });
     }
     expect(payments.provider.moved.slice(moved)).toEqual([`pay ${other}`]);
   });
@@ -241,33 +214,45 @@ describe('a request that the payment does not allow', () => {
   });
 });
 
-describe('a repeat', () => {
-  it('gets the same bytes, by its key or by its merchant_reference; another request is refused', async () => {
-    const payment = await payments.pay();
-    const first = await refund(payment, { amount: '10', key: 'refund-1' });
-    const again = await refund(payment, { amount: '10', key: 'refund-1' });
-    expect(again.replayed).toBe(true);
-    expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
-    await expect(refund(payment, { amount: '11', key: 'refund-1' })).rejects.toMatchObject({
-      reason: 'IDEMPOTENCY_KEY_REUSED',
-      fields: [{ field: 'x-idempotency-key' }],
-    });
-    const byReference = await refund(payment, { amount: '20', reference: 'r-2', key: null });
-    expect((await refund(payment, { amount: '20', reference: 'r-2', key: null })).replayed).toBe(true);
-    await expect(refund(payment, { amount: '21', reference: 'r-2', key: null })).rejects.toMatchObject({
-      reason: 'IDEMPOTENCY_KEY_REUSED',
-      fields: [{ field: 'merchant_reference' }],
-    });
-    expect(byReference.record.amount?.refunded?.value).toBe('30.00');
+describe('a cancel-or-refund with an amount', () => {
+  it('refunds that amount of a purchase, and of what was captured of an authorization', async () => {
+    const purchased = await payments.pay();
+    expect(shown((await undo(purchased, { amount: '40' })).record)).toBe(
+      'SUCCEEDED/PARTIALLY_REFUNDED ← REFUND SUCCEEDED 40.00 ← captured 0.00, refunded 40.00',
+    );
+    await expect(undo(purchased, { amount: '61' })).rejects.toMatchObject({ reason: 'INVALID_AMOUNT' });
+    const authorized = await payments.pay({ capture: false });
+    const captured = await capture(authorized, { amount: '30' });
+    expect(shown((await undo(authorized, { amount: '10' })).record)).toMatch(/REFUND SUCCEEDED 10.00/);
+    const transactionId = captured.record.transactions?.id ?? '';
+    expect(shown((await undo(authorized, { amount: '20', transactionId })).record)).toBe(
+      'REFUNDED/REFUNDED ← REFUND SUCCEEDED 20.00 ← captured 30.00, refunded 30.00',
+    );
+    // All that was captured is given back: what is left is held.
+    await expect(undo(authorized, { amount: '10' })).rejects.toMatchObject(HELD);
+    expect(payments.provider.bookOf(idOf(authorized))).toMatchObject({ refunded: 3_000n, released: false });
   });
 
-  it('of a hundred at once with one key makes one refund', async () => {
+  it('chooses the capture that has so much left', async () => {
+    const payment = await payments.pay({ capture: false });
+    await capture(payment, { amount: '10' });
+    const second = await capture(payment, { amount: '30' });
+    const { record } = await undo(payment, { amount: '25' });
+    expect(record.transactions?.parentTransactionId).toBe(second.record.transactions?.id);
+  });
+
+  it.each(['100', '10'])('of %s is refused for an authorization, with what to call', async (amount) => {
+    const payment = await payments.pay({ capture: false });
+    await expect(undo(payment, { amount })).rejects.toMatchObject(HELD);
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(payments.provider.bookOf(idOf(payment)).released).toBe(false);
+  });
+
+  it('is another request than one without', async () => {
     const payment = await payments.pay();
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, () => refund(payment, { amount: '10', key: 'one' })),
-    );
-    expect(new Set(answers.map((answer) => `${restBody(answer)}`)).size).toBe(1);
-    expect(payments.provider.bookOf(payment.transactions?.id ?? '').refunded).toBe(1_000n);
+    await undo(payment, { amount: '40', key: 'u' });
+    expect((await undo(payment, { amount: '40', key: 'u' })).replayed).toBe(true);
+    await expect(undo(payment, { key: 'u' })).rejects.toMatchObject({ reason: 'IDEMPOTENCY_KEY_REUSED' });
   });
 });
 

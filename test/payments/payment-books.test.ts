@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
+import type { Money } from '#src/money.ts';
 import {
   type Books,
   booksAfter,
@@ -79,6 +80,29 @@ describe('planCapture', () => {
     });
     const part = (made: number) => planCapture(authorized({ captured: 9n }), usd(1n), made, ABLE);
     expect([part(8), part(9)]).toMatchObject([{ isFinal: false }, { isFinal: true }]);
+  });
+
+  it('is final where that is asked, and releases the rest', () => {
+    expect(planCapture(authorized(), usd(40n), 0, ABLE, true)).toMatchObject({
+      isWhole: false,
+      isFinal: true,
+    });
+    const only = { ...ABLE, captures: 1 };
+    expect(planCapture(authorized(), usd(40n), 0, only, true)).toMatchObject({ isFinal: true });
+  });
+
+  it('is refused where the rest is to be kept and the provider would release it', () => {
+    expect(planCapture(authorized(), usd(40n), 0, ABLE, false)).toMatchObject({ isFinal: false });
+    const keeping = (made: number, can: Partial<Capabilities>, amount?: Money) =>
+      planCapture(authorized(), amount, made, { ...ABLE, ...can }, false);
+    for (const kept of [() => keeping(0, { captures: 1 }, usd(40n)), () => keeping(9, {}, usd(99n))]) {
+      expect(refusalOf(kept)).toMatchObject({
+        reason: 'OPERATION_NOT_SUPPORTED',
+        fields: [{ field: 'final_capture', code: 'NOT_SUPPORTED' }],
+      });
+    }
+    // Of the whole, nothing is left to keep.
+    expect(keeping(0, { captures: 1 })).toMatchObject({ isWhole: true, isFinal: true });
   });
 
   it('takes no more than is left, and says how much that is', () => {

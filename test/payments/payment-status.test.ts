@@ -43,6 +43,18 @@ describe('statesOf', () => {
       { kind: 'not_sent', detail: '', because: 'unreachable' },
       'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE: Provider could not be reached',
     ],
+    [
+      { kind: 'not_sent', detail: '', because: 'turned_away' },
+      'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE: Provider could not be reached',
+    ],
+    [
+      { kind: 'not_sent', detail: '', because: 'turned_away', refused: 'billing_details[email]' },
+      'ERROR/ERROR ERROR REQUEST_REFUSED: Provider refused the request: billing_details[email]',
+    ],
+    [
+      { kind: 'not_sent', detail: '', because: 'turned_away', refused: '' },
+      'ERROR/ERROR ERROR REQUEST_REFUSED: Provider refused the request',
+    ],
     [{ kind: 'expired', providerData }, 'EXPIRED/EXPIRED EXPIRED EXPIRED: Payment expired'],
   ])('makes of $kind what the table says', (outcome, expected) => {
     const { payment, subStatus, transaction, responseCode, responseMessage } = statesOf(outcome, TOLD);
@@ -95,6 +107,15 @@ describe('an attempt that was not sent, after one that was declined', () => {
       subStatus: Payment_SubStatus_Value.DECLINED,
       transaction: Transaction_Status.ERROR,
       responseCode: 'PROVIDER_UNAVAILABLE',
+    });
+  });
+
+  it('tells what its provider refused', () => {
+    const refused: Outcome = { kind: 'not_sent', detail: '', because: 'turned_away', refused: 'amount' };
+    expect(statesOf(refused, { ...TOLD, isDeclinedBefore: true })).toMatchObject({
+      payment: Payment_Status.DECLINED,
+      transaction: Transaction_Status.ERROR,
+      responseCode: 'REQUEST_REFUSED',
     });
   });
 });

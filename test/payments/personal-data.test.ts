@@ -99,7 +99,7 @@ it.each(['card', 'wallet'] as const)('erases these fields of a %s payment, and k
     ...['additional_data', 'taxes'],
     ...within('transactions', ofTransaction),
     ...within('transactions_history', ofTransaction),
-    ...['split', 'callback_url', 'metadata', 'fraud_screening'],
+    ...['split', 'callback_url', 'metadata', 'fraud_screening', 'taxes_list'],
   ]);
 });
 

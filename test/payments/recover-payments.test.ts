@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp } from '#src/connectors/connector.ts';
 import { finishOf, writeFinish } from '#src/payments/finish-payment.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
 import {
   APPROVED,
@@ -21,6 +21,7 @@ import {
   rowOf,
   rowsOf,
   seen,
+  setAge,
   standing,
   tables,
   takenBy,
@@ -65,7 +66,9 @@ describe('an outcome that nobody knows', () => {
   it('stays open while the provider does not tell it, and is asked for after growing pauses', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(UNKNOWN);
-    for (const pauseS of [10, 20, 40, 80]) {
+    // However often it was asked for before, half its age.
+    for (const pauseS of [5, 8, 20, 400]) {
+      await setAge(2 * pauseS);
       await makeDue();
       const { leastS, mostS } = await pauseOf(attempt, () => recoverDue(deps));
       expect(await rowOf(attempt)).toMatchObject({ status: 'PENDING', transaction_status: 'PENDING' });
@@ -79,19 +82,25 @@ describe('an outcome that nobody knows', () => {
 
   it('is never asked for more seldom than once a day and a fifth', async () => {
     const attempt = await claimAttempt(database);
-    await tables.query('UPDATE transaction SET fence = 1000000');
+    await tables.query("UPDATE transaction SET created_at = now() - interval '1 year'");
     const { leastS, mostS } = await pauseOf(attempt, () => recoverDue(depsOf(UNKNOWN)));
     expect(mostS).toBeGreaterThan(86_400 * 0.79);
     expect(leastS).toBeLessThan(86_400 * 1.21);
   });
 
-  it('has the provider close it after three look-ups, not before', async () => {
-    await claimAttempt(database);
-    for (let i = 0; i < 5; i++) {
+  it('has the provider close it once its call and the margin are over, however often it was asked for', async () => {
+    const attempt = await claimAttempt(database);
+    const deps = depsOf(UNKNOWN);
+    await writeFinish(deps, finishOf(deps, takenBy(attempt, 0), copyOf(attempt), UNKNOWN));
+    const connection = connectionOf(UNKNOWN);
+    const askedAt = async (ageS: number) => {
+      await setAge(ageS);
       await makeDue();
-      await recoverDue(depsOf(UNKNOWN));
-    }
-    expect(asked.map(({ close }) => close)).toEqual([false, false, false, true, true]);
+      await recoverDue(deps);
+      await recoverNow(deps, connection, attempt.transactionId, { hint: {}, stop: undefined });
+    };
+    for (const ageS of [0, 1, 2, 3, 12]) await askedAt(ageS);
+    expect(asked.map(({ close }) => close)).toEqual([...Array(8).fill(false), true, true]);
   });
 
   it('is left to other replicas, as it is, where its connection is gone, is another account, or offers no look-up', async () => {

@@ -18,6 +18,7 @@ import {
   pauseOf,
   providerData,
   rowOf,
+  setAge,
   standing,
   tables,
   takenBy,
@@ -36,7 +37,8 @@ describe('an outcome that the provider has yet to decide', () => {
     const { mostS } = await pauseOf(attempt, () => writeFinish(deps, pending));
     expect(mostS).toBeGreaterThan(5 * 0.79);
     const told = await standing(attempt);
-    for (const pauseS of [10, 20]) {
+    for (const pauseS of [5, 20]) {
+      await setAge(2 * pauseS);
       await makeDue();
       const { leastS, mostS } = await pauseOf(attempt, () => recoverDue(deps));
       expect(mostS).toBeGreaterThan(pauseS * 0.79);

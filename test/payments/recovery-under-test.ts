@@ -78,7 +78,7 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
     responses: RESPONSES,
     observer: { finished: () => {}, finishFailed: () => {} },
     // No lease ends under a look-up, however busy the machine is: another would be made.
-    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
+    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 5_000, closingMarginMs: 10_000 },
     connections: () => new Map(Object.entries(connections)),
     isLeftAlone: () => false,
     recovery: {
@@ -139,8 +139,13 @@ export const makeDue = () =>
 export const takenBy = (attempt: OpenAttempt, fence: number): LeasedAttempt => ({
   ...attempt,
   fence,
+  ageMs: 0,
   capture: false,
 });
+
+/** Has what is open been sent so many seconds ago, by the database's clock. */
+export const setAge = (ageS: number) =>
+  tables.query('UPDATE transaction SET created_at = now() - make_interval(secs => $1)', [ageS]);
 
 /** A record of one's own, as another process has read it. */
 export const copyOf = ({ record }: OpenAttempt) => fromBinary(PaymentSchema, toBinary(PaymentSchema, record));

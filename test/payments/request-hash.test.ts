@@ -32,7 +32,17 @@ describe('the hash of a request', () => {
   const described = {
     ...cardPayment(),
     taxes: { type: 'VAT', lines: [{ value: 1, rate: { of: 19, per: 100 } }] },
-    additional_data: { seller_details: { name: 'Shop', address: { city: 'Lima', zip: '1' } } },
+    additional_data: {
+      seller_details: { name: 'Shop', address: { city: 'Lima', zip: '1' } },
+      order: {
+        taxes: [{ type: 'VAT', value: 1 }],
+        discounts: [{ id: '1', unit_amount: 2 }],
+        tickets: [[{ id: '1', seat: 'A1' }]],
+        fulfillment: { type: 'PICKUP', store: { id: 1, city: 'Lima' } },
+        shipping: { carrier: 'Post', days: 3 },
+      },
+      airline: { legs: [{ id: { of: 'a', at: 1 } }], passengers: [{ id: { of: 'a', at: 1 } }] },
+    },
   };
   const rich = withField(described, 'customer_payer', {
     email: 'a@example.com',
@@ -73,6 +83,9 @@ describe('the hash of a request', () => {
   it.each([
     ['customer_payer', { device_fingerprints: [{ vendor: 'x', score: 1, at: { x: 1, y: 2 } }] }],
     ['taxes', { type: 'VAT', rate: { of: 19, per: 100 } }],
+    ['taxes', [{ type: 'VAT', rate: 19 }]],
+    ['additional_data', { order: { shipping: { carrier: 'Post', days: 3 } } }],
+    ['additional_data', { airline: { legs: [{}, { id: { of: 'a', at: 1 } }] } }],
     ['additional_data', { seller_details: { name: 'Shop', city: 'Lima' } }],
   ])('is the same for free JSON in another order where only %s has some', (path, value) => {
     const request = withField(cardPayment(), path, value);
@@ -161,7 +174,7 @@ describe('the shape of a request', () => {
 
   it('is the digest of a description that no release may change without another number for its form', () => {
     const described =
-      '3\nRequest 1 a scalar  9   2\nRequest 3 inner message    Inner 1\nInner 1 a scalar  9   2\n';
+      '4\nRequest 1 a scalar  9   2\nRequest 3 inner message    Inner 1\nInner 1 a scalar  9   2\n';
     const digest = createHash('sha256').update(described).digest('hex');
     expect(shape([a, nested], [a])).toBe(digest.slice(0, 32));
   });

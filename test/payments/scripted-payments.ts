@@ -94,7 +94,7 @@ export type ScriptedPayments = {
 
 const KEY = randomBytes(32);
 export const LEASE_MARGIN_MS = 60_000;
-const SCHEDULE = { leaseMarginMs: LEASE_MARGIN_MS, firstLookUpMs: 1, lookUpsBeforeClosing: 0 };
+const SCHEDULE = { leaseMarginMs: LEASE_MARGIN_MS, firstLookUpMs: 1, closingMarginMs: -60_000 };
 
 const STOOD = `SELECT t.connection_id, t.status, t.look_up_at > now() AS leased, p.status AS payment_status, p.record
   FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1`;

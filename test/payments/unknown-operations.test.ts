@@ -104,7 +104,7 @@ describe('an operation whose outcome is not known', () => {
       "UPDATE transaction SET response = NULL, response_record = NULL WHERE type = 'REFUND'",
     );
     const { connection } = payments.provider;
-    const deps = { ...payments.deps, schedule: { ...payments.deps.schedule, lookUpsBeforeClosing: 9 } };
+    const deps = { ...payments.deps, schedule: { ...payments.deps.schedule, closingMarginMs: 60_000 } };
     const followedUp = () => followUpNow(deps, connection, record.transactions?.id ?? '');
     expect(await followedUp()).toBe('applied');
     const again = await operate('refund', payment, '40', 'refund-1');

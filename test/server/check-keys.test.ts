@@ -90,17 +90,17 @@ it.each(['o', 'ol', 'old', 'old-', 'old_2', 'another-id'])(
   },
 );
 
-it('refuses to start without a key that webhooks’ secrets need, the current ones and those before them', async () => {
+it('refuses to start without a key that webhooks’ secrets or credentials need, the current secrets and those before them', async () => {
   await start({ old: OLD, new: NEW });
   const [account, webhook] = [randomUUID(), randomUUID()];
   const sealed = async (id: string, key: Uint8Array) =>
     cardVault(new Map([[id, key]])).seal(new Secret('whsec'), webhook);
   await tables.query(
-    `INSERT INTO webhook (account_id, id, url, description, events, secret, previous_secret)
-     VALUES ($1, $2, 'https://example.com', '', '{}', $3, $4)`,
-    [account, webhook, await sealed('new', NEW), await sealed('old', OLD)],
+    `INSERT INTO webhook (account_id, id, url, description, events, secret, previous_secret, credentials)
+     VALUES ($1, $2, 'https://example.com', '', '{}', $3, $4, $5)`,
+    [account, webhook, await sealed('new', NEW), await sealed('old', OLD), await sealed('old', OLD)],
   );
-  await expect(start({ new: NEW })).rejects.toThrow('lacks the key "old", which 1 stored cards and webhook');
+  await expect(start({ new: NEW })).rejects.toThrow('lacks the key "old", which 2 stored cards and webhook');
   await expect(start({ old: OLD })).rejects.toThrow('lacks the key "new", which 1 stored cards and webhook');
   expect(await known()).toHaveLength(3);
 });

@@ -46,12 +46,20 @@ it('the API reference shows every service, and makes a payment in the sandbox wi
   for (const tag of ['Payments', 'Webhooks', 'Operators']) expect(tags.join()).toContain(tag);
   await page.click('a[href$="#tag/payments/POST/v1/payments"]');
   await clickButton(page, 'Test Request');
-  const [response] = await Promise.all([
-    page.waitForResponse((one) => one.url().endsWith('/v1/payments') && one.request().method() === 'POST'),
-    clickButton(page, 'Send Request'),
-  ]);
-  expect(response.status()).toBe(201);
-  expect((await response.json()).status).toBe('READY_TO_PAY');
+  const send = async (button: string) => {
+    const [response] = await Promise.all([
+      page.waitForResponse((one) => one.url().endsWith('/v1/payments') && one.request().method() === 'POST'),
+      clickButton(page, button),
+    ]);
+    expect(response.status()).toBe(201);
+    expect(response.headers()['idempotent-replayed']).toBeUndefined();
+    return (await response.json()) as { id: string; status: string };
+  };
+  const first = await send('Send Request');
+  expect(first.status).toBe('SUCCEEDED');
+  await page.waitForFunction("document.body.innerText.includes('201 Created')");
+  // Each is sent under a key of its own. Once there is a response, the button says more to screen readers.
+  expect((await send('SendSend post request')).id).not.toBe(first.id);
   await page.waitForFunction("document.body.innerText.includes('201 Created')");
   expect(complaints).toEqual([]);
   expect([...hosts]).toEqual([new URL(server.url).host]);
@@ -75,6 +83,74 @@ it('the pages fit a phone', async () => {
   await page.setViewport({ width: 360, height: 740 });
   const width = await page.evaluate('document.documentElement.scrollWidth');
   expect(width).toBeLessThanOrEqual(360);
+});
+
+it('the API reference shows every call in TypeScript and Python, and leads to the guides', async () => {
+  const { page } = await open('/docs');
+  await page.waitForSelector('a[href*="POST/v1/payments"]');
+  const links = await page.$$eval('a[href^="/docs/"]', (all) => all.map((link) => link.getAttribute('href')));
+  expect(links).toEqual(
+    expect.arrayContaining(['/docs/errors', '/docs/webhooks', '/docs/retries', '/docs/limits']),
+  );
+  const text = () => page.evaluate('document.body.innerText') as Promise<string>;
+  await page.goto(`${server.url}/docs#tag/payments/POST/v1/payments`, { waitUntil: 'networkidle0' });
+  await page.waitForFunction("document.body.innerText.includes('TypeScript client')");
+  expect(await text()).toContain('createPaymentsClient');
+});
+
+it.each([
+  ['errors', 'Errors'],
+  ['webhooks', 'Webhooks'],
+  ['retries', 'Retries and promises'],
+  ['limits', 'Limits'],
+])('the guide /docs/%s fits a phone, and its links lead somewhere', async (name, title) => {
+  const { page, complaints } = await open(`/docs/${name}`);
+  await page.setViewport({ width: 360, height: 740 });
+  expect(await page.$eval('h1', (heading) => heading.textContent)).toBe(title);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+  const addresses = await page.$$eval('a', (all) => all.map(({ href }) => href));
+  expect(addresses.length).toBeGreaterThan(4);
+  for (const address of addresses.filter((one) => one.startsWith(server.url))) {
+    const { pathname, hash } = new URL(address);
+    const response = await fetch(server.url + pathname);
+    expect([address, response.status]).toEqual([address, 200]);
+    if (hash) expect(await response.text()).toContain(`id="${hash.slice(1)}"`);
+  }
+  expect(complaints).toEqual([]);
+  await page.close();
+});
+
+it.each([
+  ['/dashboard/nothing', 404, 'There is no such page'],
+  ['/dashboard/payments/a/b/c?d=e', 404, 'There is no such page'],
+  ['/checkout', 404, 'There is no such payment'],
+  ['/checkout/5e55/now', 404, 'There is no such payment'],
+  [`/checkout/${'x'.repeat(300)}`, 404, 'There is no such payment'],
+  ['/checkout/%zz', 400, 'There is no such payment'],
+])(
+  'a browser that is sent to the unknown address %s gets a page that fits a phone',
+  async (path, status, title) => {
+    const page = await browser.newPage();
+    await page.setViewport({ width: 360, height: 740 });
+    const response = await page.goto(server.url + path);
+    expect([response?.status(), response?.headers()['content-type']]).toEqual([
+      status,
+      'text/html; charset=utf-8',
+    ]);
+    expect(await page.$eval('h1', (heading) => heading.textContent)).toBe(title);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+    await page.close();
+    const asProgram = await fetch(server.url + path, { headers: { accept: 'application/json' } });
+    expect([asProgram.status, asProgram.headers.get('content-type')]).toEqual([
+      status,
+      'application/problem+json',
+    ]);
+  },
+);
+
+it('an unknown address under /checkout is explained in the language of the payer', async () => {
+  const response = await fetch(`${server.url}/checkout/`, { headers: { 'accept-language': 'pt-BR' } });
+  expect(await response.text()).toContain('<html lang="pt">');
 });
 
 it('the tables of the home page need no scrolling sideways on a phone', async () => {
@@ -102,7 +178,7 @@ it('the OpenAPI document is served as it is committed, compressed, and not twice
 });
 
 it('pages let nothing in from elsewhere, and are framed by nobody', async () => {
-  for (const path of ['/', '/docs']) {
+  for (const path of ['/', '/docs', '/docs/errors']) {
     const policy = (await fetch(server.url + path)).headers.get('content-security-policy') ?? '';
     for (const part of [
       "default-src 'none'",
@@ -117,7 +193,7 @@ it('pages let nothing in from elsewhere, and are framed by nobody', async () => 
 
 it('pages that are turned off are not there, and nothing leads to them', async () => {
   const { url, close } = await startTestServer({ config: { docs: false } });
-  for (const path of ['/docs', '/docs/viewer.js', '/docs/start.js', '/openapi.json']) {
+  for (const path of ['/docs', '/docs/errors', '/docs/viewer.js', '/docs/start.js', '/openapi.json']) {
     expect([path, (await fetch(url + path)).status]).toEqual([path, 404]);
   }
   const home = await (await fetch(`${url}/`)).text();

@@ -51,6 +51,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   count_recent_attempts: OF_ALL,
   postpone_look_up: TAKEN,
   postpone_follow_up: TAKEN,
+  restore_follow_up: TAKEN,
   end_follow_up: TAKEN,
   add_response_schema: OPERATOR,
   read_response_schema: 'of the release that stored a response, for a release with another schema',

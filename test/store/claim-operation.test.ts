@@ -65,7 +65,7 @@ describe('claiming an operation', () => {
     await claimOperation(database, claimOf(base));
     expect((await paymentRow())?.answered_record).toEqual(Buffer.from('first'));
     await tables.query('UPDATE payment SET open_operation = NULL, answer = NULL');
-    await claimOperation(database, claimOf(base, { version: 1 }));
+    await claimOperation(database, claimOf(base, { version: 1, merchantReference: 'another' }));
     expect((await paymentRow())?.answered_record).toBeNull();
   });
 
@@ -114,6 +114,30 @@ describe('claiming an operation', () => {
     const before = await everything();
     expect(await claimOperation(database, claimOf(base, changes))).toBe(isClaimed);
     if (!isClaimed) expect(await everything()).toEqual(before);
+  });
+
+  it('is false on a reference that the payment and the method had before, whatever became of that', async () => {
+    const base = await approved();
+    await claimOperation(database, claimOf(base, { isFinal: false }));
+    await tables.query(
+      "UPDATE payment SET open_operation = NULL; UPDATE transaction SET status = 'DECLINED' WHERE parent_id IS NOT NULL",
+    );
+    const before = await everything();
+    const again = { version: 1, isFinal: false };
+    expect(await claimOperation(database, claimOf(base, again))).toBe(false);
+    expect(await everything()).toEqual(before);
+    const others = [
+      { method: 'CancelOrRefundPayment' },
+      { merchantReference: 'another' },
+      { merchantReference: undefined },
+    ];
+    for (const [i, other] of others.entries()) {
+      await tables.query('UPDATE payment SET open_operation = NULL');
+      const claim = claimOf(base, { ...again, version: i + 1, ...other });
+      expect(await claimOperation(database, claim)).toBe(true);
+    }
+    // Another payment has references of its own.
+    expect(await claimOperation(database, claimOf(await approved()))).toBe(true);
   });
 
   it('is false on a transaction of another payment', async () => {

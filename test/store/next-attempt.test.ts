@@ -26,7 +26,7 @@ function nextOf({ paymentId, transactionId }: OpenAttempt): NextAttempt {
     accountId: ACCOUNT_ONE,
     paymentId,
     record: MOVED,
-    last: { transactionId, transactionStatus: 'DECLINED' },
+    last: { transactionId, transactionStatus: 'DECLINED', reference: 'declined-1' },
     next: { ...next, leaseS: LEASE_S },
   };
 }
@@ -90,6 +90,7 @@ describe('beginning the next attempt', () => {
         ...inherited,
         id: attempt.transactionId,
         status: 'DECLINED',
+        reference: 'declined-1',
         look_up_at: null,
         connection_identity: 'scripted',
       },

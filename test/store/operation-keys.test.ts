@@ -21,8 +21,15 @@ const holderOf = ({ paymentId, requestHash, requestShape, record }: OperationCla
   ...{ paymentId, requestHash, requestShape, record },
   answer: undefined,
 });
-const byKey = ({ method, idempotencyKey = '' }: OperationClaim, accountId = ACCOUNT_ONE) =>
-  findOperationByKey(database, accountId, method, idempotencyKey);
+/** The holder, as a repeat by its key or reference finds it. */
+const keyed = (claim: OperationClaim) => ({
+  ...holderOf(claim),
+  ...{ idempotencyKey: claim.idempotencyKey, parentId: claim.parentId, baseId: claim.baseId },
+});
+const byKey = (
+  { method, paymentId, idempotencyKey = '', merchantReference }: OperationClaim,
+  accountId = ACCOUNT_ONE,
+) => findOperationByKey(database, accountId, method, { idempotencyKey, paymentId, merchantReference });
 const byId = ({ transactionId }: OperationClaim, accountId = ACCOUNT_ONE) =>
   findOperation(database, accountId, transactionId);
 
@@ -36,20 +43,23 @@ describe('an operation', () => {
       otherAccount,
     ]);
     for (const claim of [capture, refund, second]) {
-      expect(await byKey(claim)).toEqual(holderOf(claim));
+      expect(await byKey(claim)).toEqual(keyed(claim));
       expect(await byId(claim)).toEqual(holderOf(claim));
     }
     // The other account has the same ids and keys, so one that took any account's row would be wrong about either.
-    const twin = { ...holderOf(capture), record: Buffer.from('of the other account') };
-    expect(await byKey(capture, otherAccount)).toEqual(twin);
-    expect(await byId(capture, otherAccount)).toEqual(twin);
+    const twin = { record: Buffer.from('of the other account') };
+    expect(await byKey(capture, otherAccount)).toEqual({ ...keyed(capture), ...twin });
+    expect(await byId(capture, otherAccount)).toEqual({ ...holderOf(capture), ...twin });
   });
 
   it('is not found by what only resembles its key or its id', async () => {
     const claim = await claimed('capture', { idempotencyKey: 'one' });
-    for (const changes of [{ idempotencyKey: 'two' }, { method: 'CancelPayment' }]) {
-      expect(await byKey({ ...claim, ...changes })).toBeUndefined();
-    }
+    const other = { idempotencyKey: 'two', merchantReference: undefined };
+    const resembling = [
+      ...[other, { method: 'CancelPayment' }, { ...other, merchantReference: 'another' }],
+      { ...other, merchantReference: 'reference', paymentId: randomUUID() },
+    ];
+    for (const changes of resembling) expect(await byKey({ ...claim, ...changes })).toBeUndefined();
     expect(await byKey(claim, randomUUID())).toBeUndefined();
     expect(await byId(claim, randomUUID())).toBeUndefined();
     expect(await byId({ ...claim, transactionId: randomUUID() })).toBeUndefined();
@@ -66,7 +76,28 @@ describe('an operation', () => {
     });
     await tables.query("UPDATE payment SET record = 'moved on'");
     const answered = { ...holderOf(claim), record: Buffer.from('answered'), answer: Buffer.from('response') };
-    expect(await byKey(claim)).toEqual(answered);
+    expect(await byKey(claim)).toEqual({ ...keyed(claim), ...answered });
     expect(await byId(claim)).toEqual(answered);
+  });
+
+  it('is found by its reference within its payment and method, unless another holds the key', async () => {
+    const first = await claimed('first', { idempotencyKey: 'one', merchantReference: 'r-1' });
+    const second = await claimed('second', { idempotencyKey: 'two', merchantReference: 'r-2' });
+    expect(await byKey({ ...first, idempotencyKey: 'three' })).toEqual(keyed(first));
+    expect(await byKey({ ...first, idempotencyKey: 'two' })).toEqual(keyed(second));
+  });
+
+  it('names the payment’s own transaction also if it acts on a capture of it', async () => {
+    const capture = await claimed('capture');
+    await tables.query("UPDATE transaction SET status = 'SUCCEEDED' WHERE id = $1", [capture.transactionId]);
+    const refund = await claimed('refund');
+    await tables.query('UPDATE transaction SET parent_id = $1, payment_id = $2 WHERE id = $3', [
+      capture.transactionId,
+      capture.paymentId,
+      refund.transactionId,
+    ]);
+    expect(await byKey({ ...refund, merchantReference: undefined })).toMatchObject({
+      ...{ baseId: capture.baseId, parentId: capture.transactionId },
+    });
   });
 });

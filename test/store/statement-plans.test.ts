@@ -5,6 +5,7 @@ import { finishDelivery, redeliverFailed } from '#src/store/deliveries.ts';
 import {
   findOwnTransaction,
   postponeFollowUp,
+  restoreFollowUp,
   takeDueFollowUps,
   takeFollowUp,
 } from '#src/store/follow-ups.ts';
@@ -69,6 +70,7 @@ beforeAll(async () => {
   await postponeLookUp(collector, due, 10);
   await takeFollowUp(collector, claim.transactionId, 10);
   await postponeFollowUp(collector, due, 10);
+  await restoreFollowUp(collector, { ...due, scheduledAt: '2026-01-31T09:08:07.000001Z' });
   for (const by of [{ transactionId: claim.transactionId }, { reference: 'one' }]) {
     const notification = { connectionId: 'scripted', transactionId: undefined, reference: undefined, ...by };
     await findNotifiedTransaction(collector, notification);
@@ -104,6 +106,7 @@ it.each([
   'postpone_look_up',
   'take_follow_up',
   'postpone_follow_up',
+  'restore_follow_up',
   'find_notified_transaction',
   'find_referred_transaction',
   'begin_notified_look_up',

@@ -89,7 +89,8 @@ export const BAD_FIELDS: readonly BadField[] = [
   [`${PAYER}.device_fingerprints`, list(201, 'f'), 'TOO_MANY'],
   [`${PAYER}.device_fingerprints`, [{ a: ['\0'] }], 'INVALID_FORMAT', `${PAYER}.device_fingerprints[0]`],
   [`${ORDER}.items`, list(201, {}), 'TOO_MANY'],
-  [`${ORDER}.items[1].unit_amount`, 0.001, 'INVALID_FORMAT'],
+  [`${ORDER}.items[1].unit_amount`, '0.000000000000000000001', 'INVALID_FORMAT'],
+  [`${ORDER}.tip_amount`, 0.001, 'INVALID_FORMAT'],
   [`${ORDER}.items[0].quantity`, -1, 'OUT_OF_RANGE'],
   [`${ORDER}.items[0].name`, text(256), 'TOO_LONG'],
   [`${ORDER}.fee_amount`, '1000000000000.01', 'OUT_OF_RANGE'],
@@ -100,7 +101,7 @@ export const BAD_FIELDS: readonly BadField[] = [
   [`${AIRLINE}.passengers[0].document.country`, 'XX', 'INVALID_FORMAT'],
   [`${AIRLINE}.passengers[1].date_of_birth`, '2024-13-01', 'INVALID_FORMAT'],
   [`${AIRLINE}.tickets[0].issue.country`, 'XX', 'INVALID_FORMAT'],
-  [`${AIRLINE}.tickets[2].total_fare_amount`, 0.001, 'INVALID_FORMAT'],
+  [`${AIRLINE}.tickets[2].total_fare_amount`, '0.000000000000000000001', 'INVALID_FORMAT'],
 ];
 
 /** Faults that only JSON can have. */

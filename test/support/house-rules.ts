@@ -136,6 +136,22 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
     places: ['src/vault/', 'src/connectors/', 'src/webhooks/signing-secret.ts'],
   },
   {
+    // How old a transaction is, and when something ends, is the database's to say: its clock is everybody's.
+    what: 'Date.now(',
+    pattern: /\bDate\.now\(/,
+    places: [
+      'src/clock.ts',
+      'src/store/database-clock.ts',
+      'src/connectors/mercado-pago/look-up.ts',
+      'src/commands/',
+      'src/dashboard/',
+      'src/observe/',
+      'src/postgres/',
+      'sandbox/',
+      'tools/',
+    ],
+  },
+  {
     what: 'console',
     pattern: /\bconsole\.\w/,
     places: ['src/main.ts', 'src/commands/', 'sandbox/main.ts', 'tools/', 'examples/'],

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { resealAll } from '#src/commands/reseal.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
-import { rotateSecret } from '#src/webhooks/manage-webhooks.ts';
+import { changeWebhook, rotateSecret } from '#src/webhooks/manage-webhooks.ts';
 import { NO_ANSWER, type Receiver, startReceiver, status, verify } from './receiver.ts';
 import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
 
@@ -163,15 +163,19 @@ it('signs with secrets that were sealed anew under another key of the vault.', a
   const account = await world.addAccount();
   const { webhook, secret: old } = await world.addWebhook(account, shop.url);
   const { secret } = await rotateSecret(world.deps, account, webhook.id);
+  await changeWebhook(world.deps, account, webhook.id, {
+    credentials: { apiKey: 'key-of-the-shop', secret: '', hmacKey: '' },
+  });
   const next = cardVault(new Map([...[['test-2', randomBytes(32)] as const], ['test-1', world.vaultKey]]));
-  expect(await resealAll(world.deps.database, next)).toMatchObject({ resealed: 2, unreadable: 0 });
-  expect(await resealAll(world.deps.database, next)).toMatchObject({ resealed: 0, current: 2 });
+  expect(await resealAll(world.deps.database, next)).toMatchObject({ resealed: 3, unreadable: 0 });
+  expect(await resealAll(world.deps.database, next)).toMatchObject({ resealed: 0, current: 3 });
   await world.start({}, { vault: next });
   await world.change(account);
   const [message] = await shop.has(1);
   if (!message) throw new Error('nothing was received');
   verify(old, message);
   verify(secret, message);
+  expect(message.headers['x-api-key']).toBe('key-of-the-shop');
 });
 
 it('sends nothing unsigned when the vault cannot open the secret, and says so.', async () => {

@@ -141,6 +141,8 @@ describe('jsonDecoder', () => {
       'customer_payer.device_fingerprints[1] INVALID_FORMAT',
     ],
     [{ additional_data: { seller_details: [] } }, 'additional_data.seller_details INVALID_TYPE'],
+    [{ taxes: 'VAT' }, 'taxes INVALID_TYPE'],
+    [{ taxes: [{ rate: '\udc00' }] }, 'taxes INVALID_FORMAT'],
   ])('refuses %j: %s', (json, expected) => {
     expect(fault(json)).toEqual([expected]);
   });

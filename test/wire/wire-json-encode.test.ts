@@ -13,7 +13,7 @@ import {
   PaymentSchema,
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
-import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { jsonEncoder, memberOf } from '#src/wire/wire-json-encode.ts';
 
 const checkoutText = (session: string) => jsonEncoder(CheckoutSchema)(create(CheckoutSchema, { session }));
 const amountText = (value: string) => jsonEncoder(AmountSchema)(create(AmountSchema, { value: { value } }));
@@ -21,7 +21,7 @@ const amountText = (value: string) => jsonEncoder(AmountSchema)(create(AmountSch
 describe('jsonEncoder', () => {
   it('writes every field under its .proto name and in its order, null where it has presence', () => {
     const json = jsonEncoder(PaymentSchema)(create(PaymentSchema));
-    expect(Object.keys(JSON.parse(json))).toEqual(PaymentSchema.fields.map((field) => field.name));
+    expect(Object.keys(JSON.parse(json))).toEqual([...new Set(PaymentSchema.fields.map(memberOf))]);
     expect(JSON.parse(json)).toMatchObject({
       id: '',
       created_at: null,

@@ -17,7 +17,7 @@ import {
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
-import { fraction_of } from '#gen/payments/v1/json_options_pb.js';
+import { array_of, fraction_of } from '#gen/payments/v1/json_options_pb.js';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { ServiceError } from '#src/service-error.ts';
@@ -119,6 +119,8 @@ function specified<M extends Message>(desc: DescMessage, message: M): M {
       members[localName] = create(DecimalSchema, { value: '1.25' });
       members[whole.localName] = undefined;
     }
+    const object = desc.fields.find(({ name }) => name === getOption(field, array_of));
+    if (object && members[localName]) members[object.localName] = undefined;
     const inner = field.fieldKind === 'message' && !field.oneof ? members[localName] : undefined;
     if (field.fieldKind === 'message' && inner && !field.message.typeName.startsWith('google.')) {
       specified(field.message, inner as Message);

@@ -109,7 +109,11 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
       'A refused call (RFC 9457). A decline, an unknown outcome and a provider that cannot be reached are not refusals: ' +
       `they are payments that say so. The rpc protocols carry the same as \`google.rpc.ErrorInfo\` of the domain \`${ERROR_DOMAIN}\`.`,
     properties: {
-      type: { type: 'string', const: 'about:blank' },
+      type: {
+        type: 'string',
+        const: 'about:blank',
+        description: 'Always the same; `code` tells the reason.',
+      },
       title: { type: 'string', description: '`code` in words.' },
       status: { type: 'integer', description: 'The HTTP status.' },
       detail: { type: 'string', description: 'What is wrong. It never repeats a value of the request.' },
@@ -118,7 +122,12 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
         enum: Object.keys(REASONS),
         description: 'The reason. Base decisions on this field.',
       },
-      messages: { type: 'array', items: { type: 'string' }, minItems: 1 },
+      messages: {
+        type: 'array',
+        items: { type: 'string' },
+        minItems: 1,
+        description: 'A line for each field at fault, else `detail` alone.',
+      },
       errors: {
         type: 'array',
         items: { $ref: '#/components/schemas/FieldError' },
@@ -136,7 +145,7 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
     description: 'A field at fault.',
     properties: {
       field: { type: 'string', description: 'Its path, such as `additional_data.order.items[0].quantity`.' },
-      code: { type: 'string', enum: FIELD_CODES },
+      code: { type: 'string', enum: FIELD_CODES, description: 'What is wrong with it.' },
       message: { type: 'string', description: 'The rule that the field breaks.' },
     },
     required: ['field', 'code', 'message'],

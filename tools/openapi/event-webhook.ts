@@ -1,10 +1,10 @@
 import { EVENT_TYPES, TEST_EVENT_TYPE } from '#src/webhooks/events.ts';
 import type { Json } from './field-rules.ts';
 
-const header = (name: string, description: string): Json => ({
+const header = (name: string, description: string, required = true): Json => ({
   name,
   in: 'header',
-  required: true,
+  required,
   description,
   schema: { type: 'string' },
 });
@@ -23,6 +23,9 @@ export const EVENT_WEBHOOK: Json = {
       header('webhook-id', 'Id of the event, the same each time it is sent.'),
       header('webhook-timestamp', 'Time of sending, in seconds since 1970.'),
       header('webhook-signature', 'Signatures of id, timestamp and body, separated by spaces.'),
+      header('x-api-key', "The webhook's `credentials.api_key`.", false),
+      header('x-secret', "The webhook's `credentials.secret`.", false),
+      header('x-hmac-signature', 'HMAC-SHA256 of the raw body by `credentials.hmac_key`, in base64.', false),
     ],
     requestBody: {
       required: true,
@@ -36,6 +39,19 @@ export const EVENT_WEBHOOK: Json = {
   },
 };
 
+/** Members that a payment has in events only. */
+const PAYMENT_IN_EVENT: Json = {
+  type: 'object',
+  properties: {
+    order_id: { type: 'string', description: 'The same as `merchant_order_id`.' },
+    idempotency_key: {
+      type: 'string',
+      description: 'The `x-idempotency-key` of the call that made the payment.',
+    },
+  },
+  required: ['order_id', 'idempotency_key'],
+};
+
 /** The body of an event, as src/webhooks/event-body.ts writes it. */
 export const EVENT_SCHEMA: Json = {
   type: 'object',
@@ -43,18 +59,28 @@ export const EVENT_SCHEMA: Json = {
   properties: {
     id: { type: 'string', format: 'uuid', description: 'The same as the header `webhook-id`.' },
     type: { type: 'string', description: 'First part of `type_event`.' },
-    type_event: { type: 'string', enum: [...EVENT_TYPES, TEST_EVENT_TYPE] },
-    account_id: { type: 'string' },
-    version: { type: 'integer', const: 2 },
+    type_event: {
+      type: 'string',
+      enum: [...EVENT_TYPES, TEST_EVENT_TYPE],
+      description: 'Name of the event.',
+    },
+    account_id: { type: 'string', description: 'The merchant account, a UUID.' },
+    version: { type: 'integer', const: 2, description: 'Version of the body.' },
     retry: { type: 'integer', minimum: 0, description: 'Number of earlier attempts to deliver the event.' },
-    timestamp: { type: 'string', format: 'date-time' },
+    timestamp: { type: 'string', format: 'date-time', description: 'When the event happened.' },
     sequence: { type: 'integer', description: 'Counts the changes of a payment.' },
     data: {
       type: 'object',
       description: `\`payment_method\` with \`enrollment.…\`, empty with \`${TEST_EVENT_TYPE}\`, else \`payment\`.`,
       properties: {
-        payment: { $ref: '#/components/schemas/Payment' },
-        payment_method: { $ref: '#/components/schemas/StoredPaymentMethod' },
+        payment: {
+          allOf: [{ $ref: '#/components/schemas/Payment' }, PAYMENT_IN_EVENT],
+          description: 'The record after the change.',
+        },
+        payment_method: {
+          $ref: '#/components/schemas/StoredPaymentMethod',
+          description: 'The stored method after the change.',
+        },
       },
     },
   },

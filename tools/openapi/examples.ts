@@ -10,12 +10,23 @@ export type Examples = {
   /** References to an rpc's requests, by their names; empty if it has no example. */
   requests(method: DescMethod): Json;
   responses(method: DescMethod): Json;
+  /** The first request of an rpc: sample values of the variables of its path and query, and its body, if any. */
+  first(method: DescMethod): {
+    readonly parameters: Readonly<Record<string, string>>;
+    readonly body: unknown;
+  };
   /** All examples that have been referred to, by name. */
   readonly components: Readonly<Record<string, Json>>;
 };
 
 /** An exchange in test/examples, one file per rpc. Its response holds placeholders such as "<uuid>". */
-type Exchange = { readonly summary: string; readonly body?: unknown; readonly response?: unknown };
+type Exchange = {
+  readonly summary: string;
+  /** `{webhook}` stands for the id of a resource. */
+  readonly parameters?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly response?: unknown;
+};
 
 /**
  * Reads the exchanges that the tests check: test/scenarios for creating payments, test/examples for every other rpc.
@@ -42,6 +53,14 @@ export function readExamples(directory: string): Examples {
   return {
     requests: (method) => refer(method, 'body'),
     responses: (method) => refer(method, 'response'),
+    first({ name: rpc }) {
+      const { parameters = {}, body } = Object.values(exchanges.get(rpc) ?? {})[0] ?? {};
+      const values = Object.entries(parameters).map(([name, text]) => [
+        name,
+        text.replace(/^\{.+\}$/, uuid(`${rpc} ${name}`)),
+      ]);
+      return { parameters: Object.fromEntries(values), body };
+    },
     components,
   };
 }

@@ -9,7 +9,6 @@ import {
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
 import {
   done_anyway,
-  fraction_of,
   not_supported,
   null_when_empty,
   omit_when_empty,
@@ -17,6 +16,7 @@ import {
 } from '#gen/payments/v1/json_options_pb.js';
 import { MAX_DECIMAL_LENGTH } from '#src/money.ts';
 import { maxItems } from '#src/wire/list-limits.ts';
+import { memberOf } from '#src/wire/wire-json-encode.ts';
 import { commentOf } from './descriptors.ts';
 import { isRequired, type Json, ruleKeywords } from './field-rules.ts';
 
@@ -71,7 +71,7 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
   }
 
   function parameter(desc: DescField): Json {
-    return { ...described(desc, 'request'), ...ruleKeywords(desc) };
+    return withRules(described(desc, 'request'), ruleKeywords(desc));
   }
 
   function described(desc: DescField, direction: Direction): Json {
@@ -89,6 +89,10 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
 
   /** The schema of a field's value, or of an element of a list or map. */
   function elementSchema(desc: DescField, direction: Direction): Json {
+    const other = otherOf(desc);
+    if (other?.message?.typeName === 'google.protobuf.ListValue') {
+      return { anyOf: [desc, other].map(({ message }) => message && wellKnown(message, direction)) };
+    }
     if (desc.message) return wellKnown(desc.message, direction) ?? message(desc.message, direction);
     const { enum: values } = desc;
     if (values) return refer(nameOf(values), values.typeName, () => enumeration(values));
@@ -177,7 +181,7 @@ function refusedName(field: DescField): string {
 
 function isShown(field: DescField, direction: Direction): boolean {
   const behavior = getOption(field, field_behavior);
-  if (getOption(field, fraction_of) !== '') return false;
+  if (memberOf(field) !== field.name) return false;
   // REST derives the field mask from the members of the body.
   if (field.message?.typeName === 'google.protobuf.FieldMask') return false;
   if (direction === 'response') return !behavior.includes(FieldBehavior.INPUT_ONLY);
@@ -199,7 +203,10 @@ function orNull(schema: Json): Json {
   const { type, enum: values } = schema;
   // A schema without keywords allows null already.
   if (Object.keys(schema).length === 0) return schema;
-  if (type === undefined) return { anyOf: [schema, { type: 'null' }] };
+  if (type === undefined) {
+    const { anyOf = [schema], ...rest } = schema;
+    return { ...(schema.anyOf ? rest : {}), anyOf: [...(anyOf as Json[]), { type: 'null' }] };
+  }
   return {
     ...schema,
     type: [type, 'null'].flat(),
@@ -207,10 +214,19 @@ function orNull(schema: Json): Json {
   };
 }
 
+/** A schema with the keywords of its field's rules; those on elements of a list and on a number belong further within. */
+function withRules(schema: Json, { items, ...rules }: Json): Json {
+  if (items !== undefined)
+    return { ...schema, ...rules, items: { ...(schema.items as Json), ...(items as Json) } };
+  const [first, ...others] = (schema.anyOf ?? []) as readonly Json[];
+  return first ? { ...schema, anyOf: [{ ...first, ...rules }, ...others] } : { ...schema, ...rules };
+}
+
+/** In requests `anyOf`, not a list of types: many code generators take its first type alone, or the pattern for both. */
 function decimal(direction: Direction): Json {
-  return direction === 'response'
-    ? { type: 'number' }
-    : { type: ['number', 'string'], pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: MAX_DECIMAL_LENGTH };
+  const number = { type: 'number' };
+  const text = { type: 'string', pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: MAX_DECIMAL_LENGTH };
+  return direction === 'response' ? number : { anyOf: [number, text] };
 }
 
 function wellKnown(desc: DescMessage, direction: Direction): Json | undefined {
@@ -245,8 +261,12 @@ function enumeration(desc: DescEnum): Json {
 
 function scalarSchema(desc: DescField, direction: Direction): Json {
   if (direction === 'request' && getOption(desc, or_boolean)) return { type: ['string', 'boolean'] };
-  const hasFraction = desc.parent.fields.some((other) => getOption(other, fraction_of) === desc.name);
-  return hasFraction ? decimal(direction) : scalar(desc.scalar, direction);
+  return otherOf(desc) ? decimal(direction) : scalar(desc.scalar, direction);
+}
+
+/** Returns the field that shares a field's JSON member, if any. */
+function otherOf(desc: DescField): DescField | undefined {
+  return desc.parent.fields.find((one) => one !== desc && memberOf(one) === desc.name);
 }
 
 function scalar(type: ScalarType | undefined, direction: Direction): Json {

@@ -1,4 +1,5 @@
 import type { DescService } from '@bufbuild/protobuf';
+import { SAMPLE_KEY } from '#src/web/reference-page.ts';
 import { commentOf } from './descriptors.ts';
 import { type ErrorAdvice, errorResponses, PROBLEM_SCHEMAS } from './error-responses.ts';
 import { EVENT_SCHEMA, EVENT_WEBHOOK } from './event-webhook.ts';
@@ -54,7 +55,9 @@ const INTRODUCTION = `This document describes every call in REST JSON. The same 
 - **Keys.** Merchants send \`public-api-key\` and \`private-secret-key\`; operators send \`operator-key\`.
 - **Retries.** Send a new \`x-idempotency-key\` with each new payment, and the same one when you repeat a call. A repeat gets the first response again, and nothing is charged twice.
 - **Outcomes.** A decline and an unknown outcome are payments that say so, not errors. Treat \`PENDING\` as undecided.
-- **JSON.** Amounts are numbers with the digits of their currency; requests may send them as strings of digits. \`null\` means absent. Unknown fields are ignored. Later versions may add fields, enum values and codes: expect ones that you do not know.`;
+- **JSON.** Amounts are numbers with the digits of their currency; requests may send them as strings of digits. \`null\` means absent. Unknown fields are ignored. Later versions may add fields, enum values and codes: expect ones that you do not know.
+
+More about [errors](/docs/errors), [webhooks](/docs/webhooks), [retries](/docs/retries) and [limits](/docs/limits).`;
 
 const SECURITY_SCHEMES: Record<string, Json> = {
   'public-api-key': {
@@ -89,7 +92,7 @@ const PARAMETERS: Record<string, Json> = {
     required: true,
     description:
       'Identifies the call: 1 to 255 printable ASCII characters, new for each new request. The same key with the same request gets the first response again.',
-    example: 'try-1',
+    example: SAMPLE_KEY,
   },
   OptionalIdempotencyKey: {
     ...IDEMPOTENCY_KEY,

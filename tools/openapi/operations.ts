@@ -8,6 +8,7 @@ import {
 } from '#gen/payments/v1/call_options_pb.js';
 import { not_supported } from '#gen/payments/v1/json_options_pb.js';
 import { type HttpBinding, httpBindings } from '#src/api/http-rule.ts';
+import { codeSamples, type SampleCall } from './code-samples.ts';
 import { commentOf, wordsOf } from './descriptors.ts';
 import { errorResponseName } from './error-responses.ts';
 import type { Examples } from './examples.ts';
@@ -28,8 +29,7 @@ export function pathsOf(
         (one, other) => one.variables.length - other.variables.length,
       );
       for (const binding of bindings) {
-        const names = binding.variables.map((path) => `{${pathName(path)}}`);
-        const path = binding.url.replaceAll(/:p(\d+)/g, (_, i) => names[Number(i)] ?? '');
+        const path = pathOf(binding);
         const operation = writeOperation({ method, binding, bindings, schemas, examples });
         paths[path] = { ...paths[path], [binding.verb.toLowerCase()]: operation };
       }
@@ -65,6 +65,7 @@ function writeOperation(operation: Operation): Json {
     security: securityOf(method),
     ...(parameters.length > 0 && { parameters }),
     ...(requestBody && { requestBody }),
+    'x-codeSamples': codeSamples(sampleOf(operation)),
     responses: {
       ...success(operation),
       ...Object.fromEntries(
@@ -75,6 +76,34 @@ function writeOperation(operation: Operation): Json {
       ),
     },
   };
+}
+
+/** Returns the operation's first example, as the call that the rpc's plain path takes. */
+function sampleOf({ method, bindings, examples }: Operation): SampleCall {
+  const [binding] = bindings;
+  if (!binding) throw new Error(`${method} has no path`);
+  const { parameters, body } = examples.first(method);
+  const inPath = new Set(binding.variables.map(pathName));
+  const of = (isWanted: (name: string) => boolean) =>
+    Object.fromEntries(Object.entries(parameters).filter(([name]) => isWanted(name)));
+  const others = of((name) => !inPath.has(name));
+  const hasBody = binding.body !== '';
+  return {
+    operationId: method.localName,
+    verb: binding.verb,
+    path: pathOf(binding),
+    variables: of((name) => inPath.has(name)),
+    query: hasBody ? {} : others,
+    body: hasBody ? { ...others, ...(body as object | undefined) } : undefined,
+    needsKey: getOption(method, idempotency_key) === IdempotencyKey.REQUIRED,
+    isForOperators: getOption(method.parent, for_operators),
+  };
+}
+
+/** Returns the path of a binding with the names of its variables: /v1/payments/{id}. */
+function pathOf({ url, variables }: HttpBinding): string {
+  const names = variables.map((path) => `{${pathName(path)}}`);
+  return url.replaceAll(/:p(\d+)/g, (_, i) => names[Number(i)] ?? '');
 }
 
 /** Returns the rpc's name for its plain path; other paths append the names of their further variables. */

@@ -94,6 +94,8 @@ function typeOf(schema: Json, indent: string): string {
     return (schema.enum as unknown[]).map((value) => JSON.stringify(value)).join(' | ');
   const types = [schema.type ?? []].flat() as string[];
   if (types.length > 0) return types.map((type) => plainType(type, schema, indent)).join(' | ');
+  const allOf = schema.allOf as readonly Json[] | undefined;
+  if (allOf) return allOf.map((one) => typeOf(one, indent)).join(' & ');
   const anyOf = schema.anyOf as readonly Json[] | undefined;
   return anyOf ? anyOf.map((one) => typeOf(one, indent)).join(' | ') : 'unknown';
 }

@@ -2,7 +2,9 @@
 
 /** What the merchant tells of what is sold. Null in the record when none was sent. */
 export type AdditionalData = {
+  /** The airline booking that is paid for; null for anything else. */
   readonly airline: Airline | null;
+  /** The order that is paid for. */
   readonly order: Order | null;
   /** Who sells, on a marketplace: any JSON object, echoed as sent. */
   readonly seller_details: { readonly [name: string]: unknown } | null;
@@ -10,31 +12,45 @@ export type AdditionalData = {
 
 /** What the merchant tells of what is sold. Null in the record when none was sent. */
 export type AdditionalDataInput = {
+  /** The airline booking that is paid for; null for anything else. */
   readonly airline?: AirlineInput | null;
+  /** The order that is paid for. */
   readonly order?: OrderInput | null;
   /** Who sells, on a marketplace: any JSON object, echoed as sent. */
   readonly seller_details?: { readonly [name: string]: unknown } | null;
 };
 
 export type Address = {
+  /** Street and house number. */
   readonly address_line_1: string | null;
+  /** Floor, apartment or other addition. */
   readonly address_line_2: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country: string | null;
+  /** State, province or region, by name or code. */
   readonly state: string | null;
+  /** City or town. */
   readonly city: string | null;
+  /** Postal code. */
   readonly zip_code: string | null;
+  /** Neighborhood or district, where addresses have one. */
   readonly neighborhood: string | null;
 };
 
 export type AddressInput = {
+  /** Street and house number. */
   readonly address_line_1?: string | null;
+  /** Floor, apartment or other addition. */
   readonly address_line_2?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country?: string | null;
+  /** State, province or region, by name or code. */
   readonly state?: string | null;
+  /** City or town. */
   readonly city?: string | null;
+  /** Postal code. */
   readonly zip_code?: string | null;
+  /** Neighborhood or district, where addresses have one. */
   readonly neighborhood?: string | null;
 };
 
@@ -42,9 +58,13 @@ export type AddressInput = {
 export type Airline = {
   /** Booking reference (passenger name record). */
   readonly pnr: string | null;
+  /** The flights of the journey, in order; at most 200. */
   readonly legs: readonly AirlineLeg[];
+  /** Who travels; at most 200. */
   readonly passengers: readonly AirlinePassenger[];
+  /** The tickets, at most 200. Null in a record with fewer than two. */
   readonly tickets: readonly AirlineTicket[] | null;
+  /** The only ticket, or the first of several. */
   readonly ticket: AirlineTicket | null;
 };
 
@@ -52,9 +72,13 @@ export type Airline = {
 export type AirlineInput = {
   /** Booking reference (passenger name record). */
   readonly pnr?: string | null;
+  /** The flights of the journey, in order; at most 200. */
   readonly legs?: readonly AirlineLegInput[] | null;
+  /** Who travels; at most 200. */
   readonly passengers?: readonly AirlinePassengerInput[] | null;
+  /** The tickets, at most 200. Null in a record with fewer than two. */
   readonly tickets?: readonly AirlineTicketInput[] | null;
+  /** The only ticket, or the first of several. */
   readonly ticket?: AirlineTicketInput | null;
 };
 
@@ -63,27 +87,38 @@ export type AirlineLeg = {
   readonly departure_airport: string | null;
   /** Local date and time, as the merchant writes it. */
   readonly departure_datetime: string | null;
+  /** Time zone of the departure airport, as the merchant writes it: `America/Bogota` or `-05:00`. */
   readonly departure_airport_timezone: string | null;
   /** IATA airport code. */
   readonly arrival_airport: string | null;
   /** IATA or ICAO airline code. */
   readonly carrier_code: string | null;
+  /** Number of the flight, without the carrier's code. */
   readonly flight_number: string | null;
+  /** The carrier's code of the fare and its rules. */
   readonly fare_basis_code: string | null;
+  /** Booking class, such as Y. */
   readonly fare_class_code: string | null;
-  /** In base_fare_currency, or the payment's currency when that is absent. */
+  /** In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals. */
   readonly base_fare: number | null;
   /** ISO 4217. */
   readonly base_fare_currency: string | null;
+  /** Whether a stopover is allowed; free text, usually O if it is and X if not. */
   readonly stopover_code: string | null;
+  /** Time zone of the arrival airport, as the merchant writes it. */
   readonly arrival_airport_timezone: string | null;
+  /** Local date and time, as the merchant writes it. */
   readonly arrival_datetime: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly departure_airport_country: string | null;
+  /** City of the departure airport. */
   readonly departure_airport_city: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly arrival_airport_country: string | null;
+  /** City of the arrival airport. */
   readonly arrival_airport_city: string | null;
+  /** The merchant's identifier of the leg, a text or a number; echoed as sent. */
+  readonly id: unknown;
 };
 
 export type AirlineLegInput = {
@@ -91,32 +126,46 @@ export type AirlineLegInput = {
   readonly departure_airport?: string | null;
   /** Local date and time, as the merchant writes it. */
   readonly departure_datetime?: string | null;
+  /** Time zone of the departure airport, as the merchant writes it: `America/Bogota` or `-05:00`. */
   readonly departure_airport_timezone?: string | null;
   /** IATA airport code. */
   readonly arrival_airport?: string | null;
   /** IATA or ICAO airline code. */
   readonly carrier_code?: string | null;
+  /** Number of the flight, without the carrier's code. */
   readonly flight_number?: string | null;
+  /** The carrier's code of the fare and its rules. */
   readonly fare_basis_code?: string | null;
+  /** Booking class, such as Y. */
   readonly fare_class_code?: string | null;
-  /** In base_fare_currency, or the payment's currency when that is absent. */
+  /** In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals. */
   readonly base_fare?: number | string | null;
   /** ISO 4217. */
   readonly base_fare_currency?: string | null;
+  /** Whether a stopover is allowed; free text, usually O if it is and X if not. */
   readonly stopover_code?: string | null;
+  /** Time zone of the arrival airport, as the merchant writes it. */
   readonly arrival_airport_timezone?: string | null;
+  /** Local date and time, as the merchant writes it. */
   readonly arrival_datetime?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly departure_airport_country?: string | null;
+  /** City of the departure airport. */
   readonly departure_airport_city?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly arrival_airport_country?: string | null;
+  /** City of the arrival airport. */
   readonly arrival_airport_city?: string | null;
+  /** The merchant's identifier of the leg, a text or a number; echoed as sent. */
+  readonly id?: unknown;
 };
 
 export type AirlinePassenger = {
+  /** First name, as on the ticket. */
   readonly first_name: string | null;
+  /** Last name, as on the ticket. */
   readonly last_name: string | null;
+  /** Middle name, as on the ticket. */
   readonly middle_name: string | null;
   /** Passenger type; the value seen is "A" (adult). */
   readonly type: string | null;
@@ -124,18 +173,28 @@ export type AirlinePassenger = {
   readonly date_of_birth: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly nationality: string | null;
+  /** The passenger's travel document. */
   readonly document: PassengerDocument | null;
+  /** Number in the carrier's loyalty program. */
   readonly loyalty_number: string | null;
+  /** Level in the carrier's loyalty program; free text. */
   readonly loyalty_tier: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country: string | null;
+  /** E-mail address. */
   readonly email: string | null;
+  /** Telephone number. */
   readonly phone: Phone | null;
+  /** The merchant's identifier of the passenger, a text or a number; echoed as sent. */
+  readonly id: unknown;
 };
 
 export type AirlinePassengerInput = {
+  /** First name, as on the ticket. */
   readonly first_name?: string | null;
+  /** Last name, as on the ticket. */
   readonly last_name?: string | null;
+  /** Middle name, as on the ticket. */
   readonly middle_name?: string | null;
   /** Passenger type; the value seen is "A" (adult). */
   readonly type?: string | null;
@@ -143,92 +202,139 @@ export type AirlinePassengerInput = {
   readonly date_of_birth?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly nationality?: string | null;
+  /** The passenger's travel document. */
   readonly document?: PassengerDocumentInput | null;
+  /** Number in the carrier's loyalty program. */
   readonly loyalty_number?: string | null;
+  /** Level in the carrier's loyalty program; free text. */
   readonly loyalty_tier?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country?: string | null;
+  /** E-mail address. */
   readonly email?: string | null;
+  /** Telephone number. */
   readonly phone?: PhoneInput | null;
+  /** The merchant's identifier of the passenger, a text or a number; echoed as sent. */
+  readonly id?: unknown;
 };
 
-/** An airline ticket. Amounts are in the currency of the payment. */
+/** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals. */
 export type AirlineTicket = {
+  /** Number of the ticket. */
   readonly ticket_number: string | null;
+  /** true for an electronic ticket. */
   readonly e_ticket: boolean | null;
+  /** true if the ticket cannot be changed or refunded freely. */
   readonly restricted: boolean | null;
+  /** Fares of all legs. */
   readonly total_fare_amount: number | null;
+  /** Taxes of all legs. */
   readonly total_tax_amount: number | null;
+  /** Fees of all legs. */
   readonly total_fee_amount: number | null;
+  /** Who issued the ticket, where and when. */
   readonly issue: TicketIssue | null;
 };
 
-/** An airline ticket. Amounts are in the currency of the payment. */
+/** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals. */
 export type AirlineTicketInput = {
+  /** Number of the ticket. */
   readonly ticket_number?: string | null;
+  /** true for an electronic ticket. */
   readonly e_ticket?: boolean | null;
+  /** true if the ticket cannot be changed or refunded freely. */
   readonly restricted?: boolean | null;
+  /** Fares of all legs. */
   readonly total_fare_amount?: number | string | null;
+  /** Taxes of all legs. */
   readonly total_tax_amount?: number | string | null;
+  /** Fees of all legs. */
   readonly total_fee_amount?: number | string | null;
+  /** Who issued the ticket, where and when. */
   readonly issue?: TicketIssueInput | null;
 };
 
 /** The money of a payment. Decimals carry the digits that ISO 4217 gives the currency, and never fewer than one. */
 export type Amount = {
+  /** Sum of the captures of an authorization; 0 for a purchase, which is captured at once. */
   readonly captured: number;
   /** ISO 4217. */
   readonly currency: string;
   /** Content not specified; null. */
   readonly currency_conversion: { readonly [name: string]: unknown } | null;
+  /** Sum of the refunds. */
   readonly refunded: number;
+  /** The amount that was to be paid. */
   readonly value: number;
 };
 
 /** What the payer's browser says of itself. In the record the first group is "" when not supplied, the second null. */
 export type BrowserInfo = {
+  /** The header User-Agent. */
   readonly user_agent: string;
+  /** The header Accept. */
   readonly accept_header: string;
+  /** Bits a color (`screen.colorDepth`), as text: 24. */
   readonly color_depth: string;
+  /** Height of the screen in pixels, as text. */
   readonly screen_height: string;
+  /** Width of the screen in pixels, as text. */
   readonly screen_width: string;
+  /** Language of the browser (`navigator.language`), such as es-CO. */
   readonly language: string;
+  /** Contents that the browser accepts, as the merchant writes them. */
   readonly accept_content: string | null;
+  /** What else the browser accepts, as the merchant writes it. */
   readonly accept_browser: string | null;
+  /** true if the browser runs JavaScript. */
   readonly javascript_enabled: boolean | null;
+  /** Whether the browser runs Java (`navigator.javaEnabled()`): a text, or true or false. */
   readonly java_enabled: string | null;
+  /** Minutes from local time to UTC (`Date.getTimezoneOffset()`), as text: 300 for Bogota. */
   readonly browser_time_difference: string | null;
+  /** Operating system, as the browser names it. */
   readonly platform: string | null;
 };
 
 /** What the payer's browser says of itself. In the record the first group is "" when not supplied, the second null. */
 export type BrowserInfoInput = {
+  /** The header User-Agent. */
   readonly user_agent?: string | null;
+  /** The header Accept. */
   readonly accept_header?: string | null;
+  /** Bits a color (`screen.colorDepth`), as text: 24. */
   readonly color_depth?: string | null;
+  /** Height of the screen in pixels, as text. */
   readonly screen_height?: string | null;
+  /** Width of the screen in pixels, as text. */
   readonly screen_width?: string | null;
+  /** Language of the browser (`navigator.language`), such as es-CO. */
   readonly language?: string | null;
+  /** Contents that the browser accepts, as the merchant writes them. */
   readonly accept_content?: string | null;
+  /** What else the browser accepts, as the merchant writes it. */
   readonly accept_browser?: string | null;
+  /** true if the browser runs JavaScript. */
   readonly javascript_enabled?: boolean | null;
+  /** Whether the browser runs Java (`navigator.javaEnabled()`): a text, or true or false. */
   readonly java_enabled?: string | boolean | null;
+  /** Minutes from local time to UTC (`Date.getTimezoneOffset()`), as text: 300 for Bogota. */
   readonly browser_time_difference?: string | null;
+  /** Operating system, as the browser names it. */
   readonly platform?: string | null;
 };
 
-/**
- * Which payment is to be undone.
- *
- * Refused with `NOT_SUPPORTED` when set: `amount`.
- */
+/** Which payment is to be undone. */
 export type CancelOrRefundPaymentRequest = {
   /** UUID, the transaction to act on: the payment's own, which stands for the whole payment, or one of its captures. May be absent, and is then the payment's own. */
   readonly transaction_id?: string | null;
   /** The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key. */
   readonly merchant_reference?: string | null;
+  /** Refunds so much of what was taken; refused while nothing is. All that is left is canceled or refunded when absent. */
+  readonly amount?: CreatePaymentRequestAmount | null;
   /** DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE. */
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
+  /** Text of the merchant about the operation, up to 255 characters. */
   readonly description?: string | null;
 };
 
@@ -244,13 +350,14 @@ export type CancelPaymentRequest = {
   readonly merchant_reference?: string | null;
   /** DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE. */
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
+  /** Text of the merchant about the operation, up to 255 characters. */
   readonly description?: string | null;
 };
 
 /**
  * What of an authorization is to be captured.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `simplified_mode`.
  */
 export type CapturePaymentRequest = {
   /** UUID, the payment's own transaction; may be absent. */
@@ -261,23 +368,38 @@ export type CapturePaymentRequest = {
   readonly amount?: CreatePaymentRequestAmount | null;
   /** Free text. */
   readonly reason?: string | null;
+  /** Text of the merchant about the operation, up to 255 characters. */
   readonly description?: string | null;
+  /** true releases what is left of the authorization; false keeps it, and is refused where the provider would release it. When absent, the last capture that the provider takes releases the rest. */
+  readonly final_capture?: boolean | null;
 };
 
 export type Card = {
+  /** true if the card was only checked, and nothing charged. */
   readonly verify: boolean;
   /** true for every card payment, as the interface shows it, whatever was asked for. Of accounts that have authorizations told as such, and of verifications, whether it was captured at once. */
   readonly capture: boolean;
+  /** Number of installments; 1 for a payment in full. */
   readonly installments: number;
+  /** Null: installment plans are not supported. */
   readonly installments_plan_id: string | null;
+  /** Months until the first installment; always 0. */
   readonly first_installment_deferral: number;
+  /** Who pays for the installments; always MERCHANT. */
   readonly installments_type: string;
+  /** Null: the issuer computes the amount of an installment. */
   readonly installment_amount: number | null;
+  /** As sent; "" when none was. */
   readonly soft_descriptor: string;
+  /** The issuer's approval code; "" when it is not reported. */
   readonly authorization_code: string;
+  /** The acquirer's reference number (RRN); "" when it is not reported. */
   readonly retrieval_reference_number: string;
+  /** Null: vouchers are not supported. */
   readonly voucher: { readonly [name: string]: unknown } | null;
+  /** The card, without its number. */
   readonly card_data: CardData | null;
+  /** Stored-credential data, as sent and as the scheme answered. */
   readonly stored_credentials: StoredCredentials | null;
   /** Where the payer passes a 3-D Secure challenge; only there. */
   readonly redirect_url?: string;
@@ -285,11 +407,13 @@ export type Card = {
 
 /** What may be told of a card. */
 export type CardData = {
+  /** Name on the card; "" when none was sent. */
   readonly holder_name: string;
   /** The first 8 digits; 6 of numbers shorter than 16, and of numbers shorter than 12 so few that four stay hidden. */
   readonly iin: string;
   /** The last four digits. */
   readonly lfd: string;
+  /** Number of digits of the card number. */
   readonly number_length: number;
   /** 0 when no code was sent, and with a vaulted token. */
   readonly security_code_length: number;
@@ -297,15 +421,19 @@ export type CardData = {
   readonly brand: string;
   /** The issuer, from the catalogue's BIN table; null when unknown. */
   readonly issuer_name: string | null;
+  /** The issuer's code, from the catalogue's BIN table; null when unknown. */
   readonly issuer_code: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country_code: string | null;
+  /** Such as PLATINUM, from the catalogue's BIN table; null when unknown. */
   readonly category: string | null;
   /** Such as CREDIT or DEBIT; null when unknown. */
   readonly type: string | null;
+  /** Result of the 3-D Secure authentication; its members are null without one. */
   readonly three_d_secure: ThreeDSecure | null;
   /** A UUID-shaped keyed hash of the number: the same card in the same account has the same one. */
   readonly fingerprint: string;
+  /** 1 to 12. */
   readonly expiration_month: number;
   /** Two digits. */
   readonly expiration_year: number;
@@ -325,6 +453,7 @@ export type CardDataInput = {
   readonly expiration_year?: number | null;
   /** 3 or 4 digits. Never stored. */
   readonly security_code?: string | null;
+  /** Name on the card. */
   readonly holder_name?: string | null;
 };
 
@@ -336,6 +465,7 @@ export type CardInput = {
   readonly capture?: boolean | null;
   /** Number of installments, 1 to 99; 1 when absent. */
   readonly installments?: number | null;
+  /** 3-D Secure: a setup done earlier, or the results of an authentication made elsewhere. */
   readonly three_d_secure?: ThreeDSecureSetup | null;
   /** Checks the card and charges nothing; the amount is then 0. */
   readonly verify?: boolean | null;
@@ -379,12 +509,17 @@ export type CheckoutInput = {
 export type CheckoutPayment = {
   /** UUID. */
   readonly id: string;
+  /** UUID, the session's id. */
   readonly checkout_session: string;
+  /** What became of the payment. */
   readonly status: PaymentStatus;
+  /** The status in more detail. */
   readonly sub_status: PaymentSubStatusValue;
+  /** What is paid. */
   readonly amount: CheckoutAmount;
   /** Of the last transaction, as in the record. */
   readonly response_code: string;
+  /** `response_code` in words. */
   readonly response_message: string;
   /** Where the payer has to go now: a wallet's checkout, or a 3-D Secure challenge. "" when nowhere. */
   readonly redirect_url: string;
@@ -394,36 +529,71 @@ export type CheckoutPayment = {
   readonly type: string;
   /** Of a card, such as "VISA ****1111"; "" for a wallet. */
   readonly name: string;
+  /** When the payment was created. */
   readonly created_at: string;
 };
 
 export type CheckoutSession = {
   /** UUID. */
   readonly checkout_session: string;
+  /** The merchant account, a UUID. */
   readonly account_id: string;
+  /** The merchant's order number. */
   readonly merchant_order_id: string;
+  /** The description of a payment that has none itself. */
   readonly payment_description: string;
   /** ISO 3166-1 alpha-2. */
   readonly country: string;
   /** null for a session without terms, which the sandbox has. */
   readonly amount: CheckoutAmount | null;
+  /** The stored customer who pays, a UUID; null for none. */
   readonly customer_id: string | null;
+  /** Where the payer returns; null for nowhere. */
   readonly callback_url: string | null;
+  /** Kept with the session and its payment: objects of `key` and `value`. */
   readonly metadata: readonly MetadataEntry[];
+  /** Of payments that name none. */
   readonly workflow: PaymentWorkflow;
+  /** When the session was opened. */
   readonly created_at: string;
+  /** When the session last changed. */
   readonly updated_at: string;
+  /** When the session can no longer be paid; null for a session without an end, which the sandbox has. */
   readonly expires_at: string | null;
   /** A payment has it: one that succeeded, or whose outcome is open. */
   readonly used: boolean;
+  /** The types of payment method with which it may be paid; all that the catalogue offers when empty. */
+  readonly payment_method_types: readonly string[];
 };
+
+/**
+ * Settings of a checkout that are not supported.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `webhook_url`.
+ */
+export type CheckoutSettings = Record<never, never>;
+
+/** A payment method of which a token is made. */
+export type CheckoutTokenMethod = {
+  /** CARD, also when absent. */
+  readonly type?: string | null;
+  /** The card, with its number. */
+  readonly card?: CardDataInput | null;
+};
+
+export type CloseCheckoutPaymentRequest = Record<never, never>;
 
 /** An account at a provider, and how it is doing. */
 export type Connection = {
+  /** Identifier in the catalogue. */
   readonly id: string;
+  /** Name in the catalogue. */
   readonly name: string;
+  /** The provider's identifier, as payments show it. */
   readonly provider_id: string;
+  /** The kind of provider: the name of a connector, such as stripe. */
   readonly connector: string;
+  /** State of the circuit breaker. */
   readonly circuit: ConnectionCircuit;
   /** Whether payments are sent without further ado: UNGUARDED or CLOSED. Targets that are not available come last. */
   readonly available: boolean;
@@ -441,7 +611,9 @@ export type ConnectionCircuit = "UNGUARDED" | "CLOSED" | "OPEN" | "HALF_OPEN";
 
 /** The account's connection at the provider that was used. */
 export type ConnectionData = {
+  /** Identifier of the connection in the operator's catalogue. */
   readonly id: string;
+  /** Name of the connection in the operator's catalogue. */
   readonly name: string | null;
 };
 
@@ -457,7 +629,7 @@ export type CreateCheckoutPaymentRequest = {
 /**
  * The numbers of the fields are those of CheckoutSession.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`, `alternative_amount`, `recurring_payment`.
  */
 export type CreateCheckoutSessionRequest = {
   /** The merchant account; the one whose keys the call carries. */
@@ -468,6 +640,7 @@ export type CreateCheckoutSessionRequest = {
   readonly payment_description?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country: string;
+  /** What is to be paid. */
   readonly amount: CheckoutAmountInput;
   /** A stored customer, who the payer is. */
   readonly customer_id?: string | null;
@@ -477,30 +650,46 @@ export type CreateCheckoutSessionRequest = {
   readonly metadata?: readonly MetadataEntryInput[] | null;
   /** Of payments that name none; SDK_CHECKOUT when absent. */
   readonly workflow?: PaymentWorkflow | null;
+  /** When the session can be paid no longer: a time to come, at most 30 days after the session is opened. Five hours after that when absent. */
+  readonly expires_at?: string | null;
+  /** The types of payment method with which the session may be paid; all that the catalogue offers when empty. */
+  readonly payment_method_types?: readonly string[] | null;
+  /** Settings of the hosted checkout. */
+  readonly checkout?: CheckoutSettings | null;
 };
 
 export type CreateCheckoutTokenRequest = {
-  readonly card_data: CardDataInput;
+  /** The card, with its number. Required, but where the card is sent as `payment_method`. */
+  readonly card_data?: CardDataInput | null;
+  /** The card as a payment method, which browsers' libraries send instead of `card_data`. */
+  readonly payment_method?: CheckoutTokenMethod | null;
 };
 
 /** The numbers of the fields are those of Customer. */
 export type CreateCustomerRequest = {
   /** The merchant's identifier of the customer, unique in the account. */
   readonly merchant_customer_id: string;
+  /** First name. */
   readonly first_name?: string | null;
+  /** Last name. */
   readonly last_name?: string | null;
   /** Free text; values seen are "M" and "F". */
   readonly gender?: string | null;
   /** YYYY-MM-DD. */
   readonly date_of_birth?: string | null;
+  /** E-mail address. */
   readonly email?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly nationality?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country?: string | null;
+  /** The customer's identity document. */
   readonly document?: DocumentInput | null;
+  /** Telephone number. */
   readonly phone?: PhoneInput | null;
+  /** Address that belongs to the customer's payment methods. */
   readonly billing_address?: AddressInput | null;
+  /** Address that orders are sent to. */
   readonly shipping_address?: AddressInput | null;
   /** When the merchant's own record of the customer was created. */
   readonly merchant_customer_created_at?: string | null;
@@ -510,10 +699,11 @@ export type CreateCustomerRequest = {
   readonly account_id?: string | null;
 };
 
-/** Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `currency_conversion`. */
+/** Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `currency_conversion`, `capture` (but to `true`). */
 export type CreatePaymentRequest = {
   /** The merchant account; the one whose keys the call carries. */
   readonly account_id: string;
+  /** Text of the merchant about the payment, up to 255 characters. */
   readonly description?: string | null;
   /** The merchant's order number. */
   readonly merchant_order_id: string;
@@ -521,19 +711,24 @@ export type CreatePaymentRequest = {
   readonly merchant_reference?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country: string;
+  /** What is to be paid. */
   readonly amount: CreatePaymentRequestAmount;
+  /** Who pays. */
   readonly customer_payer?: CustomerPayerInput | null;
+  /** How the payer pays. */
   readonly payment_method: PaymentMethodInput;
   /** Required where the catalogue offers both for the type. */
   readonly workflow?: PaymentWorkflow | null;
   /** Where the payer returns: a host with optional port and path, an http(s) URL, or a URL of an app's own scheme, without credentials. Echoed, never fetched. */
   readonly callback_url?: string | null;
+  /** The checkout session that the payment belongs to, if any. */
   readonly checkout?: CheckoutInput | null;
+  /** What is sold: an order or an airline booking. */
   readonly additional_data?: AdditionalDataInput | null;
   /** Kept with the payment and echoed. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
-  /** Any JSON object, echoed as sent. Taxes are part of the payment's amount. */
-  readonly taxes?: { readonly [name: string]: unknown } | null;
+  /** Any JSON object or, in REST JSON, array; echoed as sent. Taxes are part of the payment's amount. */
+  readonly taxes?: { readonly [name: string]: unknown } | readonly unknown[] | null;
 };
 
 /**
@@ -549,6 +744,7 @@ export type CreatePaymentRequestAmount = {
 };
 
 export type CreateTokenRequest = {
+  /** The card, with its number. */
   readonly card_data: CardDataInput;
 };
 
@@ -557,7 +753,10 @@ export type CreateWebhookRequest = {
   readonly url: string;
   /** Names of events; at least one. */
   readonly events: readonly string[];
+  /** Text of the merchant about the webhook, up to 255 characters. */
   readonly description?: string | null;
+  /** Absent: deliveries carry the signature alone. */
+  readonly credentials?: ReceiverCredentials | null;
 };
 
 /** A customer of a merchant. What describes one visit (ip_address, device_fingerprint, browser_info) belongs to a payment. */
@@ -566,21 +765,37 @@ export type Customer = {
   readonly id: string;
   /** The merchant's identifier of the customer, unique in the account; null for one that was made without. */
   readonly merchant_customer_id: string | null;
+  /** First name. */
   readonly first_name: string | null;
+  /** Last name. */
   readonly last_name: string | null;
+  /** Free text; values seen are "M" and "F". */
   readonly gender: string | null;
+  /** YYYY-MM-DD. */
   readonly date_of_birth: string | null;
+  /** E-mail address. */
   readonly email: string | null;
+  /** ISO 3166-1 alpha-2. */
   readonly nationality: string | null;
+  /** ISO 3166-1 alpha-2. */
   readonly country: string | null;
+  /** The customer's identity document. */
   readonly document: Document | null;
+  /** Telephone number. */
   readonly phone: Phone | null;
+  /** Address that belongs to the customer's payment methods. */
   readonly billing_address: Address | null;
+  /** Address that orders are sent to. */
   readonly shipping_address: Address | null;
+  /** When the merchant's own record of the customer was created. */
   readonly merchant_customer_created_at: string | null;
+  /** Kept with the customer: objects of `key` and `value`. */
   readonly metadata: readonly MetadataEntry[];
+  /** When the customer was added. */
   readonly created_at: string;
+  /** When the customer last changed. */
   readonly updated_at: string;
+  /** The merchant account, a UUID. */
   readonly account_id: string;
 };
 
@@ -590,12 +805,15 @@ export type CustomerPayer = {
   readonly id: string | null;
   /** The merchant's identifier of the customer. */
   readonly merchant_customer_id: string | null;
+  /** First name. */
   readonly first_name: string | null;
+  /** Last name. */
   readonly last_name: string | null;
   /** Free text; values seen are "M" and "F". */
   readonly gender: string | null;
   /** YYYY-MM-DD. */
   readonly date_of_birth: string | null;
+  /** E-mail address. */
   readonly email: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly nationality: string | null;
@@ -603,12 +821,17 @@ export type CustomerPayer = {
   readonly country: string | null;
   /** IPv4 or IPv6 address. */
   readonly ip_address: string | null;
+  /** Identifier that a fraud tool gave the payer's device. */
   readonly device_fingerprint: string | null;
   /** Any JSON values, echoed as sent; the shape of an element is the merchant's. */
   readonly device_fingerprints: readonly unknown[];
+  /** The payer's identity document. */
   readonly document: Document | null;
+  /** Telephone number. */
   readonly phone: Phone | null;
+  /** Address that belongs to the payment method. */
   readonly billing_address: Address | null;
+  /** Address that the order is sent to. */
   readonly shipping_address: Address | null;
   /** Always an object in the record. */
   readonly browser_info: BrowserInfo | null;
@@ -622,12 +845,15 @@ export type CustomerPayerInput = {
   readonly id?: string | null;
   /** The merchant's identifier of the customer. */
   readonly merchant_customer_id?: string | null;
+  /** First name. */
   readonly first_name?: string | null;
+  /** Last name. */
   readonly last_name?: string | null;
   /** Free text; values seen are "M" and "F". */
   readonly gender?: string | null;
   /** YYYY-MM-DD. */
   readonly date_of_birth?: string | null;
+  /** E-mail address. */
   readonly email?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly nationality?: string | null;
@@ -635,12 +861,17 @@ export type CustomerPayerInput = {
   readonly country?: string | null;
   /** IPv4 or IPv6 address. */
   readonly ip_address?: string | null;
+  /** Identifier that a fraud tool gave the payer's device. */
   readonly device_fingerprint?: string | null;
   /** Any JSON values, echoed as sent; the shape of an element is the merchant's. */
   readonly device_fingerprints?: readonly unknown[] | null;
+  /** The payer's identity document. */
   readonly document?: DocumentInput | null;
+  /** Telephone number. */
   readonly phone?: PhoneInput | null;
+  /** Address that belongs to the payment method. */
   readonly billing_address?: AddressInput | null;
+  /** Address that the order is sent to. */
   readonly shipping_address?: AddressInput | null;
   /** Always an object in the record. */
   readonly browser_info?: BrowserInfoInput | null;
@@ -652,6 +883,7 @@ export type CustomerPayerInput = {
 export type Delivery = {
   /** UUID. */
   readonly id: string;
+  /** The webhook that the event is sent to, a UUID. */
   readonly webhook_id: string;
   /** The `id` of the body and the header `webhook-id`. */
   readonly event_id: string;
@@ -659,7 +891,9 @@ export type Delivery = {
   readonly type_event: string;
   /** "" for webhook.test. */
   readonly payment_id: string;
+  /** What became of the delivery. */
   readonly status: DeliveryStatus;
+  /** Number of attempts so far. */
   readonly attempts: number;
   /** The HTTP status of the last answer; null when there was none. */
   readonly response_status: number | null;
@@ -667,6 +901,7 @@ export type Delivery = {
   readonly error: string;
   /** When it is sent next; null unless PENDING. */
   readonly next_attempt_at: string | null;
+  /** When the delivery was made. */
   readonly created_at: string;
   /** Null until then. */
   readonly delivered_at: string | null;
@@ -683,6 +918,7 @@ export type DeliveryStatus = "PENDING" | "DELIVERED" | "FAILED";
 export type Document = {
   /** Free text; values seen are PASSPORT, CC, DRIVERS_LICENSE and PASS. */
   readonly document_type: string | null;
+  /** Number of the document, up to 40 characters. */
   readonly document_number: string | null;
 };
 
@@ -690,9 +926,11 @@ export type Document = {
 export type DocumentInput = {
   /** Free text; values seen are PASSPORT, CC, DRIVERS_LICENSE and PASS. */
   readonly document_type?: string | null;
+  /** Number of the document, up to 40 characters. */
   readonly document_number?: string | null;
 };
 
+/** Refused with `NOT_SUPPORTED` when set: `verify`, `provider_data`. */
 export type EnrollPaymentMethodRequest = {
   /** CARD, also when absent; or a wallet that the catalogue offers with the workflow DIRECT. */
   readonly type?: string | null;
@@ -710,17 +948,28 @@ export type Event = {
   readonly id: string;
   /** First part of `type_event`. */
   readonly type: string;
+  /** Name of the event. */
   readonly type_event: "payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll" | "webhook.test";
+  /** The merchant account, a UUID. */
   readonly account_id: string;
+  /** Version of the body. */
   readonly version: 2;
   /** Number of earlier attempts to deliver the event. */
   readonly retry: number;
+  /** When the event happened. */
   readonly timestamp: string;
   /** Counts the changes of a payment. */
   readonly sequence: number;
   /** `payment_method` with `enrollment.…`, empty with `webhook.test`, else `payment`. */
   readonly data: {
-    readonly payment?: Payment;
+    /** The record after the change. */
+    readonly payment?: Payment & {
+      /** The same as `merchant_order_id`. */
+      readonly order_id: string;
+      /** The `x-idempotency-key` of the call that made the payment. */
+      readonly idempotency_key: string;
+    };
+    /** The stored method after the change. */
     readonly payment_method?: StoredPaymentMethod;
   };
 };
@@ -739,6 +988,7 @@ export type ExplainRouteResponse = {
   readonly routes: readonly ExplainRouteResponseRoute[];
   /** Of the route that is taken, in the order in which this payment would try them. */
   readonly targets: readonly ExplainRouteResponseTarget[];
+  /** By what the first choice among the targets is made. */
   readonly choice: ExplainRouteResponseChoice;
   /** Attempts in all, the first included. */
   readonly max_attempts: number;
@@ -767,6 +1017,7 @@ export type ExplainRouteResponseChoice = "PRIORITY" | "SPLIT" | "SUCCESS_RATE";
 
 /** A target that cannot do what is asked. */
 export type ExplainRouteResponsePassedOver = {
+  /** The connection that is left out. */
   readonly connection: Connection;
   /** What it does not offer, such as "installments". */
   readonly lacks: readonly string[];
@@ -774,8 +1025,11 @@ export type ExplainRouteResponsePassedOver = {
 
 /** A route that was looked at. */
 export type ExplainRouteResponseRoute = {
+  /** Identifier of the route in the catalogue. */
   readonly id: number;
+  /** Name of the route. */
   readonly name: string;
+  /** true for the route that the payment would take. */
   readonly taken: boolean;
   /** The part of the condition that does not hold, with the facts that it looks at; "" for the route that is taken. */
   readonly why_not: string;
@@ -783,6 +1037,7 @@ export type ExplainRouteResponseRoute = {
 
 /** Where the payment may be sent. */
 export type ExplainRouteResponseTarget = {
+  /** The connection that the payment may be sent to. */
   readonly connection: Connection;
   /** Its share with SPLIT, in proportion to the others'. */
   readonly weight: number | null;
@@ -794,38 +1049,47 @@ export type ExplainRouteResponseTarget = {
 export type FieldError = {
   /** Its path, such as `additional_data.order.items[0].quantity`. */
   readonly field: string;
-  readonly code: "REQUIRED" | "INVALID_TYPE" | "INVALID_FORMAT" | "OUT_OF_RANGE" | "TOO_LONG" | "TOO_MANY" | "NOT_ALLOWED" | "NOT_SUPPORTED";
+  /** What is wrong with it. */
+  readonly code: "REQUIRED" | "INVALID_TYPE" | "INVALID_FORMAT" | "OUT_OF_RANGE" | "TOO_LONG" | "TOO_MANY" | "NOT_ALLOWED" | "NOT_FOUND" | "NOT_SUPPORTED";
   /** The rule that the field breaks. */
   readonly message: string;
 };
 
 export type ListConnectionsResponse = {
+  /** The connections, in the catalogue's order. */
   readonly connections: readonly Connection[];
 };
 
 export type ListDeliveriesResponse = {
+  /** The deliveries of the page, newest first. */
   readonly deliveries: readonly Delivery[];
   /** "" on the last page. */
   readonly next_page_token: string;
 };
 
 export type ListPaymentMethodsResponse = {
+  /** The methods, newest first. */
   readonly payment_methods: readonly StoredPaymentMethod[];
 };
 
 export type ListWebhooksResponse = {
+  /** The webhooks, oldest first. */
   readonly webhooks: readonly Webhook[];
 };
 
 /** What a merchant keeps with a payment for its own use. */
 export type MetadataEntry = {
+  /** Name of the entry, 1 to 48 characters. */
   readonly key: string;
+  /** Value of the entry, up to 512 characters. */
   readonly value: string;
 };
 
 /** What a merchant keeps with a payment for its own use. */
 export type MetadataEntryInput = {
+  /** Name of the entry, 1 to 48 characters. */
   readonly key: string;
+  /** Value of the entry, up to 512 characters. */
   readonly value?: string | null;
 };
 
@@ -856,70 +1120,116 @@ export type OneTimeToken = {
   readonly type: string;
   /** What may be told of the card. */
   readonly card_data: CardData;
+  /** When the token was made. */
   readonly created_at: string;
+  /** When the token can no longer be used. */
   readonly expires_at: string;
 };
 
-/** The order that is paid. Amounts are in the currency of the payment. */
+/** The order that is paid. Amounts are in the currency of the payment. They describe what is sold and move no money, so they may have up to 20 decimals, and are returned as sent, with at least the digits that ISO 4217 gives the currency. Where a provider counts in those digits, it gets them rounded half up. */
 export type Order = {
+  /** Fees of the merchant, part of the payment's amount. */
   readonly fee_amount: number | null;
+  /** Cost of shipping, part of the payment's amount. */
   readonly shipping_amount: number | null;
+  /** What is bought, at most 200 items. */
   readonly items: readonly OrderItem[];
-  /** Part of the payment's amount, as the fee and shipping are. */
+  /** Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency. */
   readonly tip_amount: number | null;
   /** Whose account the money is for; null in the record. */
   readonly account_funding: { readonly [name: string]: unknown } | null;
-  /** The rest of the order has no specified content yet; null. */
+  /** Tickets of an event, as any JSON; echoed as sent. */
   readonly tickets: readonly unknown[] | null;
+  /** How the order reaches the payer, as any JSON; echoed as sent. */
   readonly fulfillment: { readonly [name: string]: unknown } | null;
+  /** Discounts that the items and amounts already reflect, as any JSON; echoed as sent. */
   readonly discounts: readonly unknown[] | null;
+  /** Where the order was placed, such as IN_STORE; free text. */
   readonly sales_channel: string | null;
+  /** Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount. */
+  readonly taxes: unknown;
+  /** The shipment of the order, as any JSON; echoed as sent. */
+  readonly shipping: unknown;
 };
 
 /**
- * The order that is paid. Amounts are in the currency of the payment.
+ * The order that is paid. Amounts are in the currency of the payment. They describe what is sold and move no money, so they may have up to 20 decimals, and are returned as sent, with at least the digits that ISO 4217 gives the currency. Where a provider counts in those digits, it gets them rounded half up.
  *
  * Refused with `NOT_SUPPORTED` when set: `account_funding`.
  */
 export type OrderInput = {
+  /** Fees of the merchant, part of the payment's amount. */
   readonly fee_amount?: number | string | null;
+  /** Cost of shipping, part of the payment's amount. */
   readonly shipping_amount?: number | string | null;
+  /** What is bought, at most 200 items. */
   readonly items?: readonly OrderItemInput[] | null;
-  /** Part of the payment's amount, as the fee and shipping are. */
+  /** Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency. */
   readonly tip_amount?: number | string | null;
+  /** Tickets of an event, as any JSON; echoed as sent. */
+  readonly tickets?: readonly unknown[] | null;
+  /** How the order reaches the payer, as any JSON; echoed as sent. */
+  readonly fulfillment?: { readonly [name: string]: unknown } | null;
+  /** Discounts that the items and amounts already reflect, as any JSON; echoed as sent. */
+  readonly discounts?: readonly unknown[] | null;
+  /** Where the order was placed, such as IN_STORE; free text. */
+  readonly sales_channel?: string | null;
+  /** Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount. */
+  readonly taxes?: unknown;
+  /** The shipment of the order, as any JSON; echoed as sent. */
+  readonly shipping?: unknown;
 };
 
 export type OrderItem = {
+  /** The merchant's identifier of the item. */
   readonly id: string | null;
+  /** Name of the item as the payer knows it. */
   readonly name: string | null;
   /** How many. Where that is not whole, Protobuf has quantity_decimal instead. */
   readonly quantity: number | null;
-  /** In the currency of the payment. */
+  /** In the currency of the payment, with up to 20 decimals: a total divided by a quantity is taken. */
   readonly unit_amount: number | null;
   /** Free text. */
   readonly category: string | null;
+  /** Brand of the item. */
   readonly brand: string | null;
+  /** Stock keeping unit: the merchant's code of the article. */
   readonly sku_code: string | null;
+  /** The manufacturer's part number. */
   readonly manufacture_part_number: string | null;
+  /** The item's page in the shop, as any text; never fetched. */
+  readonly url: string | null;
+  /** A picture of the item, as any text; never fetched. */
+  readonly image_url: string | null;
 };
 
 export type OrderItemInput = {
+  /** The merchant's identifier of the item. */
   readonly id?: string | null;
+  /** Name of the item as the payer knows it. */
   readonly name?: string | null;
   /** How many. Where that is not whole, Protobuf has quantity_decimal instead. */
   readonly quantity?: number | string | null;
-  /** In the currency of the payment. */
+  /** In the currency of the payment, with up to 20 decimals: a total divided by a quantity is taken. */
   readonly unit_amount?: number | string | null;
   /** Free text. */
   readonly category?: string | null;
+  /** Brand of the item. */
   readonly brand?: string | null;
+  /** Stock keeping unit: the merchant's code of the article. */
   readonly sku_code?: string | null;
+  /** The manufacturer's part number. */
   readonly manufacture_part_number?: string | null;
+  /** The item's page in the shop, as any text; never fetched. */
+  readonly url?: string | null;
+  /** A picture of the item, as any text; never fetched. */
+  readonly image_url?: string | null;
 };
 
 export type PassengerDocument = {
   /** Free text; values seen are PASSPORT, CC, DRIVERS_LICENSE and PASS. */
   readonly document_type: string | null;
+  /** Number of the document, up to 40 characters. */
   readonly document_number: string | null;
   /** ISO 3166-1 alpha-2, the issuing country. */
   readonly country: string | null;
@@ -928,6 +1238,7 @@ export type PassengerDocument = {
 export type PassengerDocumentInput = {
   /** Free text; values seen are PASSPORT, CC, DRIVERS_LICENSE and PASS. */
   readonly document_type?: string | null;
+  /** Number of the document, up to 40 characters. */
   readonly document_number?: string | null;
   /** ISO 3166-1 alpha-2, the issuing country. */
   readonly country?: string | null;
@@ -937,30 +1248,41 @@ export type PassengerDocumentInput = {
 export type Payment = {
   /** UUID. */
   readonly id: string;
+  /** The merchant account, a UUID. */
   readonly account_id: string;
+  /** Text of the merchant about the payment; "" when none was sent. */
   readonly description: string;
   /** ISO 3166-1 alpha-2. */
   readonly country: string;
+  /** What became of the payment. Ship on SUCCEEDED only. */
   readonly status: PaymentStatus;
+  /** The status in more detail. */
   readonly sub_status: PaymentSubStatusValue;
+  /** The merchant's order number, as sent. */
   readonly merchant_order_id: string;
+  /** When the payment was created. */
   readonly created_at: string;
+  /** When the payment last changed. */
   readonly updated_at: string;
+  /** What is paid, captured and given back. */
   readonly amount: Amount;
+  /** The checkout session that the payment belongs to. */
   readonly checkout: Checkout;
+  /** How the payer pays. */
   readonly payment_method: PaymentMethod;
   /** Always an object. */
   readonly customer_payer: CustomerPayer;
   /** Null when none was sent. */
   readonly additional_data: AdditionalData | null;
-  /** Echoed as sent; null when not sent. */
-  readonly taxes: { readonly [name: string]: unknown } | null;
+  /** Echoed as sent, an object or, in REST JSON, an array; null when not sent. */
+  readonly taxes: { readonly [name: string]: unknown } | readonly unknown[] | null;
   /** The transaction that the payment's status comes from: the last, or, of a declined payment that could not be sent elsewhere afterwards, the last that a provider declined. */
   readonly transactions: Transaction;
   /** Every transaction of the payment, in order. */
   readonly transactions_history: readonly Transaction[];
   /** Content not specified; empty. */
   readonly split: readonly ({ readonly [name: string]: unknown })[];
+  /** How the payment was made: during the request, or by a redirect. */
   readonly workflow: PaymentWorkflow;
   /** Echoed as sent; null when not sent. */
   readonly callback_url: string | null;
@@ -968,38 +1290,57 @@ export type Payment = {
   readonly metadata: readonly ({ readonly [name: string]: unknown })[];
   /** Content not specified; null. */
   readonly fraud_screening: { readonly [name: string]: unknown } | null;
+  /** Empty: payment links are not supported. */
   readonly payment_link_id: string;
+  /** Null: subscriptions are not supported. */
   readonly subscription_code: string | null;
+  /** The route that the payment took. */
   readonly routing_rules: RoutingRules;
+  /** Always false. */
   readonly simplified_mode: boolean;
 };
 
 /** The payment method in the payment. */
 export type PaymentMethod = {
+  /** CARD, or the name of a wallet in the operator's catalogue. */
   readonly type: string;
   /** "" when none; the token that was used, or that vault_on_success stored. */
   readonly vaulted_token: string;
+  /** true if the card was to be stored once the payment is approved. */
   readonly vault_on_success: boolean;
+  /** The one-time token that was sent; "" when none was. */
   readonly token: string;
+  /** Null: no type is a part of another. */
   readonly parent_payment_method_type: string | null;
+  /** What belongs to the type; one of `card` and `wallet` is null. */
   readonly payment_method_detail: PaymentMethodDetail | null;
 };
 
 export type PaymentMethodDetail = {
+  /** Set for the type CARD. */
   readonly card: Card | null;
+  /** Set for the types of wallets. */
   readonly wallet: Wallet | null;
 };
 
-/** One of `card`, `wallet`. */
+/**
+ * What belongs to the type of the payment method. Another kind of detail than these is refused when something is set in it.
+ *
+ * One of `card`, `wallet`.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `capture` (but to `true`).
+ */
 export type PaymentMethodDetailInput = {
+  /** For the type CARD. */
   readonly card?: CardInput | null;
+  /** For the types of wallets. */
   readonly wallet?: WalletInput | null;
 };
 
 /**
  * How the payer pays, as the merchant asks for it.
  *
- * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`.
+ * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`, `capture` (but to `true`).
  */
 export type PaymentMethodInput = {
   /** "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides. Required, but with a `token`, which tells it. */
@@ -1008,6 +1349,7 @@ export type PaymentMethodInput = {
   readonly vaulted_token?: string | null;
   /** Stores the card after a successful payment; the record then carries its vaulted_token. */
   readonly vault_on_success?: boolean | null;
+  /** What belongs to the type: a card's data and options, or a wallet's. */
   readonly detail?: PaymentMethodDetailInput | null;
   /** A one-time token for card data, which is then not sent. */
   readonly token?: string | null;
@@ -1040,24 +1382,27 @@ export type PaymentSubStatusValue = "CREATED" | "PENDING_PROVIDER_CONFIRMATION" 
 /**
  * - `DIRECT`: The provider is called during the request.
  * - `REDIRECT`: The record carries a redirect_url to which the payer is sent.
- * - `SDK_CHECKOUT`: Within a checkout session: as DIRECT for cards, as REDIRECT for wallets.
+ * - `SDK_CHECKOUT`: Within a checkout session: as DIRECT for cards, as REDIRECT for wallets. JSON may call it CHECKOUT or SDK_SEAMLESS.
  */
 export type PaymentWorkflow = "DIRECT" | "REDIRECT" | "SDK_CHECKOUT";
 
 export type Phone = {
   /** The digits of the calling code, such as "57". */
   readonly country_code: string | null;
+  /** The number without the calling code, up to 32 characters. */
   readonly number: string | null;
 };
 
 export type PhoneInput = {
   /** The digits of the calling code, such as "57". */
   readonly country_code?: string | null;
+  /** The number without the calling code, up to 32 characters. */
   readonly number?: string | null;
 };
 
 /** A refused call (RFC 9457). A decline, an unknown outcome and a provider that cannot be reached are not refusals: they are payments that say so. The rpc protocols carry the same as `google.rpc.ErrorInfo` of the domain `payments.v1`. */
 export type Problem = {
+  /** Always the same; `code` tells the reason. */
   readonly type: "about:blank";
   /** `code` in words. */
   readonly title: string;
@@ -1067,6 +1412,7 @@ export type Problem = {
   readonly detail: string;
   /** The reason. Base decisions on this field. */
   readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
+  /** A line for each field at fault, else `detail` alone. */
   readonly messages: readonly string[];
   /** The fields at fault; empty if the refusal is not about a field. */
   readonly errors: readonly FieldError[];
@@ -1080,22 +1426,42 @@ export type ProviderData = {
   readonly id: string;
   /** The provider's identifier of its transaction. */
   readonly transaction_id: string;
+  /** The provider's identifier of the merchant's account there. */
   readonly account_id: string;
+  /** The provider's word for the status. */
   readonly status: string;
+  /** The provider's word for the status in more detail; "" when it has none. */
   readonly sub_status: string;
+  /** The provider's explanation of the status; "" when it has none. */
   readonly status_detail: string;
+  /** The provider's message. */
   readonly response_message: string;
+  /** The provider's code. */
   readonly response_code: string;
   /** The provider's answer, without card numbers and secrets. Its shape is the provider's; {"value": <text>} when it is no object. */
   readonly raw_response: { readonly [name: string]: unknown };
+  /** Content not specified; empty. */
   readonly third_party_transaction_id: string;
+  /** Content not specified; empty. */
   readonly third_party_account_id: string;
   /** ISO 8583 response code (field 39), when the provider tells it. */
   readonly iso8583_response_code: string | null;
+  /** iso8583_response_code in words. */
   readonly iso8583_response_message: string | null;
 };
 
+/** Credentials that deliveries carry in headers beside the signature, for receivers that check these. Each is sent if it is set: 1 to 255 printable ASCII characters. They are stored sealed, and no response shows them. */
+export type ReceiverCredentials = {
+  /** Sent as the header `x-api-key`. */
+  readonly api_key?: string | null;
+  /** Sent as the header `x-secret`. */
+  readonly secret?: string | null;
+  /** Never sent: the key of the header `x-hmac-signature`, which is the HMAC-SHA256 of the raw body in base64. */
+  readonly hmac_key?: string | null;
+};
+
 export type RedeliverFailedRequest = {
+  /** Deliveries that were made at this time or later. */
   readonly since: string;
 };
 
@@ -1118,6 +1484,7 @@ export type RefundPaymentRequest = {
   readonly amount?: CreatePaymentRequestAmount | null;
   /** DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE. */
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
+  /** Text of the merchant about the operation, up to 255 characters. */
   readonly description?: string | null;
 };
 
@@ -1163,6 +1530,7 @@ export type RoutingFacts = {
 
 /** The route that was taken. */
 export type RoutingRules = {
+  /** The route, as the operator's catalogue names it. */
   readonly condition: RoutingRulesCondition;
   /** The choice used weights or health. */
   readonly smart_routing: boolean;
@@ -1171,16 +1539,23 @@ export type RoutingRules = {
 };
 
 export type RoutingRulesCondition = {
+  /** Identifier of the route in the operator's catalogue. */
   readonly id: number;
+  /** Name of the route. */
   readonly name: string | null;
+  /** Description of the route. */
   readonly description: string | null;
 };
 
 /** Card-scheme stored-credential (credential on file) data. */
 export type StoredCredentials = {
+  /** CARD_ON_FILE, SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE; null when none was sent. */
   readonly reason: string | null;
+  /** FIRST or USED; null when none was sent. */
   readonly usage: string | null;
+  /** The merchant's agreement with the cardholder; null when none was sent. */
   readonly subscription_agreement_id: string | null;
+  /** The card scheme's identifier of the payment, to be sent with later payments by the kept card; null when it is not reported. */
   readonly network_transaction_id: string | null;
 };
 
@@ -1202,7 +1577,9 @@ export type StoredPaymentMethod = {
   readonly id: string;
   /** The same as `id`. */
   readonly vaulted_token: string;
+  /** The merchant account, a UUID. */
   readonly account_id: string;
+  /** The customer whom the method belongs to, a UUID. */
   readonly customer_id: string;
   /** To be shown: "VISA ****1111" for a card. */
   readonly name: string;
@@ -1212,12 +1589,15 @@ export type StoredPaymentMethod = {
   readonly category: string;
   /** ISO 3166-1 alpha-2; "" when it is not known. */
   readonly country: string;
+  /** Whether payments can use the method. */
   readonly status: StoredPaymentMethodStatus;
   /** What may be told of a card; null for other types, and once the customer is deleted. */
   readonly card_data: CardData | null;
   /** Where the payer agrees; "" but for READY_TO_ENROLL. */
   readonly redirect_url: string;
+  /** When the method was stored. */
   readonly created_at: string;
+  /** When the method last changed. */
   readonly updated_at: string;
   /** The last payment by it that was approved; null before the first. */
   readonly last_successfully_used_at: string | null;
@@ -1234,17 +1614,25 @@ export type StoredPaymentMethodStatus = "READY_TO_ENROLL" | "ENROLLED" | "DECLIN
 
 /** The result of a 3-D Secure authentication (EMV 3-D Secure). */
 export type ThreeDSecure = {
+  /** Version of the protocol, as sent, such as 2.2.0; null when none was. */
   readonly version: string | null;
+  /** ECI, which says how the cardholder was authenticated, as sent, such as 05; null when none was. */
   readonly electronic_commerce_indicator: string | null;
+  /** CAVV or AAV in base64, as sent; null when none was. */
   readonly cryptogram: string | null;
+  /** Identifier that the 3-D Secure server gave the authentication, or XID, as sent; null when none was. */
   readonly transaction_id: string | null;
+  /** Identifier that the directory server gave the authentication, as sent; null when none was. */
   readonly directory_server_transaction_id: string | null;
+  /** Content not specified; null. */
   readonly pares_status: string | null;
+  /** Content not specified; null. */
   readonly acs_id: string | null;
 };
 
 /** 3-D Secure: a reference to a setup done earlier, or the results of an authentication made elsewhere (EMV 3-D Secure). Either is passed on to the provider. */
 export type ThreeDSecureSetup = {
+  /** Identifier of a setup done earlier at the provider. It is not sent with results. */
   readonly three_d_secure_setup_id?: string | null;
   /** Such as 2.2.0. */
   readonly version?: string | null;
@@ -1254,36 +1642,55 @@ export type ThreeDSecureSetup = {
   readonly cryptogram?: string | null;
   /** Of the 3-D Secure server, or XID. */
   readonly transaction_id?: string | null;
+  /** Identifier that the directory server gave the authentication, a UUID. */
   readonly directory_server_transaction_id?: string | null;
 };
 
 /** Who issued a ticket, where and when. */
 export type TicketIssue = {
+  /** The issuing carrier's numeric code, the first three digits of the ticket number. */
   readonly carrier_prefix_code: string | null;
+  /** IATA code of the travel agent. */
   readonly travel_agent_code: string | null;
+  /** Name of the travel agent. */
   readonly travel_agent_name: string | null;
+  /** Date of issue, as the merchant writes it. */
   readonly date: string | null;
+  /** Address of the issuer. */
   readonly address: string | null;
+  /** City of the issuer. */
   readonly city: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country: string | null;
+  /** Postal code of the issuer. */
   readonly zip_code: string | null;
+  /** Code of the reservation system, such as 1A. */
   readonly booking_system_code: string | null;
+  /** Name of the reservation system. */
   readonly booking_system_name: string | null;
 };
 
 /** Who issued a ticket, where and when. */
 export type TicketIssueInput = {
+  /** The issuing carrier's numeric code, the first three digits of the ticket number. */
   readonly carrier_prefix_code?: string | null;
+  /** IATA code of the travel agent. */
   readonly travel_agent_code?: string | null;
+  /** Name of the travel agent. */
   readonly travel_agent_name?: string | null;
+  /** Date of issue, as the merchant writes it. */
   readonly date?: string | null;
+  /** Address of the issuer. */
   readonly address?: string | null;
+  /** City of the issuer. */
   readonly city?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country?: string | null;
+  /** Postal code of the issuer. */
   readonly zip_code?: string | null;
+  /** Code of the reservation system, such as 1A. */
   readonly booking_system_code?: string | null;
+  /** Name of the reservation system. */
   readonly booking_system_name?: string | null;
 };
 
@@ -1291,25 +1698,37 @@ export type TicketIssueInput = {
 export type Transaction = {
   /** UUID; also the idempotency key that the provider is given. */
   readonly id: string;
+  /** What was done: a purchase, authorization, capture, cancel, refund or verification, or a dispute. */
   readonly type: TransactionType;
+  /** What became of it. */
   readonly status: TransactionStatus;
+  /** Kind of the payment method. */
   readonly category: TransactionCategory;
   /** In the currency of the payment. */
   readonly amount: number;
   /** The provider that processed it. An open set: the operator's catalogue decides. */
   readonly provider_id: string;
+  /** The payment method as this transaction used it. */
   readonly payment_method: TransactionPaymentMethod;
-  /** SUCCEEDED, PENDING_PROVIDER_CONFIRMATION, CHALLENGE_REQUIRED, EXPIRED, PROVIDER_UNAVAILABLE, or a decline code such as INSUFFICIENT_FUNDS. */
+  /** SUCCEEDED, PENDING_PROVIDER_CONFIRMATION, CHALLENGE_REQUIRED, EXPIRED, PROVIDER_UNAVAILABLE, REQUEST_REFUSED, or a decline code such as INSUFFICIENT_FUNDS. */
   readonly response_code: string;
+  /** `response_code` in words. */
   readonly response_message: string;
+  /** The reason that the operation was given; null for none, and for the payment's own transaction. */
   readonly reason: string | null;
+  /** The operation's description; the payment's for its own transaction. */
   readonly description: string;
   /** As sent, or a generated "reference-<uuid>". */
   readonly merchant_reference: string;
+  /** The provider's answer. */
   readonly provider_data: ProviderData;
+  /** The connection that the transaction was sent through. */
   readonly connection_data: ConnectionData;
+  /** As in customer_payer. */
   readonly device_fingerprint: string | null;
+  /** When the transaction was created. */
   readonly created_at: string;
+  /** When the transaction last changed. */
   readonly updated_at: string;
   /** The transaction that a CAPTURE, CANCEL, REFUND or CHARGEBACK acts on; only there. */
   readonly parent_transaction_id?: string;
@@ -1319,11 +1738,17 @@ export type TransactionCategory = "CARD" | "WALLET";
 
 /** The payment method in a transaction: the same, under the name that the interface gives it there. */
 export type TransactionPaymentMethod = {
+  /** "" when none; the token that was used, or that vault_on_success stored. */
   readonly vaulted_token: string;
+  /** CARD, or the name of a wallet in the operator's catalogue. */
   readonly type: string;
+  /** true if the card was to be stored once the payment is approved. */
   readonly vault_on_success: boolean;
+  /** The one-time token that was sent; "" when none was. */
   readonly token: string;
+  /** Null: no type is a part of another. */
   readonly parent_payment_method_type: string | null;
+  /** What belongs to the type; one of `card` and `wallet` is null. */
   readonly detail: PaymentMethodDetail | null;
 };
 
@@ -1340,39 +1765,58 @@ export type TransactionType = "PURCHASE" | "AUTHORIZE" | "CAPTURE" | "CANCEL" | 
 /**
  * The numbers of the fields are those of CheckoutSession.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`, `alternative_amount`, `recurring_payment`.
  */
 export type UpdateCheckoutSessionRequest = {
+  /** The merchant's order number. It can be changed, and not cleared. */
   readonly merchant_order_id?: string | null;
+  /** The description of a payment that has none itself. */
   readonly payment_description?: string | null;
+  /** ISO 3166-1 alpha-2. It can be changed, and not cleared. */
   readonly country?: string | null;
+  /** What is to be paid. It can be changed, and not cleared. */
   readonly amount?: CheckoutAmountInput | null;
+  /** A stored customer, a UUID. */
   readonly customer_id?: string | null;
+  /** Where the payer returns, for payments that have none themselves. */
   readonly callback_url?: string | null;
   /** Replaces the list. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
   /** SDK_CHECKOUT again where it is cleared. */
   readonly workflow?: PaymentWorkflow | null;
+  /** A time to come, at most 30 days after the session was opened. */
+  readonly expires_at?: string | null;
+  /** Replaces the list. */
+  readonly payment_method_types?: readonly string[] | null;
+  /** Settings of the hosted checkout. */
+  readonly checkout?: CheckoutSettings | null;
 };
 
 /** The numbers of the fields are those of Customer. A document, a phone or an address is replaced whole. */
 export type UpdateCustomerRequest = {
   /** It can be changed, and not cleared. */
   readonly merchant_customer_id?: string | null;
+  /** First name. */
   readonly first_name?: string | null;
+  /** Last name. */
   readonly last_name?: string | null;
   /** Free text; values seen are "M" and "F". */
   readonly gender?: string | null;
   /** YYYY-MM-DD. */
   readonly date_of_birth?: string | null;
+  /** E-mail address. */
   readonly email?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly nationality?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country?: string | null;
+  /** The customer's identity document. */
   readonly document?: DocumentInput | null;
+  /** Telephone number. */
   readonly phone?: PhoneInput | null;
+  /** Address that belongs to the customer's payment methods. */
   readonly billing_address?: AddressInput | null;
+  /** Address that orders are sent to. */
   readonly shipping_address?: AddressInput | null;
   /** When the merchant's own record of the customer was created. */
   readonly merchant_customer_created_at?: string | null;
@@ -1381,22 +1825,36 @@ export type UpdateCustomerRequest = {
 };
 
 export type UpdateWebhookRequest = {
+  /** As in CreateWebhookRequest. */
   readonly url?: string | null;
   /** Replaces the list; an empty one leaves it as it is. */
   readonly events?: readonly string[] | null;
+  /** Text of the merchant about the webhook, up to 255 characters. */
   readonly description?: string | null;
+  /** false turns the webhook off, true on. */
   readonly active?: boolean | null;
+  /** Replaces all of them; an empty object takes them away. */
+  readonly credentials?: ReceiverCredentials | null;
 };
 
 export type Wallet = {
+  /** Always false: a wallet is not verified. */
   readonly verify: boolean;
+  /** Always false: what a wallet has paid, the status tells. */
   readonly capture: boolean;
+  /** Always 1: a wallet pays in full. */
   readonly installments: number | null;
+  /** Content not specified; null. */
   readonly payment_method_id: string | null;
+  /** Content not specified; null. */
   readonly payment_method_detail: string | null;
+  /** Content not specified; null. */
   readonly date_of_expiration: string | null;
+  /** Content not specified; null. */
   readonly money_release_date: string | null;
+  /** Content not specified; null. */
   readonly sponsor_id: string | null;
+  /** Content not specified; null. */
   readonly authorization_code: string | null;
   /** What the provider tells of its customer; null unless it does. */
   readonly customer_data: { readonly [name: string]: unknown } | null;
@@ -1404,9 +1862,13 @@ export type Wallet = {
   readonly card_data: CardData | null;
   /** Where to send the payer; "" for DIRECT. */
   readonly redirect_url: string;
+  /** Content not specified; null. */
   readonly installments_plan_id: string | null;
+  /** Months until the first installment; always 0. */
   readonly first_installment_deferral: number;
+  /** Always MERCHANT. */
   readonly installments_type: string | null;
+  /** Content not specified; null. */
   readonly installment_amount: number | null;
 };
 
@@ -1418,9 +1880,10 @@ export type WalletCardDataInput = {
 /**
  * A wallet pays in full and at once: its flags may be sent, with the values that say so.
  *
- * Refused with `NOT_SUPPORTED` when set: `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`).
+ * Refused with `NOT_SUPPORTED` when set: `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`), `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `stored_credentials`, `soft_descriptor`.
  */
 export type WalletInput = {
+  /** The kind of card that the payer is to use in the wallet. */
   readonly card_data?: WalletCardDataInput | null;
   /** false. */
   readonly verify?: boolean | null;
@@ -1434,8 +1897,11 @@ export type WalletInput = {
 export type Webhook = {
   /** UUID. */
   readonly id: string;
+  /** The merchant account, a UUID. */
   readonly account_id: string;
+  /** Where deliveries are sent. */
   readonly url: string;
+  /** Text of the merchant about the webhook. */
   readonly description: string;
   /** Names of events, such as payment.refund. */
   readonly events: readonly string[];
@@ -1449,8 +1915,12 @@ export type Webhook = {
   readonly previous_secret_until: string | null;
   /** Since when no delivery has succeeded; null while all is well. */
   readonly failing_since: string | null;
+  /** When the webhook was added. */
   readonly created_at: string;
+  /** When the webhook last changed. */
   readonly updated_at: string;
+  /** The headers that deliveries carry beside the signature: x-api-key, x-secret, x-hmac-signature. */
+  readonly credential_headers: readonly string[];
 };
 
 /** Request and response of each operation. The request holds variables of the path, query parameters and body together. */
@@ -1479,9 +1949,9 @@ export type Operations = {
   readonly cancelPayment: { readonly request: CancelPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Gives back what was taken: all that is left of it, or the amount given. */
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels what is held still once all that was captured is given back. */
+  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the amount given; cancels what is held still once all that was captured is given back. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
+  /** Opens a session for one payment. It lives for 5 hours, or until its `expires_at`; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
   readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };
   /** Reads a session, also once it is used or old. With the public key alone `customer_id` and `metadata` are left out. */
   readonly getCheckoutSession: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutSession };
@@ -1493,6 +1963,8 @@ export type Operations = {
   readonly createCheckoutPayment: { readonly request: CreateCheckoutPaymentRequest & { readonly checkout_session: string }; readonly response: CheckoutPayment };
   /** Reads the last payment of the session as it stands now. */
   readonly getCheckoutPayment: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutPayment };
+  /** Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The provider is asked to close it first. Answers the payment as it stands then: EXPIRED, and the session can be paid again; SUCCEEDED, if the payer has paid after all; still open, if the provider could not close it, and then no other payment can be made yet. */
+  readonly closeCheckoutPayment: { readonly request: CloseCheckoutPaymentRequest & { readonly checkout_session: string; readonly payment: string }; readonly response: CheckoutPayment };
   /** Adds a customer. With the header `x-idempotency-key` a repeat gets the first response again; without it, the account's `merchant_customer_id` keeps a repeat from adding a second one. */
   readonly createCustomer: { readonly request: CreateCustomerRequest; readonly response: Customer };
   /** Finds a customer by the merchant's own identifier. */
@@ -1560,6 +2032,7 @@ export const OPERATIONS = {
   listCheckoutPaymentMethods: {"verb":"GET","path":"/v1/checkout/sessions/{checkout_session}/payment-methods","query":[],"hasBody":false,"takesKey":false},
   createCheckoutPayment: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/payments","query":[],"hasBody":true,"takesKey":true},
   getCheckoutPayment: {"verb":"GET","path":"/v1/checkout/sessions/{checkout_session}/payment","query":[],"hasBody":false,"takesKey":false},
+  closeCheckoutPayment: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/payments/{payment}/close","query":[],"hasBody":true,"takesKey":false},
   createCustomer: {"verb":"POST","path":"/v1/customers","query":[],"hasBody":true,"takesKey":true},
   findCustomer: {"verb":"GET","path":"/v1/customers","query":["merchant_customer_id"],"hasBody":false,"takesKey":false},
   getCustomer: {"verb":"GET","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},

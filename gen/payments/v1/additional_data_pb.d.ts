@@ -5,7 +5,7 @@
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Decimal } from "../../google/type/decimal_pb.js";
-import type { ListValue } from "@bufbuild/protobuf/wkt";
+import type { ListValue, Value } from "@bufbuild/protobuf/wkt";
 import type { Phone } from "./customer_payer_pb.js";
 
 /**
@@ -20,11 +20,15 @@ export declare const file_payments_v1_additional_data: GenFile;
  */
 export declare type AdditionalData = Message<"payments.v1.AdditionalData"> & {
   /**
+   * The airline booking that is paid for; null for anything else.
+   *
    * @generated from field: optional payments.v1.Airline airline = 1;
    */
   airline?: Airline | undefined;
 
   /**
+   * The order that is paid for.
+   *
    * @generated from field: optional payments.v1.Order order = 2;
    */
   order?: Order | undefined;
@@ -44,28 +48,36 @@ export declare type AdditionalData = Message<"payments.v1.AdditionalData"> & {
 export declare const AdditionalDataSchema: GenMessage<AdditionalData>;
 
 /**
- * The order that is paid. Amounts are in the currency of the payment.
+ * The order that is paid. Amounts are in the currency of the payment. They describe what is sold and move no money, so they
+ * may have up to 20 decimals, and are returned as sent, with at least the digits that ISO 4217 gives the currency. Where a
+ * provider counts in those digits, it gets them rounded half up.
  *
  * @generated from message payments.v1.Order
  */
 export declare type Order = Message<"payments.v1.Order"> & {
   /**
+   * Fees of the merchant, part of the payment's amount.
+   *
    * @generated from field: optional google.type.Decimal fee_amount = 1;
    */
   feeAmount?: Decimal | undefined;
 
   /**
+   * Cost of shipping, part of the payment's amount.
+   *
    * @generated from field: optional google.type.Decimal shipping_amount = 2;
    */
   shippingAmount?: Decimal | undefined;
 
   /**
+   * What is bought, at most 200 items.
+   *
    * @generated from field: repeated payments.v1.OrderItem items = 3;
    */
   items: OrderItem[];
 
   /**
-   * Part of the payment's amount, as the fee and shipping are.
+   * Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency.
    *
    * @generated from field: optional google.type.Decimal tip_amount = 4;
    */
@@ -79,26 +91,46 @@ export declare type Order = Message<"payments.v1.Order"> & {
   accountFunding?: JsonObject | undefined;
 
   /**
-   * The rest of the order has no specified content yet; null.
+   * Tickets of an event, as any JSON; echoed as sent.
    *
    * @generated from field: optional google.protobuf.ListValue tickets = 6;
    */
   tickets?: ListValue | undefined;
 
   /**
+   * How the order reaches the payer, as any JSON; echoed as sent.
+   *
    * @generated from field: optional google.protobuf.Struct fulfillment = 7;
    */
   fulfillment?: JsonObject | undefined;
 
   /**
+   * Discounts that the items and amounts already reflect, as any JSON; echoed as sent.
+   *
    * @generated from field: optional google.protobuf.ListValue discounts = 8;
    */
   discounts?: ListValue | undefined;
 
   /**
+   * Where the order was placed, such as IN_STORE; free text.
+   *
    * @generated from field: optional string sales_channel = 9;
    */
   salesChannel?: string | undefined;
+
+  /**
+   * Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount.
+   *
+   * @generated from field: optional google.protobuf.Value taxes = 10;
+   */
+  taxes?: Value | undefined;
+
+  /**
+   * The shipment of the order, as any JSON; echoed as sent.
+   *
+   * @generated from field: optional google.protobuf.Value shipping = 11;
+   */
+  shipping?: Value | undefined;
 };
 
 /**
@@ -112,11 +144,15 @@ export declare const OrderSchema: GenMessage<Order>;
  */
 export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   /**
+   * The merchant's identifier of the item.
+   *
    * @generated from field: optional string id = 1;
    */
   id?: string | undefined;
 
   /**
+   * Name of the item as the payer knows it.
+   *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
@@ -129,7 +165,7 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   quantity?: number | undefined;
 
   /**
-   * In the currency of the payment.
+   * In the currency of the payment, with up to 20 decimals: a total divided by a quantity is taken.
    *
    * @generated from field: optional google.type.Decimal unit_amount = 4;
    */
@@ -143,16 +179,22 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   category?: string | undefined;
 
   /**
+   * Brand of the item.
+   *
    * @generated from field: optional string brand = 6;
    */
   brand?: string | undefined;
 
   /**
+   * Stock keeping unit: the merchant's code of the article.
+   *
    * @generated from field: optional string sku_code = 7;
    */
   skuCode?: string | undefined;
 
   /**
+   * The manufacturer's part number.
+   *
    * @generated from field: optional string manufacture_part_number = 8;
    */
   manufacturePartNumber?: string | undefined;
@@ -164,6 +206,20 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
    * @generated from field: optional google.type.Decimal quantity_decimal = 9;
    */
   quantityDecimal?: Decimal | undefined;
+
+  /**
+   * The item's page in the shop, as any text; never fetched.
+   *
+   * @generated from field: optional string url = 10;
+   */
+  url?: string | undefined;
+
+  /**
+   * A picture of the item, as any text; never fetched.
+   *
+   * @generated from field: optional string image_url = 11;
+   */
+  imageUrl?: string | undefined;
 };
 
 /**
@@ -187,21 +243,29 @@ export declare type Airline = Message<"payments.v1.Airline"> & {
   pnr?: string | undefined;
 
   /**
+   * The flights of the journey, in order; at most 200.
+   *
    * @generated from field: repeated payments.v1.AirlineLeg legs = 2;
    */
   legs: AirlineLeg[];
 
   /**
+   * Who travels; at most 200.
+   *
    * @generated from field: repeated payments.v1.AirlinePassenger passengers = 3;
    */
   passengers: AirlinePassenger[];
 
   /**
+   * The tickets, at most 200. Null in a record with fewer than two.
+   *
    * @generated from field: repeated payments.v1.AirlineTicket tickets = 4;
    */
   tickets: AirlineTicket[];
 
   /**
+   * The only ticket, or the first of several.
+   *
    * @generated from field: optional payments.v1.AirlineTicket ticket = 5;
    */
   ticket?: AirlineTicket | undefined;
@@ -232,6 +296,8 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   departureDatetime?: string | undefined;
 
   /**
+   * Time zone of the departure airport, as the merchant writes it: `America/Bogota` or `-05:00`.
+   *
    * @generated from field: optional string departure_airport_timezone = 3;
    */
   departureAirportTimezone?: string | undefined;
@@ -251,22 +317,28 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   carrierCode?: string | undefined;
 
   /**
+   * Number of the flight, without the carrier's code.
+   *
    * @generated from field: optional string flight_number = 6;
    */
   flightNumber?: string | undefined;
 
   /**
+   * The carrier's code of the fare and its rules.
+   *
    * @generated from field: optional string fare_basis_code = 7;
    */
   fareBasisCode?: string | undefined;
 
   /**
+   * Booking class, such as Y.
+   *
    * @generated from field: optional string fare_class_code = 8;
    */
   fareClassCode?: string | undefined;
 
   /**
-   * In base_fare_currency, or the payment's currency when that is absent.
+   * In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals.
    *
    * @generated from field: optional google.type.Decimal base_fare = 9;
    */
@@ -280,16 +352,22 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   baseFareCurrency?: string | undefined;
 
   /**
+   * Whether a stopover is allowed; free text, usually O if it is and X if not.
+   *
    * @generated from field: optional string stopover_code = 11;
    */
   stopoverCode?: string | undefined;
 
   /**
+   * Time zone of the arrival airport, as the merchant writes it.
+   *
    * @generated from field: optional string arrival_airport_timezone = 12;
    */
   arrivalAirportTimezone?: string | undefined;
 
   /**
+   * Local date and time, as the merchant writes it.
+   *
    * @generated from field: optional string arrival_datetime = 13;
    */
   arrivalDatetime?: string | undefined;
@@ -302,6 +380,8 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   departureAirportCountry?: string | undefined;
 
   /**
+   * City of the departure airport.
+   *
    * @generated from field: optional string departure_airport_city = 15;
    */
   departureAirportCity?: string | undefined;
@@ -314,9 +394,18 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   arrivalAirportCountry?: string | undefined;
 
   /**
+   * City of the arrival airport.
+   *
    * @generated from field: optional string arrival_airport_city = 17;
    */
   arrivalAirportCity?: string | undefined;
+
+  /**
+   * The merchant's identifier of the leg, a text or a number; echoed as sent.
+   *
+   * @generated from field: optional google.protobuf.Value id = 18;
+   */
+  id?: Value | undefined;
 };
 
 /**
@@ -330,16 +419,22 @@ export declare const AirlineLegSchema: GenMessage<AirlineLeg>;
  */
 export declare type AirlinePassenger = Message<"payments.v1.AirlinePassenger"> & {
   /**
+   * First name, as on the ticket.
+   *
    * @generated from field: optional string first_name = 1;
    */
   firstName?: string | undefined;
 
   /**
+   * Last name, as on the ticket.
+   *
    * @generated from field: optional string last_name = 2;
    */
   lastName?: string | undefined;
 
   /**
+   * Middle name, as on the ticket.
+   *
    * @generated from field: optional string middle_name = 3;
    */
   middleName?: string | undefined;
@@ -366,16 +461,22 @@ export declare type AirlinePassenger = Message<"payments.v1.AirlinePassenger"> &
   nationality?: string | undefined;
 
   /**
+   * The passenger's travel document.
+   *
    * @generated from field: optional payments.v1.PassengerDocument document = 7;
    */
   document?: PassengerDocument | undefined;
 
   /**
+   * Number in the carrier's loyalty program.
+   *
    * @generated from field: optional string loyalty_number = 8;
    */
   loyaltyNumber?: string | undefined;
 
   /**
+   * Level in the carrier's loyalty program; free text.
+   *
    * @generated from field: optional string loyalty_tier = 9;
    */
   loyaltyTier?: string | undefined;
@@ -388,14 +489,25 @@ export declare type AirlinePassenger = Message<"payments.v1.AirlinePassenger"> &
   country?: string | undefined;
 
   /**
+   * E-mail address.
+   *
    * @generated from field: optional string email = 11;
    */
   email?: string | undefined;
 
   /**
+   * Telephone number.
+   *
    * @generated from field: optional payments.v1.Phone phone = 12;
    */
   phone?: Phone | undefined;
+
+  /**
+   * The merchant's identifier of the passenger, a text or a number; echoed as sent.
+   *
+   * @generated from field: optional google.protobuf.Value id = 13;
+   */
+  id?: Value | undefined;
 };
 
 /**
@@ -416,6 +528,8 @@ export declare type PassengerDocument = Message<"payments.v1.PassengerDocument">
   documentType?: string | undefined;
 
   /**
+   * Number of the document, up to 40 characters.
+   *
    * @generated from field: optional string document_number = 2;
    */
   documentNumber?: string | undefined;
@@ -435,42 +549,56 @@ export declare type PassengerDocument = Message<"payments.v1.PassengerDocument">
 export declare const PassengerDocumentSchema: GenMessage<PassengerDocument>;
 
 /**
- * An airline ticket. Amounts are in the currency of the payment.
+ * An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals.
  *
  * @generated from message payments.v1.AirlineTicket
  */
 export declare type AirlineTicket = Message<"payments.v1.AirlineTicket"> & {
   /**
+   * Number of the ticket.
+   *
    * @generated from field: optional string ticket_number = 1;
    */
   ticketNumber?: string | undefined;
 
   /**
+   * true for an electronic ticket.
+   *
    * @generated from field: optional bool e_ticket = 2;
    */
   eTicket?: boolean | undefined;
 
   /**
+   * true if the ticket cannot be changed or refunded freely.
+   *
    * @generated from field: optional bool restricted = 3;
    */
   restricted?: boolean | undefined;
 
   /**
+   * Fares of all legs.
+   *
    * @generated from field: optional google.type.Decimal total_fare_amount = 4;
    */
   totalFareAmount?: Decimal | undefined;
 
   /**
+   * Taxes of all legs.
+   *
    * @generated from field: optional google.type.Decimal total_tax_amount = 5;
    */
   totalTaxAmount?: Decimal | undefined;
 
   /**
+   * Fees of all legs.
+   *
    * @generated from field: optional google.type.Decimal total_fee_amount = 6;
    */
   totalFeeAmount?: Decimal | undefined;
 
   /**
+   * Who issued the ticket, where and when.
+   *
    * @generated from field: optional payments.v1.TicketIssue issue = 7;
    */
   issue?: TicketIssue | undefined;
@@ -489,31 +617,43 @@ export declare const AirlineTicketSchema: GenMessage<AirlineTicket>;
  */
 export declare type TicketIssue = Message<"payments.v1.TicketIssue"> & {
   /**
+   * The issuing carrier's numeric code, the first three digits of the ticket number.
+   *
    * @generated from field: optional string carrier_prefix_code = 1;
    */
   carrierPrefixCode?: string | undefined;
 
   /**
+   * IATA code of the travel agent.
+   *
    * @generated from field: optional string travel_agent_code = 2;
    */
   travelAgentCode?: string | undefined;
 
   /**
+   * Name of the travel agent.
+   *
    * @generated from field: optional string travel_agent_name = 3;
    */
   travelAgentName?: string | undefined;
 
   /**
+   * Date of issue, as the merchant writes it.
+   *
    * @generated from field: optional string date = 4;
    */
   date?: string | undefined;
 
   /**
+   * Address of the issuer.
+   *
    * @generated from field: optional string address = 5;
    */
   address?: string | undefined;
 
   /**
+   * City of the issuer.
+   *
    * @generated from field: optional string city = 6;
    */
   city?: string | undefined;
@@ -526,16 +666,22 @@ export declare type TicketIssue = Message<"payments.v1.TicketIssue"> & {
   country?: string | undefined;
 
   /**
+   * Postal code of the issuer.
+   *
    * @generated from field: optional string zip_code = 8;
    */
   zipCode?: string | undefined;
 
   /**
+   * Code of the reservation system, such as 1A.
+   *
    * @generated from field: optional string booking_system_code = 9;
    */
   bookingSystemCode?: string | undefined;
 
   /**
+   * Name of the reservation system.
+   *
    * @generated from field: optional string booking_system_name = 10;
    */
   bookingSystemName?: string | undefined;

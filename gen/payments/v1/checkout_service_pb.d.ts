@@ -54,16 +54,22 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   checkoutSession: string;
 
   /**
+   * The merchant account, a UUID.
+   *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
+   * The merchant's order number.
+   *
    * @generated from field: string merchant_order_id = 3;
    */
   merchantOrderId: string;
 
   /**
+   * The description of a payment that has none itself.
+   *
    * @generated from field: string payment_description = 4;
    */
   paymentDescription: string;
@@ -83,36 +89,50 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   amount?: CheckoutAmount | undefined;
 
   /**
+   * The stored customer who pays, a UUID; null for none.
+   *
    * @generated from field: optional string customer_id = 7;
    */
   customerId?: string | undefined;
 
   /**
+   * Where the payer returns; null for nowhere.
+   *
    * @generated from field: optional string callback_url = 8;
    */
   callbackUrl?: string | undefined;
 
   /**
+   * Kept with the session and its payment: objects of `key` and `value`.
+   *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 9;
    */
   metadata: MetadataEntry[];
 
   /**
+   * Of payments that name none.
+   *
    * @generated from field: payments.v1.Payment.Workflow workflow = 10;
    */
   workflow: Payment_Workflow;
 
   /**
+   * When the session was opened.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 11;
    */
   createdAt?: Timestamp | undefined;
 
   /**
+   * When the session last changed.
+   *
    * @generated from field: google.protobuf.Timestamp updated_at = 12;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
+   * When the session can no longer be paid; null for a session without an end, which the sandbox has.
+   *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
    */
   expiresAt?: Timestamp | undefined;
@@ -123,6 +143,13 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
    * @generated from field: bool used = 14;
    */
   used: boolean;
+
+  /**
+   * The types of payment method with which it may be paid; all that the catalogue offers when empty.
+   *
+   * @generated from field: repeated string payment_method_types = 15;
+   */
+  paymentMethodTypes: string[];
 };
 
 /**
@@ -130,6 +157,26 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
  * Use `create(CheckoutSessionSchema)` to create a new message.
  */
 export declare const CheckoutSessionSchema: GenMessage<CheckoutSession>;
+
+/**
+ * Settings of a checkout that are not supported.
+ *
+ * @generated from message payments.v1.CheckoutSettings
+ */
+export declare type CheckoutSettings = Message<"payments.v1.CheckoutSettings"> & {
+  /**
+   * Webhooks are the account's own: CreateWebhook makes them.
+   *
+   * @generated from field: optional google.protobuf.Value webhook_url = 1;
+   */
+  webhookUrl?: Value | undefined;
+};
+
+/**
+ * Describes the message payments.v1.CheckoutSettings.
+ * Use `create(CheckoutSettingsSchema)` to create a new message.
+ */
+export declare const CheckoutSettingsSchema: GenMessage<CheckoutSettings>;
 
 /**
  * The numbers of the fields are those of CheckoutSession.
@@ -166,6 +213,8 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
   country: string;
 
   /**
+   * What is to be paid.
+   *
    * @generated from field: payments.v1.CheckoutAmount amount = 6;
    */
   amount?: CheckoutAmount | undefined;
@@ -197,6 +246,21 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
    * @generated from field: payments.v1.Payment.Workflow workflow = 10;
    */
   workflow: Payment_Workflow;
+
+  /**
+   * When the session can be paid no longer: a time to come, at most 30 days after the session is opened. Five hours after
+   * that when absent.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * The types of payment method with which the session may be paid; all that the catalogue offers when empty.
+   *
+   * @generated from field: repeated string payment_method_types = 15;
+   */
+  paymentMethodTypes: string[];
 
   /**
    * @generated from field: optional google.protobuf.Value split = 30;
@@ -239,6 +303,25 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
    * @generated from field: optional google.protobuf.Value installments = 37;
    */
   installments?: Value | undefined;
+
+  /**
+   * Another amount that a payer may choose.
+   *
+   * @generated from field: optional google.protobuf.Value alternative_amount = 38;
+   */
+  alternativeAmount?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value recurring_payment = 39;
+   */
+  recurringPayment?: Value | undefined;
+
+  /**
+   * Settings of the hosted checkout.
+   *
+   * @generated from field: optional payments.v1.CheckoutSettings checkout = 40;
+   */
+  checkout?: CheckoutSettings | undefined;
 };
 
 /**
@@ -272,36 +355,50 @@ export declare const GetCheckoutSessionRequestSchema: GenMessage<GetCheckoutSess
  */
 export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCheckoutSessionRequest"> & {
   /**
+   * UUID, the session's id.
+   *
    * @generated from field: string checkout_session = 1;
    */
   checkoutSession: string;
 
   /**
+   * The merchant's order number. It can be changed, and not cleared.
+   *
    * @generated from field: optional string merchant_order_id = 3;
    */
   merchantOrderId?: string | undefined;
 
   /**
+   * The description of a payment that has none itself.
+   *
    * @generated from field: optional string payment_description = 4;
    */
   paymentDescription?: string | undefined;
 
   /**
+   * ISO 3166-1 alpha-2. It can be changed, and not cleared.
+   *
    * @generated from field: optional string country = 5;
    */
   country?: string | undefined;
 
   /**
+   * What is to be paid. It can be changed, and not cleared.
+   *
    * @generated from field: optional payments.v1.CheckoutAmount amount = 6;
    */
   amount?: CheckoutAmount | undefined;
 
   /**
+   * A stored customer, a UUID.
+   *
    * @generated from field: optional string customer_id = 7;
    */
   customerId?: string | undefined;
 
   /**
+   * Where the payer returns, for payments that have none themselves.
+   *
    * @generated from field: optional string callback_url = 8;
    */
   callbackUrl?: string | undefined;
@@ -319,6 +416,20 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
    * @generated from field: payments.v1.Payment.Workflow workflow = 10;
    */
   workflow: Payment_Workflow;
+
+  /**
+   * A time to come, at most 30 days after the session was opened.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * Replaces the list.
+   *
+   * @generated from field: repeated string payment_method_types = 15;
+   */
+  paymentMethodTypes: string[];
 
   /**
    * The fields that are changed; when absent, those that are set. REST makes it of the members of the body.
@@ -368,6 +479,25 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
    * @generated from field: optional google.protobuf.Value installments = 37;
    */
   installments?: Value | undefined;
+
+  /**
+   * Another amount that a payer may choose.
+   *
+   * @generated from field: optional google.protobuf.Value alternative_amount = 38;
+   */
+  alternativeAmount?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value recurring_payment = 39;
+   */
+  recurringPayment?: Value | undefined;
+
+  /**
+   * Settings of the hosted checkout.
+   *
+   * @generated from field: optional payments.v1.CheckoutSettings checkout = 40;
+   */
+  checkout?: CheckoutSettings | undefined;
 };
 
 /**
@@ -381,6 +511,8 @@ export declare const UpdateCheckoutSessionRequestSchema: GenMessage<UpdateChecko
  */
 export declare type ListCheckoutPaymentMethodsRequest = Message<"payments.v1.ListCheckoutPaymentMethodsRequest"> & {
   /**
+   * UUID, the session's id.
+   *
    * @generated from field: string checkout_session = 1;
    */
   checkoutSession: string;
@@ -475,6 +607,8 @@ export declare const OfferedPaymentMethodSchema: GenMessage<OfferedPaymentMethod
  */
 export declare type CreateCheckoutPaymentRequest = Message<"payments.v1.CreateCheckoutPaymentRequest"> & {
   /**
+   * UUID, the session's id.
+   *
    * @generated from field: string checkout_session = 1;
    */
   checkoutSession: string;
@@ -515,6 +649,8 @@ export declare const CreateCheckoutPaymentRequestSchema: GenMessage<CreateChecko
  */
 export declare type GetCheckoutPaymentRequest = Message<"payments.v1.GetCheckoutPaymentRequest"> & {
   /**
+   * UUID, the session's id.
+   *
    * @generated from field: string checkout_session = 1;
    */
   checkoutSession: string;
@@ -525,6 +661,32 @@ export declare type GetCheckoutPaymentRequest = Message<"payments.v1.GetCheckout
  * Use `create(GetCheckoutPaymentRequestSchema)` to create a new message.
  */
 export declare const GetCheckoutPaymentRequestSchema: GenMessage<GetCheckoutPaymentRequest>;
+
+/**
+ * @generated from message payments.v1.CloseCheckoutPaymentRequest
+ */
+export declare type CloseCheckoutPaymentRequest = Message<"payments.v1.CloseCheckoutPaymentRequest"> & {
+  /**
+   * The checkout session's id, a UUID.
+   *
+   * @generated from field: string checkout_session = 1;
+   */
+  checkoutSession: string;
+
+  /**
+   * The `id` of the payment that the payer was shown. If the session has another one by now, nothing is closed, and that
+   * one is answered.
+   *
+   * @generated from field: string payment = 2;
+   */
+  payment: string;
+};
+
+/**
+ * Describes the message payments.v1.CloseCheckoutPaymentRequest.
+ * Use `create(CloseCheckoutPaymentRequestSchema)` to create a new message.
+ */
+export declare const CloseCheckoutPaymentRequestSchema: GenMessage<CloseCheckoutPaymentRequest>;
 
 /**
  * A payment as its payer may see it.
@@ -540,21 +702,29 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   id: string;
 
   /**
+   * UUID, the session's id.
+   *
    * @generated from field: string checkout_session = 2;
    */
   checkoutSession: string;
 
   /**
+   * What became of the payment.
+   *
    * @generated from field: payments.v1.Payment.Status status = 3;
    */
   status: Payment_Status;
 
   /**
+   * The status in more detail.
+   *
    * @generated from field: payments.v1.Payment.SubStatus.Value sub_status = 4;
    */
   subStatus: Payment_SubStatus_Value;
 
   /**
+   * What is paid.
+   *
    * @generated from field: payments.v1.CheckoutAmount amount = 5;
    */
   amount?: CheckoutAmount | undefined;
@@ -567,6 +737,8 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   responseCode: string;
 
   /**
+   * `response_code` in words.
+   *
    * @generated from field: string response_message = 7;
    */
   responseMessage: string;
@@ -600,6 +772,8 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   name: string;
 
   /**
+   * When the payment was created.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 12;
    */
   createdAt?: Timestamp | undefined;
@@ -622,7 +796,7 @@ export declare const CheckoutPaymentSchema: GenMessage<CheckoutPayment>;
  */
 export declare const CheckoutService: GenService<{
   /**
-   * Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header
+   * Opens a session for one payment. It lives for 5 hours, or until its `expires_at`; a payment that is declined leaves it open. With the header
    * `x-idempotency-key` a repeat gets the first response again.
    *
    * @generated from rpc payments.v1.CheckoutService.CreateCheckoutSession
@@ -683,6 +857,19 @@ export declare const CheckoutService: GenService<{
   getCheckoutPayment: {
     methodKind: "unary";
     input: typeof GetCheckoutPaymentRequestSchema;
+    output: typeof CheckoutPaymentSchema;
+  },
+  /**
+   * Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The
+   * provider is asked to close it first. Answers the payment as it stands then: EXPIRED, and the session can be paid
+   * again; SUCCEEDED, if the payer has paid after all; still open, if the provider could not close it, and then no other
+   * payment can be made yet.
+   *
+   * @generated from rpc payments.v1.CheckoutService.CloseCheckoutPayment
+   */
+  closeCheckoutPayment: {
+    methodKind: "unary";
+    input: typeof CloseCheckoutPaymentRequestSchema;
     output: typeof CheckoutPaymentSchema;
   },
 }>;

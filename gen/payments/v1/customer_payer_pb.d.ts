@@ -33,11 +33,15 @@ export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   merchantCustomerId?: string | undefined;
 
   /**
+   * First name.
+   *
    * @generated from field: optional string first_name = 3;
    */
   firstName?: string | undefined;
 
   /**
+   * Last name.
+   *
    * @generated from field: optional string last_name = 4;
    */
   lastName?: string | undefined;
@@ -57,6 +61,8 @@ export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   dateOfBirth?: string | undefined;
 
   /**
+   * E-mail address.
+   *
    * @generated from field: optional string email = 7;
    */
   email?: string | undefined;
@@ -83,6 +89,8 @@ export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   ipAddress?: string | undefined;
 
   /**
+   * Identifier that a fraud tool gave the payer's device.
+   *
    * @generated from field: optional string device_fingerprint = 11;
    */
   deviceFingerprint?: string | undefined;
@@ -95,21 +103,29 @@ export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   deviceFingerprints: Value[];
 
   /**
+   * The payer's identity document.
+   *
    * @generated from field: optional payments.v1.Document document = 13;
    */
   document?: Document | undefined;
 
   /**
+   * Telephone number.
+   *
    * @generated from field: optional payments.v1.Phone phone = 14;
    */
   phone?: Phone | undefined;
 
   /**
+   * Address that belongs to the payment method.
+   *
    * @generated from field: optional payments.v1.Address billing_address = 15;
    */
   billingAddress?: Address | undefined;
 
   /**
+   * Address that the order is sent to.
+   *
    * @generated from field: optional payments.v1.Address shipping_address = 16;
    */
   shippingAddress?: Address | undefined;
@@ -149,6 +165,8 @@ export declare type Document = Message<"payments.v1.Document"> & {
   documentType?: string | undefined;
 
   /**
+   * Number of the document, up to 40 characters.
+   *
    * @generated from field: optional string document_number = 2;
    */
   documentNumber?: string | undefined;
@@ -172,6 +190,8 @@ export declare type Phone = Message<"payments.v1.Phone"> & {
   countryCode?: string | undefined;
 
   /**
+   * The number without the calling code, up to 32 characters.
+   *
    * @generated from field: optional string number = 2;
    */
   number?: string | undefined;
@@ -188,11 +208,15 @@ export declare const PhoneSchema: GenMessage<Phone>;
  */
 export declare type Address = Message<"payments.v1.Address"> & {
   /**
+   * Street and house number.
+   *
    * @generated from field: optional string address_line_1 = 1;
    */
   addressLine1?: string | undefined;
 
   /**
+   * Floor, apartment or other addition.
+   *
    * @generated from field: optional string address_line_2 = 2;
    */
   addressLine2?: string | undefined;
@@ -205,21 +229,29 @@ export declare type Address = Message<"payments.v1.Address"> & {
   country?: string | undefined;
 
   /**
+   * State, province or region, by name or code.
+   *
    * @generated from field: optional string state = 4;
    */
   state?: string | undefined;
 
   /**
+   * City or town.
+   *
    * @generated from field: optional string city = 5;
    */
   city?: string | undefined;
 
   /**
+   * Postal code.
+   *
    * @generated from field: optional string zip_code = 6;
    */
   zipCode?: string | undefined;
 
   /**
+   * Neighborhood or district, where addresses have one.
+   *
    * @generated from field: optional string neighborhood = 7;
    */
   neighborhood?: string | undefined;
@@ -238,61 +270,85 @@ export declare const AddressSchema: GenMessage<Address>;
  */
 export declare type BrowserInfo = Message<"payments.v1.BrowserInfo"> & {
   /**
+   * The header User-Agent.
+   *
    * @generated from field: string user_agent = 1;
    */
   userAgent: string;
 
   /**
+   * The header Accept.
+   *
    * @generated from field: string accept_header = 2;
    */
   acceptHeader: string;
 
   /**
+   * Bits a color (`screen.colorDepth`), as text: 24.
+   *
    * @generated from field: string color_depth = 3;
    */
   colorDepth: string;
 
   /**
+   * Height of the screen in pixels, as text.
+   *
    * @generated from field: string screen_height = 4;
    */
   screenHeight: string;
 
   /**
+   * Width of the screen in pixels, as text.
+   *
    * @generated from field: string screen_width = 5;
    */
   screenWidth: string;
 
   /**
+   * Language of the browser (`navigator.language`), such as es-CO.
+   *
    * @generated from field: string language = 6;
    */
   language: string;
 
   /**
+   * Contents that the browser accepts, as the merchant writes them.
+   *
    * @generated from field: optional string accept_content = 7;
    */
   acceptContent?: string | undefined;
 
   /**
+   * What else the browser accepts, as the merchant writes it.
+   *
    * @generated from field: optional string accept_browser = 8;
    */
   acceptBrowser?: string | undefined;
 
   /**
+   * true if the browser runs JavaScript.
+   *
    * @generated from field: optional bool javascript_enabled = 9;
    */
   javascriptEnabled?: boolean | undefined;
 
   /**
+   * Whether the browser runs Java (`navigator.javaEnabled()`): a text, or true or false.
+   *
    * @generated from field: optional string java_enabled = 10;
    */
   javaEnabled?: string | undefined;
 
   /**
+   * Minutes from local time to UTC (`Date.getTimezoneOffset()`), as text: 300 for Bogota.
+   *
    * @generated from field: optional string browser_time_difference = 11;
    */
   browserTimeDifference?: string | undefined;
 
   /**
+   * Operating system, as the browser names it.
+   *
    * @generated from field: optional string platform = 12;
    */
   platform?: string | undefined;

@@ -34,81 +34,113 @@ export declare type Customer = Message<"payments.v1.Customer"> & {
   merchantCustomerId?: string | undefined;
 
   /**
+   * First name.
+   *
    * @generated from field: optional string first_name = 3;
    */
   firstName?: string | undefined;
 
   /**
+   * Last name.
+   *
    * @generated from field: optional string last_name = 4;
    */
   lastName?: string | undefined;
 
   /**
+   * Free text; values seen are "M" and "F".
+   *
    * @generated from field: optional string gender = 5;
    */
   gender?: string | undefined;
 
   /**
+   * YYYY-MM-DD.
+   *
    * @generated from field: optional string date_of_birth = 6;
    */
   dateOfBirth?: string | undefined;
 
   /**
+   * E-mail address.
+   *
    * @generated from field: optional string email = 7;
    */
   email?: string | undefined;
 
   /**
+   * ISO 3166-1 alpha-2.
+   *
    * @generated from field: optional string nationality = 8;
    */
   nationality?: string | undefined;
 
   /**
+   * ISO 3166-1 alpha-2.
+   *
    * @generated from field: optional string country = 9;
    */
   country?: string | undefined;
 
   /**
+   * The customer's identity document.
+   *
    * @generated from field: optional payments.v1.Document document = 10;
    */
   document?: Document | undefined;
 
   /**
+   * Telephone number.
+   *
    * @generated from field: optional payments.v1.Phone phone = 11;
    */
   phone?: Phone | undefined;
 
   /**
+   * Address that belongs to the customer's payment methods.
+   *
    * @generated from field: optional payments.v1.Address billing_address = 12;
    */
   billingAddress?: Address | undefined;
 
   /**
+   * Address that orders are sent to.
+   *
    * @generated from field: optional payments.v1.Address shipping_address = 13;
    */
   shippingAddress?: Address | undefined;
 
   /**
+   * When the merchant's own record of the customer was created.
+   *
    * @generated from field: optional google.protobuf.Timestamp merchant_customer_created_at = 14;
    */
   merchantCustomerCreatedAt?: Timestamp | undefined;
 
   /**
+   * Kept with the customer: objects of `key` and `value`.
+   *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 15;
    */
   metadata: MetadataEntry[];
 
   /**
+   * When the customer was added.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 16;
    */
   createdAt?: Timestamp | undefined;
 
   /**
+   * When the customer last changed.
+   *
    * @generated from field: google.protobuf.Timestamp updated_at = 17;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
+   * The merchant account, a UUID.
+   *
    * @generated from field: string account_id = 18;
    */
   accountId: string;
@@ -134,11 +166,15 @@ export declare type CreateCustomerRequest = Message<"payments.v1.CreateCustomerR
   merchantCustomerId: string;
 
   /**
+   * First name.
+   *
    * @generated from field: optional string first_name = 3;
    */
   firstName?: string | undefined;
 
   /**
+   * Last name.
+   *
    * @generated from field: optional string last_name = 4;
    */
   lastName?: string | undefined;
@@ -158,6 +194,8 @@ export declare type CreateCustomerRequest = Message<"payments.v1.CreateCustomerR
   dateOfBirth?: string | undefined;
 
   /**
+   * E-mail address.
+   *
    * @generated from field: optional string email = 7;
    */
   email?: string | undefined;
@@ -177,21 +215,29 @@ export declare type CreateCustomerRequest = Message<"payments.v1.CreateCustomerR
   country?: string | undefined;
 
   /**
+   * The customer's identity document.
+   *
    * @generated from field: optional payments.v1.Document document = 10;
    */
   document?: Document | undefined;
 
   /**
+   * Telephone number.
+   *
    * @generated from field: optional payments.v1.Phone phone = 11;
    */
   phone?: Phone | undefined;
 
   /**
+   * Address that belongs to the customer's payment methods.
+   *
    * @generated from field: optional payments.v1.Address billing_address = 12;
    */
   billingAddress?: Address | undefined;
 
   /**
+   * Address that orders are sent to.
+   *
    * @generated from field: optional payments.v1.Address shipping_address = 13;
    */
   shippingAddress?: Address | undefined;
@@ -247,6 +293,8 @@ export declare const GetCustomerRequestSchema: GenMessage<GetCustomerRequest>;
  */
 export declare type FindCustomerRequest = Message<"payments.v1.FindCustomerRequest"> & {
   /**
+   * The merchant's identifier of the customer.
+   *
    * @generated from field: string merchant_customer_id = 1;
    */
   merchantCustomerId: string;
@@ -279,11 +327,15 @@ export declare type UpdateCustomerRequest = Message<"payments.v1.UpdateCustomerR
   merchantCustomerId?: string | undefined;
 
   /**
+   * First name.
+   *
    * @generated from field: optional string first_name = 3;
    */
   firstName?: string | undefined;
 
   /**
+   * Last name.
+   *
    * @generated from field: optional string last_name = 4;
    */
   lastName?: string | undefined;
@@ -303,6 +355,8 @@ export declare type UpdateCustomerRequest = Message<"payments.v1.UpdateCustomerR
   dateOfBirth?: string | undefined;
 
   /**
+   * E-mail address.
+   *
    * @generated from field: optional string email = 7;
    */
   email?: string | undefined;
@@ -322,21 +376,29 @@ export declare type UpdateCustomerRequest = Message<"payments.v1.UpdateCustomerR
   country?: string | undefined;
 
   /**
+   * The customer's identity document.
+   *
    * @generated from field: optional payments.v1.Document document = 10;
    */
   document?: Document | undefined;
 
   /**
+   * Telephone number.
+   *
    * @generated from field: optional payments.v1.Phone phone = 11;
    */
   phone?: Phone | undefined;
 
   /**
+   * Address that belongs to the customer's payment methods.
+   *
    * @generated from field: optional payments.v1.Address billing_address = 12;
    */
   billingAddress?: Address | undefined;
 
   /**
+   * Address that orders are sent to.
+   *
    * @generated from field: optional payments.v1.Address shipping_address = 13;
    */
   shippingAddress?: Address | undefined;

@@ -3,12 +3,26 @@
 /* eslint-disable */
 
 import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
-import type { FieldOptions } from "@bufbuild/protobuf/wkt";
+import type { EnumValueOptions, FieldOptions, MessageOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file payments/v1/json_options.proto.
  */
 export declare const file_payments_v1_json_options: GenFile;
+
+/**
+ * A member that is not known, and sets something, is refused as `not_supported` fields are.
+ *
+ * @generated from extension: bool unknown_not_supported = 50101;
+ */
+export declare const unknown_not_supported: GenExtension<MessageOptions, boolean>;
+
+/**
+ * Other names that requests may give it; it is returned by its own.
+ *
+ * @generated from extension: repeated string also_named = 50201;
+ */
+export declare const also_named: GenExtension<EnumValueOptions, string[]>;
 
 /**
  * An empty list is written as null rather than as [].
@@ -40,7 +54,8 @@ export declare const or_boolean: GenExtension<FieldOptions, boolean>;
 export declare const not_supported: GenExtension<FieldOptions, boolean>;
 
 /**
- * The text or number that such a field may hold all the same: it says what is done without it, as a record does.
+ * The text, number or boolean that such a field may hold all the same: it says what is done without it, as a record
+ * does. Where it is "true", all else but null sets something.
  *
  * @generated from extension: string done_anyway = 50008;
  */
@@ -68,4 +83,11 @@ export declare const empty_is_refused: GenExtension<FieldOptions, boolean>;
  * @generated from extension: string fraction_of = 50004;
  */
 export declare const fraction_of: GenExtension<FieldOptions, string>;
+
+/**
+ * A list without a member of its own: the array that may be sent and returned as the object of this name.
+ *
+ * @generated from extension: string array_of = 50009;
+ */
+export declare const array_of: GenExtension<FieldOptions, string>;
 

@@ -9,7 +9,23 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file payments/v1/json_options.proto.
  */
 export const file_payments_v1_json_options = /*@__PURE__*/
-  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHk6PgoKb3JfYm9vbGVhbhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIJb3JCb29sZWFuOkQKDW5vdF9zdXBwb3J0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNWGAyABKAhSDG5vdFN1cHBvcnRlZDpACgtkb25lX2FueXdheRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY2IYDIAEoCVIKZG9uZUFueXdheTpHCg9lbXB0eV9pc19hYnNlbnQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNaGAyABKAhSDWVtcHR5SXNBYnNlbnQ6SQoQZW1wdHlfaXNfcmVmdXNlZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY14YDIAEoCFIOZW1wdHlJc1JlZnVzZWQ6QAoLZnJhY3Rpb25fb2YSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNSGAyABKAlSCmZyYWN0aW9uT2ZCTAoPY29tLnBheW1lbnRzLnYxUAFaN2V4YW1wbGUuY29tL3BheW1lbnRzLXNlcnZpY2UvZ2VuL3BheW1lbnRzL3YxO3BheW1lbnRzdjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOlUKFXVua25vd25fbm90X3N1cHBvcnRlZBIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxi1hwMgASgIUhN1bmtub3duTm90U3VwcG9ydGVkOkIKCmFsc29fbmFtZWQSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiZiAMgAygJUglhbHNvTmFtZWQ6RwoPbnVsbF93aGVuX2VtcHR5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUg1udWxsV2hlbkVtcHR5OkcKD29taXRfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0oYDIAEoCFINb21pdFdoZW5FbXB0eTo+Cgpvcl9ib29sZWFuEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUglvckJvb2xlYW46RAoNbm90X3N1cHBvcnRlZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1YYDIAEoCFIMbm90U3VwcG9ydGVkOkAKC2RvbmVfYW55d2F5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjYhgMgASgJUgpkb25lQW55d2F5OkcKD2VtcHR5X2lzX2Fic2VudBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1oYDIAEoCFINZW1wdHlJc0Fic2VudDpJChBlbXB0eV9pc19yZWZ1c2VkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjXhgMgASgIUg5lbXB0eUlzUmVmdXNlZDpACgtmcmFjdGlvbl9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1IYDIAEoCVIKZnJhY3Rpb25PZjo6CghhcnJheV9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY2YYDIAEoCVIHYXJyYXlPZkJMCg9jb20ucGF5bWVudHMudjFQAVo3ZXhhbXBsZS5jb20vcGF5bWVudHMtc2VydmljZS9nZW4vcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+
+/**
+ * A member that is not known, and sets something, is refused as `not_supported` fields are.
+ *
+ * @generated from extension: bool unknown_not_supported = 50101;
+ */
+export const unknown_not_supported = /*@__PURE__*/
+  extDesc(file_payments_v1_json_options, 0);
+
+/**
+ * Other names that requests may give it; it is returned by its own.
+ *
+ * @generated from extension: repeated string also_named = 50201;
+ */
+export const also_named = /*@__PURE__*/
+  extDesc(file_payments_v1_json_options, 1);
 
 /**
  * An empty list is written as null rather than as [].
@@ -17,7 +33,7 @@ export const file_payments_v1_json_options = /*@__PURE__*/
  * @generated from extension: bool null_when_empty = 50001;
  */
 export const null_when_empty = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 0);
+  extDesc(file_payments_v1_json_options, 2);
 
 /**
  * An empty text is left out: the field is not part of every record.
@@ -25,7 +41,7 @@ export const null_when_empty = /*@__PURE__*/
  * @generated from extension: bool omit_when_empty = 50002;
  */
 export const omit_when_empty = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 1);
+  extDesc(file_payments_v1_json_options, 3);
 
 /**
  * A text that merchants also send as true or false; it is read as "true" or "false".
@@ -33,7 +49,7 @@ export const omit_when_empty = /*@__PURE__*/
  * @generated from extension: bool or_boolean = 50003;
  */
 export const or_boolean = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 2);
+  extDesc(file_payments_v1_json_options, 4);
 
 /**
  * A request that sets it is refused with NOT_SUPPORTED, whatever the protocol: to ignore it would change who gets
@@ -42,15 +58,16 @@ export const or_boolean = /*@__PURE__*/
  * @generated from extension: bool not_supported = 50005;
  */
 export const not_supported = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 3);
+  extDesc(file_payments_v1_json_options, 5);
 
 /**
- * The text or number that such a field may hold all the same: it says what is done without it, as a record does.
+ * The text, number or boolean that such a field may hold all the same: it says what is done without it, as a record
+ * does. Where it is "true", all else but null sets something.
  *
  * @generated from extension: string done_anyway = 50008;
  */
 export const done_anyway = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 4);
+  extDesc(file_payments_v1_json_options, 6);
 
 /**
  * An empty text, or a message in which nothing is set, counts as absent, whatever the protocol, as null does. Where a
@@ -59,7 +76,7 @@ export const done_anyway = /*@__PURE__*/
  * @generated from extension: bool empty_is_absent = 50006;
  */
 export const empty_is_absent = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 5);
+  extDesc(file_payments_v1_json_options, 7);
 
 /**
  * An empty text is refused, though the field takes no text: what its absence means moves money.
@@ -67,7 +84,7 @@ export const empty_is_absent = /*@__PURE__*/
  * @generated from extension: bool empty_is_refused = 50007;
  */
 export const empty_is_refused = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 6);
+  extDesc(file_payments_v1_json_options, 8);
 
 /**
  * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole. A whole
@@ -76,5 +93,13 @@ export const empty_is_refused = /*@__PURE__*/
  * @generated from extension: string fraction_of = 50004;
  */
 export const fraction_of = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 7);
+  extDesc(file_payments_v1_json_options, 9);
+
+/**
+ * A list without a member of its own: the array that may be sent and returned as the object of this name.
+ *
+ * @generated from extension: string array_of = 50009;
+ */
+export const array_of = /*@__PURE__*/
+  extDesc(file_payments_v1_json_options, 10);
 

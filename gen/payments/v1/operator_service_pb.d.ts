@@ -29,6 +29,8 @@ export declare const ListConnectionsRequestSchema: GenMessage<ListConnectionsReq
  */
 export declare type ListConnectionsResponse = Message<"payments.v1.ListConnectionsResponse"> & {
   /**
+   * The connections, in the catalogue's order.
+   *
    * @generated from field: repeated payments.v1.Connection connections = 1;
    */
   connections: Connection[];
@@ -47,26 +49,36 @@ export declare const ListConnectionsResponseSchema: GenMessage<ListConnectionsRe
  */
 export declare type Connection = Message<"payments.v1.Connection"> & {
   /**
+   * Identifier in the catalogue.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
+   * Name in the catalogue.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * The provider's identifier, as payments show it.
+   *
    * @generated from field: string provider_id = 3;
    */
   providerId: string;
 
   /**
+   * The kind of provider: the name of a connector, such as stripe.
+   *
    * @generated from field: string connector = 4;
    */
   connector: string;
 
   /**
+   * State of the circuit breaker.
+   *
    * @generated from field: payments.v1.Connection.Circuit circuit = 5;
    */
   circuit: Connection_Circuit;
@@ -181,6 +193,8 @@ export declare type ExplainRouteResponse = Message<"payments.v1.ExplainRouteResp
   targets: ExplainRouteResponse_Target[];
 
   /**
+   * By what the first choice among the targets is made.
+   *
    * @generated from field: payments.v1.ExplainRouteResponse.Choice choice = 4;
    */
   choice: ExplainRouteResponse_Choice;
@@ -248,16 +262,22 @@ export declare const ExplainRouteResponseSchema: GenMessage<ExplainRouteResponse
  */
 export declare type ExplainRouteResponse_Route = Message<"payments.v1.ExplainRouteResponse.Route"> & {
   /**
+   * Identifier of the route in the catalogue.
+   *
    * @generated from field: int32 id = 1;
    */
   id: number;
 
   /**
+   * Name of the route.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * true for the route that the payment would take.
+   *
    * @generated from field: bool taken = 3;
    */
   taken: boolean;
@@ -283,6 +303,8 @@ export declare const ExplainRouteResponse_RouteSchema: GenMessage<ExplainRouteRe
  */
 export declare type ExplainRouteResponse_Target = Message<"payments.v1.ExplainRouteResponse.Target"> & {
   /**
+   * The connection that the payment may be sent to.
+   *
    * @generated from field: payments.v1.Connection connection = 1;
    */
   connection?: Connection | undefined;
@@ -315,6 +337,8 @@ export declare const ExplainRouteResponse_TargetSchema: GenMessage<ExplainRouteR
  */
 export declare type ExplainRouteResponse_PassedOver = Message<"payments.v1.ExplainRouteResponse.PassedOver"> & {
   /**
+   * The connection that is left out.
+   *
    * @generated from field: payments.v1.Connection connection = 1;
    */
   connection?: Connection | undefined;

@@ -41,6 +41,8 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
   vaultOnSuccess: boolean;
 
   /**
+   * What belongs to the type: a card's data and options, or a wallet's.
+   *
    * @generated from field: optional payments.v1.PaymentMethodDetailInput detail = 4;
    */
   detail?: PaymentMethodDetailInput | undefined;
@@ -78,6 +80,13 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
    * @generated from field: optional google.protobuf.Value subscription = 34;
    */
   subscription?: Value | undefined;
+
+  /**
+   * An authorization is asked for in `detail.card`.
+   *
+   * @generated from field: optional google.protobuf.Value capture = 60;
+   */
+  capture?: Value | undefined;
 };
 
 /**
@@ -87,6 +96,8 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
 export declare const PaymentMethodInputSchema: GenMessage<PaymentMethodInput>;
 
 /**
+ * What belongs to the type of the payment method. Another kind of detail than these is refused when something is set in it.
+ *
  * @generated from message payments.v1.PaymentMethodDetailInput
  */
 export declare type PaymentMethodDetailInput = Message<"payments.v1.PaymentMethodDetailInput"> & {
@@ -95,17 +106,28 @@ export declare type PaymentMethodDetailInput = Message<"payments.v1.PaymentMetho
    */
   kind: {
     /**
+     * For the type CARD.
+     *
      * @generated from field: payments.v1.CardInput card = 1;
      */
     value: CardInput;
     case: "card";
   } | {
     /**
+     * For the types of wallets.
+     *
      * @generated from field: payments.v1.WalletInput wallet = 2;
      */
     value: WalletInput;
     case: "wallet";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Known and not supported: refused when set. An authorization is asked for in `card`.
+   *
+   * @generated from field: optional google.protobuf.Value capture = 60;
+   */
+  capture?: Value | undefined;
 };
 
 /**
@@ -140,6 +162,8 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
   installments?: number | undefined;
 
   /**
+   * 3-D Secure: a setup done earlier, or the results of an authentication made elsewhere.
+   *
    * @generated from field: optional payments.v1.ThreeDSecureSetup three_d_secure = 4;
    */
   threeDSecure?: ThreeDSecureSetup | undefined;
@@ -302,6 +326,8 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
   securityCode: string;
 
   /**
+   * Name on the card.
+   *
    * @generated from field: string holder_name = 5;
    */
   holderName: string;
@@ -328,6 +354,8 @@ export declare const CardDataInputSchema: GenMessage<CardDataInput>;
  */
 export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup"> & {
   /**
+   * Identifier of a setup done earlier at the provider. It is not sent with results.
+   *
    * @generated from field: string three_d_secure_setup_id = 1;
    */
   threeDSecureSetupId: string;
@@ -361,6 +389,8 @@ export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup">
   transactionId: string;
 
   /**
+   * Identifier that the directory server gave the authentication, a UUID.
+   *
    * @generated from field: string directory_server_transaction_id = 6;
    */
   directoryServerTransactionId: string;
@@ -379,6 +409,8 @@ export declare const ThreeDSecureSetupSchema: GenMessage<ThreeDSecureSetup>;
  */
 export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
   /**
+   * The kind of card that the payer is to use in the wallet.
+   *
    * @generated from field: optional payments.v1.WalletCardDataInput card_data = 1;
    */
   cardData?: WalletCardDataInput | undefined;
@@ -427,6 +459,46 @@ export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
    * @generated from field: optional google.protobuf.Value first_installment_deferral = 33;
    */
   firstInstallmentDeferral?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_capture_settings = 34;
+   */
+  delayedCaptureSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_cancel_settings = 35;
+   */
+  delayedCancelSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value network_token = 36;
+   */
+  networkToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value payment_token = 37;
+   */
+  paymentToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value external_providers_data = 38;
+   */
+  externalProvidersData?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value fraud_screening = 39;
+   */
+  fraudScreening?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value stored_credentials = 40;
+   */
+  storedCredentials?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value soft_descriptor = 41;
+   */
+  softDescriptor?: Value | undefined;
 };
 
 /**
@@ -460,6 +532,8 @@ export declare const WalletCardDataInputSchema: GenMessage<WalletCardDataInput>;
  */
 export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
   /**
+   * CARD, or the name of a wallet in the operator's catalogue.
+   *
    * @generated from field: string type = 1;
    */
   type: string;
@@ -472,21 +546,29 @@ export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
   vaultedToken: string;
 
   /**
+   * true if the card was to be stored once the payment is approved.
+   *
    * @generated from field: bool vault_on_success = 3;
    */
   vaultOnSuccess: boolean;
 
   /**
+   * The one-time token that was sent; "" when none was.
+   *
    * @generated from field: string token = 4;
    */
   token: string;
 
   /**
+   * Null: no type is a part of another.
+   *
    * @generated from field: optional string parent_payment_method_type = 5;
    */
   parentPaymentMethodType?: string | undefined;
 
   /**
+   * What belongs to the type; one of `card` and `wallet` is null.
+   *
    * @generated from field: optional payments.v1.PaymentMethodDetail payment_method_detail = 6;
    */
   paymentMethodDetail?: PaymentMethodDetail | undefined;
@@ -505,31 +587,43 @@ export declare const PaymentMethodSchema: GenMessage<PaymentMethod>;
  */
 export declare type TransactionPaymentMethod = Message<"payments.v1.TransactionPaymentMethod"> & {
   /**
+   * "" when none; the token that was used, or that vault_on_success stored.
+   *
    * @generated from field: string vaulted_token = 1;
    */
   vaultedToken: string;
 
   /**
+   * CARD, or the name of a wallet in the operator's catalogue.
+   *
    * @generated from field: string type = 2;
    */
   type: string;
 
   /**
+   * true if the card was to be stored once the payment is approved.
+   *
    * @generated from field: bool vault_on_success = 3;
    */
   vaultOnSuccess: boolean;
 
   /**
+   * The one-time token that was sent; "" when none was.
+   *
    * @generated from field: string token = 4;
    */
   token: string;
 
   /**
+   * Null: no type is a part of another.
+   *
    * @generated from field: optional string parent_payment_method_type = 5;
    */
   parentPaymentMethodType?: string | undefined;
 
   /**
+   * What belongs to the type; one of `card` and `wallet` is null.
+   *
    * @generated from field: optional payments.v1.PaymentMethodDetail detail = 6;
    */
   detail?: PaymentMethodDetail | undefined;
@@ -550,12 +644,16 @@ export declare type PaymentMethodDetail = Message<"payments.v1.PaymentMethodDeta
    */
   kind: {
     /**
+     * Set for the type CARD.
+     *
      * @generated from field: payments.v1.Card card = 1;
      */
     value: Card;
     case: "card";
   } | {
     /**
+     * Set for the types of wallets.
+     *
      * @generated from field: payments.v1.Wallet wallet = 2;
      */
     value: Wallet;
@@ -574,6 +672,8 @@ export declare const PaymentMethodDetailSchema: GenMessage<PaymentMethodDetail>;
  */
 export declare type Card = Message<"payments.v1.Card"> & {
   /**
+   * true if the card was only checked, and nothing charged.
+   *
    * @generated from field: bool verify = 1;
    */
   verify: boolean;
@@ -587,56 +687,78 @@ export declare type Card = Message<"payments.v1.Card"> & {
   capture: boolean;
 
   /**
+   * Number of installments; 1 for a payment in full.
+   *
    * @generated from field: int32 installments = 3;
    */
   installments: number;
 
   /**
+   * Null: installment plans are not supported.
+   *
    * @generated from field: optional string installments_plan_id = 4;
    */
   installmentsPlanId?: string | undefined;
 
   /**
+   * Months until the first installment; always 0.
+   *
    * @generated from field: int32 first_installment_deferral = 5;
    */
   firstInstallmentDeferral: number;
 
   /**
+   * Who pays for the installments; always MERCHANT.
+   *
    * @generated from field: string installments_type = 6;
    */
   installmentsType: string;
 
   /**
+   * Null: the issuer computes the amount of an installment.
+   *
    * @generated from field: optional google.type.Decimal installment_amount = 7;
    */
   installmentAmount?: Decimal | undefined;
 
   /**
+   * As sent; "" when none was.
+   *
    * @generated from field: string soft_descriptor = 8;
    */
   softDescriptor: string;
 
   /**
+   * The issuer's approval code; "" when it is not reported.
+   *
    * @generated from field: string authorization_code = 9;
    */
   authorizationCode: string;
 
   /**
+   * The acquirer's reference number (RRN); "" when it is not reported.
+   *
    * @generated from field: string retrieval_reference_number = 10;
    */
   retrievalReferenceNumber: string;
 
   /**
+   * Null: vouchers are not supported.
+   *
    * @generated from field: optional google.protobuf.Struct voucher = 11;
    */
   voucher?: JsonObject | undefined;
 
   /**
+   * The card, without its number.
+   *
    * @generated from field: optional payments.v1.CardData card_data = 12;
    */
   cardData?: CardData | undefined;
 
   /**
+   * Stored-credential data, as sent and as the scheme answered.
+   *
    * @generated from field: optional payments.v1.StoredCredentials stored_credentials = 13;
    */
   storedCredentials?: StoredCredentials | undefined;
@@ -662,6 +784,8 @@ export declare const CardSchema: GenMessage<Card>;
  */
 export declare type CardData = Message<"payments.v1.CardData"> & {
   /**
+   * Name on the card; "" when none was sent.
+   *
    * @generated from field: string holder_name = 1;
    */
   holderName: string;
@@ -681,6 +805,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   lfd: string;
 
   /**
+   * Number of digits of the card number.
+   *
    * @generated from field: int32 number_length = 4;
    */
   numberLength: number;
@@ -707,6 +833,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   issuerName?: string | undefined;
 
   /**
+   * The issuer's code, from the catalogue's BIN table; null when unknown.
+   *
    * @generated from field: optional string issuer_code = 8;
    */
   issuerCode?: string | undefined;
@@ -719,6 +847,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   countryCode?: string | undefined;
 
   /**
+   * Such as PLATINUM, from the catalogue's BIN table; null when unknown.
+   *
    * @generated from field: optional string category = 10;
    */
   category?: string | undefined;
@@ -731,6 +861,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   type?: string | undefined;
 
   /**
+   * Result of the 3-D Secure authentication; its members are null without one.
+   *
    * @generated from field: optional payments.v1.ThreeDSecure three_d_secure = 12;
    */
   threeDSecure?: ThreeDSecure | undefined;
@@ -743,6 +875,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   fingerprint: string;
 
   /**
+   * 1 to 12.
+   *
    * @generated from field: int32 expiration_month = 14;
    */
   expirationMonth: number;
@@ -768,36 +902,50 @@ export declare const CardDataSchema: GenMessage<CardData>;
  */
 export declare type ThreeDSecure = Message<"payments.v1.ThreeDSecure"> & {
   /**
+   * Version of the protocol, as sent, such as 2.2.0; null when none was.
+   *
    * @generated from field: optional string version = 1;
    */
   version?: string | undefined;
 
   /**
+   * ECI, which says how the cardholder was authenticated, as sent, such as 05; null when none was.
+   *
    * @generated from field: optional string electronic_commerce_indicator = 2;
    */
   electronicCommerceIndicator?: string | undefined;
 
   /**
+   * CAVV or AAV in base64, as sent; null when none was.
+   *
    * @generated from field: optional string cryptogram = 3;
    */
   cryptogram?: string | undefined;
 
   /**
+   * Identifier that the 3-D Secure server gave the authentication, or XID, as sent; null when none was.
+   *
    * @generated from field: optional string transaction_id = 4;
    */
   transactionId?: string | undefined;
 
   /**
+   * Identifier that the directory server gave the authentication, as sent; null when none was.
+   *
    * @generated from field: optional string directory_server_transaction_id = 5;
    */
   directoryServerTransactionId?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string pares_status = 6;
    */
   paresStatus?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string acs_id = 7;
    */
   acsId?: string | undefined;
@@ -816,21 +964,30 @@ export declare const ThreeDSecureSchema: GenMessage<ThreeDSecure>;
  */
 export declare type StoredCredentials = Message<"payments.v1.StoredCredentials"> & {
   /**
+   * CARD_ON_FILE, SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE; null when none was sent.
+   *
    * @generated from field: optional string reason = 1;
    */
   reason?: string | undefined;
 
   /**
+   * FIRST or USED; null when none was sent.
+   *
    * @generated from field: optional string usage = 2;
    */
   usage?: string | undefined;
 
   /**
+   * The merchant's agreement with the cardholder; null when none was sent.
+   *
    * @generated from field: optional string subscription_agreement_id = 3;
    */
   subscriptionAgreementId?: string | undefined;
 
   /**
+   * The card scheme's identifier of the payment, to be sent with later payments by the kept card; null when it is not
+   * reported.
+   *
    * @generated from field: optional string network_transaction_id = 4;
    */
   networkTransactionId?: string | undefined;
@@ -847,46 +1004,64 @@ export declare const StoredCredentialsSchema: GenMessage<StoredCredentials>;
  */
 export declare type Wallet = Message<"payments.v1.Wallet"> & {
   /**
+   * Always false: a wallet is not verified.
+   *
    * @generated from field: bool verify = 1;
    */
   verify: boolean;
 
   /**
+   * Always false: what a wallet has paid, the status tells.
+   *
    * @generated from field: bool capture = 2;
    */
   capture: boolean;
 
   /**
+   * Always 1: a wallet pays in full.
+   *
    * @generated from field: optional int32 installments = 3;
    */
   installments?: number | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string payment_method_id = 4;
    */
   paymentMethodId?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string payment_method_detail = 5;
    */
   paymentMethodDetail?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string date_of_expiration = 6;
    */
   dateOfExpiration?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string money_release_date = 7;
    */
   moneyReleaseDate?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string sponsor_id = 8;
    */
   sponsorId?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string authorization_code = 9;
    */
   authorizationCode?: string | undefined;
@@ -913,21 +1088,29 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
   redirectUrl: string;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional string installments_plan_id = 13;
    */
   installmentsPlanId?: string | undefined;
 
   /**
+   * Months until the first installment; always 0.
+   *
    * @generated from field: int32 first_installment_deferral = 14;
    */
   firstInstallmentDeferral: number;
 
   /**
+   * Always MERCHANT.
+   *
    * @generated from field: optional string installments_type = 15;
    */
   installmentsType?: string | undefined;
 
   /**
+   * Content not specified; null.
+   *
    * @generated from field: optional google.type.Decimal installment_amount = 16;
    */
   installmentAmount?: Decimal | undefined;

@@ -5,7 +5,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { CardData, CardDataInput } from "./payment_method_pb.js";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file payments/v1/payment_method_service.proto.
@@ -33,11 +33,15 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   vaultedToken: string;
 
   /**
+   * The merchant account, a UUID.
+   *
    * @generated from field: string account_id = 3;
    */
   accountId: string;
 
   /**
+   * The customer whom the method belongs to, a UUID.
+   *
    * @generated from field: string customer_id = 4;
    */
   customerId: string;
@@ -71,6 +75,8 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   country: string;
 
   /**
+   * Whether payments can use the method.
+   *
    * @generated from field: payments.v1.StoredPaymentMethod.Status status = 9;
    */
   status: StoredPaymentMethod_Status;
@@ -90,11 +96,15 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   redirectUrl: string;
 
   /**
+   * When the method was stored.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 12;
    */
   createdAt?: Timestamp | undefined;
 
   /**
+   * When the method last changed.
+   *
    * @generated from field: google.protobuf.Timestamp updated_at = 13;
    */
   updatedAt?: Timestamp | undefined;
@@ -201,6 +211,20 @@ export declare type EnrollPaymentMethodRequest = Message<"payments.v1.EnrollPaym
    * @generated from field: optional string callback_url = 5;
    */
   callbackUrl?: string | undefined;
+
+  /**
+   * Nothing is checked here: a payment with `verify` and `vault_on_success` checks a card and stores it.
+   *
+   * @generated from field: optional google.protobuf.Value verify = 30;
+   */
+  verify?: Value | undefined;
+
+  /**
+   * What a provider itself has stored.
+   *
+   * @generated from field: optional google.protobuf.Value provider_data = 31;
+   */
+  providerData?: Value | undefined;
 };
 
 /**
@@ -214,6 +238,8 @@ export declare const EnrollPaymentMethodRequestSchema: GenMessage<EnrollPaymentM
  */
 export declare type ListPaymentMethodsRequest = Message<"payments.v1.ListPaymentMethodsRequest"> & {
   /**
+   * UUID, the customer's id.
+   *
    * @generated from field: string customer_id = 1;
    */
   customerId: string;
@@ -230,6 +256,8 @@ export declare const ListPaymentMethodsRequestSchema: GenMessage<ListPaymentMeth
  */
 export declare type ListPaymentMethodsResponse = Message<"payments.v1.ListPaymentMethodsResponse"> & {
   /**
+   * The methods, newest first.
+   *
    * @generated from field: repeated payments.v1.StoredPaymentMethod payment_methods = 1;
    */
   paymentMethods: StoredPaymentMethod[];
@@ -246,11 +274,15 @@ export declare const ListPaymentMethodsResponseSchema: GenMessage<ListPaymentMet
  */
 export declare type GetPaymentMethodRequest = Message<"payments.v1.GetPaymentMethodRequest"> & {
   /**
+   * UUID, the customer's id.
+   *
    * @generated from field: string customer_id = 1;
    */
   customerId: string;
 
   /**
+   * UUID, the method's id.
+   *
    * @generated from field: string id = 2;
    */
   id: string;
@@ -267,11 +299,15 @@ export declare const GetPaymentMethodRequestSchema: GenMessage<GetPaymentMethodR
  */
 export declare type UnenrollPaymentMethodRequest = Message<"payments.v1.UnenrollPaymentMethodRequest"> & {
   /**
+   * UUID, the customer's id.
+   *
    * @generated from field: string customer_id = 1;
    */
   customerId: string;
 
   /**
+   * UUID, the method's id.
+   *
    * @generated from field: string id = 2;
    */
   id: string;

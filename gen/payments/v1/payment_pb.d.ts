@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { ListValue, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { PaymentMethod, TransactionPaymentMethod } from "./payment_method_pb.js";
 import type { CustomerPayer } from "./customer_payer_pb.js";
 import type { AdditionalData } from "./additional_data_pb.js";
@@ -29,11 +29,15 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   id: string;
 
   /**
+   * The merchant account, a UUID.
+   *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
+   * Text of the merchant about the payment; "" when none was sent.
+   *
    * @generated from field: string description = 3;
    */
   description: string;
@@ -46,41 +50,57 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   country: string;
 
   /**
+   * What became of the payment. Ship on SUCCEEDED only.
+   *
    * @generated from field: payments.v1.Payment.Status status = 5;
    */
   status: Payment_Status;
 
   /**
+   * The status in more detail.
+   *
    * @generated from field: payments.v1.Payment.SubStatus.Value sub_status = 6;
    */
   subStatus: Payment_SubStatus_Value;
 
   /**
+   * The merchant's order number, as sent.
+   *
    * @generated from field: string merchant_order_id = 7;
    */
   merchantOrderId: string;
 
   /**
+   * When the payment was created.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 8;
    */
   createdAt?: Timestamp | undefined;
 
   /**
+   * When the payment last changed.
+   *
    * @generated from field: google.protobuf.Timestamp updated_at = 9;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
+   * What is paid, captured and given back.
+   *
    * @generated from field: payments.v1.Amount amount = 10;
    */
   amount?: Amount | undefined;
 
   /**
+   * The checkout session that the payment belongs to.
+   *
    * @generated from field: payments.v1.Checkout checkout = 11;
    */
   checkout?: Checkout | undefined;
 
   /**
+   * How the payer pays.
+   *
    * @generated from field: payments.v1.PaymentMethod payment_method = 12;
    */
   paymentMethod?: PaymentMethod | undefined;
@@ -100,7 +120,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   additionalData?: AdditionalData | undefined;
 
   /**
-   * Echoed as sent; null when not sent.
+   * Echoed as sent, an object or, in REST JSON, an array; null when not sent.
    *
    * @generated from field: optional google.protobuf.Struct taxes = 15;
    */
@@ -129,6 +149,8 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   split: JsonObject[];
 
   /**
+   * How the payment was made: during the request, or by a redirect.
+   *
    * @generated from field: payments.v1.Payment.Workflow workflow = 19;
    */
   workflow: Payment_Workflow;
@@ -155,24 +177,39 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   fraudScreening?: JsonObject | undefined;
 
   /**
+   * Empty: payment links are not supported.
+   *
    * @generated from field: string payment_link_id = 23;
    */
   paymentLinkId: string;
 
   /**
+   * Null: subscriptions are not supported.
+   *
    * @generated from field: optional string subscription_code = 24;
    */
   subscriptionCode?: string | undefined;
 
   /**
+   * The route that the payment took.
+   *
    * @generated from field: payments.v1.RoutingRules routing_rules = 25;
    */
   routingRules?: RoutingRules | undefined;
 
   /**
+   * Always false.
+   *
    * @generated from field: bool simplified_mode = 26;
    */
   simplifiedMode: boolean;
+
+  /**
+   * Taxes that were sent as an array, which Protobuf has here instead of in taxes.
+   *
+   * @generated from field: optional google.protobuf.ListValue taxes_list = 27;
+   */
+  taxesList?: ListValue | undefined;
 };
 
 /**
@@ -419,7 +456,7 @@ export enum Payment_Workflow {
   REDIRECT = 2,
 
   /**
-   * Within a checkout session: as DIRECT for cards, as REDIRECT for wallets.
+   * Within a checkout session: as DIRECT for cards, as REDIRECT for wallets. JSON may call it CHECKOUT or SDK_SEAMLESS.
    *
    * @generated from enum value: SDK_CHECKOUT = 3;
    */
@@ -438,11 +475,15 @@ export declare const Payment_WorkflowSchema: GenEnum<Payment_Workflow>;
  */
 export declare type MetadataEntry = Message<"payments.v1.MetadataEntry"> & {
   /**
+   * Name of the entry, 1 to 48 characters.
+   *
    * @generated from field: string key = 1;
    */
   key: string;
 
   /**
+   * Value of the entry, up to 512 characters.
+   *
    * @generated from field: string value = 2;
    */
   value: string;
@@ -461,6 +502,8 @@ export declare const MetadataEntrySchema: GenMessage<MetadataEntry>;
  */
 export declare type Amount = Message<"payments.v1.Amount"> & {
   /**
+   * Sum of the captures of an authorization; 0 for a purchase, which is captured at once.
+   *
    * @generated from field: google.type.Decimal captured = 1;
    */
   captured?: Decimal | undefined;
@@ -480,11 +523,15 @@ export declare type Amount = Message<"payments.v1.Amount"> & {
   currencyConversion?: JsonObject | undefined;
 
   /**
+   * Sum of the refunds.
+   *
    * @generated from field: google.type.Decimal refunded = 4;
    */
   refunded?: Decimal | undefined;
 
   /**
+   * The amount that was to be paid.
+   *
    * @generated from field: google.type.Decimal value = 5;
    */
   value?: Decimal | undefined;
@@ -510,16 +557,22 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   id: string;
 
   /**
+   * What was done: a purchase, authorization, capture, cancel, refund or verification, or a dispute.
+   *
    * @generated from field: payments.v1.Transaction.Type type = 2;
    */
   type: Transaction_Type;
 
   /**
+   * What became of it.
+   *
    * @generated from field: payments.v1.Transaction.Status status = 3;
    */
   status: Transaction_Status;
 
   /**
+   * Kind of the payment method.
+   *
    * @generated from field: payments.v1.Transaction.Category category = 4;
    */
   category: Transaction_Category;
@@ -539,28 +592,36 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   providerId: string;
 
   /**
+   * The payment method as this transaction used it.
+   *
    * @generated from field: payments.v1.TransactionPaymentMethod payment_method = 7;
    */
   paymentMethod?: TransactionPaymentMethod | undefined;
 
   /**
-   * SUCCEEDED, PENDING_PROVIDER_CONFIRMATION, CHALLENGE_REQUIRED, EXPIRED, PROVIDER_UNAVAILABLE, or a decline code such as INSUFFICIENT_FUNDS.
+   * SUCCEEDED, PENDING_PROVIDER_CONFIRMATION, CHALLENGE_REQUIRED, EXPIRED, PROVIDER_UNAVAILABLE, REQUEST_REFUSED, or a decline code such as INSUFFICIENT_FUNDS.
    *
    * @generated from field: string response_code = 8;
    */
   responseCode: string;
 
   /**
+   * `response_code` in words.
+   *
    * @generated from field: string response_message = 9;
    */
   responseMessage: string;
 
   /**
+   * The reason that the operation was given; null for none, and for the payment's own transaction.
+   *
    * @generated from field: optional string reason = 10;
    */
   reason?: string | undefined;
 
   /**
+   * The operation's description; the payment's for its own transaction.
+   *
    * @generated from field: string description = 11;
    */
   description: string;
@@ -573,26 +634,36 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   merchantReference: string;
 
   /**
+   * The provider's answer.
+   *
    * @generated from field: payments.v1.ProviderData provider_data = 13;
    */
   providerData?: ProviderData | undefined;
 
   /**
+   * The connection that the transaction was sent through.
+   *
    * @generated from field: payments.v1.ConnectionData connection_data = 14;
    */
   connectionData?: ConnectionData | undefined;
 
   /**
+   * As in customer_payer.
+   *
    * @generated from field: optional string device_fingerprint = 15;
    */
   deviceFingerprint?: string | undefined;
 
   /**
+   * When the transaction was created.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 16;
    */
   createdAt?: Timestamp | undefined;
 
   /**
+   * When the transaction last changed.
+   *
    * @generated from field: google.protobuf.Timestamp updated_at = 17;
    */
   updatedAt?: Timestamp | undefined;
@@ -760,31 +831,43 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
   transactionId: string;
 
   /**
+   * The provider's identifier of the merchant's account there.
+   *
    * @generated from field: string account_id = 3;
    */
   accountId: string;
 
   /**
+   * The provider's word for the status.
+   *
    * @generated from field: string status = 4;
    */
   status: string;
 
   /**
+   * The provider's word for the status in more detail; "" when it has none.
+   *
    * @generated from field: string sub_status = 5;
    */
   subStatus: string;
 
   /**
+   * The provider's explanation of the status; "" when it has none.
+   *
    * @generated from field: string status_detail = 6;
    */
   statusDetail: string;
 
   /**
+   * The provider's message.
+   *
    * @generated from field: string response_message = 7;
    */
   responseMessage: string;
 
   /**
+   * The provider's code.
+   *
    * @generated from field: string response_code = 8;
    */
   responseCode: string;
@@ -797,11 +880,15 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
   rawResponse?: JsonObject | undefined;
 
   /**
+   * Content not specified; empty.
+   *
    * @generated from field: string third_party_transaction_id = 10;
    */
   thirdPartyTransactionId: string;
 
   /**
+   * Content not specified; empty.
+   *
    * @generated from field: string third_party_account_id = 11;
    */
   thirdPartyAccountId: string;
@@ -814,6 +901,8 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
   iso8583ResponseCode?: string | undefined;
 
   /**
+   * iso8583_response_code in words.
+   *
    * @generated from field: optional string iso8583_response_message = 13;
    */
   iso8583ResponseMessage?: string | undefined;
@@ -832,11 +921,15 @@ export declare const ProviderDataSchema: GenMessage<ProviderData>;
  */
 export declare type ConnectionData = Message<"payments.v1.ConnectionData"> & {
   /**
+   * Identifier of the connection in the operator's catalogue.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
+   * Name of the connection in the operator's catalogue.
+   *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
@@ -855,6 +948,8 @@ export declare const ConnectionDataSchema: GenMessage<ConnectionData>;
  */
 export declare type RoutingRules = Message<"payments.v1.RoutingRules"> & {
   /**
+   * The route, as the operator's catalogue names it.
+   *
    * @generated from field: payments.v1.RoutingRules.Condition condition = 1;
    */
   condition?: RoutingRules_Condition | undefined;
@@ -885,16 +980,22 @@ export declare const RoutingRulesSchema: GenMessage<RoutingRules>;
  */
 export declare type RoutingRules_Condition = Message<"payments.v1.RoutingRules.Condition"> & {
   /**
+   * Identifier of the route in the operator's catalogue.
+   *
    * @generated from field: int32 id = 1;
    */
   id: number;
 
   /**
+   * Name of the route.
+   *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
 
   /**
+   * Description of the route.
+   *
    * @generated from field: optional string description = 3;
    */
   description?: string | undefined;

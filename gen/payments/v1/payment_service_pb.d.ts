@@ -11,7 +11,7 @@ import type { Checkout, MetadataEntry, Payment, Payment_Status, Payment_Workflow
 import type { CustomerPayer } from "./customer_payer_pb.js";
 import type { PaymentMethodInput } from "./payment_method_pb.js";
 import type { AdditionalData } from "./additional_data_pb.js";
-import type { Value } from "@bufbuild/protobuf/wkt";
+import type { ListValue, Value } from "@bufbuild/protobuf/wkt";
 import type { Decimal } from "../../google/type/decimal_pb.js";
 
 /**
@@ -44,11 +44,15 @@ export declare const GetPaymentRequestSchema: GenMessage<GetPaymentRequest>;
  */
 export declare type ListPaymentsRequest = Message<"payments.v1.ListPaymentsRequest"> & {
   /**
+   * Payments of this order, by the merchant's order number.
+   *
    * @generated from field: string merchant_order_id = 1;
    */
   merchantOrderId: string;
 
   /**
+   * Payments with this status.
+   *
    * @generated from field: payments.v1.Payment.Status status = 2;
    */
   status: Payment_Status;
@@ -93,6 +97,8 @@ export declare const ListPaymentsRequestSchema: GenMessage<ListPaymentsRequest>;
  */
 export declare type ListPaymentsResponse = Message<"payments.v1.ListPaymentsResponse"> & {
   /**
+   * The payments of the page, newest first.
+   *
    * @generated from field: repeated payments.v1.Payment payments = 1;
    */
   payments: Payment[];
@@ -123,6 +129,8 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   accountId: string;
 
   /**
+   * Text of the merchant about the payment, up to 255 characters.
+   *
    * @generated from field: string description = 2;
    */
   description: string;
@@ -149,16 +157,22 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   country: string;
 
   /**
+   * What is to be paid.
+   *
    * @generated from field: payments.v1.CreatePaymentRequest.Amount amount = 6;
    */
   amount?: CreatePaymentRequest_Amount | undefined;
 
   /**
+   * Who pays.
+   *
    * @generated from field: optional payments.v1.CustomerPayer customer_payer = 7;
    */
   customerPayer?: CustomerPayer | undefined;
 
   /**
+   * How the payer pays.
+   *
    * @generated from field: payments.v1.PaymentMethodInput payment_method = 8;
    */
   paymentMethod?: PaymentMethodInput | undefined;
@@ -179,11 +193,15 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   callbackUrl?: string | undefined;
 
   /**
+   * The checkout session that the payment belongs to, if any.
+   *
    * @generated from field: optional payments.v1.Checkout checkout = 11;
    */
   checkout?: Checkout | undefined;
 
   /**
+   * What is sold: an order or an airline booking.
+   *
    * @generated from field: optional payments.v1.AdditionalData additional_data = 12;
    */
   additionalData?: AdditionalData | undefined;
@@ -196,11 +214,18 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   metadata: MetadataEntry[];
 
   /**
-   * Any JSON object, echoed as sent. Taxes are part of the payment's amount.
+   * Any JSON object or, in REST JSON, array; echoed as sent. Taxes are part of the payment's amount.
    *
    * @generated from field: optional google.protobuf.Struct taxes = 14;
    */
   taxes?: JsonObject | undefined;
+
+  /**
+   * Taxes that are an array, which Protobuf has here instead of in taxes.
+   *
+   * @generated from field: optional google.protobuf.ListValue taxes_list = 15;
+   */
+  taxesList?: ListValue | undefined;
 
   /**
    * Known and not supported: refused when set. Some have their place further within, and are refused there too.
@@ -258,6 +283,13 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
    * @generated from field: optional google.protobuf.Value currency_conversion = 40;
    */
   currencyConversion?: Value | undefined;
+
+  /**
+   * An authorization is asked for in `payment_method.detail.card`.
+   *
+   * @generated from field: optional google.protobuf.Value capture = 60;
+   */
+  capture?: Value | undefined;
 };
 
 /**
@@ -340,9 +372,19 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
   reason: string;
 
   /**
+   * Text of the merchant about the operation, up to 255 characters.
+   *
    * @generated from field: string description = 6;
    */
   description: string;
+
+  /**
+   * true releases what is left of the authorization; false keeps it, and is refused where the provider would release it.
+   * When absent, the last capture that the provider takes releases the rest.
+   *
+   * @generated from field: optional bool final_capture = 7;
+   */
+  finalCapture?: boolean | undefined;
 
   /**
    * @generated from field: optional google.protobuf.Value split = 30;
@@ -353,6 +395,11 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
    * @generated from field: optional google.protobuf.Value split_marketplace = 31;
    */
   splitMarketplace?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value simplified_mode = 32;
+   */
+  simplifiedMode?: Value | undefined;
 };
 
 /**
@@ -396,6 +443,8 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
   reason: string;
 
   /**
+   * Text of the merchant about the operation, up to 255 characters.
+   *
    * @generated from field: string description = 6;
    */
   description: string;
@@ -456,6 +505,8 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
   reason: string;
 
   /**
+   * Text of the merchant about the operation, up to 255 characters.
+   *
    * @generated from field: string description = 6;
    */
   description: string;
@@ -506,6 +557,13 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   merchantReference: string;
 
   /**
+   * Refunds so much of what was taken; refused while nothing is. All that is left is canceled or refunded when absent.
+   *
+   * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
+   */
+  amount?: CreatePaymentRequest_Amount | undefined;
+
+  /**
    * DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE.
    *
    * @generated from field: string reason = 5;
@@ -513,16 +571,11 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   reason: string;
 
   /**
+   * Text of the merchant about the operation, up to 255 characters.
+   *
    * @generated from field: string description = 6;
    */
   description: string;
-
-  /**
-   * All that is left is canceled or refunded.
-   *
-   * @generated from field: optional google.protobuf.Value amount = 30;
-   */
-  amount?: Value | undefined;
 };
 
 /**
@@ -615,8 +668,8 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named;
-   * cancels what is held still once all that was captured is given back.
+   * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the
+   * amount given; cancels what is held still once all that was captured is given back.
    *
    * @generated from rpc payments.v1.PaymentService.CancelOrRefundPayment
    */

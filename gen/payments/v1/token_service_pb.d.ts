@@ -17,6 +17,8 @@ export declare const file_payments_v1_token_service: GenFile;
  */
 export declare type CreateTokenRequest = Message<"payments.v1.CreateTokenRequest"> & {
   /**
+   * The card, with its number.
+   *
    * @generated from field: payments.v1.CardDataInput card_data = 1;
    */
   cardData?: CardDataInput | undefined;
@@ -40,9 +42,18 @@ export declare type CreateCheckoutTokenRequest = Message<"payments.v1.CreateChec
   checkoutSession: string;
 
   /**
+   * The card, with its number. Required, but where the card is sent as `payment_method`.
+   *
    * @generated from field: payments.v1.CardDataInput card_data = 2;
    */
   cardData?: CardDataInput | undefined;
+
+  /**
+   * The card as a payment method, which browsers' libraries send instead of `card_data`.
+   *
+   * @generated from field: optional payments.v1.CheckoutTokenMethod payment_method = 3;
+   */
+  paymentMethod?: CheckoutTokenMethod | undefined;
 };
 
 /**
@@ -50,6 +61,33 @@ export declare type CreateCheckoutTokenRequest = Message<"payments.v1.CreateChec
  * Use `create(CreateCheckoutTokenRequestSchema)` to create a new message.
  */
 export declare const CreateCheckoutTokenRequestSchema: GenMessage<CreateCheckoutTokenRequest>;
+
+/**
+ * A payment method of which a token is made.
+ *
+ * @generated from message payments.v1.CheckoutTokenMethod
+ */
+export declare type CheckoutTokenMethod = Message<"payments.v1.CheckoutTokenMethod"> & {
+  /**
+   * CARD, also when absent.
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * The card, with its number.
+   *
+   * @generated from field: payments.v1.CardDataInput card = 2;
+   */
+  card?: CardDataInput | undefined;
+};
+
+/**
+ * Describes the message payments.v1.CheckoutTokenMethod.
+ * Use `create(CheckoutTokenMethodSchema)` to create a new message.
+ */
+export declare const CheckoutTokenMethodSchema: GenMessage<CheckoutTokenMethod>;
 
 /**
  * @generated from message payments.v1.OneTimeToken
@@ -84,11 +122,15 @@ export declare type OneTimeToken = Message<"payments.v1.OneTimeToken"> & {
   cardData?: CardData | undefined;
 
   /**
+   * When the token was made.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 5;
    */
   createdAt?: Timestamp | undefined;
 
   /**
+   * When the token can no longer be used.
+   *
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */
   expiresAt?: Timestamp | undefined;

@@ -25,16 +25,22 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   id: string;
 
   /**
+   * The merchant account, a UUID.
+   *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
+   * Where deliveries are sent.
+   *
    * @generated from field: string url = 3;
    */
   url: string;
 
   /**
+   * Text of the merchant about the webhook.
+   *
    * @generated from field: string description = 4;
    */
   description: string;
@@ -82,14 +88,25 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   failingSince?: Timestamp | undefined;
 
   /**
+   * When the webhook was added.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 11;
    */
   createdAt?: Timestamp | undefined;
 
   /**
+   * When the webhook last changed.
+   *
    * @generated from field: google.protobuf.Timestamp updated_at = 12;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * The headers that deliveries carry beside the signature: x-api-key, x-secret, x-hmac-signature.
+   *
+   * @generated from field: repeated string credential_headers = 13;
+   */
+  credentialHeaders: string[];
 };
 
 /**
@@ -97,6 +114,41 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
  * Use `create(WebhookSchema)` to create a new message.
  */
 export declare const WebhookSchema: GenMessage<Webhook>;
+
+/**
+ * Credentials that deliveries carry in headers beside the signature, for receivers that check these. Each is sent if it is
+ * set: 1 to 255 printable ASCII characters. They are stored sealed, and no response shows them.
+ *
+ * @generated from message payments.v1.ReceiverCredentials
+ */
+export declare type ReceiverCredentials = Message<"payments.v1.ReceiverCredentials"> & {
+  /**
+   * Sent as the header `x-api-key`.
+   *
+   * @generated from field: string api_key = 1;
+   */
+  apiKey: string;
+
+  /**
+   * Sent as the header `x-secret`.
+   *
+   * @generated from field: string secret = 2;
+   */
+  secret: string;
+
+  /**
+   * Never sent: the key of the header `x-hmac-signature`, which is the HMAC-SHA256 of the raw body in base64.
+   *
+   * @generated from field: string hmac_key = 3;
+   */
+  hmacKey: string;
+};
+
+/**
+ * Describes the message payments.v1.ReceiverCredentials.
+ * Use `create(ReceiverCredentialsSchema)` to create a new message.
+ */
+export declare const ReceiverCredentialsSchema: GenMessage<ReceiverCredentials>;
 
 /**
  * An event on its way to a webhook.
@@ -112,6 +164,8 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   id: string;
 
   /**
+   * The webhook that the event is sent to, a UUID.
+   *
    * @generated from field: string webhook_id = 2;
    */
   webhookId: string;
@@ -138,11 +192,15 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   paymentId: string;
 
   /**
+   * What became of the delivery.
+   *
    * @generated from field: payments.v1.Delivery.Status status = 6;
    */
   status: Delivery_Status;
 
   /**
+   * Number of attempts so far.
+   *
    * @generated from field: int32 attempts = 7;
    */
   attempts: number;
@@ -170,6 +228,8 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   nextAttemptAt?: Timestamp | undefined;
 
   /**
+   * When the delivery was made.
+   *
    * @generated from field: google.protobuf.Timestamp created_at = 11;
    */
   createdAt?: Timestamp | undefined;
@@ -243,9 +303,18 @@ export declare type CreateWebhookRequest = Message<"payments.v1.CreateWebhookReq
   events: string[];
 
   /**
+   * Text of the merchant about the webhook, up to 255 characters.
+   *
    * @generated from field: string description = 3;
    */
   description: string;
+
+  /**
+   * Absent: deliveries carry the signature alone.
+   *
+   * @generated from field: optional payments.v1.ReceiverCredentials credentials = 4;
+   */
+  credentials?: ReceiverCredentials | undefined;
 };
 
 /**
@@ -271,6 +340,8 @@ export declare const ListWebhooksRequestSchema: GenMessage<ListWebhooksRequest>;
  */
 export declare type ListWebhooksResponse = Message<"payments.v1.ListWebhooksResponse"> & {
   /**
+   * The webhooks, oldest first.
+   *
    * @generated from field: repeated payments.v1.Webhook webhooks = 1;
    */
   webhooks: Webhook[];
@@ -305,11 +376,15 @@ export declare const GetWebhookRequestSchema: GenMessage<GetWebhookRequest>;
  */
 export declare type UpdateWebhookRequest = Message<"payments.v1.UpdateWebhookRequest"> & {
   /**
+   * UUID, the webhook's id.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
+   * As in CreateWebhookRequest.
+   *
    * @generated from field: optional string url = 2;
    */
   url?: string | undefined;
@@ -322,14 +397,25 @@ export declare type UpdateWebhookRequest = Message<"payments.v1.UpdateWebhookReq
   events: string[];
 
   /**
+   * Text of the merchant about the webhook, up to 255 characters.
+   *
    * @generated from field: optional string description = 4;
    */
   description?: string | undefined;
 
   /**
+   * false turns the webhook off, true on.
+   *
    * @generated from field: optional bool active = 5;
    */
   active?: boolean | undefined;
+
+  /**
+   * Replaces all of them; an empty object takes them away.
+   *
+   * @generated from field: optional payments.v1.ReceiverCredentials credentials = 6;
+   */
+  credentials?: ReceiverCredentials | undefined;
 };
 
 /**
@@ -343,6 +429,8 @@ export declare const UpdateWebhookRequestSchema: GenMessage<UpdateWebhookRequest
  */
 export declare type DeleteWebhookRequest = Message<"payments.v1.DeleteWebhookRequest"> & {
   /**
+   * UUID, the webhook's id.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
@@ -359,6 +447,8 @@ export declare const DeleteWebhookRequestSchema: GenMessage<DeleteWebhookRequest
  */
 export declare type RotateWebhookSecretRequest = Message<"payments.v1.RotateWebhookSecretRequest"> & {
   /**
+   * UUID, the webhook's id.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
@@ -375,6 +465,8 @@ export declare const RotateWebhookSecretRequestSchema: GenMessage<RotateWebhookS
  */
 export declare type TestWebhookRequest = Message<"payments.v1.TestWebhookRequest"> & {
   /**
+   * UUID, the webhook's id.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
@@ -391,6 +483,8 @@ export declare const TestWebhookRequestSchema: GenMessage<TestWebhookRequest>;
  */
 export declare type ListDeliveriesRequest = Message<"payments.v1.ListDeliveriesRequest"> & {
   /**
+   * UUID, the webhook's id.
+   *
    * @generated from field: string webhook_id = 1;
    */
   webhookId: string;
@@ -421,6 +515,8 @@ export declare const ListDeliveriesRequestSchema: GenMessage<ListDeliveriesReque
  */
 export declare type ListDeliveriesResponse = Message<"payments.v1.ListDeliveriesResponse"> & {
   /**
+   * The deliveries of the page, newest first.
+   *
    * @generated from field: repeated payments.v1.Delivery deliveries = 1;
    */
   deliveries: Delivery[];
@@ -444,6 +540,8 @@ export declare const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResp
  */
 export declare type RedeliverDeliveryRequest = Message<"payments.v1.RedeliverDeliveryRequest"> & {
   /**
+   * UUID, the delivery's id.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
@@ -467,11 +565,15 @@ export declare const RedeliverDeliveryRequestSchema: GenMessage<RedeliverDeliver
  */
 export declare type RedeliverFailedRequest = Message<"payments.v1.RedeliverFailedRequest"> & {
   /**
+   * UUID, the webhook's id.
+   *
    * @generated from field: string webhook_id = 1;
    */
   webhookId: string;
 
   /**
+   * Deliveries that were made at this time or later.
+   *
    * @generated from field: google.protobuf.Timestamp since = 2;
    */
   since?: Timestamp | undefined;

@@ -63,7 +63,7 @@ const CAPABILITIES: Capabilities = {
   redirectValidMinutes: 1_440,
 };
 
-/** Adyen keeps an idempotency key for at least 7 days; this is a day less, for clocks and queues. */
+/** Adyen keeps an idempotency key for at least 7 days; this is a day less, for what waits in queues. */
 const REPEATABLE_MS = 6 * 86_400_000;
 const NOT_TOLD = unknownOutcome('there is no look-up, and no notification has told of it yet');
 
@@ -139,10 +139,10 @@ async function cancelTechnically({ transactionId }: LookUp, call: Call): Promise
 
 /** Repeats an operation: under a known key Adyen repeats its first answer, under a new one it does the operation. */
 async function repeatOperation(query: LookUp, call: Call): Promise<Outcome> {
-  const { of, transactionId, money, reference, sentAtMs } = query;
+  const { of, transactionId, money, reference, ageMs } = query;
   if (of.kind !== 'capture' && of.kind !== 'cancel' && of.kind !== 'refund') return NOT_TOLD;
   // Once Adyen has the request, only a notification reports its outcome.
-  if (reference !== undefined || Date.now() - sentAtMs > REPEATABLE_MS) return NOT_TOLD;
+  if (reference !== undefined || ageMs > REPEATABLE_MS) return NOT_TOLD;
   const outcome = await operate(of.kind, { ...of, transactionId, money }, call);
   // If a repeat is refused, or its answer lost, that says nothing about the first request.
   return outcome.kind === 'not_sent' ? NOT_TOLD : outcome;

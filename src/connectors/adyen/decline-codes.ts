@@ -70,6 +70,7 @@ const ISO_8583_BY_CARD_ERROR: ReadonlyMap<number, string> = new Map([
 ]);
 
 const DO_NOT_HONOR = '05';
+const CUSTOMER_CANCELLATION = '17';
 const SYSTEM_MALFUNCTION = '96';
 const DUPLICATE = '94';
 /** ISO 8583's codes of approval: with a refusal they mean nothing. */
@@ -91,6 +92,8 @@ export type Refusal = {
  * the issuer's would allow. An unknown code is a soft decline.
  */
 export function meaningOf({ resultCode, code, text, raw }: Refusal): DeclineMeaning {
+  // The shopper left; we cancel nothing before it is processed.
+  if (resultCode === 'Cancelled') return { iso8583Code: CUSTOMER_CANCELLATION };
   const byAdyen =
     ISO_8583_BY_CODE.get(code) ??
     ISO_8583_BY_TEXT.get(text.toLowerCase()) ??

@@ -165,7 +165,9 @@ function fromError(status: number, body: JsonObject, isCard: boolean, shownAs: S
   }
   // Adyen validates first: a request that fails validation was not processed, whatever the status.
   const isInvalid = status === 500 && isAdyens && errorType === 'validation';
-  const outcome = outcomeOfStatus(isInvalid ? 422 : status, isAdyens);
+  // Adyen names a field only in its message, which may quote values as well.
+  const field = /\bfield '?([A-Za-z][\w.]*)/i.exec(textOf(body.message))?.[1];
+  const outcome = outcomeOfStatus(isInvalid ? 422 : status, isAdyens, field ?? errorCode);
   if (outcome?.kind !== 'not_sent') return outcome;
   const meaning = isCard && errorType === 'validation' ? meaningOfError(errorCode) : undefined;
   if (meaning) return declined(meaning, { providerData: providerDataOf(body, errorType, shownAs) });

@@ -53,6 +53,7 @@ const CAPTURE = 'CAPTURE';
 const CAPTURE_FAILED = 'CAPTURE_FAILED';
 const CANCEL_OR_REFUND = 'CANCEL_OR_REFUND';
 const REFUND = 'REFUND';
+const REFUND_FAILED = 'REFUND_FAILED';
 const TECHNICAL_CANCEL = 'TECHNICAL_CANCEL';
 
 const MEANINGS: Readonly<Record<string, Meaning>> = {
@@ -61,13 +62,23 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   [CANCELLATION]: done('cancel'),
   [REFUND]: done('refund'),
   [CAPTURE_FAILED]: undone('capture'),
-  REFUND_FAILED: undone('refund'),
+  [REFUND_FAILED]: undone('refund'),
   REFUNDED_REVERSED: undone('refund'),
   // The payment was found by our reference, and canceled. A failure to find it proves nothing: it may still arrive.
   [TECHNICAL_CANCEL]: undone('payment'),
   OFFER_CLOSED: { of: 'payment', success: 'expired' },
   // What was not captured of the authorization.
   EXPIRE: { of: 'payment', success: 'expired' },
+};
+
+/** Events that are Adyen's last word, also after it has reported the opposite. */
+const CORRECTIONS: ReadonlySet<string> = new Set([AUTHORISATION, CAPTURE_FAILED, REFUND_FAILED]);
+
+/** The event that undoes a success, by the event that reports the success: the two may come in either order. */
+const UNDONE_BY: Readonly<Record<string, string>> = {
+  [AUTHORISATION]: TECHNICAL_CANCEL,
+  [CAPTURE]: CAPTURE_FAILED,
+  [REFUND]: REFUND_FAILED,
 };
 
 /** DISPUTE_DEFENSE_PERIOD_ENDED is not among them: it may end an inquiry, which has taken no money. */
@@ -223,17 +234,23 @@ function signed(
 ): Pick<NotificationSubject, 'signed'> {
   const money = fromAdyenAmount(item.amount);
   if (!money) return {};
-  const isUndoable = item.eventCode === AUTHORISATION && ended === 'approved';
+  const undoneBy = ended === 'approved' ? UNDONE_BY[textOf(item.eventCode)] : undefined;
   const outcome = outcomeOf(item, ended, reference, shownAs);
-  return { signed: { outcome, ...money, ...(isUndoable && { undoneBy: TECHNICAL_CANCEL }) } };
+  return { signed: { outcome, ...money, ...(undoneBy !== undefined && { undoneBy }) } };
 }
 
 /** Makes the outcome. A refusal's code is in a field that is not signed: the code is shown but decides nothing. */
 function outcomeOf(item: JsonObject, ended: Ended, reference: string | undefined, shownAs: ShownAs): Outcome {
-  const providerData = providerDataOf(item, textOf(item.eventCode), shownAs);
+  const eventCode = textOf(item.eventCode);
+  const providerData = providerDataOf(item, eventCode, shownAs);
   providerData.subStatus = item.success === 'true' ? 'success' : 'failure';
   providerData.responseMessage = ended === 'declined' ? textOf(item.reason) : '';
-  const told = { providerData, ...(reference !== undefined && { reference }) };
+  // A refusal of a payment that was approved before corrects nothing: only events that succeeded do.
+  const isCorrection = item.success === 'true' && CORRECTIONS.has(eventCode);
+  const told = {
+    ...{ providerData, ...(reference !== undefined && { reference }) },
+    ...(isCorrection && { corrects: true as const }),
+  };
   if (ended === 'expired') return { kind: 'expired', ...told };
   if (ended === 'declined') return { kind: 'declined', ...told, iso8583Code: DO_NOT_HONOR };
   return approvedOutcome(told, authorizationCodeOf(item));

@@ -1,6 +1,6 @@
 import type { Airline, Order } from '#gen/payments/v1/additional_data_pb.js';
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import { parseMoney } from '#src/money.ts';
+import { roundMoney } from '#src/money.ts';
 import { toAdyenAmount } from './money.ts';
 
 const DATE_AND_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}))?/;
@@ -9,7 +9,7 @@ const DATE_AND_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}))?/;
 export function lineItemsOf({ items }: Order, currency: string): readonly object[] | undefined {
   if (items.length === 0) return undefined;
   return items.map((item) => {
-    const unit = item.unitAmount && parseMoney(item.unitAmount.value, currency);
+    const unit = item.unitAmount && roundMoney(item.unitAmount.value, currency);
     return {
       id: item.id || undefined,
       sku: item.skuCode || undefined,

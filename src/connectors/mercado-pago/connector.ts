@@ -13,6 +13,7 @@ import type {
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
+import { sendPreference } from './creation.ts';
 import { fromCreation, fromRefundResult, isErrorBody } from './from-provider.ts';
 import { type Call, lookUp } from './look-up.ts';
 import { verifyNotification } from './notifications.ts';
@@ -21,7 +22,6 @@ import { parseReference } from './reference.ts';
 import { readSettings } from './settings.ts';
 import {
   amountIn,
-  createPreference,
   createRefund,
   getPayment,
   httpRequest,
@@ -74,7 +74,7 @@ async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): 
   const amount = amountIn(money, settings);
   if (method.kind !== 'wallet_redirect') return turnedAway('it takes redirects only');
   if (amount === undefined) return turnedAway('its account has no such amount in this currency');
-  const result = await send(createPreference(attempt, amount, settings));
+  const result = await sendPreference(attempt, amount, settings, send);
   return fromCreation(result, { transactionId, money, shownAs });
 }
 

@@ -9,6 +9,7 @@ import {
   isHttpUrl,
   isJsonObject,
   isTextLike,
+  objectsAt,
   outcomeOfStatus,
   readJsonObject,
   readMoney,
@@ -45,7 +46,8 @@ export function fromCreation(result: HttpResult, asked: Asked): Outcome {
   const preference = readJsonObject(body);
   if (!preference || status < 200 || status > 299) {
     const isOurs = status >= 400 && status < 500 && !CONNECTIONS_OWN.has(status);
-    return notMade(`the answer: ${status}`, isOurs ? 'turned_away' : 'unreachable');
+    if (!isOurs) return notMade(`the answer: ${status}`, 'unreachable');
+    return { ...notMade(`the answer: ${status}`, 'turned_away'), refused: refusedFieldOf(preference ?? {}) };
   }
   return fromPreference(preference, asked) ?? notMade('the answer is not a preference', 'unreachable');
 }
@@ -72,7 +74,8 @@ export function fromRefundResult(result: HttpResult, paymentId: string, asked: A
   return fromResult(result, (body, { status }) => {
     // The rate limit may have been reached after the refund was made.
     if (status === 429) return unknownOutcome(`the provider's answer: ${status}`);
-    return outcomeOfStatus(status, isErrorBody(body, status)) ?? fromRefund(body, paymentId, asked);
+    const refusal = outcomeOfStatus(status, isErrorBody(body, status), refusedFieldOf(body));
+    return refusal ?? fromRefund(body, paymentId, asked);
   });
 }
 
@@ -151,6 +154,16 @@ export function isErrorBody(body: JsonObject, status: number): boolean {
   return typeof body.message === 'string' && body.status === status;
 }
 
+/** Matches names of fields that we send. */
+const FIELD =
+  /\b(payer\.(?:email|phone|identification|address)|statement_descriptor|unit_price|quantity|currency_id|items|title|category_id|external_reference|back_urls?|auto_return|notification_url|expiration_date_to|date_of_expiration|binary_mode|excluded_payment_types|metadata|amount)\b/;
+
+/** Returns the field that an error names in its texts, which may quote values as well; '' if it names none. */
+export function refusedFieldOf(error: JsonObject): string {
+  const causes = objectsAt(error, 'cause').map(({ description }) => textOf(description));
+  return FIELD.exec([textOf(error.message), ...causes].join('\n'))?.[1] ?? '';
+}
+
 /** Compares the sum of a preference's items with the requested money. */
 function differingTotal(items: JsonValue | undefined, money: Money): 'amount' | 'currency' | undefined {
   if (!Array.isArray(items)) return 'amount';
@@ -166,6 +179,9 @@ function differingTotal(items: JsonValue | undefined, money: Money): 'amount' | 
   return differingAmount(Number(sum.toFixed(2)), money.currency, money);
 }
 
-function notMade(detail: string, because: 'unreachable' | 'turned_away'): Outcome {
+function notMade(
+  detail: string,
+  because: 'unreachable' | 'turned_away',
+): Extract<Outcome, { kind: 'not_sent' }> {
   return { kind: 'not_sent', detail: `no preference that anybody could pay: ${detail}`, because };
 }

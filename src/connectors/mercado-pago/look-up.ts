@@ -1,11 +1,12 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { LookUp } from '#src/connectors/connector.ts';
+import type { LookedUp, LookUp, OperationKind } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   isJsonObject,
   neverHappens,
   readJsonObject,
+  textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ProviderCall } from '#src/connectors/provider-client.ts';
@@ -23,6 +24,7 @@ import { endedDisputesOf, fromFailed, fromPayments } from './payments.ts';
 import { parseReference } from './reference.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 import {
+  BACKDATED_MS,
   closePreference,
   createRefund,
   getPayment,
@@ -38,8 +40,14 @@ const SEARCH_LAG_MS = 10 * 60_000;
 /** Time for which an idempotency key certainly lives: its lifetime is not documented. */
 const KEY_LIVES_MS = 10 * 60_000;
 
+/** Seconds by which the provider's own clocks may differ, and what its header rounds off. */
+const CLOCKS_DIFFER_MS = 60_000;
+const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
+
 /** All that one call of a connection needs. */
 export type Call = ProviderCall<Target, MercadoPagoSettings>;
+
+type Refund = Extract<LookedUp, { kind: OperationKind }>;
 
 /** Learns the outcome of a transaction. */
 export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Outcome> {
@@ -47,9 +55,9 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
   const asked: Asked = { transactionId, money, shownAs };
   switch (of.kind) {
     case 'wallet_redirect':
-      return lookUpPayer(query, of.attempt.expiresAtMs, send, asked);
+      return lookUpPayer(query, send, asked);
     case 'refund':
-      return lookUpRefund(query, of.payment.reference, send, asked);
+      return lookUpRefund(query, of, send, asked);
     default:
       return unknownOutcome('the provider does nothing of this kind');
   }
@@ -59,14 +67,16 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
  * Learns the outcome for a payer who was sent to a preference. Payments are found by our reference: one that is found
  * is proof, but finding none is proof only long after the preference was closed.
  */
-async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked: Asked): Promise<Outcome> {
-  // The time before the first request: finding nothing says nothing of what came later.
-  const nowMs = Date.now();
+async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Outcome> {
+  // As of before the first request: finding nothing says nothing of what came later.
+  const { ageMs, payerTimeLeftMs } = query;
   const known = parseReference(query.reference);
   const { preferenceId } = known;
+  let endedForMs = -payerTimeLeftMs;
   if (query.close && preferenceId !== undefined) {
-    const closed = await read(send, closePreference(preferenceId, nowMs));
+    const closed = await close(preferenceId, ageMs, send);
     if ('fault' in closed) return unknownOutcome(`closing the preference: ${closed.fault}`);
+    endedForMs = Math.max(endedForMs, closed.forMs);
   }
   const payments = await readPayments(query.hint?.reference, known.paymentId, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
@@ -75,16 +85,51 @@ async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked
   if (decision.kind !== 'open') return decision;
 
   const { failed } = decision;
-  if (nowMs >= expiresAtMs + SEARCH_LAG_MS) {
+  const end = (forMs: number) => {
+    if (forMs < 0) return undefined;
+    if (forMs < SEARCH_LAG_MS) return CLOSED;
     return failed ? fromFailed(failed, preferenceId, asked) : expired(query.reference, asked);
+  };
+  const ended = end(endedForMs);
+  if (preferenceId === undefined) {
+    return ended && ended !== CLOSED ? ended : neverSentAway(query.close, failed);
   }
-  if (preferenceId === undefined) return neverSentAway(query.close, failed);
-  if (query.close || nowMs >= expiresAtMs) {
-    return unknownOutcome('the preference is closed, and its last payments may not be listed yet');
-  }
+  if (ended) return ended;
   const preference = await read(send, getPreference(preferenceId));
   if ('fault' in preference) return unknownOutcome(preference.fault);
-  return fromPreference(preference.body, asked) ?? unknownOutcome('the answer is not a preference');
+  // It may have been closed before its time.
+  const redirect = fromPreference(preference.body, asked) ?? unknownOutcome('the answer is not a preference');
+  return redirect.kind === 'redirect' ? (end(closedForMs(preference.body, ageMs)) ?? redirect) : redirect;
+}
+
+const CLOSED = unknownOutcome('the preference is closed, and its last payments may not be listed yet');
+
+/** Closes a preference, unless it is closed: to close it again would move its end. @returns the time since its end. */
+async function close(
+  preferenceId: string,
+  ageMs: number,
+  send: Send,
+): Promise<{ readonly forMs: number } | { readonly fault: string }> {
+  const preference = await read(send, getPreference(preferenceId));
+  if ('fault' in preference) return preference;
+  const forMs = closedForMs(preference.body, ageMs);
+  if (forMs >= 0) return { forMs };
+  const closed = await read(send, closePreference(preferenceId, Date.now()));
+  return 'fault' in closed ? closed : { forMs: 0 };
+}
+
+/**
+ * Returns the time since which nobody can pay a preference, negative while somebody can: its age without the time for
+ * which it was open, as it says itself. A clock that was ahead when it was closed makes the result too small.
+ *
+ * @param ageMs its age: it was made as soon as its transaction was stored.
+ */
+function closedForMs(
+  { expires, expiration_date_to: end, date_created: made }: JsonObject,
+  ageMs: number,
+): number {
+  const openMs = Date.parse(textOf(end)) + BACKDATED_MS - Date.parse(textOf(made));
+  return expires !== true || Number.isNaN(openMs) ? Number.NEGATIVE_INFINITY : ageMs - openMs;
 }
 
 /**
@@ -112,38 +157,35 @@ async function withLaterNews(
 }
 
 /**
- * Learns the outcome of a refund. If its answer was lost, there is no id to find it by, so its request is repeated:
- * under its key while that certainly lives, and later only if the payment has no refund of that amount. Either way,
- * there is never a second refund.
- *
- * @param payment the reference of the refunded payment's outcome.
+ * Learns the outcome of a refund. If its answer was lost, there is no id to find it by: a refund of its amount that was
+ * made since, and that no other transaction claims, is it. If there is none, its request is repeated: under its key
+ * while that certainly lives, and later only if the payment has no unclaimed refund of that amount at all.
  */
-async function lookUpRefund(
-  query: LookUp,
-  payment: string | undefined,
-  send: Send,
-  asked: Asked,
-): Promise<Outcome> {
-  const { paymentId } = parseReference(payment);
+async function lookUpRefund(query: LookUp, of: Refund, send: Send, asked: Asked): Promise<Outcome> {
+  const { paymentId } = parseReference(of.payment.reference);
   const amount = toAmount(query.money);
   if (paymentId === undefined || amount === undefined) return unknownOutcome('its payment is not known');
-  const repeat = async () => {
-    const result = await send(createRefund(paymentId, amount, query.transactionId));
-    const outcome = fromRefundResult(result, paymentId, asked);
-    // If a repeat is refused, that says nothing about the first.
-    return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
-  };
-  if (query.reference === undefined && Date.now() < query.sentAtMs + KEY_LIVES_MS) return repeat();
-
   const refunds = await readRefunds(paymentId, send);
   if ('fault' in refunds) return unknownOutcome(refunds.fault);
   if (query.reference !== undefined) {
     const own = refunds.found.find(({ id }) => idOf(id) === query.reference);
     return own ? fromRefund(own, paymentId, asked) : unknownOutcome('the refund is not listed');
   }
-  return refunds.found.some((refund) => refund.amount === amount)
-    ? unknownOutcome('the payment has a refund of this amount, and whose it is cannot be told')
-    : repeat();
+  const unclaimed = refunds.found.filter(
+    (refund) => refund.amount === amount && !of.claimed.includes(idOf(refund.id) ?? ''),
+  );
+  const sentAtMs = refunds.nowMs - query.ageMs - CLOCKS_DIFFER_MS;
+  // A date that cannot be read does not prove that a refund is an earlier one.
+  const since = unclaimed.filter(({ date_created: date }) => !(Date.parse(textOf(date)) < sentAtMs));
+  const own = since.find(({ status }) => !FAILED.has(textOf(status))) ?? since[0];
+  if (own) return fromRefund(own, paymentId, asked);
+  if (unclaimed.length > 0 && query.ageMs >= KEY_LIVES_MS) {
+    return unknownOutcome('the payment has a refund of this amount, and whose it is cannot be told');
+  }
+  const result = await send(createRefund(paymentId, amount, query.transactionId));
+  const outcome = fromRefundResult(result, paymentId, asked);
+  // If a repeat is refused, that says nothing about the first.
+  return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
 function expired(reference: string | undefined, asked: Asked): Outcome {
@@ -201,13 +243,19 @@ async function readUnlisted(
   return 'fault' in payment ? payment : { found: [payment.body] };
 }
 
-/** Reads a payment's refunds, which come as a bare list. */
-async function readRefunds(paymentId: string, send: Send): Promise<Found> {
+/**
+ * Reads a payment's refunds, which come as a bare list. `nowMs` is the time by the provider's clock, which dates them.
+ */
+async function readRefunds(
+  paymentId: string,
+  send: Send,
+): Promise<{ readonly found: readonly JsonObject[]; readonly nowMs: number } | { readonly fault: string }> {
   const result = await send(listRefunds(paymentId));
   if (result.kind !== 'answer') return { fault: result.detail };
   const list = readJsonObject(Buffer.concat([Buffer.from('{"list":'), result.body, Buffer.from('}')]))?.list;
   const isList = result.status === 200 && Array.isArray(list) && list.every(isJsonObject);
-  return isList ? { found: list } : { fault: `the provider's answer: ${result.status}` };
+  const nowMs = Date.parse(result.headers.date ?? '') || Date.now();
+  return isList ? { found: list, nowMs } : { fault: `the provider's answer: ${result.status}` };
 }
 
 async function read(send: Send, target: Target): Promise<{ body: JsonObject } | { fault: string }> {

@@ -3,7 +3,7 @@ import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
-import { type Money, parseMoney } from '#src/money.ts';
+import { type Money, roundMoney } from '#src/money.ts';
 import { toAmount } from './money.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 
@@ -77,9 +77,12 @@ export function getPreference(preferenceId: string): Target {
   return { method: 'GET', path: `/checkout/preferences/${preferenceId}` };
 }
 
+/** Time by which a closed preference says that it ended before: our clock may be ahead of the provider's. */
+export const BACKDATED_MS = 60 * 60_000;
+
 /** Makes the request that closes a preference: nobody can pay it any more. */
 export function closePreference(preferenceId: string, nowMs: number): Target {
-  const body = { expires: true, expiration_date_to: dateTime(nowMs - 60_000) };
+  const body = { expires: true, expiration_date_to: dateTime(nowMs - BACKDATED_MS) };
   return { method: 'PUT', path: `/checkout/preferences/${preferenceId}`, body };
 }
 
@@ -121,7 +124,7 @@ function itemsOf(attempt: PaymentAttempt, amount: number): PreferenceRequest['it
   const items = attempt.additionalData?.order?.items ?? [];
   let sum = 0n;
   const told = items.flatMap(({ id, skuCode, name, category, quantity, unitAmount }, index) => {
-    const unit = unitAmount && parseMoney(unitAmount.value, currency);
+    const unit = unitAmount && roundMoney(unitAmount.value, currency);
     const unitPrice = unit && toAmount(unit);
     if (!unit || unitPrice === undefined || !quantity) return [];
     sum += unit.minorUnits * BigInt(quantity);

@@ -13,6 +13,7 @@ import type {
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { forged } from '#src/connectors/provider-signature.ts';
+import { sendOrder } from './creation.ts';
 import { withOurTransactions } from './disputes.ts';
 import { type Asked, fromAnswer, fromCreation, fromOrder, fromRefund, isErrorBody } from './from-provider.ts';
 import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
@@ -20,7 +21,7 @@ import { toPayPalAmount } from './money.ts';
 import { readUnverified } from './notifications.ts';
 import { openPayPalClient } from './paypal-client.ts';
 import { readSettings } from './settings.ts';
-import { captureOrder, createOrder, getOrder, refundCapture, type Send } from './to-provider.ts';
+import { captureOrder, getOrder, refundCapture, type Send } from './to-provider.ts';
 
 /**
  * Connector for PayPal's Orders v2, as a wallet that the payer is sent to. Neither the creation of an order nor the
@@ -70,7 +71,7 @@ async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): 
   const amount = toPayPalAmount(money);
   if (method.kind !== 'wallet_redirect') return turnedAway('it takes payers by redirect only');
   if (!amount || money.minorUnits === 0n) return turnedAway('it has no such amount in this currency');
-  const result = await send(createOrder(attempt, amount, settings));
+  const result = await sendOrder(attempt, amount, settings, send);
   return fromCreation(result, { transactionId, money, orderId: undefined, shownAs });
 }
 
@@ -87,12 +88,26 @@ async function complete(query: LookUp, { send, shownAs }: Call): Promise<Outcome
   const { transactionId, money } = query;
   const orderId = referencesOf(query.reference)?.orderId;
   if (orderId === undefined) return turnedAway('it does not know this order');
-  const asked: Asked = { transactionId, money, orderId, shownAs };
+  const asked = { transactionId, money, orderId, shownAs };
   const result = await send(captureOrder(orderId, transactionId));
-  return fromAnswer(result, shownAs, (order) => {
-    const outcome = fromOrder(order, asked);
-    return outcome.kind === 'to_complete' ? unknownOutcome('the answer to a capture tells of none') : outcome;
+  const outcome = fromAnswer(result, shownAs, (order) => {
+    const told = fromOrder(order, asked);
+    return told.kind === 'to_complete' ? unknownOutcome('the answer to a capture tells of none') : told;
   });
+  const isUnknownIssue = outcome.kind === 'not_sent' && bodyOf(result, 422) !== undefined;
+  return isUnknownIssue ? whatOrderTells(outcome, asked, send) : outcome;
+}
+
+/** Reads the order of a capture that PayPal refused for an issue of unknown meaning: it shows if there is a capture. */
+async function whatOrderTells(
+  refusal: Outcome,
+  asked: Asked & { readonly orderId: string },
+  send: Send,
+): Promise<Outcome> {
+  const order = await send(getOrder(asked.orderId));
+  const told = fromAnswer(order, asked.shownAs, (body) => fromOrder(body, asked));
+  if (told.kind === 'to_complete' || told.kind === 'redirect') return refusal;
+  return told.kind === 'not_sent' ? unknownOutcome(`the order cannot be read: ${told.detail}`) : told;
 }
 
 /** Asks PayPal if it signed a notification, and did so for one of our webhooks; and whose the captures are. */

@@ -20,7 +20,7 @@ import {
 import type { ShownAs } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 import { declineOfProcessorCode, factOfIssue } from './decline-codes.ts';
-import { errorDataOf, issueOf, providerDataOf } from './provider-data.ts';
+import { errorDataOf, fieldOf, issueOf, providerDataOf } from './provider-data.ts';
 
 /** Values that an answer must agree with. */
 export type Asked = {
@@ -46,7 +46,8 @@ export function fromAnswer(
   read: (body: JsonObject) => Outcome,
 ): Outcome {
   return fromResult(result, (body, { status, headers }) => {
-    const refusal = outcomeOfStatus(status, isErrorBody(body));
+    const issue = issueOf(body);
+    const refusal = outcomeOfStatus(status, isErrorBody(body), fieldOf(issue) || textOf(issue.issue));
     if (!refusal) return read(body);
     if (refusal.kind !== 'not_sent') {
       return unknownOutcome(`the provider's answer: ${status}${debugId(headers)}`);

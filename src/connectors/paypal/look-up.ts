@@ -14,6 +14,7 @@ import {
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ProviderCall } from '#src/connectors/provider-client.ts';
+import { sendOrder } from './creation.ts';
 import {
   type Asked,
   fromAnswer,
@@ -28,7 +29,7 @@ import {
 import { toPayPalAmount } from './money.ts';
 import { errorDataOf } from './provider-data.ts';
 import type { PayPalSettings } from './settings.ts';
-import { type ApiRequest, createOrder, getOrder, getRefund, refundCapture } from './to-provider.ts';
+import { type ApiRequest, getOrder, getRefund, refundCapture } from './to-provider.ts';
 
 /** All that one call of a connection needs. */
 export type Call = ProviderCall<ApiRequest, PayPalSettings>;
@@ -38,7 +39,7 @@ type Refund = Extract<LookedUp, { kind: OperationKind }>;
 export type References = { readonly orderId: string; readonly captureId: string | undefined };
 
 const HOUR_MS = 3_600_000;
-/** Orders remember request ids for 6 hours; this is an hour less, for clocks and queues. */
+/** Orders remember request ids for 6 hours; this is an hour less, for what waits in queues. */
 const REPEATABLE_MS = 5 * HOUR_MS;
 /** Time that a payer has to approve an order, which cannot be found any more afterwards. */
 const ORDER_LIVES_MS = 3 * HOUR_MS;
@@ -75,23 +76,22 @@ export async function lookUp(query: LookUp, call: Call): Promise<Outcome> {
 const NEVER = neverHappens('the provider has not heard of it, and never will');
 
 async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Promise<Outcome> {
-  const { transactionId, money, close, sentAtMs } = query;
+  const { transactionId, money, close, ageMs } = query;
   const { send, settings, shownAs } = call;
   const references = referencesOf(query.reference);
   const asked: Asked = { transactionId, money, orderId: references?.orderId, shownAs };
-  const age = Date.now() - sentAtMs;
   if (!references) {
     // Nobody was sent to approve the order, and only our own capture could take its money.
-    if (close || age > REPEATABLE_MS) return NEVER;
+    if (close || ageMs > REPEATABLE_MS) return NEVER;
     const amount = toPayPalAmount(money);
     if (!amount) return NEVER;
-    const created = await send(createOrder(facts, amount, settings));
+    const created = await sendOrder(facts, amount, settings, send);
     return fromAnswer(created, shownAs, (body) => fromOrder(body, asked));
   }
   const result = await send(getOrder(references.orderId));
   const notFound = notFoundOf(result);
   if (notFound) {
-    return age > ORDER_LIVES_MS && references.captureId === undefined
+    return ageMs > ORDER_LIVES_MS && references.captureId === undefined
       ? { kind: 'expired', providerData: errorDataOf(notFound, shownAs) }
       : unknownOutcome('the provider does not find the order');
   }
@@ -105,7 +105,7 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
 }
 
 async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outcome> {
-  const { transactionId, money, reference, close, sentAtMs } = query;
+  const { transactionId, money, reference, close, ageMs } = query;
   const { payment, target, description } = of;
   const { send, shownAs } = call;
   const asked = { transactionId, money, shownAs };
@@ -122,7 +122,6 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
     return unknownOutcome("the payment's order is not known");
   }
   const { orderId } = references;
-  const age = Date.now() - sentAtMs;
   const result = await send(getOrder(orderId));
   const told = fromAnswer(result, shownAs, (order) => {
     const found = unitOf(order, { ...payment, orderId, shownAs });
@@ -132,14 +131,14 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
     const ours = refunds.filter((refund) => isAbout(refund, transactionId));
     if (ours.length > 1) return alarmingOutcome('the refund was made more than once');
     if (ours[0]) return fromRefund(ours[0], asked);
-    return close && age > REFUND_SHOWS_MS && tellsAll(payments, refunds) ? NEVER : NOT_TOLD;
+    return close && ageMs > REFUND_SHOWS_MS && tellsAll(payments, refunds) ? NEVER : NOT_TOLD;
   });
-  if ((told !== NEVER && told !== NOT_TOLD) || age > REFUND_REPEATABLE_MS) return told;
+  if ((told !== NEVER && told !== NOT_TOLD) || ageMs > REFUND_REPEATABLE_MS) return told;
   const repeat = await send(refundCapture({ transactionId, description }, captureId, amount));
   const outcome = fromAnswer(repeat, shownAs, (body) => fromRefund(body, asked));
-  // If a repeat is refused, or its answer lost, that says nothing about the first.
-  const saysNothing = outcome.kind === 'not_sent' || (outcome.kind === 'unknown' && !outcome.alarm);
-  return saysNothing ? told : outcome;
+  // A repeat that was refused, or never left, adds nothing to what the order tells. If its answer was lost, it may
+  // have given the money back.
+  return outcome.kind === 'not_sent' ? told : outcome;
 }
 
 const NOT_TOLD = unknownOutcome('the provider has not heard of it yet');

@@ -36,6 +36,14 @@ export function errorDataOf(body: JsonObject, shownAs: ShownAs): ProviderData {
   });
 }
 
+/** Matches the one purchase unit of an order, which PayPal may name by its reference instead of its position. */
+const UNIT = /^\/purchase_units\/[^/]+/;
+
+/** Returns PayPal's pointer to the field that an issue is about (`/payer/name`); '' if it is about none. */
+export function fieldOf(issue: JsonObject): string {
+  return textOf(issue.field).replace(UNIT, '/purchase_units/0');
+}
+
 /** Returns the first issue of an error. */
 export function issueOf(body: JsonObject): JsonObject {
   return objectsAt(body, 'details')[0] ?? {};

@@ -5,7 +5,7 @@ import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { Operation } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
-import { type Money, parseMoney } from '#src/money.ts';
+import { type Money, roundMoney } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
 import { type PayPalAmount, toPayPalAmount } from './money.ts';
 import type { PayPalSettings } from './settings.ts';
@@ -153,9 +153,9 @@ function itemsOf(order: Order | undefined, money: Money): object {
   };
 }
 
-/** Converts an amount to PayPal's; undefined if PayPal has no such amount. */
+/** Rounds an amount of the order to PayPal's; undefined if PayPal has no such amount. */
 function amountOf(decimal: Decimal | undefined, currency: string): Money | undefined {
-  const money = decimal && parseMoney(decimal.value, currency);
+  const money = decimal && roundMoney(decimal.value, currency);
   return money && toPayPalAmount(money) ? money : undefined;
 }
 

@@ -70,7 +70,9 @@ export function readResult(
   readOutcome: ReadOutcome,
 ): Outcome {
   return fromResult(result, (answer, { status }) => {
-    const refusal = status === DECLINED ? undefined : outcomeOfStatus(status, isErrorBody(answer));
+    const { param } = objectAt(answer, 'error');
+    const refusal =
+      status === DECLINED ? undefined : outcomeOfStatus(status, isErrorBody(answer), textOf(param));
     if (refusal) return refusal;
 
     if (answer.object !== asked.object || !isTextLike(answer.id, ID)) {

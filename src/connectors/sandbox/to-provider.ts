@@ -7,7 +7,7 @@ import type { LookUp, Operation, OperationKind } from '#src/connectors/connector
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import { assertNever } from '#src/connectors/outcome.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
-import { parseMoney } from '#src/money.ts';
+import { roundMoney } from '#src/money.ts';
 import type { SandboxSettings } from './settings.ts';
 
 /** Sends a request within its call's deadline. */
@@ -224,8 +224,8 @@ function airlineOf(airline: Airline): object {
   };
 }
 
-/** Converts a decimal to the provider's integer; undefined if it cannot be exact. */
+/** Rounds a decimal to the provider's integer; undefined if a JSON number cannot hold that. */
 function minorUnits(decimal: Decimal | undefined, currency: string): number | undefined {
-  const units = decimal && Number(parseMoney(decimal.value, currency)?.minorUnits);
+  const units = decimal && Number(roundMoney(decimal.value, currency)?.minorUnits);
   return Number.isSafeInteger(units) ? units : undefined;
 }

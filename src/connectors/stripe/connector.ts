@@ -9,6 +9,7 @@ import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } fro
 import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
 import { readEvent } from './notifications.ts';
+import { createIntent, createPaymentMethod } from './preparations.ts';
 import { fromPreparation } from './refusals.ts';
 import { readSettings, type StripeSettings } from './settings.ts';
 import {
@@ -17,10 +18,8 @@ import {
   confirmFields,
   get,
   httpRequest,
-  intentFields,
   intentPath,
   missingForResults,
-  paymentMethodFields,
   post,
   refundFields,
   type Send,
@@ -83,8 +82,8 @@ async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): 
   if (method.kind !== 'card' || method.verify) return turnedAway('it takes purchases by card only');
   if (!money) return turnedAway('it has no such amount in this currency');
   const [methodResult, intentResult] = await Promise.all([
-    send(post('/v1/payment_methods', paymentMethodFields(attempt, method), `${transactionId}:pm`)),
-    send(post('/v1/payment_intents', intentFields(attempt, money, method), transactionId)),
+    createPaymentMethod(attempt, method, send),
+    createIntent(attempt, money, method, send),
   ]);
   const paymentMethod = fromPreparation(methodResult, 'payment_method', shownAs);
   if ('outcome' in paymentMethod) return paymentMethod.outcome;

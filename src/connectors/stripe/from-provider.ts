@@ -4,6 +4,7 @@ import type { HttpResult } from '#src/connectors/http-client.ts';
 import type { Totals } from '#src/connectors/outcome.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import {
+  alarmingOutcome,
   answeredAboutAnother,
   approvedOutcome,
   differingMoney,
@@ -63,7 +64,9 @@ export function fromAnswer(
     const refusal = fromRefusal(status, error);
     if (refusal) return refusal;
     const outcome = read(body);
-    return outcome === 'open' ? unknownOutcome('the answer contradicts itself') : outcome;
+    if (outcome === 'open') return unknownOutcome('the answer contradicts itself');
+    // Only a look-up proves that nothing happened: Stripe has just said that it did what was asked.
+    return outcome.kind === 'not_sent' ? alarmingOutcome(`a success, but ${outcome.detail}`) : outcome;
   });
 }
 
@@ -78,7 +81,7 @@ export function fromIntent(intent: JsonObject, asked: AskedIntent): Outcome | Op
     case 'capture':
       return fromCapture(intent, asked.of, providerData);
     case 'cancel':
-      if (intent.status === 'canceled') return approved(intent, providerData);
+      if (intent.status === 'canceled') return approved(intent, { providerData });
       return intent.status === 'succeeded' ? neverHappens('the payment is captured') : 'open';
     default:
       return assertNever(asked.of);
@@ -141,10 +144,10 @@ function fromPayment(intent: JsonObject, capture: boolean, providerData: Provide
     case 'succeeded':
       // An authorization may have been captured since, even in part.
       if (capture && amount_received !== amount) return answeredAboutAnother('amount_received');
-      return approved(intent, providerData);
+      return approved(intent, { providerData });
     case 'requires_capture':
       if (capture || amount_capturable !== amount) return answeredAboutAnother('amount_capturable');
-      return approved(intent, providerData);
+      return approved(intent, { providerData });
     case 'processing':
       return { kind: 'pending', providerData };
     case 'requires_action':
@@ -184,20 +187,28 @@ function fromCapture(
   if (intent.status === 'canceled') return neverHappens('the authorization is canceled');
   if (intent.status !== 'succeeded')
     return unknownOutcome('the payment is in no state for captures', providerData);
-  // An authorization allows only one capture.
-  if (metadataOf(intent).capture_transaction_id !== transactionId)
-    return neverHappens('another capture was made');
+  const mark = metadataOf(intent).capture_transaction_id;
   const captured = readMoney(intent.amount_received, intent.currency, 'minor_units');
   const difference = differingMoney(captured, money);
-  return difference === undefined ? approved(intent, providerData) : answeredAboutAnother('amount_received');
+  if (mark === transactionId) {
+    return difference === undefined
+      ? approved(intent, { providerData })
+      : answeredAboutAnother('amount_received');
+  }
+  // An authorization allows only one capture: with another's mark, or of another amount, it is not this one.
+  if (mark !== undefined || difference !== undefined) return neverHappens('another capture was made');
+  // Whoever captured it, exactly this money was taken, and cannot be taken again.
+  providerData.responseMessage =
+    'alarm: the capture lacks our mark, and may have been made at the provider itself';
+  return approved(intent, { providerData, alarm: true });
 }
 
-function approved(intent: JsonObject, providerData: ProviderData): Outcome {
+function approved(intent: JsonObject, told: Parameters<typeof approvedOutcome>[0]): Outcome {
   // Only newer versions of the API report these two.
   const card = objectAt(objectAt(objectAt(intent, 'latest_charge'), 'payment_method_details'), 'card');
   const networkTransactionId = textOf(card.network_transaction_id);
   return {
-    ...approvedOutcome({ providerData }, textOf(card.authorization_code)),
+    ...approvedOutcome(told, textOf(card.authorization_code)),
     ...(networkTransactionId !== '' && { networkTransactionId }),
   };
 }

@@ -22,10 +22,12 @@ import {
   totalsOf,
 } from './from-provider.ts';
 import { toStripeMoney } from './money.ts';
-import { get, intentFields, intentPath, post, type Send } from './to-provider.ts';
+import { createIntent } from './preparations.ts';
+import { isKeyUsed } from './refusals.ts';
+import { get, intentPath, post, type Send } from './to-provider.ts';
 
 /**
- * Idempotency keys live for at least 24 hours. For that long, less an hour for clocks and queues, a request may be
+ * Idempotency keys live for at least 24 hours. For that long, less an hour for what waits in queues, a request may be
  * repeated under its key; later the same request would be a new one.
  */
 const REPEATABLE_MS = 23 * 3_600_000;
@@ -87,14 +89,14 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
 
 /** Returns the id of a payment's intent if Stripe's answer never reported it. */
 async function findIntent(query: LookUp, of: Card, send: Send): Promise<string | Outcome> {
-  const { transactionId, sentAtMs } = query;
+  const { transactionId, ageMs } = query;
   const money = toStripeMoney(query.money);
-  if (money && Date.now() - sentAtMs < REPEATABLE_MS) {
-    const fields = intentFields(of.attempt, money, of);
-    const intent = bodyOf(await send(post('/v1/payment_intents', fields, transactionId)));
-    return isTextLike(intent?.id, INTENT_ID)
-      ? intent.id
-      : unknownOutcome('the creation cannot be repeated now');
+  if (money && ageMs < REPEATABLE_MS) {
+    const result = await createIntent(of.attempt, money, of, send);
+    const intent = bodyOf(result);
+    if (isTextLike(intent?.id, INTENT_ID)) return intent.id;
+    // A creation with other fields, as without a refused one, has used the key: its intent exists.
+    if (!isKeyUsed(result)) return unknownOutcome('the creation cannot be repeated now');
   }
   // The search index is up to an hour behind: finding nothing proves nothing.
   const search = { query: `metadata['transaction_id']:'${transactionId}'` };
@@ -104,9 +106,7 @@ async function findIntent(query: LookUp, of: Card, send: Send): Promise<string |
   if (ours.length > 1) return alarmingOutcome('the provider has several payments for this transaction');
   return isTextLike(intent?.id, INTENT_ID)
     ? intent.id
-    : unknownOutcome(
-        'the search found nothing, and it is too late to repeat the creation: look into it by hand',
-      );
+    : unknownOutcome('the search found nothing, and the creation cannot be repeated: look into it by hand');
 }
 
 async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs: ShownAs): Promise<Outcome> {
@@ -129,13 +129,13 @@ async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs:
 
 /** Ensures that a request which Stripe has not received can no longer be carried out. */
 async function closeOperation(
-  { transactionId, sentAtMs }: LookUp,
+  { transactionId, ageMs }: LookUp,
   intentId: string,
   read: Read,
   send: Send,
 ): Promise<Outcome> {
   // A day later no request can still arrive, and its key may be forgotten.
-  if (Date.now() - sentAtMs < REPEATABLE_MS) {
+  if (ageMs < REPEATABLE_MS) {
     const used = bodyOf(
       await send(post(intentPath(intentId), { metadata: { closed: transactionId } }, transactionId)),
     );

@@ -57,7 +57,8 @@ function subjectOf(type: string, object: JsonValue | undefined): NotificationSub
     };
   }
   const { transaction_id: transactionId } = objectAt(object, 'metadata');
-  const isPayment = type.startsWith('payment_intent.') && object.object === 'payment_intent';
+  // That an intent was created tells nothing: it is not confirmed, and our own call made it.
+  const isPayment = /^payment_intent\.(?!created$)/.test(type) && object.object === 'payment_intent';
   const isRefund = /^(charge\.)?refund\./.test(type) && object.object === 'refund';
   const isCharge = /^charge\.(captured|refunded)$/.test(type) && object.object === 'charge';
   if (isUuid(transactionId) && (isPayment || isRefund)) {

@@ -3,6 +3,7 @@ import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import {
+  bodyOf,
   isJsonObject,
   objectAt,
   outcomeOfStatus,
@@ -75,10 +76,17 @@ export function fromRefusal(status: number, error: JsonObject | undefined): Outc
   }
   // Not a card's decline but a fault of the account's set-up: it may not send card numbers, for example.
   const isSetUp = status === DECLINED && error?.type === 'invalid_request_error' && !error.decline_code;
-  const outcome = isSetUp ? outcomeOfStatus(400, true) : outcomeOfStatus(status, error !== undefined);
+  const refused = textOf(error?.param) || textOf(error?.code);
+  const outcome = outcomeOfStatus(isSetUp ? 400 : status, error !== undefined, refused);
   return outcome?.kind === 'not_sent'
     ? { ...outcome, detail: `the provider refused the request: ${status}${said}` }
     : outcome;
+}
+
+/** Returns true if an answer says that the idempotency key was used by a request with other fields. */
+export function isKeyUsed(result: HttpResult): boolean {
+  const body = bodyOf(result, 400);
+  return body !== undefined && errorOf(body)?.type === 'idempotency_error';
 }
 
 /** Returns the error in an answer, if it has Stripe's form. */

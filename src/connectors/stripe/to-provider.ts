@@ -8,20 +8,21 @@ import type { HttpRequest } from '#src/connectors/http-client.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
+import { descriptorOf } from './descriptor.ts';
 import type { StripeSettings } from './settings.ts';
 
 /** The version whose schema and types these requests follow; the account's own default version does not matter. */
 const API_VERSION = '2023-08-16';
 const MAX_DESCRIPTION_LENGTH = 1_000;
-const MAX_DESCRIPTOR_LENGTH = 22;
-/** Matches characters that Stripe does not allow on a statement. */
-const NOT_IN_DESCRIPTORS = /[<>\\'"*]/g;
+const MAX_METADATA = 50;
+const MAX_METADATA_VALUE = 500;
 
 /** A card attempt's payment method. */
 export type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
 /** Parameters of Stripe's official types, of the version above; an absent one may also be undefined. */
 type Wire<T> = T extends object ? { readonly [Name in keyof T]?: Wire<T[Name]> | undefined } : T;
-type Fields = { readonly [name: string]: FormValue };
+/** Fields of a request. */
+export type Fields = { readonly [name: string]: FormValue };
 
 /** A request to Stripe without its headers. */
 export type StripeTarget = {
@@ -101,6 +102,7 @@ export function intentFields(
     statement_descriptor_suffix: descriptorOf(softDescriptor),
     description: facts.description.slice(0, MAX_DESCRIPTION_LENGTH) || undefined,
     metadata: {
+      ...metadataOf(facts),
       transaction_id: facts.transactionId,
       payment_id: facts.paymentId,
       merchant_order_id: facts.merchantOrderId || undefined,
@@ -110,10 +112,20 @@ export function intentFields(
   } satisfies Wire<Stripe.PaymentIntentCreateParams>;
 }
 
-/** Returns the merchant's text for the cardholder's statement; undefined if there is none that Stripe allows. */
-function descriptorOf(softDescriptor: string): string | undefined {
-  const suffix = softDescriptor.replace(NOT_IN_DESCRIPTORS, '').slice(0, MAX_DESCRIPTOR_LENGTH).trim();
-  return suffix || undefined;
+/** Names in an intent's metadata that are ours: of its references, and of the notes that operations make. */
+const OUR_NAMES: ReadonlySet<string> = new Set([
+  ...['transaction_id', 'payment_id', 'merchant_order_id', 'merchant_reference', 'booking_reference'],
+  ...['capture_transaction_id', 'closed'],
+]);
+
+/** Returns the merchant's metadata without what Stripe would refuse, and with room for ours. */
+function metadataOf({ metadata }: AttemptFacts): Record<string, string> {
+  const kept = metadata.filter(
+    ({ key, value }) =>
+      /^[^[\]]{1,40}$/.test(key) && !OUR_NAMES.has(key) && value !== '' && value.length <= MAX_METADATA_VALUE,
+  );
+  const room = MAX_METADATA - OUR_NAMES.size;
+  return Object.fromEntries(kept.slice(0, room).map(({ key, value }) => [key, value]));
 }
 
 /** Fields that charge the payment method, or authorize it: the one request of an attempt that moves money. */

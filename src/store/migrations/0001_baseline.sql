@@ -75,6 +75,8 @@ CREATE TABLE checkout_session (
   metadata text NOT NULL DEFAULT '[]',
   -- payments.v1.Payment.Workflow of its payments that name none.
   workflow text NOT NULL DEFAULT '',
+  -- The types of payment method with which it may be paid; empty: all that the catalogue offers.
+  payment_method_types text[] NOT NULL DEFAULT '{}',
   expires_at timestamptz,
   -- Counts the changes of its terms: a payment made by other terms is not claimed.
   version integer NOT NULL DEFAULT 0,
@@ -333,6 +335,10 @@ CREATE TABLE webhook (
   -- The secret before it, which signs as well for a while.
   previous_secret text,
   previous_secret_until timestamptz,
+  -- Credentials that the receiver wants beside the signature: a JSON object, sealed as the signing secret is; and the names
+  -- of their headers, to be shown.
+  credentials text,
+  credential_headers text[] NOT NULL DEFAULT '{}',
   -- When deliveries began to fail; null while they succeed.
   failing_since timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
@@ -428,8 +434,8 @@ CREATE TABLE installation_key (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- What operators did, by commands and in the dashboard. Rows are only ever added, in the commit of the action. No secret
--- is in them.
+-- What operators did, by commands and in the dashboard. Rows are only ever added, in the commit of the action; only the
+-- count of failed sign-ins goes up within its minute. No secret is in them.
 CREATE TABLE audit_log (
   -- The nil UUID for an action on the whole installation.
   account_id uuid NOT NULL,

@@ -361,7 +361,8 @@ function show(payment, isNew) {
   if (mustGo(payment)) return void showOpen(payment, isNew);
   if (OPEN.includes(status)) return void confirm();
   if (status === 'DECLINED') return tryAgain(texts[payment.response_code] ?? texts.declined);
-  if (['ERROR', 'EXPIRED', 'CANCELED'].includes(status)) return tryAgain(texts.notMade);
+  if (status === 'EXPIRED') return tryAgain(texts.expired);
+  if (['ERROR', 'CANCELED'].includes(status)) return tryAgain(texts.notMade);
   showOutcome({ title: texts.closedTitle, text: texts.closedText, backUrl: payment.callback_url });
 }
 
@@ -397,18 +398,42 @@ function showPaid({ callback_url: backUrl }) {
   if (backUrl) setTimeout(() => location.assign(backUrl), 6000);
 }
 
-/** Shows that the payer has to approve the payment elsewhere, until they have: in another window, or in a wallet's app. */
-async function showOpen(payment, isNew) {
+/** Number of the watch that counts. One with a lower number shows nothing any more. */
+let watches = 0;
+
+/**
+ * Shows that the payer has to approve the payment elsewhere, until they have: in another window, or in a wallet's app; or
+ * until they choose to pay another way.
+ */
+async function showOpen(payment, isNew, text = texts.openText) {
   const go = () => goTo(payment);
-  showOutcome({ title: texts.openTitle, text: texts.openText, action: texts.openLink, act: go });
+  showOutcome({
+    ...{ title: texts.openTitle, text, backUrl: payment.callback_url },
+    ...{ action: texts.openLink, act: go },
+    ...{ other: texts.anotherWay, actOther: () => payAnotherWay(payment) },
+  });
   // The next page may take its time. Meanwhile there is nothing to pay twice here.
   if (isNew) go();
-  let last = await watch(mustGo);
-  while (!last || mustGo(last)) {
+  watches += 1;
+  const own = watches;
+  const isOver = () => own !== watches;
+  let last = await watch(mustGo, isOver);
+  while (!isOver() && (!last || mustGo(last))) {
     await seenAgain();
-    last = await watch(mustGo);
+    last = await watch(mustGo, isOver);
   }
-  show(last, false);
+  if (!isOver()) show(last, false);
+}
+
+/** Has the payment closed at its provider. Only then can the payer pay another way, so that they never pay twice. */
+async function payAnotherWay(payment) {
+  watches += 1;
+  showOutcome({ title: texts.closingTitle, text: texts.closingText, isWaiting: true });
+  const closed = await callUntilClear(`/payments/${payment.id}/close`, {}).catch(() => payment);
+  // Another window has made another payment.
+  if (closed.id !== payment.id) return location.reload();
+  if (mustGo(closed)) return void showOpen(closed, false, texts.cannotClose);
+  show(closed, false);
 }
 
 /** Waits until the payer comes back to the page, as from a wallet's app. */
@@ -431,12 +456,14 @@ function retry() {
 const FIRST_POLLS_MS = [500, 500, 1000, 1000, 2000];
 const LAST_POLLS = 40;
 
-/** Asks for the payment while it is as before, for some minutes. Returns what was told last, if anything. */
-async function watch(isAsBefore) {
+/** Asks for the payment while it is as before, for some minutes. Returns the last response, if there was one. */
+async function watch(isAsBefore, isOver = () => false) {
   let last;
   for (let i = 0; i < LAST_POLLS && (!last || isAsBefore(last)); i++) {
     await pause(FIRST_POLLS_MS[i] ?? 3000);
+    if (isOver()) return last;
     last = await call('/payment').catch(() => last);
+    if (isOver()) return last;
     // Another window has made another payment, maybe of another amount.
     if (last && last.id !== told) return location.reload();
   }
@@ -458,7 +485,7 @@ async function confirm() {
   });
 }
 
-function showOutcome({ title, text, backUrl, action, act, isGood, isWaiting }) {
+function showOutcome({ title, text, backUrl, action, act, other, actOther, isGood, isWaiting }) {
   if (form) form.hidden = true;
   showNotice('');
   outcome.className = isGood ? 'good' : '';
@@ -468,15 +495,21 @@ function showOutcome({ title, text, backUrl, action, act, isGood, isWaiting }) {
   outcome.querySelector('p').textContent = text;
   const link = outcome.querySelector('a');
   link.hidden = !backUrl;
+  link.className = action ? 'button second' : 'button';
   link.textContent = texts.back;
   if (backUrl) link.href = backUrl;
-  const button = outcome.querySelector('button');
-  button.hidden = !action;
-  button.textContent = action ?? '';
-  button.onclick = act ?? null;
+  const [button, second] = outcome.querySelectorAll('button');
+  showAction(button, action, act);
+  showAction(second, other, actOther);
   outcome.hidden = false;
   document.title = title;
   heading.focus();
+}
+
+function showAction(button, label, act) {
+  button.hidden = !label;
+  button.textContent = label ?? '';
+  button.onclick = act ?? null;
 }
 
 // ---- The start ----

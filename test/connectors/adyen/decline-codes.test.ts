@@ -75,6 +75,11 @@ describe('a refusal of Adyen', () => {
     },
   );
 
+  it.each(['15', '16', ''])('that says Cancelled is the shopper’s own, with the code %j', (code) => {
+    expect(meaningOf({ ...REFUSED, resultCode: 'Cancelled', code })).toEqual({ iso8583Code: '17' });
+    expect(declineOf('17')).toMatchObject({ code: 'CANCELED_BY_PAYER', hard: true });
+  });
+
   it('that is an error without a reason is a malfunction', () => {
     expect(meaningOf({ ...REFUSED, resultCode: 'Error' })).toEqual({ iso8583Code: '96' });
   });

@@ -201,7 +201,7 @@ describe('the adyen connector at a fake of Adyen', () => {
 
   it.each([
     ['that Adyen has already', { reference: 'QFQTPCQ8HXSKGK82' }],
-    ['whose key Adyen may have forgotten', { sentAtMs: Date.now() - 6 * DAY_MS - 1 }],
+    ['whose key Adyen may have forgotten', { ageMs: 6 * DAY_MS + 1 }],
   ])('does not repeat an operation %s', async (_what, over) => {
     const operation = operationOn(cardWith(), 'NC6HT9CRT65ZGN82');
     const query = lookUpOfOperation('cancel', operation, over);

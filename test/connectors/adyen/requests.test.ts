@@ -49,6 +49,7 @@ const purchase = additionalData({
         skuCode: 'F-1',
       },
       { name: 'Seat' },
+      { name: 'Bag', quantity: 3, unitAmount: { value: '8.405' } },
     ],
   },
   airline: {

@@ -60,6 +60,37 @@ describe('a notification of Adyen about a payment that was undone', () => {
     expect(reading.subjects[0]).not.toHaveProperty('transactionId');
   });
 
+  it.each([
+    ['CAPTURE_FAILED', true, true],
+    ['REFUND_FAILED', true, true],
+    ['REFUNDED_REVERSED', true, undefined],
+    ['CAPTURE', false, undefined],
+    ['CAPTURE', true, undefined],
+    ['REFUND', true, undefined],
+    ['AUTHORISATION', true, true],
+    ['AUTHORISATION', false, undefined],
+    ['TECHNICAL_CANCEL', true, undefined],
+  ])('corrects by %s (success: %s) what was reported before: %s', async (eventCode, success, corrects) => {
+    const reading = await read(connection, notificationOf(item(eventCode, success), AMOUNT));
+    if (reading.kind !== 'about') throw new Error(reading.kind);
+    const outcome = reading.subjects[0]?.signed?.outcome;
+    expect(outcome?.kind).toMatch(/^(approved|declined)$/);
+    expect(Object.entries(outcome ?? {}).find(([name]) => name === 'corrects')?.[1]).toBe(corrects);
+  });
+
+  it.each([
+    ['CAPTURE', 'CAPTURE_FAILED', 'capture'],
+    ['REFUND', 'REFUND_FAILED', 'refund'],
+  ])('names by %s the event that may have undone it, %s', async (done, undone, kind) => {
+    const told = async (eventCode: string) => {
+      const about = { ...modified(eventCode), reference: `${kind}-${ID}` };
+      return subjectOf(await read(connection, notificationOf(about, AMOUNT))).signed;
+    };
+    expect((await told(done))?.undoneBy).toBe(undone);
+    expect(await told(undone)).toMatchObject({ outcome: { providerData: { status: undone } } });
+    expect((await told(undone))?.undoneBy).toBeUndefined();
+  });
+
   it('names the technical cancel as what may have undone an authorization', async () => {
     const told = async (about: Parameters<typeof notificationOf>[0]) =>
       subjectOf(await read(connection, notificationOf(about, AMOUNT))).signed;

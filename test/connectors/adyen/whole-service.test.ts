@@ -101,6 +101,53 @@ it('a purchase whose capture failed stays SUCCEEDED, and is an alarm', async () 
   expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
 });
 
+/** Delivers what the fake has to tell. */
+async function deliverAll(): Promise<void> {
+  for (const body of fake.notifications.splice(0)) await deliver(body);
+}
+
+it('a capture and its refund that fail after they were done leave an authorization, in whatever order that is told', async () => {
+  const { payment, told } = await payByCard(false);
+  await deliverAll();
+  const captured = await call(`/${payment.id}/capture`, { merchant_reference: 'c-1' });
+  await deliverAll();
+  const refunded = await call(`/${payment.id}/refund`, { merchant_reference: 'r-1' });
+  await deliverAll();
+  expect(await stateOf(payment)).toBe('REFUNDED/REFUNDED');
+  const before = await alarms();
+  const failed = (eventCode: string, { transactions }: Record) =>
+    told({ eventCode, psp: transactions.provider_data.transaction_id, reference: '' });
+  await deliver(failed('CAPTURE_FAILED', captured));
+  expect([await stateOf(payment), await alarms()]).toEqual(['REFUNDED/REFUNDED', before + 1]);
+  await deliver(failed('REFUND_FAILED', refunded));
+  await expect.poll(() => stateOf(payment), { timeout: 20_000 }).toBe('SUCCEEDED/APPROVED');
+  const { amount, transactions_history } = await call(`/${payment.id}`);
+  expect(amount).toMatchObject({ captured: 0, refunded: 0 });
+  expect(transactions_history.map(({ response_code }: Record) => response_code)).toEqual([
+    ...['SUCCEEDED', 'CAPTURE_FAILED', 'REFUND_FAILED'],
+  ]);
+  const atAdyen = [...fake.payments.values()].find((one) => one.reference === payment.transactions.id);
+  Object.assign(atAdyen ?? {}, { state: 'authorised', captured: 0, refunded: 0 });
+  await call(`/${payment.id}/capture`, { merchant_reference: 'c-2' });
+  await deliverAll();
+  expect(await stateOf(payment)).toBe('SUCCEEDED/CAPTURED');
+});
+
+it('an AUTHORISATION that is corrected from no to yes makes the payment SUCCEEDED, once', async () => {
+  const declined = withField(cardPayment(), 'amount', { currency: 'USD', value: 10 });
+  const holder = 'payment_method.detail.card.card_data.holder_name';
+  const payment = await call('', withField(declined, holder, 'DECLINED'));
+  expect(await stateOf(payment)).toBe('DECLINED/DECLINED');
+  await deliverAll();
+  const before = await alarms();
+  const { id: reference, provider_data } = payment.transactions;
+  const about = { eventCode: 'AUTHORISATION', success: true, psp: provider_data.transaction_id, reference };
+  for (const success of [false, true, true]) {
+    await deliver(notificationOf({ ...about, success }, { value: 1_000, currency: 'USD' }));
+  }
+  expect([await stateOf(payment), await alarms()]).toEqual(['SUCCEEDED/APPROVED', before]);
+});
+
 it('an authorization that was canceled by our reference stays DECLINED without alarm when it is told late', async () => {
   fake.next('lost_answer');
   const { payment, about, told } = await payByCard();

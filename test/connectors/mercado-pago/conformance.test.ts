@@ -72,14 +72,20 @@ function refund(
   make: ConformingCall['make'],
   refusals: ConformingCall['answers'],
 ): ConformingCall {
-  const refundWith = (outcome: Outcome['kind'], of: string, change: object) =>
-    answer(outcome, of, { ...refunded, ...change }, 201);
+  // A look-up reads the list of refunds first.
+  const isListed = name === 'lookUp';
+  const refundWith = (outcome: Outcome['kind'], of: string, change: object) => {
+    const body = { ...refunded, ...change };
+    return isListed ? answer(outcome, of, [body]) : answer(outcome, of, body, 201);
+  };
   return {
     name,
     of: 'a refund',
     make,
-    key: `x-idempotency-key: ${operation.transactionId}`,
-    approval: { status: 201, body: refunded },
+    key: isListed
+      ? `GET /v1/payments/${PAYMENT_ID}/refunds`
+      : `x-idempotency-key: ${operation.transactionId}`,
+    approval: refundWith('approved', 'a refund', {}).answer,
     answers: [
       ...refusals,
       ...[409, 423, 424, 429].map((status) =>

@@ -34,6 +34,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
   const answers: { readonly on: RegExp; readonly answer: Answer }[] = [];
   let nextId = 1_000_000_001;
   let searchLags = false;
+  let ignoresKeys = false;
 
   const { url, close } = await startSite(async (request, response) => {
     const read = await readRequest(request);
@@ -69,7 +70,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
       return path.endsWith('/refunds') ? error(400, 'X-Idempotency-Key is required') : act();
     }
     const asked = `${path} ${text}`;
-    const before = keys.get(key);
+    const before = ignoresKeys ? undefined : keys.get(key);
     if (before) return before.asked === asked ? before.answer : error(409, 'idempotency_conflict');
     const answer = act();
     if (answer.status < 300) keys.set(key, { asked, answer });
@@ -122,6 +123,9 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     if (body.auto_return !== undefined && !String(backUrls?.success).startsWith('https:')) {
       return 'auto_return invalid. back_url.success must be defined';
     }
+    const email = (body.payer as JsonObject | undefined)?.email;
+    if (email !== undefined && !/^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(String(email)))
+      return 'payer.email invalid';
     if (String(body.notification_url ?? '').length > 248) return 'notification_url too long';
     return undefined;
   }
@@ -206,6 +210,10 @@ export async function startFakeMercadoPago(currency = 'ARS') {
       void answers.push({ on, answer: { status, body } }),
     lagSearch: (lags: boolean) => {
       searchLags = lags;
+    },
+    /** Every request is a new one, whatever its idempotency key. */
+    ignoreKeys: () => {
+      ignoresKeys = true;
     },
     close,
   };

@@ -1,12 +1,13 @@
+import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { withClockAhead } from '../../support/process-clock.ts';
 import { cardAttempt } from '../attempts.ts';
-import { lookUp, lookUpOperation } from '../under-test.ts';
+import { lookUp } from '../under-test.ts';
 import {
   attemptInPesos,
   type MercadoPagoUnderTest,
   openMercadoPago,
-  paid,
-  refundOf,
   sentAway,
 } from './mercado-pago-under-test.ts';
 
@@ -18,8 +19,6 @@ beforeEach(async () => {
 afterEach(() => under.close());
 
 const HOUR_MS = 3_600_000;
-/** An attempt whose preference expired so long ago. */
-const expiredFor = (ms: number) => attemptInPesos({ expiresAtMs: Date.now() - ms });
 
 describe('a payer who is sent to Mercado Pago', () => {
   it('goes to the init_point of a preference that holds our transaction', async () => {
@@ -114,16 +113,16 @@ describe('a payer who is sent to Mercado Pago', () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
     under.fake.pay(under.fake.preference(), 'rejected', 'cc_rejected_insufficient_amount');
-    const at = (expiresAtMs: number) => lookUp(under, { ...attempt, expiresAtMs }, reference);
-    expect(await at(Date.now() + HOUR_MS)).toMatchObject({ kind: 'redirect' });
-    expect(await at(Date.now() - 60_000)).toMatchObject({ kind: 'unknown' });
-    expect(await at(Date.now() - HOUR_MS)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
+    const at = (payerTimeLeftMs: number) => lookUp(under, attempt, reference, { payerTimeLeftMs });
+    expect(await at(HOUR_MS)).toMatchObject({ kind: 'redirect' });
+    expect(await at(-60_000)).toMatchObject({ kind: 'unknown' });
+    expect(await at(-HOUR_MS)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
   });
 
   it('who never paid has let the preference expire', async () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
-    expect(await lookUp(under, { ...attempt, expiresAtMs: Date.now() - HOUR_MS }, reference)).toMatchObject({
+    expect(await lookUp(under, attempt, reference, { payerTimeLeftMs: -HOUR_MS })).toMatchObject({
       kind: 'expired',
       reference,
     });
@@ -131,8 +130,9 @@ describe('a payer who is sent to Mercado Pago', () => {
 
   it('cannot pay any more once the preference is closed', async () => {
     const { attempt, reference } = await sentAway(under);
-    const closing = lookUp(under, attempt, reference, { close: true });
-    expect(await closing).toMatchObject({ kind: 'unknown' });
+    // Even if the clock of the process is ahead.
+    const closing = () => lookUp(under, attempt, reference, { close: true });
+    expect(await withClockAhead(HOUR_MS / 2, closing)).toMatchObject({ kind: 'unknown' });
     expect(() => under.fake.pay(under.fake.preference())).toThrow('the preference is closed');
     expect(under.fake.requests.at(-2)).toMatchObject({ method: 'PUT' });
   });
@@ -153,6 +153,27 @@ describe('a payer who is sent to Mercado Pago', () => {
       under.fake.lose(on, 'after');
       expect(await lookUp(under, attempt, reference, { close })).toMatchObject({ kind: 'unknown' });
     }
+  });
+});
+
+describe('a preference that Mercado Pago refuses', () => {
+  const withPayer = (payer: object) => attemptInPesos({ customerPayer: create(CustomerPayerSchema, payer) });
+
+  it('for an optional field is made without it, under a key of its own', async () => {
+    const { attempt } = await sentAway(under, withPayer({ firstName: 'Ana', email: 'ana@example' }));
+    expect(under.fake.preference().payer).toEqual({ name: 'Ana' });
+    const id = attempt.transactionId;
+    expect(under.fake.requests.map(({ key }) => key)).toEqual([id, `${id}:2`]);
+  });
+
+  it.each([
+    ['statement_descriptor invalid', undefined],
+    ['items[0].unit_price invalid', undefined],
+    ['invalid preference', [{ code: 1, description: 'unit_price must be positive' }]],
+  ])('is not sent again for a field that matters or was not sent: %s', async (message, cause) => {
+    under.fake.answerOnce(/^POST .checkout/, 400, { message, error: 'bad_request', status: 400, cause });
+    expect(await under.connection.pay(attemptInPesos())).toMatchObject({ kind: 'not_sent' });
+    expect(under.fake.requests).toHaveLength(1);
   });
 });
 
@@ -211,80 +232,6 @@ describe('making a preference', () => {
     for (const attempt of refused) {
       expect(await under.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     }
-    expect(under.fake.requests).toEqual([]);
-  });
-});
-
-describe('refunds at Mercado Pago', () => {
-  it('are made in several parts, each under its own key, and no more than was paid', async () => {
-    const { attempt, reference } = await paid(under);
-    const parts = [100_050n, 150_000n, 50_000n].map((part) => refundOf(attempt, reference, part));
-    for (const part of parts) {
-      expect(await under.connection.refund?.(part)).toMatchObject({
-        kind: 'approved',
-        reference: expect.stringMatching(/^\d+$/),
-      });
-    }
-    const keys = under.fake.requests.filter(({ path }) => path.endsWith('/refunds')).map(({ key }) => key);
-    expect(keys).toEqual(parts.map(({ transactionId }) => transactionId));
-    const more = await under.connection.refund?.(refundOf(attempt, reference, 1n));
-    expect(more).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
-    expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'approved' });
-  });
-
-  it.each(['before', 'after'] as const)(
-    'are made once when the connection breaks %s Mercado Pago acted',
-    async (when) => {
-      const { attempt, reference, payment } = await paid(under);
-      const refund = refundOf(attempt, reference, 100_000n);
-      under.fake.lose(/refunds$/, when);
-      expect(await under.connection.refund?.(refund)).toMatchObject({ kind: 'unknown' });
-      expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'approved' });
-      expect(under.fake.refunds.get(String(payment.id))).toHaveLength(1);
-    },
-  );
-
-  it('are never repeated, once keys may have ended, while one of the same amount may be ours', async () => {
-    const { attempt, reference, payment } = await paid(under);
-    const refund = refundOf(attempt, reference, 100_000n);
-    under.fake.lose(/refunds$/, 'after');
-    await under.connection.refund?.(refund);
-    const sentAtMs = Date.now() - HOUR_MS;
-    expect(await lookUpOperation(under, 'refund', refund, { sentAtMs })).toMatchObject({ kind: 'unknown' });
-    const other = refundOf(attempt, reference, 200_000n);
-    expect(await lookUpOperation(under, 'refund', other, { sentAtMs })).toMatchObject({ kind: 'approved' });
-    expect(under.fake.refunds.get(String(payment.id))).toHaveLength(2);
-  });
-
-  it('that are pending are looked up by their id', async () => {
-    const { attempt, reference, payment } = await paid(under);
-    const refund = refundOf(attempt, reference, 100_000n);
-    const made = await under.connection.refund?.(refund);
-    const [stored] = under.fake.refunds.get(String(payment.id)) ?? [];
-    if (made?.kind !== 'approved' || !stored || made.reference === undefined) throw new Error('no refund');
-    for (const [status, kind] of Object.entries({
-      in_process: 'pending',
-      rejected: 'declined',
-      cancelled: 'declined',
-      approved: 'approved',
-      received: 'unknown',
-    })) {
-      stored.status = status;
-      expect(await lookUpOperation(under, 'refund', refund, { reference: made.reference })).toMatchObject({
-        kind,
-      });
-    }
-    expect(await lookUpOperation(under, 'refund', refund, { reference: '5' })).toMatchObject({
-      kind: 'unknown',
-    });
-  });
-
-  it('are turned away for a payment whose id was never learned', async () => {
-    const refund = refundOf(expiredFor(0), 'only-a-preference', 1n);
-    expect(await under.connection.refund?.(refund)).toMatchObject({
-      kind: 'not_sent',
-      because: 'turned_away',
-    });
     expect(under.fake.requests).toEqual([]);
   });
 });

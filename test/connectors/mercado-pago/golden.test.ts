@@ -47,7 +47,7 @@ const full: PaymentAttempt = {
     order: {
       items: [
         { id: 'mug', name: 'Mug', category: 'home', quantity: 2, unitAmount: { value: '7.50' } },
-        { skuCode: 'pen-1', name: 'Pen', quantity: 3, unitAmount: { value: '1.67' } },
+        { skuCode: 'pen-1', name: 'Pen', quantity: 3, unitAmount: { value: '1.66666666666666674' } },
       ],
     },
   }),

@@ -64,7 +64,7 @@ const CALLS: readonly ConformingCall[] = [
       answer('unknown', 'that it is captured already', errorAnswer('ORDER_ALREADY_CAPTURED'), 422),
       answer('pending', 'that the payer has yet to agree', errorAnswer('ORDER_NOT_APPROVED'), 422),
       answer('unknown', 'that its invoice is paid', errorAnswer('DUPLICATE_INVOICE_ID'), 422),
-      answer('not_sent', 'a refusal that it has no name for', errorAnswer('SOMETHING_NEW'), 422),
+      answer('unknown', 'a refusal that it has no name for, and no order', errorAnswer('SOMETHING_NEW'), 422),
       answer('unknown', 'a decline with 500', errorAnswer('INSTRUMENT_DECLINED'), 500),
       answer('unknown', 'a conflict', errorAnswer('CONFLICT'), 409),
       answer('not_sent', 'too many requests', errorAnswer('RATE_LIMIT_REACHED'), 429),

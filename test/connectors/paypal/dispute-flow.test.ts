@@ -78,7 +78,7 @@ async function post(event: Json): Promise<void> {
 }
 
 const refund = (id: string) =>
-  call(`/${id}/refund`, { merchant_reference: 'r', amount: { currency: 'USD', value: 5 } });
+  call(`/${id}/refund`, { merchant_reference: randomUUID(), amount: { currency: 'USD', value: 5 } });
 /** Events of a payment until it is made: the payer was sent away, and the money taken. */
 const MADE = ['payment.purchase', 'payment.purchase'];
 const events = async (id: string) =>

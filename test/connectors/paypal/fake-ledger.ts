@@ -63,6 +63,8 @@ export function createFakeLedger(baseUrl: () => string) {
         const unit = (body.purchase_units as FakeOrder['unit'][])[0] as FakeOrder['unit'];
         const fault = amountFault(unit.amount) ?? breakdownFault(unit);
         if (fault !== undefined) return unprocessable(fault);
+        const refused = fieldFaults(body);
+        if (refused.length > 0) return refusedFields(refused);
         const paypal = (body.payment_source as { paypal: { experience_context: { return_url: string } } })
           .paypal;
         made = {
@@ -203,6 +205,22 @@ export function failure(status: number, name: string, issue: string): FakeAnswer
       links: [],
     },
   };
+}
+
+/** A refusal of fields, by their pointers. */
+export function refusedFields(fields: readonly string[]): FakeAnswer {
+  const { body } = failure(400, 'INVALID_REQUEST', '');
+  const details = fields.map((field) => ({
+    ...{ field, location: 'body', issue: 'INVALID_PARAMETER_SYNTAX', value: 'as sent' },
+  }));
+  return { status: 400, body: { ...body, details } };
+}
+
+function fieldFaults(body: Json): string[] {
+  const { email_address: email } = (body.payment_source as { paypal: { email_address?: string } }).paypal;
+  return email === undefined || /^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(email)
+    ? []
+    : ['/payment_source/paypal/email_address'];
 }
 
 function notFound(): FakeAnswer {

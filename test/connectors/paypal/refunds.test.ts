@@ -8,6 +8,7 @@ import {
   paid,
   REFUND,
   referenceOf,
+  TOKEN,
 } from './paypal-under-test.ts';
 
 const HOUR_MS = 3_600_000;
@@ -104,7 +105,7 @@ describe('a refund by PayPal', () => {
     paypal.fake.trouble(REFUND, 'lost before');
     await paypal.connection.refund?.(lost);
     await paypal.connection.refund?.(operationOn(attempt, reference));
-    const old = { sentAtMs: Date.now() - 7 * HOUR_MS };
+    const old = { ageMs: 7 * HOUR_MS };
     for (const asked of [{}, { close: true }, old]) {
       expect(await lookUpOperation(paypal, 'refund', lost, asked)).toMatchObject({ kind: 'unknown' });
     }
@@ -112,10 +113,37 @@ describe('a refund by PayPal', () => {
     expect(closed).toMatchObject({ kind: 'not_sent' });
   });
 
+  it('is closed hours later if its last repeat certainly never left', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const operation = operationOn(attempt, reference, { money: PART });
+    const refused = { error: 'invalid_token', error_description: 'The token was not found' };
+    paypal.fake.trouble(REFUND, { status: 401, body: refused });
+    paypal.fake.trouble(TOKEN, 'lost before');
+    const old = { ageMs: 7 * HOUR_MS, close: true };
+    expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'not_sent' });
+  });
+
+  it.each(['lost after', 'error after', 'no answer'] as const)(
+    'that its last repeat may have made is unknown however old it is, and found later: %s',
+    async (trouble) => {
+      const { attempt, orderId, reference } = await paid(paypal);
+      const operation = operationOn(attempt, reference, { money: PART });
+      paypal.fake.trouble(REFUND, 'lost before');
+      await paypal.connection.refund?.(operation);
+      const old = { ageMs: 7 * HOUR_MS, close: true };
+      paypal.fake.trouble(REFUND, trouble);
+      const connection = connectionFor(paypal, trouble);
+      const closed = await lookUpOperation({ connection }, 'refund', operation, old);
+      expect(closed).toMatchObject({ kind: 'unknown' });
+      expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(1);
+      expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'approved' });
+    },
+  );
+
   it('is not repeated once PayPal may have forgotten its request id', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
-    const old = { sentAtMs: Date.now() - 45 * 24 * HOUR_MS };
+    const old = { ageMs: 45 * 24 * HOUR_MS };
     expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'unknown' });
     const closed = await lookUpOperation(paypal, 'refund', operation, { ...old, close: true });
     expect(closed).toMatchObject({ kind: 'not_sent' });

@@ -33,7 +33,7 @@ const items = additionalData({
     shippingAmount: { value: '100' },
     feeAmount: { value: '50' },
     items: [
-      { name: 'Night', quantity: 2, unitAmount: { value: '1400' }, skuCode: 'N-1' },
+      { name: 'Night', quantity: 2, unitAmount: { value: '1399.995' }, skuCode: 'N-1' },
       { name: 'Breakfast', quantity: 1, unitAmount: { value: '50.00' } },
     ],
   },

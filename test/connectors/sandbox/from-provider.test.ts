@@ -58,7 +58,7 @@ it('tells a refusal of this one attempt from one that says something of the conn
   };
   for (const status of [400, 404, 413, 415, 422]) {
     const detail = `the provider refused the request: ${status}`;
-    expect(refusal(status)).toEqual({ kind: 'not_sent', detail, because: 'turned_away' });
+    expect(refusal(status)).toEqual({ kind: 'not_sent', detail, because: 'turned_away', refused: '' });
   }
   for (const status of [401, 403, 429]) {
     expect(refusal(status)).toEqual({

@@ -74,14 +74,14 @@ it('sends wallets to their own addresses', () => {
   });
 });
 
-it('converts amounts exactly by the digits of the currency, or leaves them out', () => {
+it('rounds amounts that describe the order half up to the digits of the currency', () => {
   const items = ['7.5', '7', '7.555'].map((value) => ({ unitAmount: { value } }));
   const attempt = cardAttempt(undefined, {
     additionalData: additionalData({ order: { feeAmount: { value: '1.10' }, items } }),
   });
   expect(bodyOf(attempt).order).toEqual({
     fee: 110,
-    items: [{ unit_amount: 750 }, { unit_amount: 700 }, {}],
+    items: [{ unit_amount: 750 }, { unit_amount: 700 }, { unit_amount: 756 }],
   });
 });
 

@@ -113,11 +113,19 @@ function decline(outcome: Outcome['kind'], name: string, error: JsonObject, inte
 }
 
 function captured(over: JsonObject = {}): JsonObject {
-  const metadata = {
+  return intentAnswer(paid, {
+    capture_method: 'manual',
+    metadata: markedBy(operation.transactionId),
+    ...over,
+  });
+}
+
+/** Metadata of an intent that the capture of a transaction marked. */
+function markedBy(captureId: string | undefined): JsonObject {
+  return {
     transaction_id: paid.transactionId,
-    capture_transaction_id: operation.transactionId,
+    ...(captureId !== undefined && { capture_transaction_id: captureId }),
   };
-  return intentAnswer(paid, { capture_method: 'manual', metadata, ...over });
 }
 
 function canceled(over: JsonObject = {}): JsonObject {
@@ -137,6 +145,9 @@ function capture(): ConformingCall {
       answer('unknown', 'another currency', captured({ currency: 'eur' })),
       answer('unknown', 'another payment', captured({ id: 'pi_another' })),
       answer('unknown', 'an authorization that is still open', captured({ status: 'requires_capture' })),
+      answer('unknown', 'an authorization that is canceled', captured({ status: 'canceled' })),
+      answer('unknown', "another capture's mark", captured({ metadata: markedBy(ANOTHER) })),
+      answer('approved', 'no mark', captured({ metadata: markedBy(undefined) })),
       answer(
         'declined',
         'a decline',
@@ -157,6 +168,7 @@ function cancel(): ConformingCall {
       ...refusedAlike(),
       answer('unknown', 'another payment', canceled({ id: 'pi_another' })),
       answer('unknown', 'an authorization that is still open', canceled({ status: 'requires_capture' })),
+      answer('unknown', 'an authorization that is captured', canceled({ status: 'succeeded' })),
     ],
   };
 }

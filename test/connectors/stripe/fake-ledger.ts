@@ -1,5 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import { checkParameters as check } from './fake-parameters.ts';
+import { addMetadata, checkParameters as check } from './fake-parameters.ts';
 import { type Answer, type CardBehaviour, invalid, newId, StripeError, TEST_CARDS } from './fake-wire.ts';
 
 /** Everything that the fake knows, and the ways to change it; no HTTP here. */
@@ -183,8 +183,8 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     check('update', fields);
     const intent = locked(id);
     const { metadata, expand, ...rest } = fields;
+    addMetadata(intent, metadata);
     Object.assign(intent, rest);
-    Object.assign(intent.metadata, metadata);
     return ok(told(intent, fields));
   }
 
@@ -195,8 +195,8 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     const amount = Number(fields.amount_to_capture ?? intent.amount_capturable);
     if (amount > (intent.amount_capturable as number))
       throw invalid('too much', { code: 'amount_too_large' });
+    addMetadata(intent, fields.metadata);
     Object.assign(intent, { status: 'succeeded', amount_received: amount, amount_capturable: 0 });
-    Object.assign(intent.metadata, fields.metadata);
     const rest = intent.amount - amount;
     const taken = charges.get(intent.latest_charge as string) as JsonObject;
     Object.assign(taken, { captured: true, amount_captured: amount, amount_refunded: rest });

@@ -14,10 +14,49 @@ const KNOWN: Record<string, string> = {
   method: 'type card billing_details metadata expand',
 };
 
-/** Refuses a request with a parameter that its operation does not have. */
+/** Refuses a request with a parameter that its operation does not have, or not in this form. */
 export function checkParameters(operation: string, fields: JsonObject): void {
   const known = KNOWN[operation]?.split(' ') ?? [];
   const unknown: JsonValue | undefined = Object.keys(fields).find((name) => !known.includes(name));
   if (unknown)
     throw invalid(`Received unknown parameter: ${unknown}`, { code: 'parameter_unknown', param: unknown });
+  checkDescriptor(fields.statement_descriptor_suffix);
+  checkBilling(fields.billing_details);
+  checkMetadata((fields.metadata ?? {}) as JsonObject);
+}
+
+/** Adds metadata to an object that has some, within Stripe's limits. */
+export function addMetadata(object: { metadata: JsonObject }, metadata: JsonValue | undefined): void {
+  checkMetadata({ ...object.metadata, ...(metadata as JsonObject | undefined) });
+  Object.assign(object.metadata, metadata);
+}
+
+/** Refuses metadata beyond Stripe's limits. */
+function checkMetadata(metadata: JsonObject): void {
+  const entries = Object.entries(metadata);
+  if (entries.length > 50) throw invalid('You cannot have more than 50 metadata keys', { param: 'metadata' });
+  const [tooLong] =
+    entries.find(([name, value]) => name === '' || name.length > 40 || String(value).length > 500) ?? [];
+  if (tooLong !== undefined) throw invalid('Metadata is too long', { param: `metadata[${tooLong}]` });
+}
+
+/** Refuses a statement descriptor that is not Latin, or has no letter. */
+function checkDescriptor(suffix: JsonValue | undefined): void {
+  if (suffix === undefined || (/^[\x20-\x7e]{1,22}$/.test(String(suffix)) && /[a-z]/i.test(String(suffix))))
+    return;
+  throw invalid('The statement descriptor must contain at least one letter', {
+    param: 'statement_descriptor_suffix',
+  });
+}
+
+/** Refuses an e-mail address or a phone number that is none. */
+function checkBilling(details: JsonValue | undefined): void {
+  const { email, phone } = (details ?? {}) as JsonObject;
+  if (email !== undefined && !/^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(String(email))) {
+    throw invalid(`Invalid email address: ${email}`, {
+      code: 'email_invalid',
+      param: 'billing_details[email]',
+    });
+  }
+  if (String(phone ?? '').length > 20) throw invalid('Invalid string', { param: 'billing_details[phone]' });
 }

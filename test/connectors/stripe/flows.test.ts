@@ -107,7 +107,7 @@ describe('a payment', () => {
     const attempt = cardWith(approve, {});
     const { reference = '' } = await paid(stripe, attempt);
     stripe.fake.pace.searchLagMs = 7 * 24 * 3_600_000;
-    const late = { sentAtMs: Date.now() - 2 * 24 * 3_600_000 };
+    const late = { ageMs: 2 * 24 * 3_600_000 };
     expect(await lookUp(stripe, attempt, undefined, late)).toMatchObject({ kind: 'unknown' });
     const told = { ...late, hint: { reference } };
     expect(await lookUp(stripe, attempt, undefined, told)).toMatchObject({ kind: 'approved', reference });

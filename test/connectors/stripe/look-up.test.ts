@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LookUp } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { withClockAhead } from '../../support/process-clock.ts';
 import { cardAttempt, operationOn } from '../attempts.ts';
 import { lookUpOperation } from '../under-test.ts';
 import { AUTHORIZE, cardWith, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
@@ -144,15 +145,26 @@ describe('a payment whose process died', () => {
     const attempt = cardAttempt(approve);
     await stripe.connection.pay(attempt);
     stripe.fake.advance(2 * DAY_MS);
-    const sentAtMs = Date.now() - 2 * DAY_MS;
-    expect(await lookUp(stripe, attempt, undefined, { sentAtMs })).toMatchObject({ kind: 'approved' });
+    const ageMs = 2 * DAY_MS;
+    expect(await lookUp(stripe, attempt, undefined, { ageMs })).toMatchObject({ kind: 'approved' });
     expect(stripe.fake.calls().filter((call) => CREATE.test(call))).toHaveLength(1);
+  });
+
+  it('is not created again under a forgotten key, however far the clock of the process is behind', async () => {
+    const attempt = cardAttempt(approve);
+    await stripe.connection.pay(attempt);
+    // The process's clock is behind that of Stripe, which shares it here.
+    stripe.fake.advance(5 * DAY_MS);
+    const late = { ageMs: 2 * DAY_MS, close: true };
+    const outcome = await withClockAhead(-3 * DAY_MS, () => lookUp(stripe, attempt, undefined, late));
+    expect(outcome).toMatchObject({ kind: 'approved' });
+    expect(stripe.fake.ledger.intents.size).toBe(1);
   });
 
   it('stays unknown when a search finds nothing, and nothing is created', async () => {
     const attempt = cardAttempt(approve);
-    const sentAtMs = Date.now() - 2 * DAY_MS;
-    expect(await lookUp(stripe, attempt, undefined, { sentAtMs, close: true })).toMatchObject({
+    const ageMs = 2 * DAY_MS;
+    expect(await lookUp(stripe, attempt, undefined, { ageMs, close: true })).toMatchObject({
       kind: 'unknown',
     });
     expect(stripe.fake.calls()).toEqual(['GET /v1/payment_intents/search']);
@@ -193,10 +205,21 @@ describe('a lost operation', () => {
 
   it.each(kinds)('that never came is closed after a day without using its key: %s', async (kind) => {
     const operation = await operationAfterPayment(kind);
-    const over = { close: true, sentAtMs: Date.now() - 2 * DAY_MS };
+    const over = { close: true, ageMs: 2 * DAY_MS };
     expect(await lookUpOperation(stripe, kind, operation, over)).toMatchObject({ kind: 'not_sent' });
     expect(stripe.fake.requests.map(({ key }) => key)).not.toContain(operation.transactionId);
   });
+
+  it.each(kinds)(
+    'that never came uses its key up, however far the clock is ahead: a late %s is refused',
+    async (kind) => {
+      const operation = await operationAfterPayment(kind);
+      stripe.fake.advance(-10 * DAY_MS);
+      const closed = await withClockAhead(10 * DAY_MS, () => lookUpOperation(stripe, kind, operation, CLOSE));
+      expect(closed).toMatchObject({ kind: 'not_sent' });
+      expect(stripe.fake.requests.map(({ key }) => key)).toContain(operation.transactionId);
+    },
+  );
 
   it('that began and failed at Stripe stays unknown when it is to be closed', async () => {
     const operation = await operationAfterPayment('refund');

@@ -43,6 +43,11 @@ function readSigned(body: string, over: Partial<typeof settings> = {}): Notifica
 }
 
 describe('a notification', () => {
+  it('that an intent was created is ignored: it is not confirmed', () => {
+    const { kind } = readSigned(event('payment_intent.created', intentAnswer(attempt)));
+    expect(kind).toBe('ignored');
+  });
+
   it('is verified as the published vector is', () => {
     const body = '{"id":"evt_test_webhook","object":"event"}';
     const signature = 't=1492774577,v1=88a022085c6bdb887b02cb26ff76dd681234d9675c0f22844059f55552a8883a';

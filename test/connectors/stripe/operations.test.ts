@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { JsonObject } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { cardAttempt, operationOn } from '../attempts.ts';
 import { lookUpOperation } from '../under-test.ts';
@@ -26,6 +27,33 @@ describe('operations', () => {
     expect(await stripe.connection.capture?.(another)).toMatchObject({ kind: 'unknown' });
     expect(await lookUpOperation(stripe, 'capture', another)).toMatchObject({ kind: 'not_sent' });
     expect(await lookUpOperation(stripe, 'capture', part)).toMatchObject({ kind: 'approved' });
+  });
+
+  it.each([
+    ['no mark', undefined, 'approved'],
+    ["another capture's mark", randomUUID(), 'unknown'],
+  ] as const)('never count a capture as not made that Stripe answers with %s', async (_, mark, kind) => {
+    const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
+    const capture = operationOn(attempt, reference);
+    await stripe.connection.capture?.(capture);
+    const { capture_transaction_id: _ours, ...metadata } = stripe.intent().metadata as JsonObject;
+    Object.assign(stripe.intent(), {
+      metadata: { ...metadata, ...(mark && { capture_transaction_id: mark }) },
+    });
+    const answer = { status: 200, body: stripe.intent() };
+    stripe.fake.fail(/capture$/, { answer });
+    expect(await stripe.connection.capture?.(capture)).toMatchObject({ kind, alarm: true });
+  });
+
+  it.each([
+    ['of the same amount is it, and an alarm', 300_000n, { kind: 'approved', alarm: true }],
+    ['of another amount shows that it was never made', 100_000n, { kind: 'not_sent' }],
+  ])('look for a lost capture: one without a mark %s', async (_, minorUnits, expected) => {
+    const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
+    stripe.fake.ledger.capture(String(reference), { amount_to_capture: 300_000 });
+    const money = { minorUnits, currency: 'USD' };
+    const lost = operationOn(attempt, reference, { money });
+    expect(await lookUpOperation(stripe, 'capture', lost)).toMatchObject(expected);
   });
 
   it('cancel an authorization', async () => {

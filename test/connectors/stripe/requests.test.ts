@@ -49,7 +49,11 @@ const FLOWS: Record<string, (stripe: Stripe) => Promise<unknown>> = {
     connection.pay(
       attempt(
         { softDescriptor: 'Hotel Tequendama' },
-        { customerPayer: payer, additionalData: additionalData({ airline: { pnr: 'ABC123' } }) },
+        {
+          customerPayer: payer,
+          additionalData: additionalData({ airline: { pnr: 'ABC123' } }),
+          metadata: [{ key: 'sales channel', value: 'app' }],
+        },
       ),
     ),
   authorization: ({ connection }) => connection.pay(attempt(AUTHORIZE)),
@@ -91,7 +95,7 @@ const FLOWS: Record<string, (stripe: Stripe) => Promise<unknown>> = {
   },
   'look-up': async (stripe) => {
     await lookUp(stripe, attempt(), undefined, { close: true });
-    await lookUp(stripe, attempt(), undefined, { sentAtMs: 0 });
+    await lookUp(stripe, attempt(), undefined, { ageMs: 2 * 86_400_000 });
     await stripe.connection.probe?.();
   },
 };

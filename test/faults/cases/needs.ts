@@ -11,6 +11,7 @@ export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[
   ['provider: hang, reset, 5xx, before the charge', LOOKED_UP],
   ['look-ups: ', LOOKED_UP],
   ['two replicas: one stopped past its lease', LOOKED_UP],
+  ['a replica’s clock ten days ahead', ['cards', 'authorizations', 'redirects']],
   ['failover: killed', LOOKED_UP],
   ['failover: stopped past its lease', LOOKED_UP],
   ['failover: the database down between', LOOKED_UP],

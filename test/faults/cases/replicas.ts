@@ -1,12 +1,19 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { underLoad } from '../load.ts';
+import { operate, pay } from '../operate.ts';
 import { paymentOf, send } from '../orders.ts';
+import { agree, becomes, returnTo, sendAway } from '../wallets.ts';
 import { WATCHED_MS } from '../watch.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-const HOUR_AHEAD = join(import.meta.dirname, '../hour-ahead.mjs');
+const HOUR_MS = 3_600_000;
+/** Options of a replica whose clock is ahead. */
+const aheadBy = (ms: number) => ({
+  env: { CLOCK_AHEAD_MS: `${ms}` },
+  nodeOptions: ['--import', join(import.meta.dirname, '../clock-ahead.mjs')],
+});
 
 /** Several replicas on one database, and what becomes of what one of them began. */
 export const REPLICAS: readonly Case[] = [
@@ -73,7 +80,7 @@ export const REPLICAS: readonly Case[] = [
     name: 'a replica’s clock an hour ahead',
     async run(world) {
       const here = await world.startReplica({ unhurried: true });
-      const ahead = await world.startReplica({ nodeOptions: ['--import', HOUR_AHEAD] });
+      const ahead = await world.startReplica(aheadBy(HOUR_MS));
       const order = world.order();
       const stop = world.gate.hold('charge:response');
       const sent = send(here.url, order);
@@ -88,6 +95,28 @@ export const REPLICAS: readonly Case[] = [
       const payment = paymentOf(second);
       const aheadMs = Date.parse(payment?.created_at ?? '') - Date.now();
       world.expect(aheadMs > 3_000_000, 'the clock was not ahead, so nothing was tried');
+    },
+  },
+  {
+    name: 'a replica’s clock ten days ahead: no authorization and no redirect that stands is ended',
+    async run(world) {
+      const right = await world.startReplica({ unhurried: true });
+      const authorized = await pay(world, right.url, { capture: false });
+      const payer = await sendAway(world, right.url);
+      await right.kill();
+      const ahead = await world.startReplica({ ...aheadBy(240 * HOUR_MS), unhurried: true });
+      await world.query(
+        'UPDATE transaction SET follow_up_at = now(), fence = 0 WHERE follow_up_at IS NOT NULL',
+      );
+      const isChecked = async () =>
+        (await world.query('SELECT 1 FROM transaction WHERE fence > 0 AND follow_up_at > now()')).length ===
+        2;
+      await world.until('both to be checked', isChecked);
+      await agree(world, payer);
+      await returnTo(ahead.url, payer);
+      await becomes(world, payer, 'SUCCEEDED');
+      const captured = await operate(ahead.url, { verb: 'capture', payment: authorized, key: 'capture' });
+      world.expect(captured.status === 200, `the capture was answered ${captured.status}: ${captured.body}`);
     },
   },
   {

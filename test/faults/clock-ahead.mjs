@@ -1,7 +1,7 @@
-// Loaded into a replica with --import: its wall clock goes an hour ahead of everybody else's.
-const HOUR_MS = 3_600_000;
+// Loaded into a replica with --import: its wall clock goes ahead of everybody else's, by CLOCK_AHEAD_MS.
+const AHEAD_MS = Number(process.env.CLOCK_AHEAD_MS);
 const RealDate = Date;
-const now = () => RealDate.now() + HOUR_MS;
+const now = () => RealDate.now() + AHEAD_MS;
 
 globalThis.Date = class AheadDate extends RealDate {
   constructor(...values) {

@@ -1,0 +1,27 @@
+import type { Logger } from 'pino';
+import type { ClockDifference } from '#src/store/database-clock.ts';
+import type { Metrics } from './metrics.ts';
+
+/** Difference from which a clock is an alarm. */
+const WRONG_CLOCK_MS = 60_000;
+
+/** Reports the difference between the process's clock and the database's, and warns of one above a minute. */
+export function observeClock(metrics: Metrics, log: Logger) {
+  return {
+    compared({ aheadMs, uncertainMs }: ClockDifference): void {
+      const surelyMs = Math.max(0, Math.abs(aheadMs) - uncertainMs);
+      metrics.clockDifference.set(surelyMs / 1000);
+      if (surelyMs <= WRONG_CLOCK_MS) return;
+      log.warn(
+        { ahead_s: Math.round(aheadMs / 1000) },
+        "this machine's clock and the database's are more than a minute apart",
+      );
+    },
+    failed(error: unknown): void {
+      log.warn(
+        { err: error },
+        'the clock could not be compared with that of the database; it is tried again',
+      );
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import { targetOf } from './finish-operation.ts';
+import type { FollowedUp } from './followed-up.ts';
+
+/** Result of a release; 'unknown': the provider has to be asked again. */
+export type Release = 'released' | 'refused' | 'unknown';
+
+const DESCRIPTION = 'The term of the authorization is over';
+
+/**
+ * Has the provider release what an authorization past its term still holds. A repeat is made under the same key, so it
+ * may be made until the provider answers.
+ *
+ * @param query the look-up of the authorization itself.
+ * @returns 'released' once nothing is held.
+ */
+export async function releaseAuthorization(
+  { cancel, lookUp }: ProviderConnection,
+  { payment, transaction }: FollowedUp,
+  query: LookUp,
+): Promise<Release> {
+  if (!cancel || !lookUp) return 'refused';
+  const transactionId = releaseId(transaction.id);
+  const { currency } = transaction;
+  const money = { minorUnits: transaction.minorUnits - payment.capturedMinorUnits, currency };
+  const authorization = targetOf(transaction);
+  const facts = {
+    merchantReference: `reference-${transactionId}`,
+    description: DESCRIPTION,
+    reason: undefined,
+    payment: authorization,
+    target: authorization,
+  };
+  const released = await cancel({ ...facts, transactionId, money, isWhole: true });
+  if (released.kind === 'approved') return 'released';
+  // The answer may be lost, or a repeat refused, although it was released: what the provider tells now decides.
+  const of = { ...facts, kind: 'cancel', claimed: [] } as const;
+  const known = { reference: undefined, ageMs: 0, payerTimeLeftMs: Number.POSITIVE_INFINITY, close: false };
+  const told = await lookUp({ ...known, transactionId, money, of });
+  if (told.kind === 'approved' || (await lookUp(query)).kind === 'expired') return 'released';
+  if (released.kind !== 'declined') return 'unknown';
+  // Declined, of an authorization that was captured in part: nothing was left to release.
+  return payment.capturedMinorUnits > 0n ? 'released' : 'refused';
+}
+
+/** Returns the key of an authorization's release: a UUID (version 8) made of the authorization's own. */
+function releaseId(transactionId: string): string {
+  const digest = createHash('sha256').update(`release ${transactionId}`).digest();
+  digest.writeUInt8((digest.readUInt8(6) & 0x0f) | 0x80, 6);
+  digest.writeUInt8((digest.readUInt8(8) & 0x3f) | 0x80, 8);
+  return digest.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}

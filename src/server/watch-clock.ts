@@ -1,0 +1,28 @@
+import { repeat } from '#src/repeat.ts';
+import type { Database } from '#src/store/database.ts';
+import { type ClockDifference, compareClocks } from '#src/store/database-clock.ts';
+
+/** Dependencies of the watch over the process's clock. */
+export type ClockDeps = {
+  readonly database: Database;
+  readonly clock: {
+    compared(difference: ClockDifference): void;
+    failed(error: unknown): void;
+  };
+};
+
+const COMPARED_EVERY_MS = 180_000;
+
+/**
+ * Compares the process's clock with the database's, at once and then every few minutes. Decisions go by the database's
+ * clock, but signatures, the times in records and those that providers are told do not.
+ *
+ * @returns a function that stops it.
+ */
+export function watchClock(
+  { database, clock }: ClockDeps,
+  { intervalMs = COMPARED_EVERY_MS }: { readonly intervalMs?: number } = {},
+): () => Promise<void> {
+  const compare = async () => clock.compared(await compareClocks(database));
+  return repeat(compare, { intervalMs, onError: clock.failed });
+}

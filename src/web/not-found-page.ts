@@ -1,0 +1,27 @@
+import { CHECKOUT_TEXTS, chooseLanguage } from './checkout-texts.ts';
+import { renderPage } from './page.ts';
+
+/** Request as far as it matters for the page. */
+type Asked = {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: { readonly accept?: string | undefined; readonly 'accept-language'?: string | undefined };
+};
+
+/**
+ * Renders the page for an unknown address under /dashboard or /checkout, where people come with a browser.
+ *
+ * @returns undefined for any other address, and for a caller that does not accept HTML.
+ */
+export function notFoundPage({ method, url, headers }: Asked): string | undefined {
+  const [, area] = /^\/(dashboard|checkout)(?:[/?]|$)/.exec(url) ?? [];
+  const isRead = method === 'GET' || method === 'HEAD';
+  if (area === undefined || !isRead || !/text\/html|\*\/\*|^$/.test(headers.accept ?? '')) return undefined;
+  const language = area === 'checkout' ? chooseLanguage(undefined, headers['accept-language']) : 'en';
+  const { unknownTitle, unknownText } = CHECKOUT_TEXTS[language];
+  const [title, text] =
+    area === 'checkout'
+      ? [unknownTitle, unknownText]
+      : ['There is no such page', 'The address is wrong or incomplete. The dashboard begins at /dashboard.'];
+  return renderPage({ language, title, amount: '', text, small: '' });
+}

@@ -1,0 +1,106 @@
+import type { CheckoutTexts } from './english.ts';
+
+/** The texts in German. */
+export const GERMAN: CheckoutTexts = {
+  title: 'Zahlung',
+  titleTo: 'Zahlung an {payee}',
+  order: 'Bestellung {order}',
+  payWith: 'Zahlen mit',
+  card: 'Karte',
+  number: 'Kartennummer',
+  expiry: 'Gültig bis',
+  expiryForm: 'MM / JJ',
+  code: 'Prüfnummer',
+  holder: 'Name auf der Karte',
+  installments: 'Raten',
+  once: '1 × {amount}',
+  times: '{n} Raten',
+  wallet: 'Sie werden zu {name} weitergeleitet, bestätigen dort die Zahlung und kehren dann hierher zurück.',
+  storedWallet: 'Ihre Wallet wird wie vereinbart belastet. Sie bleiben auf dieser Seite.',
+  save: 'Diese Karte für meine nächsten Einkäufe speichern',
+  pay: '{amount} zahlen',
+  safe: 'Ihre Kartennummer geht nur an den Zahlungsdienst. Der Shop sieht sie nie.',
+  noMethod: 'Diese Bestellung kann zurzeit nicht bezahlt werden. Bitte kehren Sie zum Shop zurück.',
+  noScript:
+    'Diese Seite braucht ihr Skript (JavaScript), um Ihre Kartennummer zu schützen, und das Skript läuft nicht. Bitte laden Sie die Seite mit eingeschaltetem JavaScript neu, oder öffnen Sie sie in einem anderen Browser.',
+  languages: 'Sprache',
+  back: 'Zurück zum Shop',
+  unknownTitle: 'Diese Zahlung gibt es nicht',
+  unknownText:
+    'Die Adresse ist falsch oder unvollständig. Bitte kehren Sie zum Shop zurück und beginnen Sie die Zahlung neu.',
+  expiredTitle: 'Diese Zahlungsseite ist abgelaufen',
+  expiredText:
+    'Es wurde nichts abgebucht. Bitte kehren Sie zum Shop zurück und beginnen Sie die Zahlung neu.',
+  busyTitle: 'Bitte versuchen Sie es gleich noch einmal',
+  busyText:
+    'Die Zahlungsseite kann gerade nicht angezeigt werden. Wenn Sie schon bezahlt haben, zahlen Sie nicht noch einmal.',
+  outcome: {
+    complete: ['Zahlung abgeschlossen', 'Sie können diese Seite schließen.'],
+    declined: [
+      'Zahlung abgelehnt',
+      'Es wurde nichts abgebucht. Sie können es mit einer anderen Zahlungsart noch einmal versuchen.',
+    ],
+    canceled: ['Zahlung abgebrochen', 'Sie haben abgebrochen. Es wurde nichts abgebucht.'],
+    notMade: ['Zahlung nicht ausgeführt', 'Es wurde nichts abgebucht. Beginnen Sie im Shop neu.'],
+    inProgress: [
+      'Zahlung in Bearbeitung',
+      'Ihre Zahlung wird gerade bestätigt. Der Shop teilt Ihnen das Ergebnis mit.',
+    ],
+    closed: ['Zahlung geschlossen', 'Hier ist nichts mehr zu bezahlen.'],
+    added: ['Wallet hinzugefügt', 'Sie können diese Seite schließen.'],
+    almostAdded: ['Fast fertig', 'Ihre Wallet wird gerade bestätigt. Der Shop teilt es Ihnen mit.'],
+    notAdded: ['Wallet nicht hinzugefügt', 'Es wurde nichts abgebucht. Beginnen Sie im Shop neu.'],
+  },
+  script: {
+    paying: 'Wird bezahlt…',
+    continueTo: 'Weiter zu {name}',
+    badNumber: 'Prüfen Sie die Kartennummer.',
+    badExpiry: 'Geben Sie Monat und Jahr an, die auf der Karte stehen.',
+    oldExpiry: 'Diese Karte ist abgelaufen.',
+    badCode: 'Geben Sie die 3 oder 4 Ziffern der Prüfnummer an.',
+    badCodeLength: 'Geben Sie die {n} Ziffern der Prüfnummer an.',
+    badHolder: 'Geben Sie den Namen an, der auf der Karte steht.',
+    declined:
+      'Die Zahlung wurde abgelehnt. Es wurde nichts abgebucht. Prüfen Sie die Angaben, oder zahlen Sie anders.',
+    INSUFFICIENT_FUNDS:
+      'Die Karte ist nicht ausreichend gedeckt. Es wurde nichts abgebucht. Bitte zahlen Sie anders.',
+    EXPIRED_CARD: 'Die Karte ist abgelaufen. Es wurde nichts abgebucht. Bitte zahlen Sie anders.',
+    INVALID_SECURITY_CODE:
+      'Die Prüfnummer ist falsch. Es wurde nichts abgebucht. Prüfen Sie sie, und versuchen Sie es noch einmal.',
+    CANCELED_BY_PAYER: 'Sie haben abgebrochen. Es wurde nichts abgebucht.',
+    expired: 'Jene Zahlung ist geschlossen. Es wurde nichts abgebucht. Sie können anders zahlen.',
+    notMade:
+      'Die Zahlung wurde nicht ausgeführt. Es wurde nichts abgebucht. Bitte versuchen Sie es noch einmal.',
+    notOffered:
+      'So kann diese Bestellung nicht bezahlt werden. Es wurde nichts abgebucht. Bitte zahlen Sie anders.',
+    failed:
+      'Die Zahlung konnte nicht begonnen werden. Es wurde nichts abgebucht. Bitte versuchen Sie es noch einmal.',
+    cannotSave:
+      'Diese Karte kann nicht gespeichert werden: Sie haben schon zu viele. Es wurde nichts abgebucht. Zahlen Sie, ohne sie zu speichern.',
+    paidTitle: 'Zahlung abgeschlossen',
+    paidText: 'Vielen Dank. Ihre Zahlung von {amount} ist abgeschlossen.',
+    goingBack: 'Sie kehren in wenigen Sekunden zum Shop zurück.',
+    waitingTitle: 'Ihre Zahlung wird bestätigt',
+    waitingText: 'Das dauert einen Moment. Sie müssen nicht noch einmal zahlen.',
+    laterText:
+      'Das dauert länger als üblich. Sie müssen nicht noch einmal zahlen: Der Shop teilt Ihnen das Ergebnis mit.',
+    openTitle: 'Ihre Zahlung ist nicht abgeschlossen',
+    openText: 'Sie müssen sie noch bestätigen. Bis dahin wird nichts abgebucht.',
+    openLink: 'Weiter',
+    anotherWay: 'Anders zahlen',
+    closingTitle: 'Einen Moment',
+    closingText: 'Wir schließen die begonnene Zahlung, damit sie nicht mehr abgebucht werden kann.',
+    cannotClose:
+      'Diese Zahlung kann gerade nicht geschlossen werden, und Sie sollen nicht zweimal zahlen. Setzen Sie sie fort, oder versuchen Sie es in einigen Minuten noch einmal.',
+    unknownTitle: 'Die Verbindung ist abgebrochen',
+    unknownText:
+      'Ihre Zahlung wurde vielleicht ausgeführt. Bitte zahlen Sie nicht noch einmal, bevor Sie das geprüft haben.',
+    check: 'Noch einmal prüfen',
+    changedTitle: 'Der Betrag hat sich geändert',
+    changedText: 'Es wurde nichts abgebucht. Der Shop hat geändert, was zu zahlen ist.',
+    changedLink: 'Neuen Betrag anzeigen',
+    closedTitle: 'Diese Zahlung ist geschlossen',
+    closedText: 'Hier ist nichts mehr zu bezahlen.',
+    back: 'Zurück zum Shop',
+  },
+};

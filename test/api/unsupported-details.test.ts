@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { PROTOCOLS } from '../support/api-clients.ts';
+import { clients, onService } from '../support/on-service.ts';
+import {
+  cardPayment,
+  headersOne,
+  type RequestJson,
+  walletPayment,
+  withField,
+} from '../support/payment-requests.ts';
+
+onService();
+
+describe('what is not supported in the detail of a payment method', () => {
+  it.each([
+    ['payment_token', 'token'],
+    ['network_token', { number: '1' }],
+    ['external_providers_data', { risk: { id: 1 } }],
+    ['stored_credentials', { reason: 'CARD_ON_FILE', usage: 'FIRST' }],
+    ['soft_descriptor', 'SHOP'],
+    ['fraud_screening', { stand_alone: true }],
+    ['delayed_capture_settings', { delay: 'P3D' }],
+    ['delayed_cancel_settings', { delay: 'P3D' }],
+  ])('is refused by its name in the detail of a wallet, %s, over every protocol', async (name, value) => {
+    const field = `payment_method.detail.wallet.${name}`;
+    for (const protocol of PROTOCOLS) {
+      const reply = await clients.create(protocol, withField(walletPayment(), field, value), headersOne());
+      expect([protocol, reply.reason, reply.fields[0]?.field]).toEqual([protocol, 'NOT_SUPPORTED', field]);
+    }
+  });
+
+  it.each(['bank_transfer', 'ticket', 'split'])(
+    'is an unknown kind of detail that asks for something, %s, in JSON',
+    async (kind) => {
+      const field = `payment_method.detail.${kind}`;
+      const asking = withField(cardPayment(), field, { provider: { id: '7391' } });
+      const asksForNothing = withField(cardPayment(), field, { provider: { id: '' }, verify: false });
+      const body = (request: RequestJson) => JSON.stringify(request);
+      for (const protocol of ['rest', 'connectJson'] as const) {
+        const refusal = await clients.send(protocol, body(asking), headersOne());
+        expect([refusal.reason, refusal.fields[0]?.field]).toEqual(['NOT_SUPPORTED', field]);
+        expect(refusal.raw).not.toContain('7391');
+        expect((await clients.send(protocol, body(asksForNothing), headersOne())).reason).toBeUndefined();
+      }
+    },
+  );
+
+  it('is told by the object that holds it where its name could be a secret', async () => {
+    const request = withField(cardPayment(), 'payment_method.detail.4012888888881881', { a: 1 });
+    const { reason, fields, raw } = await clients.send('rest', JSON.stringify(request), headersOne());
+    expect([reason, fields[0]?.field]).toEqual(['NOT_SUPPORTED', 'payment_method.detail']);
+    expect(raw).not.toContain('4012888888881881');
+  });
+});

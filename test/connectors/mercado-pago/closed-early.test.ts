@@ -1,0 +1,28 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { withClockAhead } from '../../support/process-clock.ts';
+import { lookUp } from '../under-test.ts';
+import { type MercadoPagoUnderTest, openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
+
+let under: MercadoPagoUnderTest;
+beforeEach(async () => {
+  under = await openMercadoPago();
+});
+afterEach(() => under.close());
+
+it('a preference that was closed before its time has expired once all its payments are certainly listed', async () => {
+  const { attempt, reference } = await sentAway(under);
+  await lookUp(under, attempt, reference, { close: true });
+  const minutesLater = (minutes: number, close = false) =>
+    lookUp(under, attempt, reference, { ageMs: minutes * 60_000, close });
+  expect(await minutesLater(9)).toMatchObject({ kind: 'unknown' });
+  const asked = under.fake.requests.length;
+  for (const close of [false, true]) {
+    // However far the clock of the process is behind.
+    expect(await withClockAhead(-3_600_000, () => minutesLater(11, close))).toMatchObject({
+      kind: 'expired',
+      reference,
+    });
+  }
+  // Closing it again would move its end.
+  expect(under.fake.requests.slice(asked).map(({ method }) => method)).not.toContain('PUT');
+});

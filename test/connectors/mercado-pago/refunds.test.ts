@@ -1,0 +1,148 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { withClockAhead } from '../../support/process-clock.ts';
+import { lookUp, lookUpOperation } from '../under-test.ts';
+import {
+  attemptInPesos,
+  type MercadoPagoUnderTest,
+  openMercadoPago,
+  paid,
+  refundOf,
+} from './mercado-pago-under-test.ts';
+
+let under: MercadoPagoUnderTest;
+
+beforeEach(async () => {
+  under = await openMercadoPago();
+});
+afterEach(() => under.close());
+
+const HOUR_MS = 3_600_000;
+
+describe('refunds at Mercado Pago', () => {
+  it('are made in several parts, each under its own key, and no more than was paid', async () => {
+    const { attempt, reference } = await paid(under);
+    const parts = [100_050n, 150_000n, 50_000n].map((part) => refundOf(attempt, reference, part));
+    for (const part of parts) {
+      expect(await under.connection.refund?.(part)).toMatchObject({
+        kind: 'approved',
+        reference: expect.stringMatching(/^\d+$/),
+      });
+    }
+    const keys = under.fake.requests.filter(({ path }) => path.endsWith('/refunds')).map(({ key }) => key);
+    expect(keys).toEqual(parts.map(({ transactionId }) => transactionId));
+    const more = await under.connection.refund?.(refundOf(attempt, reference, 1n));
+    expect(more).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'approved' });
+  });
+
+  it.each(['before', 'after'] as const)(
+    'are made once when the connection breaks %s Mercado Pago acted',
+    async (when) => {
+      const { attempt, reference, payment } = await paid(under);
+      const refund = refundOf(attempt, reference, 100_000n);
+      under.fake.lose(/refunds$/, when);
+      expect(await under.connection.refund?.(refund)).toMatchObject({ kind: 'unknown' });
+      expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'approved' });
+      expect(under.fake.refunds.get(String(payment.id))).toHaveLength(1);
+    },
+  );
+
+  it.each([0, HOUR_MS])(
+    'are found in the list before anything is repeated, even if keys count for nothing and the clock is a day behind: %i ms later',
+    async (ageMs) => {
+      const { attempt, reference, payment } = await paid(under);
+      under.fake.ignoreKeys();
+      const refund = refundOf(attempt, reference, 100_000n);
+      under.fake.lose(/refunds$/, 'after');
+      await under.connection.refund?.(refund);
+      const asked = () => lookUpOperation(under, 'refund', refund, { ageMs });
+      const found = await withClockAhead(-24 * HOUR_MS, asked);
+      const [made, ...others] = under.fake.refunds.get(String(payment.id)) ?? [];
+      expect(found).toMatchObject({ kind: 'approved', reference: String(made?.id) });
+      expect(others).toEqual([]);
+    },
+  );
+
+  it('are not repeated while the list of refunds cannot be read', async () => {
+    const { attempt, reference, payment } = await paid(under);
+    under.fake.ignoreKeys();
+    const refund = refundOf(attempt, reference, 100_000n);
+    under.fake.lose(/refunds$/, 'after');
+    await under.connection.refund?.(refund);
+    under.fake.lose(/^GET .*refunds$/, 'after');
+    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'unknown' });
+    expect(under.fake.refunds.get(String(payment.id))).toHaveLength(1);
+  });
+
+  it('are made although another transaction has one of the same amount', async () => {
+    const { attempt, reference, payment } = await paid(under);
+    const first = await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
+    const claimed = [first && 'reference' in first ? String(first.reference) : ''];
+    const second = refundOf(attempt, reference, 100_000n);
+    under.fake.lose(/refunds$/, 'before');
+    await under.connection.refund?.(second);
+    const found = await lookUpOperation(under, 'refund', second, {}, claimed);
+    const made = under.fake.refunds.get(String(payment.id)) ?? [];
+    expect(made).toHaveLength(2);
+    expect(found).toMatchObject({ kind: 'approved', reference: String(made[1]?.id) });
+  });
+
+  it('of an amount that was refunded there before are made while their keys live, and then by hand', async () => {
+    const { attempt, reference, payment } = await paid(under);
+    await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
+    const made = under.fake.refunds.get(String(payment.id)) ?? [];
+    Object.assign(made[0] ?? {}, { date_created: new Date(Date.now() - 2 * HOUR_MS).toISOString() });
+    const refund = refundOf(attempt, reference, 100_000n);
+    const old = { ageMs: HOUR_MS };
+    expect(await lookUpOperation(under, 'refund', refund, old)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'approved' });
+    expect(under.fake.refunds.get(String(payment.id))).toHaveLength(2);
+  });
+
+  it('that failed are not taken for one that was made since', async () => {
+    const { attempt, reference, payment } = await paid(under);
+    await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
+    const [failed] = under.fake.refunds.get(String(payment.id)) ?? [];
+    Object.assign(failed ?? {}, { status: 'rejected' });
+    const refund = refundOf(attempt, reference, 100_000n);
+    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'declined' });
+    await under.connection.refund?.(refund);
+    const made = under.fake.refunds.get(String(payment.id))?.at(-1);
+    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({
+      kind: 'approved',
+      reference: String(made?.id),
+    });
+  });
+
+  it('that are pending are looked up by their id', async () => {
+    const { attempt, reference, payment } = await paid(under);
+    const refund = refundOf(attempt, reference, 100_000n);
+    const made = await under.connection.refund?.(refund);
+    const [stored] = under.fake.refunds.get(String(payment.id)) ?? [];
+    if (made?.kind !== 'approved' || !stored || made.reference === undefined) throw new Error('no refund');
+    for (const [status, kind] of Object.entries({
+      in_process: 'pending',
+      rejected: 'declined',
+      cancelled: 'declined',
+      approved: 'approved',
+      received: 'unknown',
+    })) {
+      stored.status = status;
+      expect(await lookUpOperation(under, 'refund', refund, { reference: made.reference })).toMatchObject({
+        kind,
+      });
+    }
+    expect(await lookUpOperation(under, 'refund', refund, { reference: '5' })).toMatchObject({
+      kind: 'unknown',
+    });
+  });
+
+  it('are turned away for a payment whose id was never learned', async () => {
+    const refund = refundOf(attemptInPesos(), 'only-a-preference', 1n);
+    expect(await under.connection.refund?.(refund)).toMatchObject({
+      kind: 'not_sent',
+      because: 'turned_away',
+    });
+    expect(under.fake.requests).toEqual([]);
+  });
+});

@@ -1,0 +1,104 @@
+import { create } from '@bufbuild/protobuf';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { redirectAttempt } from '../attempts.ts';
+import { lookUp } from '../under-test.ts';
+import { failure, refusedFields, unprocessable } from './fake-ledger.ts';
+import type { Trouble } from './fake-paypal.ts';
+import {
+  approved,
+  CAPTURE,
+  CREATE,
+  complete,
+  openPayPal,
+  type PayPalUnderTest,
+  paid,
+  sent,
+} from './paypal-under-test.ts';
+
+let paypal: PayPalUnderTest;
+
+beforeEach(async () => {
+  paypal = await openPayPal();
+});
+afterEach(() => paypal.close());
+
+describe('an order that PayPal refuses', () => {
+  const withPayer = (payer: object) => redirectAttempt({ customerPayer: create(CustomerPayerSchema, payer) });
+  const created = () => paypal.fake.requests.filter(({ call }) => CREATE.test(call));
+
+  it('for an optional field is created without it, under an id of its own', async () => {
+    const { attempt, orderId } = await sent(paypal, withPayer({ firstName: 'Ana', email: 'ana@example' }));
+    const [first, second, ...others] = created();
+    expect([first?.requestId, second?.requestId]).toEqual([
+      attempt.transactionId,
+      `${attempt.transactionId}:2`,
+    ]);
+    expect(JSON.parse(second?.body ?? '').payment_source.paypal).toMatchObject({
+      name: { given_name: 'Ana' },
+    });
+    expect(second?.body).not.toContain('ana@example');
+    expect(others).toEqual([]);
+    // A look-up that was told of no order finds the same.
+    expect(await lookUp(paypal, attempt, undefined)).toMatchObject({ kind: 'redirect', reference: orderId });
+  });
+
+  it('for several optional fields is created without them all', async () => {
+    const named = [
+      '/payment_source/paypal/name/given_name',
+      "/purchase_units/@reference_id=='x'/description",
+    ];
+    paypal.fake.trouble(CREATE, refusedFields(named));
+    await sent(paypal);
+    const { payment_source: source, purchase_units: units } = JSON.parse(created()[1]?.body ?? '');
+    expect([source.paypal.name, units[0].description, units[0].amount.value]).toEqual([
+      {},
+      undefined,
+      '3000.00',
+    ]);
+  });
+
+  it.each([
+    [['/purchase_units/0/amount/value']],
+    [['/payment_source/paypal/email_address', '/purchase_units/0/amount/value']],
+    [['/purchase_units/0/shipping/address']],
+    [['']],
+  ])('for a field that matters is refused: %j', async (fields) => {
+    paypal.fake.trouble(CREATE, refusedFields(fields));
+    expect(await paypal.connection.pay(withPayer({ email: 'ana@example.com' }))).toMatchObject({
+      kind: 'not_sent',
+      because: 'turned_away',
+    });
+    expect(created()).toHaveLength(1);
+  });
+});
+
+describe('a capture that PayPal refuses for an issue that nobody knows', () => {
+  const UNKNOWN = unprocessable('NEW_ISSUE_OF_PAYPAL');
+
+  it('was not made if its order says so, and can be made later', async () => {
+    const { attempt, orderId } = await approved(paypal);
+    paypal.fake.trouble(CAPTURE, UNKNOWN);
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({
+      kind: 'not_sent',
+      refused: 'NEW_ISSUE_OF_PAYPAL',
+    });
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
+  });
+
+  it('is what its order says, if that shows a capture', async () => {
+    const { attempt, orderId, reference } = await paid(paypal);
+    paypal.fake.trouble(CAPTURE, UNKNOWN);
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved', reference });
+  });
+
+  it.each(['lost before', 'error before', failure(404, 'RESOURCE_NOT_FOUND', 'INVALID_RESOURCE_ID')])(
+    'is unknown while its order cannot be read: %j',
+    async (trouble) => {
+      const { attempt, orderId } = await approved(paypal);
+      paypal.fake.trouble(CAPTURE, UNKNOWN);
+      paypal.fake.trouble(/GET .*orders/, trouble as Trouble);
+      expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
+    },
+  );
+});

@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import { cardAttempt, operationOn } from '../attempts.ts';
+import { lookUpOperation } from '../under-test.ts';
+import { refusal } from './answers.ts';
+import { AUTHORIZE, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
+
+const APPROVE = '4242424242424242';
+
+let stripe: StripeUnderTest;
+beforeEach(async () => {
+  stripe = await openStripe();
+});
+afterEach(() => stripe.close());
+
+function attemptWith(metadata: Record<string, string>, options: object = {}): PaymentAttempt {
+  const entries = Object.entries(metadata).map(([key, value]) => ({ key, value }));
+  return cardAttempt(APPROVE, { metadata: entries }, options);
+}
+
+const OURS = { merchant_order_id: 'order-1', merchant_reference: 'reference-1' };
+
+it("the merchant's metadata is in the intent beside our references, and a look-up repeats it", async () => {
+  const { attempt, reference } = await paid(stripe, attemptWith({ channel: 'web', 'tag ñ': '日本' }));
+  const { transactionId: transaction_id, paymentId: payment_id } = attempt;
+  const all = { ...OURS, transaction_id, payment_id, channel: 'web', 'tag ñ': '日本' };
+  expect(stripe.intent().metadata).toEqual(all);
+  expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind: 'approved', reference });
+});
+
+it('metadata that Stripe would refuse, or that is ours there, is left out', async () => {
+  const refused = {
+    ['k'.repeat(41)]: 'v',
+    long: 'v'.repeat(501),
+    'a[b]': 'v',
+    '': 'v',
+    empty: '',
+    transaction_id: 'mine',
+    capture_transaction_id: 'mine',
+    closed: 'mine',
+    booking_reference: 'mine',
+  };
+  const kept = { ['k'.repeat(40)]: 'v'.repeat(500) };
+  const { attempt } = await paid(stripe, attemptWith({ ...refused, ...kept }));
+  const { transactionId: transaction_id, paymentId: payment_id } = attempt;
+  expect(stripe.intent().metadata).toEqual({ ...OURS, transaction_id, payment_id, ...kept });
+});
+
+it('fifty pairs leave room for the note of a capture, and for that of a closed one', async () => {
+  const pairs = Array.from({ length: 50 }, (_, at) => [`pair_${at}`, String(at)]);
+  const { attempt, reference } = await paid(stripe, attemptWith(Object.fromEntries(pairs), AUTHORIZE));
+  expect(stripe.intent().metadata).toMatchObject({ pair_0: '0', pair_42: '42' });
+  expect(stripe.intent().metadata).not.toHaveProperty('pair_43');
+  const lost = operationOn(attempt, reference);
+  expect(await lookUpOperation(stripe, 'capture', lost, { close: true })).toMatchObject({ kind: 'not_sent' });
+  expect(await stripe.connection.capture?.(operationOn(attempt, reference))).toMatchObject({
+    kind: 'approved',
+  });
+});
+
+it('a pair that Stripe refuses is left out of a second request, but never our own reference', async () => {
+  const refuse = (param: string) =>
+    stripe.fake.fail(/POST .*intents$/, { answer: { status: 400, body: refusal({ param }) } });
+  refuse('metadata[channel]');
+  await paid(stripe, attemptWith({ channel: 'web', tag: 'a' }));
+  expect(stripe.intent().metadata).toMatchObject({ ...OURS, tag: 'a' });
+  expect(stripe.intent().metadata).not.toHaveProperty('channel');
+  refuse('metadata[transaction_id]');
+  expect(await stripe.connection.pay(attemptWith({}))).toMatchObject({
+    kind: 'not_sent',
+    refused: 'metadata[transaction_id]',
+  });
+});

@@ -1,0 +1,107 @@
+import { create } from '@bufbuild/protobuf';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { cardAttempt } from '../attempts.ts';
+import { refusal } from './answers.ts';
+import { cardWith, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
+
+const APPROVE = '4242424242424242';
+const CREATE = /POST .*intents$/;
+const METHOD = /POST .*methods$/;
+const CONFIRM = /confirm$/;
+
+let stripe: StripeUnderTest;
+beforeEach(async () => {
+  stripe = await openStripe();
+});
+afterEach(() => stripe.close());
+
+const requestsOf = (call: RegExp) => stripe.fake.requests.filter((request) => call.test(request.call));
+const withPayer = (payer: object) =>
+  cardAttempt(APPROVE, { customerPayer: create(CustomerPayerSchema, payer) });
+const refusing = (param: string) => ({ answer: { status: 400, body: refusal({ param }) } });
+
+describe('a soft descriptor', () => {
+  it.each([
+    ['Hotel Tequendama', 'Hotel Tequendama'],
+    ['Café Müller', 'Cafe Muller'],
+    ['Straße & Bjørn Łódź', 'Strasse & Bjorn Lodz'],
+    ['Магазин Shop', 'Shop'],
+    ['<"Shop\\*\'>', 'Shop'],
+    ['a very long name of a shop', 'a very long name of a'],
+    ['1234567890123456789012 Shop', null],
+    ['12345', null],
+    ['Магазин', null],
+    ['日本', null],
+    ['...', null],
+    ['😀', null],
+  ])('goes to Stripe as it takes it, and never costs the sale: %s', async (softDescriptor, sent) => {
+    await paid(stripe, cardWith(APPROVE, { softDescriptor }));
+    expect(stripe.intent().statement_descriptor_suffix).toBe(sent);
+    expect(requestsOf(CREATE)).toHaveLength(1);
+  });
+});
+
+describe('a field that Stripe refuses before anything is charged', () => {
+  it.each([
+    [{ email: 'ana@example', phone: { number: '300' } }, { phone: '300' }],
+    [{ email: 'ana@example.com', phone: { number: '3'.repeat(21) } }, { email: 'ana@example.com' }],
+  ])('is left out of a second request under a key of its own: %j', async (payer, sent) => {
+    const { attempt } = await paid(stripe, withPayer(payer));
+    const [first, second, ...others] = requestsOf(METHOD);
+    expect(second?.fields.billing_details).toEqual({ name: 'Ana Gómez', ...sent });
+    expect([first?.key, second?.key]).toEqual([
+      `${attempt.transactionId}:pm`,
+      `${attempt.transactionId}:pm:2`,
+    ]);
+    expect(others).toEqual([]);
+    expect(requestsOf(CONFIRM)).toHaveLength(1);
+  });
+
+  it('is the only one that is left out: a second refusal is final, and nothing is charged', async () => {
+    const attempt = withPayer({ email: 'ana@example', phone: { number: '3'.repeat(21) } });
+    expect(await stripe.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    expect(requestsOf(METHOD)).toHaveLength(2);
+    expect(requestsOf(CONFIRM)).toEqual([]);
+  });
+
+  it.each(['card[number]', 'type', 'billing_details[tax_id]'])(
+    'is not left out if it is part of the payment, or was not sent: %s',
+    async (param) => {
+      stripe.fake.fail(METHOD, refusing(param));
+      expect(await stripe.connection.pay(cardAttempt(APPROVE))).toMatchObject({ kind: 'not_sent' });
+      expect(requestsOf(METHOD)).toHaveLength(1);
+    },
+  );
+
+  it('is left out of the intent under the same key, so that a payment has one intent', async () => {
+    stripe.fake.fail(CREATE, refusing('statement_descriptor_suffix'));
+    const { attempt } = await paid(stripe, cardWith(APPROVE, { softDescriptor: 'Shop' }));
+    expect(stripe.intent()).toMatchObject({ status: 'succeeded', statement_descriptor_suffix: null });
+    expect(requestsOf(CREATE).map(({ key }) => key)).toEqual([attempt.transactionId, attempt.transactionId]);
+  });
+
+  it('keeps no look-up from finding the intent that was made without it', async () => {
+    stripe.fake.fail(CREATE, refusing('statement_descriptor_suffix'));
+    const { attempt, reference } = await paid(stripe, cardWith(APPROVE, { softDescriptor: 'Shop' }));
+    expect(await lookUp(stripe, attempt, undefined, { close: true })).toMatchObject({ kind: 'unknown' });
+    stripe.fake.advance(120_000);
+    expect(await lookUp(stripe, attempt, undefined, { close: true })).toMatchObject({
+      kind: 'approved',
+      reference,
+    });
+  });
+
+  it('keeps no look-up from closing a payment that was never sent', async () => {
+    const attempt = cardWith(APPROVE, { softDescriptor: 'Shop' });
+    stripe.fake.fail(CREATE, refusing('statement_descriptor_suffix'));
+    expect(await lookUp(stripe, attempt, undefined, { close: true })).toMatchObject({ kind: 'not_sent' });
+    expect(stripe.intent()).toMatchObject({ status: 'canceled' });
+  });
+
+  it('is not left out of a confirmation, which charges', async () => {
+    stripe.fake.fail(CONFIRM, refusing('shipping[phone]'));
+    expect(await stripe.connection.pay(cardAttempt(APPROVE))).toMatchObject({ kind: 'not_sent' });
+    expect(requestsOf(CONFIRM)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import { sentCard, TERMS } from './checkout.ts';
+import { call, checkout, onOwnServer, tables } from './own-server.ts';
+
+onOwnServer();
+
+const create = (body: object = {}) => call('POST', '/v1/checkout/sessions', { ...TERMS, ...body });
+const path = (session: string) => `/v1/checkout/sessions/${session}`;
+
+describe('a checkout session', () => {
+  it.each([
+    ['expires_at', { expires_at: '2020-01-01T00:00:00Z' }, 'INVALID_PARAMETERS'],
+    ['expires_at', { expires_at: '2999-01-01T00:00:00Z' }, 'INVALID_PARAMETERS'],
+    ['expires_at', { expires_at: 'tomorrow' }, 'INVALID_PARAMETERS'],
+    ['payment_method_types', { payment_method_types: 'CARD' }, 'INVALID_PARAMETERS'],
+    ['payment_method_types[0]', { payment_method_types: [''] }, 'INVALID_PARAMETERS'],
+    ['alternative_amount', { alternative_amount: { currency: 'EUR', value: 5 } }, 'NOT_SUPPORTED'],
+    ['recurring_payment', { recurring_payment: true }, 'NOT_SUPPORTED'],
+    ['checkout.webhook_url', { checkout: { webhook_url: 'https://shop.example/hook' } }, 'NOT_SUPPORTED'],
+  ])('is refused by name for a bad %s.', async (field, body, code) => {
+    const refused = await create(body);
+    expect([refused.json.code, refused.json.errors[0].field]).toEqual([code, field]);
+  });
+
+  it('is open until the time that it was opened or changed with, and no longer.', async () => {
+    const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
+    const expires_at = inMinutes(24 * 60);
+    const { json } = await create({ expires_at });
+    expect(Date.parse(json.expires_at)).toBe(Date.parse(expires_at));
+    const session = json.checkout_session;
+    const sooner = inMinutes(10);
+    const changed = await call('PATCH', path(session), { expires_at: sooner });
+    expect(Date.parse(changed.json.expires_at)).toBe(Date.parse(sooner));
+    const same = await call('PATCH', path(session), { payment_description: 'Three tickets' });
+    expect(same.json.expires_at).toBe(changed.json.expires_at);
+    for (const wrong of [inMinutes(-1), inMinutes(40 * 24 * 60), null]) {
+      const refused = await call('PATCH', path(session), { expires_at: wrong });
+      expect([refused.status, refused.json.errors[0].field]).toEqual([400, 'expires_at']);
+    }
+    await tables.query(`UPDATE checkout_session SET expires_at = now() WHERE id = '${session}'`);
+    const late = await checkout.pay(session, sentCard());
+    expect([late.json.code, late.json.detail]).toEqual([
+      'CHECKOUT_SESSION_NOT_FOUND',
+      expect.stringContaining('has expired'),
+    ]);
+  });
+
+  it('offers and takes only the types of payment method that it was opened or changed with.', async () => {
+    const session = await checkout.openSession({ payment_method_types: ['WALLET_B', 'NOBODYS'] });
+    const types = async () =>
+      (await call('GET', `${path(session)}/payment-methods`)).json.map(({ type }: { type: string }) => type);
+    expect(await types()).toEqual(['WALLET_B']);
+    const token = await checkout.token(session);
+    for (const refused of [
+      await checkout.pay(session, sentCard()),
+      await checkout.pay(session, { token }),
+      await checkout.payAsBrowser(session, { token }),
+    ]) {
+      const { code, errors } = refused.json;
+      expect([code, errors[0].field]).toEqual(['PAYMENT_METHOD_NOT_AVAILABLE', 'payment_method.type']);
+    }
+    const changed = await call('PATCH', path(session), { payment_method_types: ['CARD'] });
+    expect(changed.json.payment_method_types).toEqual(['CARD']);
+    expect(await types()).toEqual(['CARD']);
+    const cleared = await call('PATCH', path(session), { payment_method_types: [] });
+    expect(cleared.json.payment_method_types).toEqual([]);
+    expect((await checkout.pay(session, { token })).json.status).toBe('SUCCEEDED');
+  });
+
+  it('is changed by a body with what is not supported, if that asks for nothing.', async () => {
+    const session = await checkout.openSession();
+    for (const checkoutSettings of [null, {}, { webhook_url: '' }]) {
+      const body = { alternative_amount: null, recurring_payment: false, checkout: checkoutSettings };
+      const changed = await call('PATCH', path(session), { ...body, country: 'CO' });
+      expect([changed.status, changed.json.country]).toEqual([200, 'CO']);
+    }
+  });
+
+  it.each(['CHECKOUT', 'SDK_SEAMLESS'])('takes the workflow %s for SDK_CHECKOUT.', async (workflow) => {
+    const { json } = await create({ workflow });
+    expect(json.workflow).toBe('SDK_CHECKOUT');
+    const changed = await call('PATCH', path(json.checkout_session), { workflow });
+    expect(changed.json.workflow).toBe('SDK_CHECKOUT');
+    const paid = await checkout.pay(json.checkout_session, sentCard(), { workflow });
+    expect(paid.json).toMatchObject({ status: 'SUCCEEDED', workflow: 'SDK_CHECKOUT' });
+  });
+
+  it('takes a payment that names a customer where the session names none.', async () => {
+    const session = await checkout.openSession();
+    const customer_payer = { id: await checkout.customer() };
+    const paid = await checkout.pay(session, sentCard(), { customer_payer });
+    expect(paid.json).toMatchObject({ status: 'SUCCEEDED', customer_payer });
+  });
+
+  it('takes a one-time token for its type, whatever type is sent beside it that is not known.', async () => {
+    const session = await checkout.openSession();
+    const method = { token: await checkout.token(session), type: 'CREDIT_CARD' };
+    const paid = await checkout.pay(session, method);
+    expect(paid.json).toMatchObject({ status: 'SUCCEEDED', payment_method: { type: 'CARD' } });
+  });
+});

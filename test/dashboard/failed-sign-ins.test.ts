@@ -1,0 +1,70 @@
+import { BlockList } from 'node:net';
+import { expect, it } from 'vitest';
+import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
+import { OWN_FORM, signIn } from '../support/dashboard.ts';
+import { onService, server, tables } from '../support/on-service.ts';
+
+const trustedProxies = new BlockList();
+trustedProxies.addAddress('127.0.0.1');
+
+onService({ config: { trustedProxies } });
+
+async function tryWrongKey(from: string): Promise<number> {
+  const response = await fetch(`${server.url}/dashboard/sign-in`, {
+    method: 'POST',
+    headers: { ...OWN_FORM, 'x-forwarded-for': from },
+    body: new URLSearchParams({ key: 'op_guessed_wrong' }),
+  });
+  return response.status;
+}
+
+const entries = () =>
+  tables.query(
+    `SELECT actor, subject, detail, date_trunc('minute', created_at) AS minute FROM audit_log
+     WHERE action = 'failed-sign-in' ORDER BY id`,
+  );
+const triesOf = (found: readonly { readonly [column: string]: unknown }[]) =>
+  found.reduce((sum, { detail }) => sum + Number(/^tries: (\d+)$/.exec(String(detail))?.[1]), 0);
+
+it('failed sign-ins are audited by address and minute, those that had to wait included, and without the key', async () => {
+  const tries = Array.from({ length: 8 }, () => tryWrongKey('203.0.113.7'));
+  const statuses = await Promise.all(tries);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(3);
+  for (const address of ['2001:db8:1:2::a', '2001:db8:1:2::b']) await tryWrongKey(address);
+
+  const all = await entries();
+  const ofOne = all.filter(({ actor }) => actor === 'unknown from 203.0.113.7');
+  expect(triesOf(ofOne)).toBe(8);
+  expect(new Set(ofOne.map(({ minute }) => String(minute))).size).toBe(ofOne.length);
+  expect(triesOf(all.filter(({ actor }) => actor === 'unknown from 2001:db8:1:2::/64'))).toBe(2);
+  expect(JSON.stringify(all)).not.toContain('op_guessed');
+
+  const operator = await signIn(server, SANDBOX_OPERATOR_KEY);
+  const page = await (await operator.get('/audit')).text();
+  expect(page).toContain('unknown from 203.0.113.7');
+  expect(page).toMatch(/tries: \d/);
+});
+
+it('a wrong key is refused although its try cannot be recorded, which is logged', async () => {
+  await tables.query(`
+    CREATE FUNCTION fail_sign_ins() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$;
+    CREATE TRIGGER fail_sign_ins BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION fail_sign_ins()`);
+  expect(await tryWrongKey('203.0.113.50')).toBe(401);
+  await tables.query('DROP TRIGGER fail_sign_ins ON audit_log; DROP FUNCTION fail_sign_ins()');
+  expect(server.logLines.join()).toContain('a failed sign-in could not be recorded');
+  expect(await tryWrongKey('203.0.113.50')).toBe(401);
+  expect(triesOf((await entries()).filter(({ actor }) => actor === 'unknown from 203.0.113.50'))).toBe(1);
+});
+
+it('a flood of wrong keys from many addresses leaves a hundred entries a minute, and one for the rest', async () => {
+  await tables.query("DELETE FROM audit_log WHERE action = 'failed-sign-in'");
+  const addresses = Array.from({ length: 300 }, (_, i) => `198.51.${100 + (i >> 8)}.${i & 255}`);
+  let refused = 0;
+  for (const address of addresses) if ((await tryWrongKey(address)) === 401) refused += 1;
+  expect(refused).toBe(300);
+  const all = await entries();
+  expect(triesOf(all)).toBe(300);
+  expect(all.map(({ actor }) => actor)).toContain('unknown from other addresses');
+  const minutes = Map.groupBy(all, ({ minute }) => String(minute));
+  for (const [, ofMinute] of minutes) expect(ofMinute.length).toBeLessThanOrEqual(101);
+});

@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+
+// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document, walked by name.
+type Json = any;
+
+const document: Json = JSON.parse(readFileSync('gen/openapi.json', 'utf8'));
+
+it('every property of every schema is described', () => {
+  expect(Object.keys(document.components.schemas).length).toBeGreaterThan(50);
+  expect(undescribed(document.components.schemas)).toEqual([]);
+});
+
+it('every parameter of every operation is described', () => {
+  const operations: Json[] = Object.values(document.paths).flatMap((path: Json) => Object.values(path));
+  const names = operations.flatMap(({ operationId, parameters = [] }) =>
+    parameters
+      .filter((one: Json) => one.$ref === undefined && !one.description)
+      .map((one: Json) => `${operationId}: ${one.name}`),
+  );
+  expect(names).toEqual([]);
+});
+
+it('finds a property that is not described, at any depth', () => {
+  const schema = { properties: { a: { description: 'A.', properties: { b: {} } } } };
+  expect(undescribed({ S: schema })).toEqual(['S.a.b']);
+});
+
+/** Names the properties within schemas that have no description. */
+function undescribed(schemas: Json, path = ''): string[] {
+  return Object.entries<Json>(schemas).flatMap(([name, schema]) => {
+    const properties = Object.entries<Json>(schema.properties ?? {});
+    return properties.flatMap(([property, content]) => [
+      ...(content.description ? [] : [`${path}${name}.${property}`]),
+      ...undescribed({ [property]: content }, `${path}${name}.`),
+    ]);
+  });
+}

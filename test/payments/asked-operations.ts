@@ -1,0 +1,70 @@
+import { create } from '@bufbuild/protobuf';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import {
+  CancelOrRefundPaymentRequestSchema,
+  CancelPaymentRequestSchema,
+  CapturePaymentRequestSchema,
+  RefundPaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import {
+  cancelOrRefundPayment,
+  cancelPayment,
+  capturePayment,
+  refundPayment,
+} from '#src/payments/payment-operations.ts';
+import { payments } from './operated-payments.ts';
+
+/*
+ * Operations as a merchant asks for them, on the payments of `onOperatedPayments`.
+ */
+
+/** Fields of a request beside the payment's id. A key of null is none; by default it is a fresh one. */
+type Asked = {
+  amount?: string;
+  reference?: string;
+  transactionId?: string;
+  key?: string | null;
+  currency?: string;
+  isFinal?: boolean;
+};
+
+const namesOf = (payment: Payment, { reference, transactionId }: Asked) => ({
+  paymentId: payment.id,
+  ...(transactionId !== undefined && { transactionId }),
+  ...(reference !== undefined && { merchantReference: reference }),
+});
+const fieldsOf = (payment: Payment, asked: Asked) => ({
+  ...namesOf(payment, asked),
+  ...(asked.amount !== undefined && {
+    amount: { currency: asked.currency ?? 'USD', value: { value: asked.amount } },
+  }),
+});
+/** Captures, cancels and refunds a payment, as its merchant asks. */
+export const capture = (payment: Payment, asked: Asked = {}) =>
+  capturePayment(
+    payments.deps,
+    create(CapturePaymentRequestSchema, {
+      ...fieldsOf(payment, asked),
+      ...(asked.isFinal !== undefined && { finalCapture: asked.isFinal }),
+    }),
+    payments.caller(asked.key),
+  );
+export const refund = (payment: Payment, asked: Asked = {}) =>
+  refundPayment(
+    payments.deps,
+    create(RefundPaymentRequestSchema, fieldsOf(payment, asked)),
+    payments.caller(asked.key),
+  );
+export const cancel = (payment: Payment, asked: Asked = {}) =>
+  cancelPayment(
+    payments.deps,
+    create(CancelPaymentRequestSchema, namesOf(payment, asked)),
+    payments.caller(asked.key),
+  );
+export const undo = (payment: Payment, asked: Asked = {}) =>
+  cancelOrRefundPayment(
+    payments.deps,
+    create(CancelOrRefundPaymentRequestSchema, fieldsOf(payment, asked)),
+    payments.caller(asked.key),
+  );
+export const idOf = ({ transactions }: Payment) => transactions?.id ?? '';

@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { expect, it } from 'vitest';
+import { Payment_Status, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { applySigned } from '#src/payments/apply-signed.ts';
+import type { FollowUpDeps } from '#src/payments/follow-up.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { readSession } from '#src/store/checkout-sessions.ts';
+import { interleave } from '../support/interleave.ts';
+import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
+import { wantEveryEvent } from '../support/tables.ts';
+import { APPROVED, NOT_SENT, PENDING } from './attempt-outcomes.ts';
+import { onScriptedPayments, payments } from './scripted-payments.ts';
+
+/*
+ * A provider without look-up declined a payment, and signs later that it has approved it.
+ */
+
+onScriptedPayments();
+
+const DECLINED: Outcome = {
+  ...{ kind: 'declined', iso8583Code: '51', reference: 'paid-1' },
+  providerData: create(ProviderDataSchema, { status: 'NO' }),
+};
+const CORRECTED: Outcome = {
+  ...{ kind: 'approved', reference: 'paid-1', corrects: true, authorizationCode: 'A1' },
+  ...{ retrievalReferenceNumber: '', providerData: create(ProviderDataSchema, { status: 'YES' }) },
+};
+
+/** Makes a card payment at as many targets as outcomes. */
+async function pay(outcomes: readonly Outcome[], request = cardPayment()) {
+  const capabilities = { t1: { authorization: true } };
+  const payment = payments.payment(request, { outcomes, capabilities, softDeclines: true });
+  const { record } = await payment.send();
+  return { id: record.id, calls: payment.calls, payment };
+}
+type Paid = Awaited<ReturnType<typeof pay>>;
+
+let alarms: unknown[] = [];
+
+/** Applies what the provider has signed about the first attempt. */
+async function sign({ calls }: Paid, outcome = CORRECTED, over: Partial<FollowUpDeps> = {}) {
+  alarms = [];
+  const followedUp = (_about: unknown, result: unknown) => alarms.push(result);
+  const deps = {
+    ...{ ...payments.finishDeps, publicUrl: () => '', recovery: { followedUp }, ...over },
+  };
+  const capabilities = { authorizationValidDays: 7, redirectValidMinutes: 60 };
+  const connection = { capabilities, deadlineMs: 1_000, lookUp: undefined } as never;
+  const signed = { outcome, minorUnits: 1_000n, currency: 'USD' };
+  return applySigned(deps, connection, calls[0]?.transactionId ?? '', signed);
+}
+
+async function shown({ id }: Paid) {
+  const record = await getPayment({ database: payments.database }, id, {
+    ...{ accountId: ACCOUNT_ONE, idempotencyKey: undefined, secretPresented: true },
+  });
+  return {
+    status: Payment_Status[record.status],
+    shown: record.transactions?.id,
+    token: record.paymentMethod?.vaultedToken,
+    history: record.transactionsHistory.map(({ status }) => Transaction_Status[status]),
+  };
+}
+
+it('a declined payment that its provider corrects to approved is SUCCEEDED, by one event', async () => {
+  await wantEveryEvent(payments.tables);
+  const paid = await pay([DECLINED]);
+  expect(await shown(paid)).toMatchObject({ status: 'DECLINED' });
+  expect([await sign(paid), await sign(paid), await sign(paid)]).toEqual([
+    'applied',
+    'unchanged',
+    'unchanged',
+  ]);
+  expect([await shown(paid), alarms]).toMatchObject([
+    { status: 'SUCCEEDED', shown: paid.calls[0]?.transactionId, history: ['SUCCEEDED'] },
+    [],
+  ]);
+  const events = 'SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence';
+  expect(await payments.tables.query(events, [paid.id])).toEqual([
+    { type: 'payment.purchase' },
+    { type: 'payment.purchase' },
+  ]);
+});
+
+it('an authorization that is corrected to approved is followed up until it lapses', async () => {
+  const paid = await pay([DECLINED], withField(cardPayment(), 'payment_method.detail.card.capture', false));
+  expect(await sign(paid)).toBe('applied');
+  const [row] = await payments.tables.query(
+    'SELECT follow_up_at > now() AS held FROM transaction WHERE id = $1',
+    [paid.calls[0]?.transactionId],
+  );
+  expect(row?.held).toBe(true);
+});
+
+it.each([
+  ['declined', DECLINED],
+  ['not sent', NOT_SENT],
+] as const)(
+  'the payment shows the attempt that was corrected after the next one was %s',
+  async (_what, next) => {
+    const paid = await pay([DECLINED, next]);
+    expect(await sign(paid)).toBe('applied');
+    expect(await shown(paid)).toMatchObject({
+      status: 'SUCCEEDED',
+      shown: paid.calls[0]?.transactionId,
+      history: [next === NOT_SENT ? 'ERROR' : 'DECLINED', 'SUCCEEDED'],
+    });
+  },
+);
+
+it('a correction changes nothing once another attempt has charged the payment, and is an alarm', async () => {
+  const paid = await pay([DECLINED, APPROVED]);
+  const before = await shown(paid);
+  expect([await sign(paid), alarms]).toEqual(['unchanged', ['contradiction']]);
+  expect(await shown(paid)).toEqual(before);
+});
+
+it('a correction waits while another attempt of the payment is open', async () => {
+  const paid = await pay([DECLINED, PENDING]);
+  expect([await sign(paid), alarms]).toEqual(['waiting', []]);
+  expect(await shown(paid)).toMatchObject({ status: 'PENDING' });
+});
+
+it('a correction waits if the record was read before the next attempt ended', async () => {
+  const script = { outcomes: [DECLINED, PENDING], softDeclines: true, truth: DECLINED };
+  const payment = payments.payment(cardPayment(), script);
+  const paid = { id: (await payment.send()).record.id, calls: payment.calls, payment };
+  let isRead = false;
+  const end = async () => {
+    if (!isRead) await payment.recover();
+    isRead = true;
+  };
+  const database = interleave(payments.database, { after: { read_payment_for_operation: end } });
+  expect(await sign(paid, CORRECTED, { database })).toBe('waiting');
+  expect(await sign(paid)).toBe('applied');
+  expect(await shown(paid)).toMatchObject({ status: 'SUCCEEDED', history: ['DECLINED', 'SUCCEEDED'] });
+});
+
+it.each([
+  ['another charge under our reference', { reference: 'paid-2' }],
+  ['a charge without a reference', { reference: undefined }],
+  ['no correction', { corrects: undefined }],
+])('%s changes nothing, and is an alarm', async (_what, over) => {
+  const paid = await pay([DECLINED]);
+  expect([await sign(paid, { ...CORRECTED, ...over } as Outcome), alarms]).toEqual([
+    'unchanged',
+    ['contradiction'],
+  ]);
+  expect(await shown(paid)).toMatchObject({ status: 'DECLINED' });
+});
+
+it('a payment that is corrected to approved uses its checkout session again, so that no other pays it twice', async () => {
+  const session = randomUUID();
+  const terms = cardPayment() as { country: string };
+  await payments.tables.query(
+    `INSERT INTO checkout_session (account_id, id, merchant_order_id, country, currency, amount_minor_units, workflow, expires_at)
+     VALUES ($1, $2, 'o', $3, 'USD', 1000, 'DIRECT', now() + interval '5 hours')`,
+    [ACCOUNT_ONE, session, terms.country],
+  );
+  const paid = await pay([DECLINED], withField(cardPayment(), 'checkout', { session }));
+  const isUsed = async () => (await readSession(payments.database, ACCOUNT_ONE, session))?.used;
+  expect(await isUsed()).toBe(false);
+  expect([await sign(paid), await isUsed()]).toEqual(['applied', true]);
+});
+
+it('a card that was to be kept and was dropped with the decline is not kept by the correction', async () => {
+  const keeping = withField(cardPayment(), 'payment_method.vault_on_success', true);
+  const paid = await pay([DECLINED], keeping);
+  expect(await sign(paid)).toBe('applied');
+  expect(await shown(paid)).toMatchObject({ status: 'SUCCEEDED', token: '' });
+});

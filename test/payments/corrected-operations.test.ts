@@ -1,0 +1,267 @@
+import { create } from '@bufbuild/protobuf';
+import { expect, it } from 'vitest';
+import { type Payment, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import type { SignedOutcome } from '#src/connectors/connector.ts';
+import { applySigned } from '#src/payments/apply-signed.ts';
+import { followUpNow } from '#src/payments/follow-up.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { cancelPayment } from '#src/payments/payment-operations.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
+import { interleave } from '../support/interleave.ts';
+import { wantEveryEvent } from '../support/tables.ts';
+import {
+  alarms,
+  capture,
+  deps,
+  idOf,
+  onPaymentsElsewhere,
+  others,
+  refund,
+  state,
+} from './elsewhere-under-test.ts';
+import { payments } from './operated-payments.ts';
+
+/*
+ * A provider without look-up has reported a capture or a refund as done, and signs later that it failed after all.
+ */
+
+onPaymentsElsewhere();
+
+const DAY_MS = 86_400_000;
+
+/** Applies what the provider has signed about an operation. */
+function sign(
+  { transactions }: Payment,
+  status: 'DONE' | 'FAILED',
+  minorUnits = 10_000n,
+  { on = deps, corrects = true } = {},
+) {
+  const told = { providerData: create(ProviderDataSchema, { status }), reference: 'operation-1' };
+  const approved = {
+    kind: 'approved',
+    ...told,
+    authorizationCode: '',
+    retrievalReferenceNumber: '',
+  } as const;
+  const declined = { kind: 'declined', ...told, iso8583Code: '05', ...(corrects && { corrects }) } as const;
+  const signed: SignedOutcome = {
+    ...{ outcome: status === 'DONE' ? approved : declined, minorUnits, currency: 'USD' },
+    ...(status === 'DONE' && { undoneBy: 'FAILED' }),
+  };
+  const connection = { ...payments.provider.connection, lookUp: undefined };
+  return applySigned(on, connection, transactions?.id ?? '', signed);
+}
+
+/** The operation fails at the provider, whose books then lack it. */
+function undoAt(payment: Payment, undone: { captured?: bigint; refunded?: bigint }): void {
+  payments.provider.elsewhere(idOf(payment), undone);
+  payments.provider.bookOf(idOf(payment)).released = false;
+}
+
+/** The state of a payment, its amounts captured and refunded, and its transactions beside its own. */
+async function booksOf(payment: Payment): Promise<string[]> {
+  const { amount } = await getPayment(deps, payment.id, payments.caller());
+  const amounts = `${amount?.captured?.value} ${amount?.refunded?.value}`;
+  return [await state(payment), amounts, ...(await others(payment))];
+}
+
+const isHeld = async (payment: Payment) => {
+  const [row] = await payments.tables.query(
+    'SELECT follow_up_at > now() AS held FROM transaction WHERE id = $1',
+    [idOf(payment)],
+  );
+  return row?.held;
+};
+
+const authorize = () => payments.pay({ capture: false });
+
+it('a capture that failed after it was done is DECLINED, and its money can be captured again', async () => {
+  const payment = await authorize();
+  const captured = (await capture(payment)).record;
+  expect(await booksOf(payment)).toEqual(['SUCCEEDED/CAPTURED', '100.00 0.00', 'CAPTURE SUCCEEDED 10000']);
+  undoAt(payment, { captured: -10_000n });
+  expect(await sign(captured, 'FAILED')).toBe('applied');
+  expect(await booksOf(payment)).toEqual(['SUCCEEDED/APPROVED', '0.00 0.00', 'CAPTURE DECLINED 10000']);
+  const { transactions } = await getPayment(deps, payment.id, payments.caller());
+  expect(transactions).toMatchObject({
+    ...{ id: captured.transactions?.id, status: Transaction_Status.DECLINED, responseCode: 'CAPTURE_FAILED' },
+    ...{ responseMessage: 'Capture failed at the provider', providerData: { status: 'FAILED' } },
+  });
+  const again = (await capture(payment)).record;
+  expect(again.transactions?.status).toBe(Transaction_Status.SUCCEEDED);
+  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/CAPTURED', []]);
+});
+
+it('a refund that failed after it was done is DECLINED, and its money can be refunded again', async () => {
+  const payment = await payments.pay();
+  const refunded = (await refund(payment)).record;
+  expect(await state(payment)).toBe('REFUNDED/REFUNDED');
+  undoAt(payment, { refunded: -10_000n });
+  expect(await sign(refunded, 'FAILED')).toBe('applied');
+  expect(await booksOf(payment)).toEqual(['SUCCEEDED/APPROVED', '0.00 0.00', 'REFUND DECLINED 10000']);
+  const { transactions } = await getPayment(deps, payment.id, payments.caller());
+  expect(transactions).toMatchObject({
+    ...{ responseCode: 'REFUND_FAILED', responseMessage: 'Refund failed at the provider' },
+  });
+  await refund(payment);
+  expect([await state(payment), alarms]).toEqual(['REFUNDED/REFUNDED', []]);
+});
+
+it.each([
+  ['DONE', 'FAILED'],
+  ['FAILED', 'DONE'],
+] as const)(
+  'reports in the order %s, %s end in the same books, however often they come',
+  async (...order) => {
+    const payment = await authorize();
+    payments.provider.next.push('delays it');
+    const captured = (await capture(payment)).record;
+    const results = [];
+    for (const status of [...order, ...order]) results.push(await sign(captured, status));
+    expect(await booksOf(payment)).toEqual(['SUCCEEDED/APPROVED', '0.00 0.00', 'CAPTURE DECLINED 10000']);
+    const { transactions } = await getPayment(deps, payment.id, payments.caller());
+    expect([transactions?.responseCode, alarms]).toEqual(['CAPTURE_FAILED', []]);
+    expect(results.filter((result) => result !== 'unchanged').length).toBe(order[0] === 'DONE' ? 2 : 1);
+  },
+);
+
+it('the correction is told by one event, and leaves the response to the operation as it was', async () => {
+  await wantEveryEvent(payments.tables);
+  const payment = await authorize();
+  const captured = await capture(payment);
+  for (let i = 0; i < 3; i++) await sign(captured.record, 'FAILED');
+  const events = await payments.tables.query('SELECT type, sequence FROM event ORDER BY sequence');
+  expect(events.slice(-2)).toEqual([
+    { type: 'payment.capture', sequence: 2 },
+    { type: 'payment.capture', sequence: 3 },
+  ]);
+  const [row] = await payments.tables.query('SELECT response_record FROM transaction WHERE id = $1', [
+    captured.record.transactions?.id,
+  ]);
+  expect(row?.response_record).not.toBeNull();
+});
+
+it('two processes that apply a correction at once take the money from the books once', async () => {
+  const payment = await authorize();
+  const captured = (await capture(payment)).record;
+  const applied = await Promise.all([1, 2, 3].map(() => sign(captured, 'FAILED')));
+  expect(applied).toContain('applied');
+  expect(await booksOf(payment)).toEqual(['SUCCEEDED/APPROVED', '0.00 0.00', 'CAPTURE DECLINED 10000']);
+});
+
+it('a capture that failed waits while its money is refunded, with an alarm, until the refund failed as well', async () => {
+  const payment = await authorize();
+  const captured = (await capture(payment)).record;
+  const refunded = (await refund(payment, '40')).record;
+  expect(await sign(captured, 'FAILED')).toBe('waiting');
+  expect([await booksOf(payment), alarms]).toEqual([
+    ['SUCCEEDED/PARTIALLY_REFUNDED', '100.00 40.00', 'CAPTURE SUCCEEDED 10000', 'REFUND SUCCEEDED 4000'],
+    ['contradiction'],
+  ]);
+  expect(await sign(refunded, 'FAILED', 4_000n)).toBe('applied');
+  expect(await sign(captured, 'FAILED')).toBe('applied');
+  expect(await booksOf(payment)).toEqual([
+    ...['SUCCEEDED/APPROVED', '0.00 0.00', 'CAPTURE DECLINED 10000', 'REFUND DECLINED 4000'],
+  ]);
+});
+
+it('a refund that was claimed after the payment was read keeps its capture in the books', async () => {
+  const payment = await authorize();
+  const captured = (await capture(payment)).record;
+  const refundOnce = async (nth: number) => {
+    if (nth === 1) await refund(payment, '40');
+  };
+  const database = interleave(payments.database, { before: { finish_operation: refundOnce } });
+  expect(await sign(captured, 'FAILED', 10_000n, { on: { ...deps, database } })).toBe('waiting');
+  expect((await booksOf(payment)).slice(0, 2)).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', '100.00 40.00']);
+});
+
+it('one of several captures fails if what was refunded is covered by the others', async () => {
+  const payment = await authorize();
+  const [first, second] = [(await capture(payment, '50')).record, (await capture(payment, '30')).record];
+  await refund(payment, '40');
+  expect(await sign(second, 'FAILED', 3_000n)).toBe('applied');
+  expect(await sign(first, 'FAILED', 5_000n)).toBe('waiting');
+  expect((await booksOf(payment)).slice(0, 2)).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', '50.00 40.00']);
+});
+
+it('a correction waits while an operation is open', async () => {
+  const payment = await payments.pay();
+  const refunded = (await refund(payment, '40')).record;
+  payments.provider.next.push('delays it');
+  await refund(payment, '60');
+  expect(await state(payment)).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
+  expect(await sign(refunded, 'FAILED', 4_000n)).toBe('waiting');
+  expect(await state(payment)).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
+  payments.provider.settleDelayed();
+  await payments.makeDue();
+  await recoverDue(payments.deps);
+  expect(await sign(refunded, 'FAILED', 4_000n)).toBe('applied');
+  expect([(await booksOf(payment)).slice(0, 2), alarms]).toEqual([
+    ['SUCCEEDED/PARTIALLY_REFUNDED', '0.00 60.00'],
+    [],
+  ]);
+});
+
+it('an operation that is claimed while a correction is written is not lost, and the correction waits', async () => {
+  const payment = await payments.pay();
+  const refunded = (await refund(payment, '40')).record;
+  const claim = async (nth: number) => {
+    if (nth > 1) return;
+    payments.provider.next.push('delays it');
+    await refund(payment, '60');
+  };
+  const database = interleave(payments.database, { before: { finish_operation: claim } });
+  expect(await sign(refunded, 'FAILED', 4_000n, { on: { ...deps, database } })).toBe('waiting');
+  expect(await others(payment)).toEqual(['REFUND SUCCEEDED 4000', 'REFUND PENDING 6000']);
+});
+
+it('an authorization whose capture failed is followed up again, so that it lapses', async () => {
+  const payment = await authorize();
+  const captured = (await capture(payment)).record;
+  payments.setAhead(2 * DAY_MS);
+  await payments.makeDue();
+  await recoverDue(deps);
+  expect(await isHeld(payment)).toBeNull();
+  payments.setAhead(0);
+  undoAt(payment, { captured: -10_000n });
+  await sign(captured, 'FAILED');
+  expect(await isHeld(payment)).toBe(true);
+});
+
+it('a worker that read the authorization as captured does not end its schedule after the capture failed', async () => {
+  const payment = await authorize();
+  const captured = (await capture(payment)).record;
+  const undo = async () => {
+    undoAt(payment, { captured: -10_000n });
+    expect(await sign(captured, 'FAILED')).toBe('applied');
+  };
+  const racing = { ...deps, database: interleave(payments.database, { before: { end_follow_up: undo } }) };
+  await followUpNow(racing, payments.provider.connection, idOf(payment));
+  expect(await isHeld(payment)).toBe(true);
+});
+
+it('what a cancel released stays released when an earlier capture fails', async () => {
+  const payment = await authorize();
+  const captured = (await capture(payment, '40')).record;
+  await cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId: payment.id }), payments.caller());
+  expect(await sign(captured, 'FAILED', 4_000n)).toBe('applied');
+  expect((await booksOf(payment)).slice(0, 2)).toEqual(['CANCELED/CANCELED', '0.00 0.00']);
+});
+
+it.each([
+  ['another amount', 9_999n, true, 'mismatch'],
+  ['no correction', 10_000n, false, 'contradiction'],
+] as const)('a report of %s changes nothing, and is an alarm', async (_what, minorUnits, corrects, alarm) => {
+  const payment = await authorize();
+  const captured = (await capture(payment)).record;
+  expect(await sign(captured, 'FAILED', minorUnits, { corrects })).toBe('unchanged');
+  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/CAPTURED', [alarm]]);
+});
+
+it('a purchase stays SUCCEEDED whatever its provider corrects', async () => {
+  const payment = await payments.pay();
+  expect(await sign(payment, 'FAILED')).toBe('unchanged');
+  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/APPROVED', ['contradiction']]);
+});

@@ -1,0 +1,129 @@
+import { create } from '@bufbuild/protobuf';
+import { beforeEach, expect, it } from 'vitest';
+import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { systemClock } from '#src/clock.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { capturePayment } from '#src/payments/payment-operations.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
+import { withClockAhead } from '../support/process-clock.ts';
+import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
+
+onOperatedPayments({ empties: 'payment, transaction' });
+
+let payment: Payment;
+let deps: OperatedPayments['deps'];
+beforeEach(async () => {
+  payments.setAhead(0);
+  payment = await payments.pay({ capture: false });
+});
+
+const idOf = ({ transactions }: Payment) => transactions?.id ?? '';
+const state = () => payments.stateOf(payment);
+const capture = (amount?: string) =>
+  capturePayment(
+    deps,
+    create(CapturePaymentRequestSchema, {
+      paymentId: payment.id,
+      ...(amount && { amount: { currency: 'USD', value: { value: amount } } }),
+    }),
+    payments.caller(),
+  );
+
+const DAY_MS = 86_400_000;
+let results: unknown[];
+beforeEach(() => {
+  results = [];
+  const recovery = {
+    ...payments.deps.recovery,
+    followedUp: (_one: unknown, told: unknown) => results.push(told),
+  };
+  deps = { ...payments.deps, recovery };
+});
+
+async function pastTerm() {
+  payments.setAhead(7 * DAY_MS + 1_000);
+  await payments.makeDue();
+  await recoverDue(deps);
+}
+const isHeld = () => !payments.provider.bookOf(idOf(payment)).released;
+
+it('an authorization past its term stands, and can be captured, whatever the clock of a process says', async () => {
+  await payments.makeDue();
+  await withClockAhead(30 * DAY_MS, () => recoverDue({ ...deps, now: systemClock() }));
+  expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
+  await capture();
+  expect(await state()).toBe('SUCCEEDED/CAPTURED');
+});
+
+it('an authorization past its term is released at its provider before it is EXPIRED', async () => {
+  await pastTerm();
+  expect([await state(), isHeld(), results]).toEqual(['EXPIRED/EXPIRED', false, ['lapsed']]);
+  expect(payments.provider.moved.at(-1)).toMatch(/^cancel /);
+});
+
+it('an authorization past its term of which a part was captured has the rest released', async () => {
+  await capture('30');
+  await pastTerm();
+  expect([await state(), isHeld()]).toEqual(['SUCCEEDED/PARTIALLY_CAPTURED', false]);
+  await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+});
+
+it('an authorization past its term of which a part was captured is over if its provider has nothing left to release', async () => {
+  await capture('30');
+  payments.provider.next.push('declines it');
+  await pastTerm();
+  await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+});
+
+it('an authorization past its term is EXPIRED if the answer to its release was lost, as the provider tells that it was released', async () => {
+  payments.provider.next.push('does it, unheard');
+  await pastTerm();
+  expect([await state(), isHeld()]).toEqual(['EXPIRED/EXPIRED', false]);
+});
+
+it('an authorization past its term stays as it is while its release does not reach the provider, which is asked again within the hour', async () => {
+  payments.provider.next.push('never hears of it');
+  await pastTerm();
+  expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
+  const due = "SELECT 1 FROM transaction WHERE follow_up_at <= now() + interval '1 hour'";
+  expect(await payments.tables.query(due)).toHaveLength(1);
+  await pastTerm();
+  expect([await state(), isHeld()]).toEqual(['EXPIRED/EXPIRED', false]);
+});
+
+it('an authorization past its term stays as it is, with an alarm once a day, if its provider declines to release it', async () => {
+  payments.provider.next.push('declines it');
+  await pastTerm();
+  expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
+  expect(results).toMatchObject([{ kind: 'unknown', alarm: true }]);
+  const due = "SELECT 1 FROM transaction WHERE follow_up_at > now() + interval '23 hours'";
+  expect(await payments.tables.query(due)).toHaveLength(1);
+});
+
+it('an authorization past its term is left to a capture that begins while it is to be released', async () => {
+  const { connection } = payments.provider;
+  let hasBegun = false;
+  const racing: ProviderConnection = {
+    ...connection,
+    async lookUp(query) {
+      const told = (await connection.lookUp?.(query)) as Outcome;
+      if (!hasBegun) {
+        hasBegun = true;
+        payments.provider.next.push('delays it');
+        await capture();
+      }
+      return told;
+    },
+    cancel: async () => ({ kind: 'declined', iso8583Code: '57', providerData: create(ProviderDataSchema) }),
+  };
+  deps = { ...deps, connections: () => new Map([['ledger', racing]]) };
+  await pastTerm();
+  expect(await state()).toBe('SUCCEEDED/APPROVED');
+  payments.provider.settleDelayed();
+  payments.setAhead(0);
+  await payments.makeDue();
+  await recoverDue(payments.deps);
+  expect(await state()).toBe('SUCCEEDED/CAPTURED');
+});

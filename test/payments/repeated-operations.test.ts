@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import { restBody } from '../support/stored-responses.ts';
+import { capture, idOf, refund, undo } from './asked-operations.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
+
+onOperatedPayments({ empties: 'payment, transaction' });
+
+describe('a repeated operation', () => {
+  it('gets the same bytes, by its key or by its merchant_reference; another request is refused', async () => {
+    const payment = await payments.pay();
+    const first = await refund(payment, { amount: '10', key: 'refund-1' });
+    const again = await refund(payment, { amount: '10', key: 'refund-1' });
+    expect(again.replayed).toBe(true);
+    expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
+    await expect(refund(payment, { amount: '11', key: 'refund-1' })).rejects.toMatchObject({
+      reason: 'IDEMPOTENCY_KEY_REUSED',
+      fields: [{ field: 'x-idempotency-key' }],
+    });
+    const byReference = await refund(payment, { amount: '20', reference: 'r-2', key: null });
+    expect((await refund(payment, { amount: '20', reference: 'r-2', key: null })).replayed).toBe(true);
+    await expect(refund(payment, { amount: '21', reference: 'r-2', key: null })).rejects.toMatchObject({
+      reason: 'IDEMPOTENCY_KEY_REUSED',
+      fields: [{ field: 'merchant_reference' }],
+    });
+    expect(byReference.record.amount?.refunded?.value).toBe('30.00');
+  });
+
+  it.each([
+    ['first without a key', null, 'refund-1'],
+    ['first with a key', 'refund-1', null],
+  ])(
+    'with and without a key under one merchant_reference is one operation: %s',
+    async (_what, first, second) => {
+      const payment = await payments.pay();
+      const asked = { amount: '10', reference: 'r-1' };
+      const made = await refund(payment, { ...asked, key: first });
+      const again = await refund(payment, { ...asked, key: second });
+      expect([again.replayed, Buffer.compare(restBody(again), restBody(made))]).toEqual([true, 0]);
+      await expect(refund(payment, { ...asked, amount: '11', key: second })).rejects.toMatchObject({
+        reason: 'IDEMPOTENCY_KEY_REUSED',
+        fields: [{ field: 'merchant_reference' }],
+      });
+      expect(payments.provider.bookOf(idOf(payment)).refunded).toBe(1_000n);
+    },
+  );
+
+  it('of a merchant_reference under another key is refused, and nothing is sent', async () => {
+    const payment = await payments.pay();
+    const asked = { amount: '10', reference: 'r-1' };
+    await refund(payment, { ...asked, key: 'refund-1' });
+    await expect(refund(payment, { ...asked, key: 'refund-2' })).rejects.toMatchObject({
+      reason: 'IDEMPOTENCY_KEY_REUSED',
+      fields: [{ field: 'merchant_reference', message: 'was used before, under another x-idempotency-key' }],
+    });
+    expect(payments.provider.bookOf(idOf(payment)).refunded).toBe(1_000n);
+    // Another payment, or another operation, has references of its own.
+    await refund(await payments.pay(), { ...asked, key: 'refund-3' });
+    expect((await undo(payment, { reference: 'r-1' })).replayed).toBe(false);
+  });
+
+  it('of one merchant_reference in twenty forms at once makes one refund', async () => {
+    const payment = await payments.pay();
+    const answers = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, i) =>
+        refund(payment, { amount: '10', reference: 'r-1', key: i % 2 === 0 ? null : `refund-${i}` }),
+      ),
+    );
+    for (const answer of answers) {
+      if (answer.status === 'rejected')
+        expect(answer.reason).toMatchObject({ reason: 'IDEMPOTENCY_KEY_REUSED' });
+    }
+    expect(answers.filter(({ status }) => status === 'fulfilled').length).toBeGreaterThanOrEqual(10);
+    expect(payments.provider.bookOf(idOf(payment)).refunded).toBe(1_000n);
+  });
+
+  it('in upper case, or by the longer path to the same transaction, is the same request', async () => {
+    const authorized = await payments.pay({ capture: false });
+    const upper = { ...authorized, id: authorized.id.toUpperCase() };
+    const id = idOf(authorized);
+    const captured = await capture(authorized, { key: 'c' });
+    for (const [of, transactionId] of [
+      [authorized, id],
+      [authorized, id.toUpperCase()],
+      [upper, ''],
+      [upper, id],
+    ] as const) {
+      expect((await capture(of, { key: 'c', transactionId })).replayed).toBe(true);
+    }
+    const refunded = await refund(authorized, { key: 'r', transactionId: id.toUpperCase() });
+    expect((await refund(upper, { key: 'r' })).replayed).toBe(true);
+    // The service has chosen the only capture, so its name asks for the same.
+    const transactionId = captured.record.transactions?.id ?? '';
+    expect((await refund(authorized, { key: 'r', transactionId })).replayed).toBe(true);
+    const other = refunded.record.transactions?.id ?? '';
+    await expect(refund(authorized, { key: 'r', transactionId: other })).rejects.toMatchObject({
+      reason: 'IDEMPOTENCY_KEY_REUSED',
+    });
+  });
+
+  it('of a hundred at once with one key makes one refund', async () => {
+    const payment = await payments.pay();
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () => refund(payment, { amount: '10', key: 'one' })),
+    );
+    expect(new Set(answers.map((answer) => `${restBody(answer)}`)).size).toBe(1);
+    expect(payments.provider.bookOf(payment.transactions?.id ?? '').refunded).toBe(1_000n);
+  });
+});

@@ -1,0 +1,109 @@
+import { create } from '@bufbuild/protobuf';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { systemClock } from '#src/clock.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { refundPayment } from '#src/payments/payment-operations.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
+import { withClockAhead } from '../support/process-clock.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+
+/** Every look-up, in order. */
+let asked: LookUp[];
+
+onOperatedPayments({ empties: 'payment, transaction' });
+beforeEach(() => {
+  asked = [];
+});
+
+/** Has a process whose clock is ahead ask about everything that is open. */
+async function checkedBy(aheadMs: number, lookUp = payments.provider.connection.lookUp): Promise<void> {
+  const connection: ProviderConnection = {
+    ...payments.provider.connection,
+    lookUp: async (query) => {
+      asked.push(query);
+      return (await lookUp?.(query)) ?? UNKNOWN;
+    },
+  };
+  await payments.makeDue();
+  await withClockAhead(aheadMs, () =>
+    recoverDue({
+      ...payments.deps,
+      now: systemClock(),
+      connections: () => new Map([['ledger', connection]]),
+    }),
+  );
+}
+
+const age = (hours: number) =>
+  payments.tables.query('UPDATE transaction SET created_at = created_at - make_interval(hours => $1)', [
+    hours,
+  ]);
+const paidBy = (aheadMs: number, options?: Parameters<typeof payments.pay>[0]): Promise<Payment> =>
+  withClockAhead(aheadMs, () => payments.pay(options));
+
+describe.each([
+  ['26 hours behind', -26 * HOUR_MS],
+  ['right', 0],
+  ['10 days ahead', 10 * DAY_MS],
+])('a process whose clock is %s', (_what, aheadMs) => {
+  it('asks about an unknown payment with its age by the database, whichever process made it', async () => {
+    payments.provider.next.push('never hears of it');
+    await paidBy(-aheadMs);
+    await age(26);
+    await checkedBy(aheadMs, async () => UNKNOWN);
+    expect(asked).toHaveLength(1);
+    expect(Math.floor(Number(asked[0]?.ageMs) / HOUR_MS)).toBe(26);
+  });
+
+  it('asks about a lost refund with its age by the database', async () => {
+    const payment = await payments.pay();
+    await age(26);
+    payments.provider.next.push('never hears of it');
+    const request = create(RefundPaymentRequestSchema, { paymentId: payment.id });
+    await refundPayment(payments.deps, request, payments.caller());
+    await checkedBy(aheadMs, async () => UNKNOWN);
+    expect(asked).toMatchObject([{ of: { kind: 'refund' } }]);
+    expect(Math.floor(Number(asked[0]?.ageMs) / HOUR_MS)).toBe(0);
+  });
+
+  it.each([true, false])(
+    'closes no redirect or challenge before its term is over: a wallet %j',
+    async (wallet) => {
+      if (!wallet) payments.provider.next.push('sends the payer away');
+      const payment = await paidBy(-aheadMs, { wallet });
+      await age(23);
+      await checkedBy(aheadMs);
+      expect(asked).toMatchObject([{ close: false }]);
+      payments.provider.payerPays(payment.transactions?.id ?? '');
+      await checkedBy(aheadMs);
+      expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    },
+  );
+
+  it('closes a redirect once its term is over', async () => {
+    const payment = await paidBy(-aheadMs, { wallet: true });
+    await age(25);
+    await checkedBy(aheadMs);
+    expect([asked.map(({ close }) => close), await payments.stateOf(payment)]).toEqual([
+      [true],
+      'EXPIRED/EXPIRED',
+    ]);
+  });
+
+  it('leaves an authorization to its term', async () => {
+    const payment = await paidBy(-aheadMs, { capture: false });
+    await age(6 * 24);
+    await checkedBy(aheadMs);
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    await age(25);
+    await checkedBy(aheadMs);
+    expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
+  });
+});

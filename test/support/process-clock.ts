@@ -1,0 +1,12 @@
+import { vi } from 'vitest';
+
+/** Runs work while the process's clock is ahead of every other by so many milliseconds, or behind. */
+export async function withClockAhead<T>(aheadMs: number, work: () => T | Promise<T>): Promise<T> {
+  const now = Date.now;
+  const spy = vi.spyOn(Date, 'now').mockImplementation(() => now() + aheadMs);
+  try {
+    return await work();
+  } finally {
+    spy.mockRestore();
+  }
+}
