@@ -10,9 +10,13 @@ export type ClientAddress = (request: FastifyRequest) => string;
  * appends the address of its own peer, so anything further left may be the client's invention.
  */
 export function createClientAddress(trustedProxies: BlockList): ClientAddress {
-  const isTrusted = (address: string) => trustedProxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+  const isTrusted = (address: string) => {
+    const version = isIP(address);
+    return version !== 0 && trustedProxies.check(address, version === 6 ? 'ipv6' : 'ipv4');
+  };
   return (request) => {
-    let address = request.ip;
+    // A connection that has gone has no peer any more.
+    let address: string = request.ip ?? '';
     const hops = String(request.headers['x-forwarded-for'] ?? '').split(',');
     while (isTrusted(address)) {
       // What is no address names nobody: then the proxy that passed it on is the last one known.
