@@ -82,7 +82,7 @@ export function readOrder(description: string | undefined): Order {
   for (const item of description.slice('sandbox:'.length).split(',')) {
     const { name = '', argument } = ITEM.exec(item)?.groups ?? {};
     const addition = readAddition(name, argument, order);
-    if (!addition && order.behaviour) throw unheardOf();
+    if (!addition && order.behaviour) throw unknownOrder();
     order = { ...order, ...(addition ?? { behaviour: readBehaviour(name, argument) }) };
   }
   return order;
@@ -106,22 +106,22 @@ function readBehaviour(name: string, argument: string | undefined): Behaviour {
   if (argument === undefined) {
     if (BEFORE.has(name) || AFTER.has(name)) return { kind: name as BehaviourBefore | BehaviourAfter };
     if (name === 'too_late') return { kind: name };
-    throw unheardOf();
+    throw unknownOrder();
   }
   if (name === 'decline' && /^(?!00)[A-Z0-9]{2}$/.test(argument)) {
     return { kind: 'decline', responseCode: argument };
   }
   if (name === 'late_approval') return { kind: 'delay', delayMs: readDelay(argument) };
   if (name === 'done_after' || name === 'fail_after') return { kind: name, delayMs: readDelay(argument) };
-  throw unheardOf();
+  throw unknownOrder();
 }
 
 function readDelay(argument: string | undefined): number {
   const delayMs = /^\d{1,5}$/.test(argument ?? '') ? Number(argument) : MAX_DELAY_MS + 1;
-  if (delayMs > MAX_DELAY_MS) throw unheardOf();
+  if (delayMs > MAX_DELAY_MS) throw unknownOrder();
   return delayMs;
 }
 
-function unheardOf(): ApiError {
+function unknownOrder(): ApiError {
   return new ApiError(400, 'invalid_request', 'asks for a behaviour that does not exist', 'description');
 }

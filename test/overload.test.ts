@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_ON_THEIR_WAY } from '#src/payments/on-their-way.ts';
+import { MAX_CONNECTION_SLOTS } from '#src/payments/connection-slots.ts';
 import { apiClients, PROTOCOLS, RPC_PROTOCOLS } from './support/api-clients.ts';
 import { HELD, held } from './support/held-provider.ts';
 import {
@@ -240,8 +240,8 @@ describe('with a provider that hangs', () => {
     const giveAnswers = provider.hold();
     const sent: ReturnType<typeof sendMany> = [];
     // Some at a time, so that none waits too long for the database.
-    while (sent.length < MAX_ON_THEIR_WAY) {
-      sent.push(...sendMany(Math.min(64, MAX_ON_THEIR_WAY - sent.length), held(walletPayment())));
+    while (sent.length < MAX_CONNECTION_SLOTS) {
+      sent.push(...sendMany(Math.min(64, MAX_CONNECTION_SLOTS - sent.length), held(walletPayment())));
       await expect.poll(async () => (await tables.counts()).payments).toBe(sent.length);
     }
     for (const protocol of PROTOCOLS) {
@@ -254,6 +254,6 @@ describe('with a provider that hangs', () => {
     expect(server.logLines.filter((line) => / failed"/.test(line))).toEqual([]);
     giveAnswers();
     const replies = await Promise.all(sent.map(({ reply }) => reply));
-    expect(replies.filter(isAccepted)).toHaveLength(MAX_ON_THEIR_WAY);
+    expect(replies.filter(isAccepted)).toHaveLength(MAX_CONNECTION_SLOTS);
   });
 });

@@ -59,7 +59,7 @@ export async function* checkProvider(connection: ProviderConnection, values: Tes
   if (approved) {
     yield* checkPurchase(connection, cardAttempt(values, approved, true));
     yield* checkAuthorization(connection, () => cardAttempt(values, approved, false));
-    yield* checkUnheard(connection, cardAttempt(values, approved, true));
+    yield* checkNeverReceived(connection, cardAttempt(values, approved, true));
   }
   if (declined) {
     const outcome = await connection.pay(cardAttempt(values, declined, true));
@@ -107,7 +107,7 @@ async function* checkAuthorization(connection: ProviderConnection, newAttempt: (
 }
 
 /** Checks a payment that is never sent: after closing it, it must count as never made. */
-async function* checkUnheard(connection: ProviderConnection, attempt: PaymentAttempt): Checks {
+async function* checkNeverReceived(connection: ProviderConnection, attempt: PaymentAttempt): Checks {
   if (!connection.lookUp) return;
   const outcome = await connection.lookUp({ ...lookUpOf(attempt, undefined), close: true });
   yield compare('close of a purchase that was never sent', ['not_sent'], describeOutcome(outcome));

@@ -81,7 +81,7 @@ export function openCatalogue(
     const before = predecessor?.reachable.get(id);
     if (before && before.identity !== connection.identity) {
       throw new CatalogueError(
-        `connection ${id}: stands for another account now (its address, its account, or the credential that names it); give that an id of its own`,
+        `connection ${id}: now points to a different account (its address, its account, or the credential that names it); give that an id of its own`,
       );
     }
     const known = kept && predecessor?.health.get(id);

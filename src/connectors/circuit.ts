@@ -66,7 +66,7 @@ export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOpt
   let openings = 0;
   let pauseMs = 0;
   let pausedUntilMs = 0;
-  let told: CircuitState = 'CLOSED';
+  let reported: CircuitState = 'CLOSED';
 
   function state(): CircuitState {
     if (phase === 'closed') return 'CLOSED';
@@ -75,8 +75,8 @@ export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOpt
 
   function tell(): void {
     const now = state();
-    if (now === told) return;
-    told = now;
+    if (now === reported) return;
+    reported = now;
     changed(now);
   }
 

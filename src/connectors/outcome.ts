@@ -23,7 +23,7 @@ export type Totals = {
 };
 
 /** Fields common to every outcome that a provider reports. */
-type Told = {
+type Reported = {
   readonly providerData: ProviderData;
   /**
    * Reference by which the connector acts on the transaction later: the provider's own id, or several encoded ones.
@@ -46,7 +46,7 @@ type Correcting = {
 /** The KNOWN state of a transaction after a call. A `switch` over it ends in `assertNever`. */
 export type Outcome =
   /** Done: charged, authorized, verified, captured, canceled or refunded. */
-  | (Told &
+  | (Reported &
       Correcting & {
         readonly kind: 'approved';
         /** '' if the provider reports none. */
@@ -62,12 +62,12 @@ export type Outcome =
         readonly totals?: Totals;
       })
   /** The payer must go to `redirectUrl`: a wallet's checkout, or a card's 3-D Secure challenge. */
-  | (Told & { readonly kind: 'redirect'; readonly redirectUrl: string })
+  | (Reported & { readonly kind: 'redirect'; readonly redirectUrl: string })
   /** The payer agreed; `complete` has to take the money. Only a look-up reports this. */
-  | (Told & { readonly kind: 'to_complete' })
+  | (Reported & { readonly kind: 'to_complete' })
   /** The provider has the transaction and will decide later. */
-  | (Told & { readonly kind: 'pending' })
-  | (Told &
+  | (Reported & { readonly kind: 'pending' })
+  | (Reported &
       Correcting & {
         readonly kind: 'declined';
         /** ISO 8583 response code (field 39) that the provider's own code is equivalent to. */
@@ -76,7 +76,7 @@ export type Outcome =
         readonly nowhereElse?: true;
       })
   /** The payer did not act in time, or the authorization lapsed: nothing was charged, and nothing will be. */
-  | (Told & { readonly kind: 'expired' })
+  | (Reported & { readonly kind: 'expired' })
   /** Certainly nothing happened at the provider: the attempt may be made elsewhere. */
   | {
       readonly kind: 'not_sent';

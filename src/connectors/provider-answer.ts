@@ -129,7 +129,7 @@ export function fromResult(result: HttpResult, read: (body: JsonObject, answer: 
 
 /** Makes the outcome of success. @param authorizationCode '' if the provider reports none. */
 export function approvedOutcome(
-  told: {
+  reported: {
     readonly providerData: ProviderData;
     readonly reference?: string;
     readonly alarm?: true;
@@ -137,7 +137,7 @@ export function approvedOutcome(
   },
   authorizationCode = '',
 ): Outcome {
-  return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };
+  return { kind: 'approved', ...reported, authorizationCode, retrievalReferenceNumber: '' };
 }
 
 /** Makes the outcome of the provider's word that the transaction did not happen and never will. */

@@ -7,8 +7,8 @@ import { eraseMethods } from '#src/store/stored-methods.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { customerNotFound } from './customers.ts';
+import { emitMethodEvent } from './emit-method-event.ts';
 import type { WalletDeps } from './enroll-wallet.ts';
-import { tellOfMethod } from './tell-of-method.ts';
 
 /**
  * Erases a customer with its stored methods, in one commit; repeats of the calls that made them get responses without
@@ -26,7 +26,7 @@ export async function deleteCustomer(
     // First, since payments and other calls that add methods to the customer wait for it, or it for them.
     const customerId = await eraseCustomer(run, accountId, id);
     if (customerId === undefined) throw customerNotFound('id');
-    for (const ended of await eraseMethods(run, { accountId, customerId })) await tellOfMethod(run, ended);
+    for (const ended of await eraseMethods(run, { accountId, customerId })) await emitMethodEvent(run, ended);
     for (const call of await lockResponsesOf(run, accountId, customerId)) {
       await keepResponse(run, call, ERASERS[call.method](call.response));
     }

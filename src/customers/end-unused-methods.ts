@@ -1,7 +1,7 @@
 import type { Database } from '#src/store/database.ts';
 import { type Step, sweep } from '#src/store/sweep.ts';
 import { endUnusedMethods } from '#src/store/unused-methods.ts';
-import { tellOfMethod } from './tell-of-method.ts';
+import { emitMethodEvent } from './emit-method-event.ts';
 
 /** Options of a sweep through the stored methods. */
 export type EndOptions = {
@@ -19,6 +19,6 @@ export type EndOptions = {
  * @returns the number of methods that were due.
  */
 export function endUnused(database: Database, { days, dryRun, onStep }: EndOptions): Promise<number> {
-  const ended = dryRun ? undefined : tellOfMethod;
+  const ended = dryRun ? undefined : emitMethodEvent;
   return sweep((after) => endUnusedMethods(database, days, ended, after), { dryRun, onStep });
 }

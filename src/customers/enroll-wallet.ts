@@ -12,9 +12,9 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { checkCallbackUrl } from '#src/payments/check-request.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
-import { requireRoom } from '#src/payments/keep-method.ts';
 import { type LiveCatalogue, openConnection } from '#src/payments/live-catalogue.ts';
 import { notAvailable } from '#src/payments/payment-method.ts';
+import { requireRoom } from '#src/payments/vault-card.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
 import { fieldRefusal, invalidField, requireFaultless, ServiceError } from '#src/service-error.ts';
 import { lockCustomer } from '#src/store/customers.ts';
@@ -22,7 +22,7 @@ import { queriesOf } from '#src/store/database.ts';
 import { insertEnrollment } from '#src/store/wallet-enrollments.ts';
 import { callOnce, type OnceCall, type OnceResponse, replayedCall } from './call-once.ts';
 import { type CustomerDeps, customerNotFound, customerOf } from './customers.ts';
-import { tellOfMethod } from './tell-of-method.ts';
+import { emitMethodEvent } from './emit-method-event.ts';
 
 /** Dependencies of enrolling wallets. */
 export type WalletDeps = CustomerDeps &
@@ -72,7 +72,7 @@ export async function enrollWallet(
       throw customerNotFound('customer_id');
     await requireRoom(queriesOf(run), customer, 'customer_id');
     const enrollment = { ...customer, id, type, country, connectionId, redirectUrl, callbackUrl };
-    return tellOfMethod(
+    return emitMethodEvent(
       run,
       await insertEnrollment(run, { ...enrollment, validS: VALID_MS / 1000, connectionIdentity: identity }),
     );

@@ -14,7 +14,7 @@ import {
   type OpenEnrollment,
   takeDueEnrollments,
 } from '#src/store/wallet-enrollments.ts';
-import { tellOfMethod } from './tell-of-method.ts';
+import { emitMethodEvent } from './emit-method-event.ts';
 
 /** Dependencies of following enrollments. */
 export type FollowDeps = {
@@ -89,7 +89,7 @@ async function followEnrollment(deps: FollowDeps, open: OpenEnrollment): Promise
   if (!end) return;
   await deps.database.transaction(async (run) => {
     const ended = await endEnrollment(run, open, end);
-    if (ended) await tellOfMethod(run, ended);
+    if (ended) await emitMethodEvent(run, ended);
   });
   deps.eventWritten?.();
 }

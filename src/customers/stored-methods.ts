@@ -9,9 +9,9 @@ import {
 import type { Caller } from '#src/payments/caller.ts';
 import { cardData, cardFingerprint } from '#src/payments/card.ts';
 import { checkCountry } from '#src/payments/check-request.ts';
-import { requireRoom } from '#src/payments/keep-method.ts';
 import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/payment-method.ts';
 import { storedMethodMessage } from '#src/payments/stored-method.ts';
+import { requireRoom } from '#src/payments/vault-card.ts';
 import { Secret } from '#src/secret.ts';
 import { invalidField, missingResource, notAllowed, requireFaultless } from '#src/service-error.ts';
 import { lockCustomer } from '#src/store/customers.ts';
@@ -29,9 +29,9 @@ import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import { customerNotFound, customerOf } from './customers.ts';
+import { emitMethodEvent } from './emit-method-event.ts';
 import { enrollWallet, type WalletDeps } from './enroll-wallet.ts';
 import { requireCard, type TokenDeps, withoutCode } from './one-time-tokens.ts';
-import { tellOfMethod } from './tell-of-method.ts';
 
 /** Dependencies of managing stored methods. */
 export type MethodDeps = TokenDeps & WalletDeps;
@@ -74,7 +74,7 @@ export async function enrollMethod(
     const updated = found && (await updateMethodCard(run, { ...method, id: found.id }, method.card, country));
     if (updated) return storedMethodMessage(updated);
     await requireRoom(queriesOf(run), customer, 'customer_id');
-    return tellOfMethod(run, await insertMethodCard(run, method));
+    return emitMethodEvent(run, await insertMethodCard(run, method));
   });
   deps.eventWritten?.();
   return response;
@@ -104,7 +104,7 @@ export async function unenrollMethod(deps: MethodDeps, name: MethodName): Promis
   await getStoredMethod(deps.database, name);
   const work = deps.database.transaction(async (run) => {
     const ended = await endMethod(run, name);
-    return ended && tellOfMethod(run, ended);
+    return ended && emitMethodEvent(run, ended);
   });
   const ended = await orUnavailable(work);
   deps.eventWritten?.();

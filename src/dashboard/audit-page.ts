@@ -13,8 +13,8 @@ const MAX_ACCOUNTS = 1_000;
 
 /** Audit log of the installation (sign-ins, for example) or of one account, as a page. */
 export async function auditPage(database: Database, visit: Visit): Promise<Page> {
-  const asked = visit.query('account');
-  const accountId = isUuid(asked) ? asked : INSTALLATION;
+  const requested = visit.query('account');
+  const accountId = isUuid(requested) ? requested : INSTALLATION;
   const before = visit.query('before');
   const page = { ...(isUuid(before) && { beforeId: before }), limit: PAGE_SIZE + 1 };
   const accounts = await orUnavailable(listAccountNames(database, MAX_ACCOUNTS));

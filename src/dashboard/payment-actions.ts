@@ -125,11 +125,11 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
     });
   // Recorded before anything is sent: an action that cannot be audited does not happen.
   await orUnavailable(record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`));
-  const asked: Asked = { paymentId, reason: visit.form('reason'), amount, currency };
+  const requested: Asked = { paymentId, reason: visit.form('reason'), amount, currency };
   const caller = { accountId, idempotencyKey: key, secretPresented: true };
   let result: string;
   try {
-    result = resultOf(await deps.track(operate(deps.operations, action, asked, caller)));
+    result = resultOf(await deps.track(operate(deps.operations, action, requested, caller)));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     await record(`refused: ${error.reason}`);

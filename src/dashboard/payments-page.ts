@@ -31,7 +31,7 @@ export type SearchDeps = {
 };
 
 /** The search, as the form sends it. */
-type Asked = {
+type Search = {
   readonly text: string;
   readonly by: string;
   readonly status: string;
@@ -59,7 +59,7 @@ const MAX_ACCOUNTS = 1_000;
 /** The page that finds payments. */
 export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page> {
   const accounts = await orUnavailable(listAccountNames(deps.database, MAX_ACCOUNTS + 1));
-  const asked: Asked = {
+  const requested: Search = {
     text: visit.query('text'),
     by: visit.query('by') || 'order',
     status: visit.query('status'),
@@ -70,20 +70,20 @@ export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page
   let found: Found = { payments: [], next: '' };
   let refusal: string | undefined;
   try {
-    found = await find(deps, asked, accounts, visit.query('page'));
+    found = await find(deps, requested, accounts, visit.query('page'));
   } catch (error) {
     if (!(error instanceof ServiceError) || error.reason !== 'INVALID_PARAMETERS') throw error;
     refusal = error.message;
   }
   const content = html`<div class="heading"><h1>Payments</h1></div>
-${searchForm(asked, accounts)}
-${refusal === undefined ? table(asked, found, accounts) : notice('refused', refusal)}
-${pages(asked, found, visit.query('page') !== '')}`;
+${searchForm(requested, accounts)}
+${refusal === undefined ? table(requested, found, accounts) : notice('refused', refusal)}
+${pages(requested, found, visit.query('page') !== '')}`;
   return { title: 'Payments', section: '/payments', content, status: refusal === undefined ? 200 : 400 };
 }
 
-async function find(deps: SearchDeps, asked: Asked, accounts: Accounts, page: string): Promise<Found> {
-  const { text, by, status, account } = asked;
+async function find(deps: SearchDeps, requested: Search, accounts: Accounts, page: string): Promise<Found> {
+  const { text, by, status, account } = requested;
   if (isUuid(text)) {
     const named = oneOf(await findOrRefuse(findPaymentsById(deps.database, text)));
     // Merchants' orders and references may be UUIDs as well.
@@ -102,8 +102,8 @@ async function find(deps: SearchDeps, asked: Asked, accounts: Accounts, page: st
     merchantOrderId: by === 'order' && text !== '' ? text : undefined,
     cardLastFour: by === 'last_four' && text !== '' ? text : undefined,
     status: STATUSES.includes(status) ? status : undefined,
-    from: firstTime('from', minute(asked.from, ':00Z')),
-    before: timeAfter('to', minute(asked.to, ':59.999999Z')),
+    from: firstTime('from', minute(requested.from, ':00Z')),
+    before: timeAfter('to', minute(requested.to, ':59.999999Z')),
   };
   if (by === 'reference' && text !== '') {
     return oneOf(
@@ -141,14 +141,14 @@ function refuse(message: string): ServiceError {
   return new ServiceError('INVALID_PARAMETERS', message);
 }
 
-function searchForm(asked: Asked, accounts: Accounts): Html {
+function searchForm(requested: Search, accounts: Accounts): Html {
   return html`<form class="card filters" method="get" action="${DASHBOARD}/payments" role="search">
-<div class="grow"><label for="text">Search for</label><input id="text" name="text" type="search" value="${asked.text}" maxlength="255" autocomplete="off" spellcheck="false"></div>
-<div><label for="by">In</label><select id="by" name="by">${BY.map(([value, name]) => option(value, name, asked.by))}</select></div>
-<div><label for="status">Status</label><select id="status" name="status">${option('', 'Any', asked.status)}${STATUSES.map((name) => option(name, name.replaceAll('_', ' '), asked.status))}</select></div>
-<div><label for="account">Account</label>${accountField(asked.account, accounts)}</div>
-<div class="moment"><label for="from">From (UTC)</label><input id="from" name="from" type="datetime-local" value="${asked.from}"></div>
-<div class="moment"><label for="to">To (UTC)</label><input id="to" name="to" type="datetime-local" value="${asked.to}"></div>
+<div class="grow"><label for="text">Search for</label><input id="text" name="text" type="search" value="${requested.text}" maxlength="255" autocomplete="off" spellcheck="false"></div>
+<div><label for="by">In</label><select id="by" name="by">${BY.map(([value, name]) => option(value, name, requested.by))}</select></div>
+<div><label for="status">Status</label><select id="status" name="status">${option('', 'Any', requested.status)}${STATUSES.map((name) => option(name, name.replaceAll('_', ' '), requested.status))}</select></div>
+<div><label for="account">Account</label>${accountField(requested.account, accounts)}</div>
+<div class="moment"><label for="from">From (UTC)</label><input id="from" name="from" type="datetime-local" value="${requested.from}"></div>
+<div class="moment"><label for="to">To (UTC)</label><input id="to" name="to" type="datetime-local" value="${requested.to}"></div>
 <div><button>Search</button></div>
 </form>`;
 }
@@ -161,19 +161,19 @@ function accountField(chosen: string, accounts: Accounts): Html {
   return html`<select id="account" name="account">${option('', 'All', chosen)}${options}</select>`;
 }
 
-function table(asked: Asked, { payments }: Found, accounts: Accounts): Html {
-  if (payments.length === 0) return html`<p class="card">No payment was found.${elsewhere(asked)}</p>`;
+function table(requested: Search, { payments }: Found, accounts: Accounts): Html {
+  if (payments.length === 0) return html`<p class="card">No payment was found.${elsewhere(requested)}</p>`;
   const names = new Map(accounts.map(({ id, name }) => [id, name]));
   return html`<div class="card scroll"><table class="stacked"><thead><tr><th scope="col">Payment</th><th scope="col" class="number">Amount</th><th scope="col">Status</th><th scope="col">Method</th><th scope="col">Connection</th><th scope="col">Account</th><th scope="col">Created (UTC)</th></tr></thead>
 <tbody>${payments.map((found) => row(found, names.get(found.accountId) ?? found.accountId))}</tbody></table></div>`;
 }
 
 /** Offers to look for a text that was not found elsewhere: support callers do not say which number they read out. */
-function elsewhere(asked: Asked): Html {
+function elsewhere(requested: Search): Html {
   const canBe = (by: string) =>
-    by !== asked.by && by !== 'id' && (by !== 'last_four' || isLastFour(asked.text));
-  const links = BY.filter(([by]) => asked.text !== '' && canBe(by)).map(
-    ([by, name], i) => html`${i > 0 && ', '}<a href="${addressOf({ ...asked, by })}">${name}</a>`,
+    by !== requested.by && by !== 'id' && (by !== 'last_four' || isLastFour(requested.text));
+  const links = BY.filter(([by]) => requested.text !== '' && canBe(by)).map(
+    ([by, name], i) => html`${i > 0 && ', '}<a href="${addressOf({ ...requested, by })}">${name}</a>`,
   );
   return links.length > 0 ? html` Look for it in: ${links}.` : NOTHING;
 }
@@ -181,8 +181,10 @@ function elsewhere(asked: Asked): Html {
 const isLastFour = (text: string) => /^\d{4}$/.test(text);
 
 /** Returns the address of a search. @param page token of the page; none for the first. */
-function addressOf(asked: Asked, page = ''): string {
-  const query = new URLSearchParams(Object.entries({ ...asked, page }).filter(([, value]) => value !== ''));
+function addressOf(requested: Search, page = ''): string {
+  const query = new URLSearchParams(
+    Object.entries({ ...requested, page }).filter(([, value]) => value !== ''),
+  );
   return `${DASHBOARD}/payments?${query}`;
 }
 
@@ -206,7 +208,7 @@ export function methodOf({ paymentMethod }: ReturnType<typeof decodeRecord>): st
   return `${card.brand?.replaceAll('_', ' ') || 'Card'} ···· ${card.lfd ?? ''}`;
 }
 
-function pages(asked: Asked, { next }: Found, isLater: boolean): Html {
+function pages(requested: Search, { next }: Found, isLater: boolean): Html {
   if (next === '' && !isLater) return NOTHING;
-  return html`<nav class="pages" aria-label="Pages">${isLater ? html`<a class="button quiet" href="${addressOf(asked)}">Newest</a>` : NOTHING}${next === '' ? NOTHING : html`<a class="button quiet" href="${addressOf(asked, next)}">Older</a>`}</nav>`;
+  return html`<nav class="pages" aria-label="Pages">${isLater ? html`<a class="button quiet" href="${addressOf(requested)}">Newest</a>` : NOTHING}${next === '' ? NOTHING : html`<a class="button quiet" href="${addressOf(requested, next)}">Older</a>`}</nav>`;
 }

@@ -31,9 +31,9 @@ const FIELDS = [
   'capture',
   'key',
 ] as const;
-type Asked = Readonly<Record<(typeof FIELDS)[number], string>>;
+type RouteForm = Readonly<Record<(typeof FIELDS)[number], string>>;
 
-const EXAMPLE: Asked = {
+const EXAMPLE: RouteForm = {
   type: 'CARD',
   workflow: '',
   country: 'US',
@@ -51,25 +51,25 @@ const EXAMPLE: Asked = {
 export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Page> {
   const inForce = catalogue();
   const card = inForce.paymentMethodTypes.find(({ category }) => category === Transaction_Category.CARD);
-  const asked = { ...EXAMPLE, type: card?.type ?? '' };
-  const way = card && (await explain(requestOf(asked, true)).catch(() => undefined));
-  return page(inForce, asked, visit.session, way ? explained(way) : NOTHING);
+  const requested = { ...EXAMPLE, type: card?.type ?? '' };
+  const way = card && (await explain(requestOf(requested, true)).catch(() => undefined));
+  return page(inForce, requested, visit.session, way ? explained(way) : NOTHING);
 }
 
 /** The form as it was sent, with its explanation. Nothing is sent to a provider, and nothing is written. */
 export async function explainedRoute({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Page> {
-  const asked = Object.fromEntries(FIELDS.map((field) => [field, visit.form(field)])) as Asked;
+  const requested = Object.fromEntries(FIELDS.map((field) => [field, visit.form(field)])) as RouteForm;
   try {
     // Never a whole card number: routes look at the issuer's digits only.
-    if (!/^\d{0,8}$/.test(asked.card)) {
+    if (!/^\d{0,8}$/.test(requested.card)) {
       throw new ServiceError('INVALID_PARAMETERS', 'give only the first 4 to 8 digits of a card');
     }
-    const way = await explain(requestOf(asked, isCard(catalogue(), asked.type)));
-    return page(catalogue(), asked, visit.session, explained(way));
+    const way = await explain(requestOf(requested, isCard(catalogue(), requested.type)));
+    return page(catalogue(), requested, visit.session, explained(way));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     // The field may hold a whole card number, which no page may show.
-    const shown = { ...asked, card: asked.card.slice(0, 8) };
+    const shown = { ...requested, card: requested.card.slice(0, 8) };
     return { ...page(catalogue(), shown, visit.session, notice('refused', error.message)), status: 400 };
   }
 }
@@ -79,23 +79,23 @@ function isCard(catalogue: Catalogue, type: string): boolean {
   return found?.category === Transaction_Category.CARD;
 }
 
-function requestOf(asked: Asked, ofCard: boolean) {
-  const workflow = asked.workflow === 'DIRECT' ? Payment_Workflow.DIRECT : Payment_Workflow.REDIRECT;
+function requestOf(requested: RouteForm, ofCard: boolean) {
+  const workflow = requested.workflow === 'DIRECT' ? Payment_Workflow.DIRECT : Payment_Workflow.REDIRECT;
   return create(ExplainRouteRequestSchema, {
-    idempotencyKey: asked.key.slice(0, 255),
+    idempotencyKey: requested.key.slice(0, 255),
     payment: create(CreatePaymentRequestSchema, {
-      accountId: asked.account || '00000000-0000-0000-0000-000000000000',
+      accountId: requested.account || '00000000-0000-0000-0000-000000000000',
       merchantOrderId: 'which-way',
-      merchantReference: asked.reference,
-      country: asked.country.toUpperCase(),
-      amount: { currency: asked.currency.toUpperCase(), value: { value: asked.amount } },
-      workflow: asked.workflow === '' ? Payment_Workflow.WORKFLOW_UNSPECIFIED : workflow,
-      paymentMethod: { type: asked.type, ...(ofCard && { detail: cardOf(asked) }) },
+      merchantReference: requested.reference,
+      country: requested.country.toUpperCase(),
+      amount: { currency: requested.currency.toUpperCase(), value: { value: requested.amount } },
+      workflow: requested.workflow === '' ? Payment_Workflow.WORKFLOW_UNSPECIFIED : workflow,
+      paymentMethod: { type: requested.type, ...(ofCard && { detail: cardOf(requested) }) },
     }),
   });
 }
 
-function cardOf({ card, capture, installments }: Asked) {
+function cardOf({ card, capture, installments }: RouteForm) {
   const number = standInNumber(card || '4');
   return {
     kind: {
@@ -122,10 +122,10 @@ function explained(way: ExplainRouteResponse): Html {
   ])}</section>`;
 }
 
-function page(catalogue: Catalogue, asked: Asked, session: Session, explanationShown: Html): Page {
-  const field = (name: keyof Asked, label: string, hint = '') =>
-    html`<div><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${asked[name]}" maxlength="255" autocomplete="off"${hint === '' ? NOTHING : html` placeholder="${hint}"`}></div>`;
-  const types = catalogue.paymentMethodTypes.map(({ type }) => option(type, type, asked.type));
+function page(catalogue: Catalogue, requested: RouteForm, session: Session, explanationShown: Html): Page {
+  const field = (name: keyof RouteForm, label: string, hint = '') =>
+    html`<div><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${requested[name]}" maxlength="255" autocomplete="off"${hint === '' ? NOTHING : html` placeholder="${hint}"`}></div>`;
+  const types = catalogue.paymentMethodTypes.map(({ type }) => option(type, type, requested.type));
   const content = html`<div class="heading"><h1>Which way would this payment go?</h1><p class="quiet">The router itself answers. Nothing is sent to a provider, and nothing is written.</p></div>
 <div class="split asked"><form class="card stack" method="post" action="${DASHBOARD}/route">
 <input type="hidden" name="form_token" value="${session.formToken}">
@@ -135,8 +135,8 @@ ${field('currency', 'Currency')}
 ${field('amount', 'Amount')}
 ${field('card', 'Card’s first 4 to 8 digits')}
 ${field('installments', 'Installments')}
-<div class="check"><input id="capture" name="capture" type="checkbox" value="on"${asked.capture === 'on' ? html` checked` : NOTHING}><label for="capture">Capture at once</label></div>
-<div><label for="workflow">Workflow</label><select id="workflow" name="workflow">${['', 'DIRECT', 'REDIRECT'].map((name) => option(name, name || 'default of the type', asked.workflow))}</select></div>
+<div class="check"><input id="capture" name="capture" type="checkbox" value="on"${requested.capture === 'on' ? html` checked` : NOTHING}><label for="capture">Capture at once</label></div>
+<div><label for="workflow">Workflow</label><select id="workflow" name="workflow">${['', 'DIRECT', 'REDIRECT'].map((name) => option(name, name || 'default of the type', requested.workflow))}</select></div>
 ${field('reference', 'Merchant reference')}
 ${field('account', 'Account', 'any')}
 ${field('key', 'Idempotency key', 'decides a split')}

@@ -6,7 +6,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import { MADE_ELSEWHERE } from '#src/payments/made-elsewhere.ts';
+import { MADE_AT_PROVIDER } from '#src/payments/external-operations.ts';
 import type { StoredStory, ToldEvent, ToldNotification, TransactionState } from '#src/store/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
@@ -15,7 +15,7 @@ import { badge, money, shortened, time } from './show.ts';
 import { attemptsOf, webhookAddress } from './webhook-page.ts';
 
 /** A payment with its stored history. */
-export type Told = { readonly payment: Payment; readonly story: StoredStory; readonly session: Session };
+export type Reported = { readonly payment: Payment; readonly story: StoredStory; readonly session: Session };
 
 type Entry = { readonly at: Date | undefined; readonly tone: string; readonly content: Html };
 
@@ -24,7 +24,7 @@ const MAX_ANSWER_LENGTH = 20_000;
 const MAX_LINE_LENGTH = 300;
 
 /** Renders what happened to a payment, in order. */
-export function timeline(told: Told): Html {
+export function timeline(told: Reported): Html {
   const { payment, story } = told;
   const states = new Map(story.transactions.map((state) => [state.id, state]));
   const entries: Entry[] = [
@@ -56,7 +56,7 @@ function transactionEntry(one: Transaction, payment: Payment, state: Transaction
       one.merchantReference &&
       `reference ${one.merchantReference}`,
     one.reason && `reason ${one.reason}`,
-    one.description === MADE_ELSEWHERE && MADE_ELSEWHERE,
+    one.description === MADE_AT_PROVIDER && MADE_AT_PROVIDER,
   ].filter((text): text is string => Boolean(text));
   return {
     at: one.createdAt && timestampDate(one.createdAt),
@@ -99,7 +99,7 @@ function notificationEntry({ connectionId, dispute, receivedAt, tries, result }:
   };
 }
 
-function eventEntries({ payment, story, session }: Told): Entry[] {
+function eventEntries({ payment, story, session }: Reported): Entry[] {
   const byEvent = Map.groupBy(story.events, ({ eventId }) => eventId);
   return [...byEvent.values()].flatMap((rows): Entry[] => {
     const [first] = rows;

@@ -180,7 +180,7 @@ async function lookUp(
   const result =
     followed === 'waiting' ? await recoverNow(deps, connection, transactionId, options) : followed;
   // Nothing was learned, so no other notification is served: two such look-ups at once would settle each other's.
-  if (result === 'unheard') return { result };
+  if (result === 'unanswered') return { result };
   // A notification that has to wait stays in the queue, and so will be looked up after those that it serves.
   let served: number;
   do {

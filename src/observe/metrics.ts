@@ -114,7 +114,7 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
     }),
     notifications: counter({
       name: 'provider_notifications_total',
-      help: 'Notifications of providers, by connection: received as forged, ignored or about; processed as applied, unchanged, unmatched or unheard.',
+      help: 'Notifications of providers, by connection: received as forged, ignored or about; processed as applied, unchanged, unmatched or unanswered.',
       labelNames: ['connection', 'result'],
     }),
     circuits: highest({

@@ -48,7 +48,7 @@ export function observePayments(
       }
       return outcome;
     },
-    wentOn(from, to, { kind }) {
+    failedOver(from, to, { kind }) {
       metrics.failovers.inc({ from, to, outcome: kind });
       log.info({ from, to, outcome: kind }, 'payment went on to another connection');
     },

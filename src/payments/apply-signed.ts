@@ -10,12 +10,12 @@ import {
 } from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
 import { correctionOf } from './correction.ts';
+import { recordExternal } from './external-operations.ts';
 import { isLapsing, isOver, writeOutcome } from './finish-operation.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
 import type { FollowedUpNow, FollowUpDeps } from './follow-up.ts';
 import { contradicts, type FollowedUp, readFollowedUp, shownOf } from './followed-up.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
-import { recordElsewhere } from './made-elsewhere.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /**
@@ -101,13 +101,13 @@ async function applyOperation(
   signed: SignedOutcome,
   type: 'CAPTURE' | 'REFUND',
 ): Promise<FollowedUpNow> {
-  const { outcome: told, minorUnits, currency } = signed;
+  const { outcome: reported, minorUnits, currency } = signed;
   const own = await findPaymentOf(deps.database, transactionId);
-  if (!own || told.kind !== 'approved') return 'unchanged';
+  if (!own || reported.kind !== 'approved') return 'unchanged';
   const found = await readFollowedUp(deps, connection, { ...own, transactionId });
   if (!isOfPaid(deps, signed, { ...found.transaction, transactionId }, found)) return 'unchanged';
-  const made = { type, money: { minorUnits, currency }, told, reference: told.reference };
-  return recordElsewhere(deps, connection, own, found, made);
+  const made = { type, money: { minorUnits, currency }, reported, reference: reported.reference };
+  return recordExternal(deps, connection, own, found, made);
 }
 
 /** Does the same for an attempt with an unknown outcome: without a look-up, nothing else will ever reveal it. */

@@ -20,13 +20,13 @@ export const NO_LOOK_UP: Outcome = {
 };
 
 /** Returns true if an operator has to look into an outcome. */
-export function isAlarm(told: Outcome): boolean {
-  return 'alarm' in told && told.alarm === true;
+export function isAlarm(reported: Outcome): boolean {
+  return 'alarm' in reported && reported.alarm === true;
 }
 
 /** Returns true if the provider answered; an alarm is an answer, too. */
-export function isHeard(told: Outcome): boolean {
-  return told.kind !== 'unknown' || isAlarm(told);
+export function isAnswered(reported: Outcome): boolean {
+  return reported.kind !== 'unknown' || isAlarm(reported);
 }
 
 /** Asks the provider for an outcome, and completes nothing, as is right for a payment that is over here. */
@@ -92,15 +92,21 @@ export function lookedUpTransaction(
   publicUrl: string,
   terms: Capabilities,
 ): LookedUp {
-  const told = record.transactionsHistory.find(({ id }) => id === transaction.id) ?? record.transactions;
+  const reported = record.transactionsHistory.find(({ id }) => id === transaction.id) ?? record.transactions;
   if (!isOperation(transaction.type)) {
     const attempt = { capture: transaction.capture, isVerification: transaction.type === 'VERIFY' };
-    return lookedUpAttempt({ ...record, ...(told && { transactions: told }) }, attempt, publicUrl, terms);
+    return lookedUpAttempt(
+      { ...record, ...(reported && { transactions: reported }) },
+      attempt,
+      publicUrl,
+      terms,
+    );
   }
   const own = succeededBase(transactions);
   const acted = transactions.find(({ id }) => id === transaction.parentId);
-  if (!own || !acted || !told) throw new Error(`payment ${record.id} lacks what ${transaction.id} acts on`);
-  const { merchantReference, description, reason } = told;
+  if (!own || !acted || !reported)
+    throw new Error(`payment ${record.id} lacks what ${transaction.id} acts on`);
+  const { merchantReference, description, reason } = reported;
   return {
     kind: OPERATION_KINDS[transaction.type],
     merchantReference,

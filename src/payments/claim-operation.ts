@@ -42,7 +42,7 @@ export type OperatedPayment = {
 };
 
 /** The fields that every request for an operation has. */
-export type RequestedOperation = {
+export type OperationFields = {
   readonly paymentId: string;
   readonly transactionId: string;
   readonly merchantReference: string;
@@ -51,7 +51,7 @@ export type RequestedOperation = {
 };
 
 /** An operation as requested by a merchant. */
-export type AskedOperation = RequestedOperation & {
+export type RequestedOperation = OperationFields & {
   /** Name of the rpc, within which idempotency keys are unique. */
   readonly method: string;
   /**
@@ -83,7 +83,7 @@ export type ClaimedOperation = {
 };
 
 /** Thrown for a cancel without a key if the payment already has a cancel that is open or done. */
-export class StandingCancel extends Error {
+export class CurrentCancel extends Error {
   readonly transactionId: string;
 
   constructor(transactionId: string) {
@@ -100,19 +100,19 @@ export class StandingCancel extends Error {
  */
 export async function claimOperationOn(
   deps: OperationDeps,
-  asked: AskedOperation,
+  requested: RequestedOperation,
   accountId: string,
   key: string | undefined,
 ): Promise<ClaimedOperation> {
   for (let plans = 1; plans <= PLANS; plans++) {
-    const stored = await orUnavailable(readOperated(deps, accountId, asked.paymentId));
-    const standing = key === undefined ? standingCancel(stored.transactions) : undefined;
-    if (!standing && stored.payment.openOperation) break;
-    const target = asked.target(stored);
-    if (standing) throw new StandingCancel(standing.id);
+    const stored = await orUnavailable(readOperated(deps, accountId, requested.paymentId));
+    const current = key === undefined ? currentCancel(stored.transactions) : undefined;
+    if (!current && stored.payment.openOperation) break;
+    const target = requested.target(stored);
+    if (current) throw new CurrentCancel(current.id);
     if (stored.transactions.length >= MAX_TRANSACTIONS) throw tooManyTransactions();
-    const planned = asked.plan(stored, target);
-    const row = claimOf(deps, asked, key, stored, { planned, target }, accountId);
+    const planned = requested.plan(stored, target);
+    const row = claimOf(deps, requested, key, stored, { planned, target }, accountId);
     if (row && (await claimOnce(deps, row))) return { stored, planned, target, written: row };
   }
   const message =
@@ -132,7 +132,7 @@ function tooManyTransactions(): ServiceError {
 }
 
 /** Finds the cancel that a repeat without a key refers to: one that is open or done. */
-function standingCancel(transactions: readonly StoredTransaction[]): StoredTransaction | undefined {
+function currentCancel(transactions: readonly StoredTransaction[]): StoredTransaction | undefined {
   return transactions.findLast(
     ({ type, status }) => type === 'CANCEL' && (status === 'SUCCEEDED' || status === 'PENDING'),
   );
@@ -167,10 +167,7 @@ async function readOperated(
 }
 
 /** Returns what names and describes an operation, in its record and to its provider. */
-export function namedBy(
-  { merchantReference, description, reason }: RequestedOperation,
-  transactionId: string,
-) {
+export function namedBy({ merchantReference, description, reason }: OperationFields, transactionId: string) {
   return {
     transactionId,
     merchantReference: merchantReference || `reference-${transactionId}`,
@@ -191,7 +188,7 @@ function nothingToActOn(transactions: readonly StoredTransaction[]): ServiceErro
 /** @returns undefined if the payment was approved after its record was read, and before its transactions were. */
 function claimOf(
   deps: OperationDeps,
-  asked: AskedOperation,
+  requested: RequestedOperation,
   key: string | undefined,
   stored: StoredOperated,
   { planned, target }: Pick<ClaimedOperation, 'planned' | 'target'>,
@@ -201,8 +198,8 @@ function claimOf(
   const record = decodeRecord(stored.payment.record);
   const base = record.transactionsHistory.find(isBase);
   if (!base) return undefined;
-  const facts = { ...namedBy(asked, transactionId), parentId: target.id };
-  const { hash, shape } = asked.hash(target.id);
+  const facts = { ...namedBy(requested, transactionId), parentId: target.id };
+  const { hash, shape } = requested.hash(target.id);
   const draft = withOperation(record, base, stored.books, planned, facts, deps.now());
   return {
     accountId,
@@ -220,11 +217,11 @@ function claimOf(
     currency: planned.money.currency,
     isFinal: planned.isFinal,
     leaseS: leaseS(stored.connection, deps.schedule),
-    method: asked.method,
+    method: requested.method,
     idempotencyKey: key,
     requestHash: hash,
     requestShape: shape,
-    merchantReference: asked.merchantReference || undefined,
+    merchantReference: requested.merchantReference || undefined,
   };
 }
 

@@ -48,12 +48,12 @@ function methodKind({ kind, workflow }: ChosenMethod): MethodKind {
   return workflow === Payment_Workflow.REDIRECT ? 'wallet_redirect' : 'wallet_enrollment';
 }
 
-function cardLacks(asked: CardOptions, can: Capabilities): Lack[] {
-  const { threeDSecureSetupId, threeDSecure, storedCredentials, browser } = asked;
+function cardLacks(requested: CardOptions, can: Capabilities): Lack[] {
+  const { threeDSecureSetupId, threeDSecure, storedCredentials, browser } = requested;
   const asks: readonly [isAsked: boolean, isOffered: boolean, field: string, what: string][] = [
-    [asked.verify, can.verify, 'verify', 'verifications'],
-    [!asked.capture, can.authorization, 'capture', 'authorizations without capture'],
-    [asked.installments > 1, can.installments, 'installments', 'installments'],
+    [requested.verify, can.verify, 'verify', 'verifications'],
+    [!requested.capture, can.authorization, 'capture', 'authorizations without capture'],
+    [requested.installments > 1, can.installments, 'installments', 'installments'],
     [threeDSecureSetupId !== undefined, can.challenge, 'three_d_secure.three_d_secure_setup_id', SETUPS],
     [threeDSecure !== undefined, can.externalThreeDSecure, 'three_d_secure', RESULTS],
     [storedCredentials !== undefined, can.storedCredentials, 'stored_credentials', 'stored credentials'],

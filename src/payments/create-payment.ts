@@ -6,6 +6,7 @@ import { type Claim, findByKey, type KeyHolder } from '#src/store/payments.ts';
 import { AlreadyUsedError } from '#src/store/single-uses.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { type Caller, type KeyedCaller, requireOwnAccount } from './caller.ts';
+import { acquireSlot } from './connection-slots.ts';
 import {
   type FinishDeps,
   type FinishObserver,
@@ -16,7 +17,6 @@ import {
 } from './finish-payment.ts';
 import { inProgress, type ReplayDeps, replay, storedIdempotencyKey, storedResponse } from './idempotency.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
-import { setOut } from './on-their-way.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
 import type { KeyedResponse } from './stored-response.ts';
@@ -60,10 +60,10 @@ export async function createPayment(
   // anything is sent.
   const claimed = await prepareAndClaim(deps, request, requestHash, { ...caller, idempotencyKey }, read);
   if ('holder' in claimed) return replay(deps, 'payment', claimed.holder, requestHash, read);
-  const { prepared, claim, claimBeforeMs, arrived } = claimed;
+  const { prepared, claim, claimBeforeMs, releaseSlot } = claimed;
 
   // 3. The provider is called, once; another one only if it is known that the call before came to nothing.
-  const attempts = makeAttempts(deps, prepared, claimBeforeMs).finally(arrived);
+  const attempts = makeAttempts(deps, prepared, claimBeforeMs).finally(releaseSlot);
   const { transactionId, outcome, record } = await attempts;
 
   // 4. Commit 2: the outcome, as far as it is known, and the response.
@@ -115,8 +115,8 @@ type Claimed = {
   readonly prepared: PreparedPayment;
   readonly claim: Claim;
   readonly claimBeforeMs: number;
-  /** Frees the slot that `setOut` took; called once the attempts are over. */
-  readonly arrived: () => void;
+  /** Frees the slot that `acquireSlot` took; called once the attempts are over. */
+  readonly releaseSlot: () => void;
 };
 
 /** Tries to claim: a session may change after its payment is prepared, but not this often by accident. */
@@ -133,10 +133,10 @@ async function prepareAndClaim(
   const { accountId, idempotencyKey } = caller;
   for (let tries = 1; ; tries++) {
     let prepared: PreparedPayment;
-    let arrived: () => void;
+    let releaseSlot: () => void;
     try {
       prepared = await orUnavailable(preparePayment(deps, request, caller));
-      arrived = setOut(prepared);
+      releaseSlot = acquireSlot(prepared);
     } catch (refusal) {
       if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
       // A response outlives what it was made from: the token may be gone by now, or the route closed.
@@ -149,11 +149,11 @@ async function prepareAndClaim(
     const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash, requestShape };
     try {
       const holder = await claimKey(deps, claim, read, claimBeforeMs);
-      if (!holder) return { prepared, claim, claimBeforeMs, arrived };
-      arrived();
+      if (!holder) return { prepared, claim, claimBeforeMs, releaseSlot };
+      releaseSlot();
       return { holder };
     } catch (error) {
-      arrived();
+      releaseSlot();
       // Another payment was faster, or the session has changed: prepare again from the session as it is now.
       if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
     }

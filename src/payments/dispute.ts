@@ -9,12 +9,12 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import { type Money, toDecimal } from '#src/money.ts';
+import { writeExternalTransaction } from '#src/store/external-transactions.ts';
 import { findPaymentOf } from '#src/store/follow-ups.ts';
 import { readPayment, readTransactions, type StoredTransaction } from '#src/store/operated-payments.ts';
-import { writeToldTransaction } from '#src/store/told-transactions.ts';
 import { booksOf, succeededBase } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import { isBase, transactionOf, withStanding } from './operation-record.ts';
+import { isBase, transactionOf, withCurrentStates } from './operation-record.ts';
 import type { Books } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
@@ -37,7 +37,8 @@ export async function endDisputes(
   ended: readonly Dispute[],
 ): Promise<'applied' | 'waiting' | undefined> {
   const results: string[] = [];
-  for (const told of ended) results.push(await applyDispute(deps, transactionId, told, { onlyOpen: true }));
+  for (const reported of ended)
+    results.push(await applyDispute(deps, transactionId, reported, { onlyOpen: true }));
   if (results.includes('waiting')) return 'waiting';
   return results.includes('applied') ? 'applied' : undefined;
 }
@@ -54,7 +55,7 @@ export async function endDisputes(
 export async function applyDispute(
   deps: DisputeDeps,
   transactionId: string,
-  told: Dispute,
+  reported: Dispute,
   options: { readonly onlyOpen?: boolean } = {},
 ): Promise<'applied' | 'unchanged' | 'waiting' | 'unmatched'> {
   const own = await findPaymentOf(deps.database, transactionId);
@@ -62,21 +63,21 @@ export async function applyDispute(
   const stored = await readPayment(deps.database, own.accountId, own.paymentId);
   const transactions = await readTransactions(deps.database, own.accountId, own.paymentId);
   const base = succeededBase(transactions);
-  const before = disputeBefore(transactions, told);
+  const before = disputeBefore(transactions, reported);
   if (options.onlyOpen && !(before && isOpenDispute(before))) return 'unchanged';
   if (!stored || !base || stored.openOperation) return 'waiting';
-  if (before && !mayFollow(before, told)) return 'unchanged';
-  const standing = decodeRecord(stored.record);
+  if (before && !mayFollow(before, reported)) return 'unchanged';
+  const current = decodeRecord(stored.record);
   // Approved after the record was read, and before its transactions were, which does not change the version.
-  if (!standing.transactionsHistory.some(isBase)) return 'waiting';
-  const money = disputedOf(told, base) ?? before ?? base;
+  if (!current.transactionsHistory.some(isBase)) return 'waiting';
+  const money = disputedOf(reported, base) ?? before ?? base;
   const { record, dispute } = withDispute(
-    standing,
+    current,
     booksOf(stored, base),
-    { id: before?.id ?? randomUUIDv7(), baseId: base.id, stage: told.stage, money },
+    { id: before?.id ?? randomUUIDv7(), baseId: base.id, stage: reported.stage, money },
     deps.now(),
   );
-  const written = await writeToldTransaction(deps.database, {
+  const written = await writeExternalTransaction(deps.database, {
     ...own,
     ...stored,
     status: Payment_Status[record.status],
@@ -84,7 +85,7 @@ export async function applyDispute(
     transactionId: dispute.id,
     type: 'CHARGEBACK',
     transactionStatus: Transaction_Status[dispute.status],
-    reference: told.reference,
+    reference: reported.reference,
     minorUnits: money.minorUnits,
     baseId: base.id,
     parentId: base.id,
@@ -119,9 +120,9 @@ function disputeBefore(
  * lost, as when the issuer takes the money a second time; one that is lost stays lost. A report also counts if it gives
  * its id to a dispute that was recorded without, so that a report with another id opens another.
  */
-function mayFollow({ status, reference }: StoredTransaction, told: Dispute): boolean {
-  const { stage } = told;
-  const givesId = reference === undefined && told.reference !== undefined;
+function mayFollow({ status, reference }: StoredTransaction, reported: Dispute): boolean {
+  const { stage } = reported;
+  const givesId = reference === undefined && reported.reference !== undefined;
   if (status === 'PENDING') return stage !== 'opened' || givesId;
   return status === 'DECLINED' && stage === 'lost';
 }
@@ -147,31 +148,36 @@ const TEXTS: Readonly<Record<DisputeStage, readonly [code: string, message: stri
 function withDispute(
   record: Payment,
   books: Books,
-  told: { readonly id: string; readonly baseId: string; readonly stage: DisputeStage; readonly money: Money },
+  reported: {
+    readonly id: string;
+    readonly baseId: string;
+    readonly stage: DisputeStage;
+    readonly money: Money;
+  },
   at: Timestamp,
 ): { readonly record: Payment; readonly dispute: Transaction } {
   const { transactionsHistory } = record;
-  const before = transactionsHistory.find(({ id }) => id === told.id);
-  const base = transactionOf(record, told.baseId);
-  const [responseCode, responseMessage] = TEXTS[told.stage];
+  const before = transactionsHistory.find(({ id }) => id === reported.id);
+  const base = transactionOf(record, reported.baseId);
+  const [responseCode, responseMessage] = TEXTS[reported.stage];
   const dispute: Transaction = {
     ...(before ?? {
       ...base,
-      id: told.id,
+      id: reported.id,
       type: Transaction_Type.CHARGEBACK,
       reason: undefined,
-      parentTransactionId: told.baseId,
+      parentTransactionId: reported.baseId,
       createdAt: at,
     }),
-    amount: toDecimal(told.money),
-    status: STATUSES[told.stage],
+    amount: toDecimal(reported.money),
+    status: STATUSES[reported.stage],
     responseCode,
     responseMessage,
     updatedAt: at,
   };
-  const history = [...transactionsHistory.filter(({ id }) => id !== told.id), dispute];
+  const history = [...transactionsHistory.filter(({ id }) => id !== reported.id), dispute];
   return {
-    record: withStanding({ ...record, transactions: dispute, transactionsHistory: history }, books, at),
+    record: withCurrentStates({ ...record, transactions: dispute, transactionsHistory: history }, books, at),
     dispute,
   };
 }

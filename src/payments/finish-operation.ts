@@ -64,7 +64,7 @@ async function writeOnce(
 ): Promise<PaymentResponse | undefined | 'outdated'> {
   const { accountId, paymentId, transactionId, fence } = leased;
   const { payment, transaction: own, transactions } = await readLeased(deps.database, leased);
-  const transaction = { ...own, vaultedToken: await standingToken(deps, accountId, own) };
+  const transaction = { ...own, vaultedToken: await currentToken(deps, accountId, own) };
   const applied = apply(deps, payment, transaction, transactions, outcome);
   if (!applied) return undefined;
   const { record, books, transactionStatus } = applied;
@@ -183,7 +183,7 @@ function mayBecome(status: string, outcome: Outcome, { isReleased }: Books): boo
  * Returns the token of the card that a transaction's approval keeps or uses. A card that waited for a transaction was
  * dropped when that expired or was declined; one that was stored before stands.
  */
-async function standingToken(
+async function currentToken(
   { database }: FinishDeps,
   accountId: string,
   { status, vaultedToken }: StoredTransaction,

@@ -148,14 +148,14 @@ export function approvedPauseS(
   transaction: { readonly capture: boolean },
   outcome: Outcome,
 ): number | undefined {
-  if (tellsMore(outcome, transaction)) return FIRST_FOLLOW_UP_S;
+  if (reportsMore(outcome, transaction)) return FIRST_FOLLOW_UP_S;
   return outcome.kind === 'approved' && !transaction.capture ? DAY_S : undefined;
 }
 
 /** Returns true if a provider tells of captures or refunds too, which writing the approval does not record. */
-export function tellsMore(told: Outcome, { capture }: { readonly capture: boolean }): boolean {
-  if (told.kind !== 'approved' || !told.totals) return false;
-  return told.totals.refunded > 0n || (!capture && told.totals.captured > 0n);
+export function reportsMore(reported: Outcome, { capture }: { readonly capture: boolean }): boolean {
+  if (reported.kind !== 'approved' || !reported.totals) return false;
+  return reported.totals.refunded > 0n || (!capture && reported.totals.captured > 0n);
 }
 
 const FIRST_PAUSE_MS = 20;

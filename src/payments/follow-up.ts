@@ -2,22 +2,22 @@ import type { Hint, LookUp, ProviderConnection } from '#src/connectors/connector
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
-import { ask, isAlarm, isHeard, learn, lookedUpTransaction } from './ask-provider.ts';
+import { ask, isAlarm, isAnswered, learn, lookedUpTransaction } from './ask-provider.ts';
 import { endDisputes, isOpenDispute } from './dispute.ts';
+import { beyondBooks, isRefundUndone, recordExternal } from './external-operations.ts';
 import { isLapsing, isOperation, isOver, writeOutcome } from './finish-operation.ts';
-import { FIRST_FOLLOW_UP_S, type FinishDeps, tellsMore } from './finish-payment.ts';
+import { FIRST_FOLLOW_UP_S, type FinishDeps, reportsMore } from './finish-payment.ts';
 import {
   changesNothing,
   contradicts,
   endOf,
   type FollowedUp,
-  isToldAlready,
+  isShownAlready,
   readFollowedUp,
   timeLeftMs,
   withoutLookUp,
 } from './followed-up.ts';
 import { leaseS, lookUpPauseS, mayBeClosed } from './look-up-schedule.ts';
-import { beyondBooks, isRefundUndone, recordElsewhere } from './made-elsewhere.ts';
 import { type Release, releaseAuthorization } from './release-authorization.ts';
 import type { PaymentResponse } from './stored-response.ts';
 
@@ -65,7 +65,7 @@ type Followed = PaymentResponse | FollowedUpNow | undefined;
  * Follows up a transaction after its call: learns the outcome of an open operation, of a payer's redirect or of a
  * challenge, and ends an authorization that lapsed. The provider's answer is written as any outcome is.
  *
- * @returns the payment as written; undefined if nothing changed; 'unheard' if the provider did not answer, and no
+ * @returns the payment as written; undefined if nothing changed; 'unanswered' if the provider did not answer, and no
  *   schedule has it asked again; 'applied' if disputes were ended, or captures or refunds made at the provider itself
  *   recorded, 'waiting' if they cannot be yet.
  */
@@ -81,32 +81,34 @@ export async function followUp(
 
   const isLast = timeLeftMs(found) + GRACE_MS <= 0;
   const query = { ...lookUpOf(deps, connection, found, isLast || close), ...(hint && { hint }) };
-  const told = await (OPEN.has(found.transaction.status) ? learn : ask)(connection, query);
-  const isContradiction = contradicts(told, found.transaction) || isRefundUndone(found, told);
-  deps.recovery.followedUp(due, isContradiction ? 'contradiction' : told);
-  const made = beyondBooks(found, told);
-  if (told.kind === 'approved' && found.transactions.some(isOpenDispute)) {
-    const ended = await endDisputes(deps, due.transactionId, told.endedDisputes ?? []);
+  const reported = await (OPEN.has(found.transaction.status) ? learn : ask)(connection, query);
+  const isContradiction = contradicts(reported, found.transaction) || isRefundUndone(found, reported);
+  deps.recovery.followedUp(due, isContradiction ? 'contradiction' : reported);
+  const made = beyondBooks(found, reported);
+  if (reported.kind === 'approved' && found.transactions.some(isOpenDispute)) {
+    const ended = await endDisputes(deps, due.transactionId, reported.endedDisputes ?? []);
     if (ended) return made ? askAgain(deps, connection, due, options, ended) : ended;
   }
   if (made) {
-    const recorded = await recordElsewhere(deps, connection, due, found, made);
+    const recorded = await recordExternal(deps, connection, due, found, made);
     if (recorded === 'unchanged') await endIfPaid(deps, due, found);
     return askAgain(deps, connection, due, options, recorded);
   }
-  const outcome = connection.lookUp ? told : withoutLookUp(told, found, isLast);
+  const outcome = connection.lookUp ? reported : withoutLookUp(reported, found, isLast);
   // An operation has no response yet if its process died, or if its call is under way: with the fence taken here, that
   // may no longer write that nothing is known. So it gets its response here, PENDING for as long as nothing is.
   const { isUnanswered } = found.transaction;
-  if (!isUnanswered && (changesNothing(outcome, isLast) || isToldAlready(outcome, found))) {
+  if (!isUnanswered && (changesNothing(outcome, isLast) || isShownAlready(outcome, found))) {
     await postponeFollowUp(deps.database, due, pauseS(deps, found));
-    return isHeard(told) || found.transaction.isScheduled ? undefined : 'unheard';
+    return isAnswered(reported) || found.transaction.isScheduled ? undefined : 'unanswered';
   }
   const ended = isLast ? endOf(outcome) : outcome;
   const leased = { ...due, followUpInS: pauseS(deps, found) };
   const written = await writeOutcome(deps, leased, ended, stop);
   if (!written) await endIfPaid(deps, due, found);
-  return written && tellsMore(told, found.transaction) ? askAgain(deps, connection, due, options) : written;
+  return written && reportsMore(reported, found.transaction)
+    ? askAgain(deps, connection, due, options)
+    : written;
 }
 
 /** Ends the follow-up of a purchase that was due only because its provider had told of refunds beside the approval. */
@@ -128,10 +130,10 @@ async function askAgain(
 }
 
 /**
- * Result of following up a transaction ahead of schedule; 'waiting': its creation is under way; 'unheard': the provider
+ * Result of following up a transaction ahead of schedule; 'waiting': its creation is under way; 'unanswered': the provider
  * did not answer about a transaction that is final here, so only who asked can have it asked again.
  */
-export type FollowedUpNow = 'applied' | 'unchanged' | 'waiting' | 'unheard';
+export type FollowedUpNow = 'applied' | 'unchanged' | 'waiting' | 'unanswered';
 
 /** Follows up a transaction ahead of schedule, since its payer came back or its provider sent a notification. */
 export async function followUpNow(
@@ -196,22 +198,23 @@ async function followUpAuthorization(
     return hint && 'waiting';
   }
   const query = { ...lookUpOf(deps, connection, found, false), ...(hint && { hint }) };
-  const told = await connection.lookUp?.(query);
-  const made = beyondBooks(found, told);
-  const release = isHeld && restS <= 0 && !made ? await releaseOf(connection, found, query, told) : undefined;
-  const end = isHeld ? endOfAuthorization(told, release) : undefined;
-  const isContradiction = end === 'denied' || isRefundUndone(found, told);
-  const learned = release === 'refused' ? NOT_RELEASED : told;
+  const reported = await connection.lookUp?.(query);
+  const made = beyondBooks(found, reported);
+  const release =
+    isHeld && restS <= 0 && !made ? await releaseOf(connection, found, query, reported) : undefined;
+  const end = isHeld ? endOfAuthorization(reported, release) : undefined;
+  const isContradiction = end === 'denied' || isRefundUndone(found, reported);
+  const learned = release === 'refused' ? NOT_RELEASED : reported;
   const result = isContradiction ? 'contradiction' : end === 'lapsed' ? end : learned;
   if (result) deps.recovery.followedUp(due, result);
   if (end) return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
-  const recorded = made && (await recordElsewhere(deps, connection, due, found, made));
+  const recorded = made && (await recordExternal(deps, connection, due, found, made));
   const isSettledByHand = recorded ? recorded === 'unchanged' : learned !== undefined && isAlarm(learned);
-  const isEnd = !isHeld && !hint && (!recorded || isSettledByHand) && (!told || isHeard(told));
-  const pause = recorded === 'applied' ? FIRST_FOLLOW_UP_S : heldPauseS(restS, told, isSettledByHand);
+  const isEnd = !isHeld && !hint && (!recorded || isSettledByHand) && (!reported || isAnswered(reported));
+  const pause = recorded === 'applied' ? FIRST_FOLLOW_UP_S : heldPauseS(restS, reported, isSettledByHand);
   await (isEnd ? endFollowUp(deps.database, due) : postponeFollowUp(deps.database, due, pause));
   if (recorded) return askAgain(deps, connection, due, { hint, stop }, recorded);
-  return !isHeld && told && !isHeard(told) ? 'unheard' : undefined;
+  return !isHeld && reported && !isAnswered(reported) ? 'unanswered' : undefined;
 }
 
 const NOT_RELEASED = alarmingOutcome('the term of the authorization is over, and its release was refused');
@@ -221,12 +224,12 @@ async function releaseOf(
   connection: ProviderConnection,
   found: FollowedUp,
   query: LookUp,
-  told: Outcome | undefined,
+  reported: Outcome | undefined,
 ): Promise<Release | undefined> {
   // Where the provider cannot be asked, our term ends it.
-  if (!told) return 'released';
-  const isOver = told.kind === 'declined' || told.kind === 'not_sent' || told.kind === 'expired';
-  return isOver || told.kind === 'unknown' ? undefined : releaseAuthorization(connection, found, query);
+  if (!reported) return 'released';
+  const isOver = reported.kind === 'declined' || reported.kind === 'not_sent' || reported.kind === 'expired';
+  return isOver || reported.kind === 'unknown' ? undefined : releaseAuthorization(connection, found, query);
 }
 
 /**
@@ -235,20 +238,20 @@ async function releaseOf(
  * look.
  */
 function endOfAuthorization(
-  told: Outcome | undefined,
+  reported: Outcome | undefined,
   release: Release | undefined,
 ): 'denied' | 'expired' | 'lapsed' | undefined {
-  if (told?.kind === 'declined' || told?.kind === 'not_sent') return 'denied';
-  if (told?.kind === 'expired') return 'expired';
+  if (reported?.kind === 'declined' || reported?.kind === 'not_sent') return 'denied';
+  if (reported?.kind === 'expired') return 'expired';
   return release === 'released' ? 'lapsed' : undefined;
 }
 
 /** Returns the pause of an authorization that stands, with so much of its term left. */
-function heldPauseS(restS: number, told: Outcome | undefined, isSettledByHand: boolean): number {
+function heldPauseS(restS: number, reported: Outcome | undefined, isSettledByHand: boolean): number {
   // Past its term, what a person has to settle is told once a day.
   if (restS <= 0) return isSettledByHand ? DAY_MS / 1000 : LONGEST_PAUSE_S;
-  const isUnheard = told !== undefined && !isHeard(told);
-  return Math.max(1, isUnheard ? Math.min(restS, LONGEST_PAUSE_S) : restS);
+  const isSilent = reported !== undefined && !isAnswered(reported);
+  return Math.max(1, isSilent ? Math.min(restS, LONGEST_PAUSE_S) : restS);
 }
 
 function pauseS(deps: FollowUpDeps, found: FollowedUp): number {

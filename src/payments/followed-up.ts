@@ -40,9 +40,9 @@ export function timeLeftMs({ transaction, terms }: FollowedUp): number {
  * Returns true if money moved, or did not, other than a final state says. That state stays: a person has to look. An
  * outcome that is an alarm itself says more than that it contradicts.
  */
-export function contradicts(told: Outcome, { status }: StoredTransaction): boolean {
-  const { kind } = told;
-  if (isAlarm(told)) return false;
+export function contradicts(reported: Outcome, { status }: StoredTransaction): boolean {
+  const { kind } = reported;
+  if (isAlarm(reported)) return false;
   if (status === 'SUCCEEDED') return kind === 'declined' || kind === 'expired';
   return kind === 'approved' && (status === 'DECLINED' || status === 'ERROR');
 }
@@ -54,7 +54,7 @@ export function changesNothing(outcome: Outcome, isLast: boolean): boolean {
 }
 
 /** Returns true if the provider has yet to decide, and the record already says so and has the provider's reference. */
-export function isToldAlready(outcome: Outcome, { transaction, record }: FollowedUp): boolean {
+export function isShownAlready(outcome: Outcome, { transaction, record }: FollowedUp): boolean {
   if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
   if (outcome.reference !== undefined && transaction.reference === undefined) return false;
   return !waitsForPayer(record, transaction);
@@ -64,11 +64,11 @@ export function isToldAlready(outcome: Outcome, { transaction, record }: Followe
  * Returns the outcome where there is no look-up. A payer who did not come back in time did not pay, as far as is known.
  * If one did come back, and the answer to what they brought says nothing, they may have: that never ends by itself.
  */
-export function withoutLookUp(told: Outcome, found: FollowedUp, isLast: boolean): Outcome {
-  if (told.kind !== 'unknown' || !waitsForPayer(found.record, found.transaction)) return told;
-  const providerData = told.providerData ?? shownOf(found) ?? create(ProviderDataSchema);
-  if (told !== NO_LOOK_UP) return { kind: 'pending', providerData };
-  return isLast ? { kind: 'expired', providerData } : told;
+export function withoutLookUp(reported: Outcome, found: FollowedUp, isLast: boolean): Outcome {
+  if (reported.kind !== 'unknown' || !waitsForPayer(found.record, found.transaction)) return reported;
+  const providerData = reported.providerData ?? shownOf(found) ?? create(ProviderDataSchema);
+  if (reported !== NO_LOOK_UP) return { kind: 'pending', providerData };
+  return isLast ? { kind: 'expired', providerData } : reported;
 }
 
 /** Returns what the record shows of the provider's last word on a transaction. */

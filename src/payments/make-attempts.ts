@@ -22,7 +22,7 @@ export type AttemptDeps = FinishDeps & {
   readonly publicUrl: () => string;
   readonly observer: CallObserver & {
     /** Called when an attempt came to nothing and the payment fails over to another connection. */
-    wentOn(fromConnectionId: string, toConnectionId: string, outcome: Outcome): void;
+    failedOver(fromConnectionId: string, toConnectionId: string, outcome: Outcome): void;
   };
 };
 
@@ -89,7 +89,7 @@ export async function makeAttempts(
     };
     const isBegun = await beginNext(deps, begin, beforeMs);
     if (!isBegun) return last;
-    deps.observer.wentOn(connectionId, target.id, outcome);
+    deps.observer.failedOver(connectionId, target.id, outcome);
     attempt = { ...attempt, ...attemptFacts(moved, deps.publicUrl(), nextConnection.capabilities) };
     record = moved;
     connectionId = target.id;

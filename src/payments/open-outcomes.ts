@@ -77,7 +77,7 @@ export function watchOpenOutcomes(
   { everyMs = COUNT_EVERY_MS }: { readonly everyMs?: number } = {},
 ): OpenOutcomesWatch {
   const stop = new AbortController();
-  let told = '';
+  let reported = '';
 
   async function count(always: boolean): Promise<readonly UnaskableOutcomes[]> {
     try {
@@ -86,8 +86,8 @@ export function watchOpenOutcomes(
       const unaskable = unaskableOf(attempts, deps.connections());
       deps.openOutcomes.counted({ ...totalOf(attempts), unaskable, followUps: followUpKinds(followUps) });
       const kinds = unaskable.map(({ connectionId, identity, reason }) => [connectionId, identity, reason]);
-      if (always || JSON.stringify(kinds) !== told) unaskable.forEach(deps.openOutcomes.unaskable);
-      told = JSON.stringify(kinds);
+      if (always || JSON.stringify(kinds) !== reported) unaskable.forEach(deps.openOutcomes.unaskable);
+      reported = JSON.stringify(kinds);
       if (unaskable.length > 0) await answerUnaskable(deps, stop.signal);
       return unaskable;
     } catch (error) {
@@ -121,13 +121,13 @@ export function unaskableOf(
 ): readonly UnaskableOutcomes[] {
   return attempts.flatMap(({ connectionId, identity, open, due }): UnaskableOutcomes[] => {
     const connection = connections.get(connectionId);
-    const told = { connectionId, identity };
-    if (!connection) return [{ ...told, reason: 'no_connection', open }];
+    const reported = { connectionId, identity };
+    if (!connection) return [{ ...reported, reason: 'no_connection', open }];
     if (identity !== connection.identity) {
-      return [{ ...told, reason: 'other_account', open }];
+      return [{ ...reported, reason: 'other_account', open }];
     }
     // An attempt that is not due yet, and was never leased for a look-up, belongs to a request under way.
-    return connection.lookUp || due === 0 ? [] : [{ ...told, reason: 'no_look_up', open: due }];
+    return connection.lookUp || due === 0 ? [] : [{ ...reported, reason: 'no_look_up', open: due }];
   });
 }
 
@@ -160,7 +160,7 @@ export function describeUnaskable({ connectionId, reason, identity, open }: Unas
   const begun = ` (${identity})`;
   const why = {
     no_connection: `the catalogue has no such connection${begun}; bring it back to have them looked up`,
-    other_account: `it stands for another account now than when they were begun${begun}; give the other account an id of its own, and this one back its account, to have them looked up`,
+    other_account: `it now points to a different account than when they were begun${begun}; give the other account an id of its own, and this one back its account, to have them looked up`,
     no_look_up:
       'its provider offers no look-up, and its notifications have not told yet; if they do not, settle them with the provider',
   };

@@ -6,12 +6,12 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 import { OPERATION_KINDS } from './ask-provider.ts';
 import { accountOf, type Caller } from './caller.ts';
 import {
-  type AskedOperation,
   type ClaimedOperation,
+  CurrentCancel,
   claimOperationOn,
   namedBy,
   type OperationDeps,
-  StandingCancel,
+  type RequestedOperation,
 } from './claim-operation.ts';
 import { targetOf, writeOutcome } from './finish-operation.ts';
 import { finishWaitMs, within } from './finish-payment.ts';
@@ -29,22 +29,22 @@ import type { KeyedResponse, PaymentResponse } from './stored-response.ts';
  */
 export async function operatePayment(
   deps: OperationDeps,
-  asked: AskedOperation,
+  requested: RequestedOperation,
   caller: Caller,
 ): Promise<KeyedResponse> {
   // 1. The key, and its response if it was used before.
   const accountId = accountOf(caller);
-  const key = operationKey(asked, caller.idempotencyKey);
+  const key = operationKey(requested, caller.idempotencyKey);
   const named = key !== undefined && {
     idempotencyKey: key,
-    paymentId: isUuid(asked.paymentId) ? asked.paymentId : undefined,
-    merchantReference: asked.merchantReference || undefined,
+    paymentId: isUuid(requested.paymentId) ? requested.paymentId : undefined,
+    merchantReference: requested.merchantReference || undefined,
   };
   const read = async () =>
-    named ? findOperationByKey(deps.database, accountId, asked.method, named) : undefined;
+    named ? findOperationByKey(deps.database, accountId, requested.method, named) : undefined;
   const repeat = (holder: OperationHolder) => {
     const keyField = keyHeldBy(holder, caller.idempotencyKey);
-    return replay(deps, 'operation', holder, asked.hash(actedOn(asked, holder)), read, keyField);
+    return replay(deps, 'operation', holder, requested.hash(actedOn(requested, holder)), read, keyField);
   };
   const holder = await orUnavailable(read());
   if (holder) return repeat(holder);
@@ -52,9 +52,9 @@ export async function operatePayment(
   // 2. and 3. The payment as it stands, the plan of the operation, and commit 1.
   let claimed: ClaimedOperation;
   try {
-    claimed = await claimOperationOn(deps, asked, accountId, key);
+    claimed = await claimOperationOn(deps, requested, accountId, key);
   } catch (refusal) {
-    if (refusal instanceof StandingCancel) {
+    if (refusal instanceof CurrentCancel) {
       const response = await responseOf(deps, accountId, refusal.transactionId);
       deps.observer.replayed();
       return { ...response, replayed: true };
@@ -70,7 +70,7 @@ export async function operatePayment(
   // 4. The provider is called, once.
   const { written: row } = claimed;
   const outcome = await deps.observer.providerCall(row.connectionId, row.transactionId, () =>
-    send(asked, claimed),
+    send(requested, claimed),
   );
 
   // 5. Commit 2: the outcome, as far as it is known, and the response.
@@ -86,14 +86,17 @@ export async function operatePayment(
 const REFERENCE_SPACE = '\u0001';
 
 /** Returns the header's key; without one, the merchant's reference within the payment, in a key space of its own. */
-function operationKey(asked: AskedOperation, header: string | undefined): string | undefined {
+function operationKey(requested: RequestedOperation, header: string | undefined): string | undefined {
   if (header !== undefined) return requireIdempotencyKey(header);
-  if (asked.merchantReference) {
-    return [REFERENCE_SPACE, asked.paymentId.toLowerCase(), REFERENCE_SPACE, asked.merchantReference].join(
-      '',
-    );
+  if (requested.merchantReference) {
+    return [
+      REFERENCE_SPACE,
+      requested.paymentId.toLowerCase(),
+      REFERENCE_SPACE,
+      requested.merchantReference,
+    ].join('');
   }
-  if (!asked.needsKey) return undefined;
+  if (!requested.needsKey) return undefined;
   const message = 'is required, or a merchant_reference in its place';
   throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', 'x-idempotency-key', 'REQUIRED', message);
 }
@@ -114,18 +117,18 @@ function keyHeldBy({ idempotencyKey }: OperationHolder, header: string | undefin
 }
 
 /** Returns the transaction that a repeat acts on: where its path does not choose one, that of the first call. */
-function actedOn({ transactionId }: AskedOperation, { baseId, parentId }: OperationHolder): string {
+function actedOn({ transactionId }: RequestedOperation, { baseId, parentId }: OperationHolder): string {
   const named = transactionId.toLowerCase();
   return named === '' || named === baseId ? parentId : named;
 }
 
 function send(
-  asked: AskedOperation,
+  requested: RequestedOperation,
   { stored, planned, target, written }: ClaimedOperation,
 ): Promise<Outcome> {
   const { type, money, isWhole, isFinal } = planned;
   const operation = {
-    ...namedBy(asked, written.transactionId),
+    ...namedBy(requested, written.transactionId),
     ...{ money, isWhole, isFinal },
     payment: targetOf(stored.base),
     target: targetOf(target),

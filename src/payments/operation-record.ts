@@ -19,7 +19,7 @@ import {
   type PlannedOperation,
 } from './payment-books.ts';
 import { recordOutcome } from './payment-record.ts';
-import { standingStates, transactionStates, WAITING } from './payment-status.ts';
+import { currentStates, transactionStates, WAITING } from './payment-status.ts';
 
 /** Fields that an operation's transaction gets from its request. */
 export type OperationFacts = {
@@ -65,7 +65,7 @@ export function withOperation(
     updatedAt: at,
   };
   const history = [...record.transactionsHistory, transaction];
-  return withStanding(
+  return withCurrentStates(
     { ...record, transactions: transaction, transactionsHistory: history },
     books,
     at,
@@ -91,19 +91,19 @@ export function withOperationOutcome(
 ): Applied {
   const before = transactionOf(record, transactionId);
   const states = transactionStates(outcome, operation.type);
-  const told = outcome.kind === 'not_sent' ? undefined : outcome.providerData;
+  const reported = outcome.kind === 'not_sent' ? undefined : outcome.providerData;
   const transaction: Transaction = {
     ...before,
     status: states.transaction,
     responseCode: states.responseCode,
     responseMessage: states.responseMessage,
-    ...(told && { providerData: told }),
+    ...(reported && { providerData: reported }),
     updatedAt: at,
   };
   const isOpen = states.transaction === Transaction_Status.PENDING;
   const history = record.transactionsHistory.map((one) => (one.id === transactionId ? transaction : one));
   return {
-    record: withStanding(
+    record: withCurrentStates(
       { ...record, transactions: transaction, transactionsHistory: history },
       after,
       at,
@@ -199,10 +199,15 @@ export function transactionOf({ id: recordId, transactionsHistory }: Payment, id
 }
 
 /** Sets the payment's own states and amounts: by its books, and by the operation that is open, if any. */
-export function withStanding(record: Payment, books: Books, at: Timestamp, open?: OpenOperation): Payment {
+export function withCurrentStates(
+  record: Payment,
+  books: Books,
+  at: Timestamp,
+  open?: OpenOperation,
+): Payment {
   const base = record.transactionsHistory.find(isBase);
-  const states = standingStates(books, {
-    isToldAsAuthorized: base?.type === Transaction_Type.AUTHORIZE,
+  const states = currentStates(books, {
+    isShownAsAuthorized: base?.type === Transaction_Type.AUTHORIZE,
     opens: open && opensTo(books, open),
     dispute: disputeStatus(record),
   });

@@ -34,13 +34,13 @@ export async function returnPayer(
     ? await orUnavailable(findOwnTransaction(deps.database, paymentId))
     : undefined;
   if (!own) throw new ServiceError('PAYMENT_NOT_FOUND', 'there is no such payment');
-  const before = await standing(deps, paymentId, own);
+  const before = await current(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
   if (!connection || !mayChange(before, own)) return before;
   const hint: Hint = returnQuery.length <= MAX_QUERY_LENGTH ? { returnQuery } : {};
   await deps.turns.take(paymentId, {
     ask: () => followUpNow(deps, connection, own.transactionId, { hint }),
-    isOpen: async () => mayChange(await standing(deps, paymentId, own), own),
+    isOpen: async () => mayChange(await current(deps, paymentId, own), own),
     // A provider without look-up learns of the payer's agreement by what they bring back.
     evidence: connection.lookUp
       ? ''
@@ -48,7 +48,7 @@ export async function returnPayer(
           .update(hint.returnQuery ?? '')
           .digest('base64'),
   });
-  return standing(deps, paymentId, own);
+  return current(deps, paymentId, own);
 }
 
 /**
@@ -59,7 +59,7 @@ export async function closePayment(deps: ReturnDeps, paymentId: string): Promise
   const own = await orUnavailable(findOwnTransaction(deps.database, paymentId));
   const connection = own && deps.connections().get(own.connectionId);
   if (!connection) return;
-  const isOpen = async () => awaitsPayer(await standing(deps, paymentId, own));
+  const isOpen = async () => awaitsPayer(await current(deps, paymentId, own));
   if (!(await isOpen())) return;
   await deps.turns.take(paymentId, {
     ask: () => followUpNow(deps, connection, own.transactionId, { close: true }),
@@ -84,7 +84,7 @@ function mayChange({ status }: Payment, { isReleased }: OwnTransaction): boolean
   return OPEN.has(status) || (status === Payment_Status.EXPIRED && !isReleased);
 }
 
-async function standing(
+async function current(
   { database }: ReturnDeps,
   paymentId: string,
   { accountId }: OwnTransaction,

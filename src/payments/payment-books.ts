@@ -61,7 +61,7 @@ export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
  */
 export function planCapture(
   books: Books,
-  asked: Money | undefined,
+  requested: Money | undefined,
   made: number,
   can: Capabilities,
   isFinal?: boolean,
@@ -69,7 +69,7 @@ export function planCapture(
   const left = leftToCapture(books);
   if (left <= 0n) throw invalidStatus('there is nothing left to capture');
   if (can.captures === 0) throw notSupported('captures');
-  const amount = requireWithin(books, asked, left, 'capture');
+  const amount = requireWithin(books, requested, left, 'capture');
   const isWhole = amount === left;
   const isLast = made + 1 >= can.captures;
   if (isFinal === false && isLast && !isWhole) throw releasesRest(can.captures);
@@ -105,11 +105,11 @@ export function planCancel(books: Books, can: Capabilities): PlannedOperation {
  */
 export function planUndoingCancel(
   books: Books,
-  asked: Money | undefined,
+  requested: Money | undefined,
   can: Capabilities,
 ): PlannedOperation {
   const planned = planCancel(books, can);
-  if (!asked) return planned;
+  if (!requested) return planned;
   const message =
     'must be left out: nothing is left to refund; call cancel to release what is held, or capture to keep a part of it; nothing was sent';
   throw fieldRefusal('INVALID_STATUS', 'amount', 'NOT_ALLOWED', message);
@@ -125,7 +125,7 @@ export function planUndoingCancel(
 export function planRefund(
   books: Books,
   of: Refundable,
-  asked: Money | undefined,
+  requested: Money | undefined,
   can: Capabilities,
 ): PlannedOperation {
   const leftOfAll = leftToRefund(books);
@@ -133,7 +133,7 @@ export function planRefund(
   const left = leftOfIt < leftOfAll ? leftOfIt : leftOfAll;
   if (left <= 0n) throw invalidStatus('there is nothing left to refund');
   if (can.refunds === 'none') throw notSupported('refunds');
-  const amount = requireWithin(books, asked, left, 'refund');
+  const amount = requireWithin(books, requested, left, 'refund');
   const isWhole = amount === leftOfAll;
   if (!isWhole && can.refunds === 'one') throw notSupported('partial refunds');
   return {
@@ -180,13 +180,13 @@ export function booksWithout(
     : { ...books, refunded: books.refunded - minorUnits };
 }
 
-function requireWithin(books: Books, asked: Money | undefined, left: bigint, verb: string): bigint {
-  if (!asked) return left;
-  if (asked.currency !== books.currency) {
+function requireWithin(books: Books, requested: Money | undefined, left: bigint, verb: string): bigint {
+  if (!requested) return left;
+  if (requested.currency !== books.currency) {
     const message = `must be the payment's currency, ${books.currency}`;
     throw fieldRefusal('CURRENCY_NOT_ALLOWED', 'amount.currency', 'OUT_OF_RANGE', message);
   }
-  if (asked.minorUnits <= left) return asked.minorUnits;
+  if (requested.minorUnits <= left) return requested.minorUnits;
   const most = formatMoney({ minorUnits: left, currency: books.currency });
   const message = `must be at most ${most}, which is what is left to ${verb}`;
   throw fieldRefusal('INVALID_AMOUNT', 'amount.value', 'OUT_OF_RANGE', message);

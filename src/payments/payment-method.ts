@@ -188,11 +188,11 @@ export function transactionType(method: ChosenMethod, tellsAuthorized: boolean):
 }
 
 function chooseWorkflow(
-  { workflow: asked, checkout, paymentMethod }: CreatePaymentRequest,
+  { workflow: requested, checkout, paymentMethod }: CreatePaymentRequest,
   { workflows: offered, category }: PaymentMethodType,
 ): ChosenMethod['workflow'] {
   const only = offered.length === 1 ? offered[0] : undefined;
-  if (asked === Payment_Workflow.SDK_CHECKOUT) {
+  if (requested === Payment_Workflow.SDK_CHECKOUT) {
     if (!checkout?.session)
       throw notAllowed('workflow', 'must be DIRECT or REDIRECT outside of a checkout session');
     const isRedirect = category === Transaction_Category.WALLET && !paymentMethod?.vaultedToken;
@@ -200,7 +200,7 @@ function chooseWorkflow(
     if (offered.includes(workflow)) return workflow;
     throw notAllowed('workflow', 'must not be SDK_CHECKOUT for this payment method');
   }
-  const workflow = asked === Payment_Workflow.WORKFLOW_UNSPECIFIED ? only : asked;
+  const workflow = requested === Payment_Workflow.WORKFLOW_UNSPECIFIED ? only : requested;
   if (workflow !== Payment_Workflow.DIRECT && workflow !== Payment_Workflow.REDIRECT) {
     throw invalidField(
       'workflow',

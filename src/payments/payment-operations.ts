@@ -12,9 +12,9 @@ import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import type { Caller } from './caller.ts';
 import { requireAmount } from './check-request.ts';
 import type {
-  AskedOperation,
   OperatedPayment,
   OperationDeps,
+  OperationFields,
   RequestedOperation,
 } from './claim-operation.ts';
 import { operatePayment } from './operate-payment.ts';
@@ -83,19 +83,19 @@ export const cancelOrRefundPayment = operation(
  *
  * @param rulesOf returns the rules of the operation that a request asks for.
  */
-function operation<Request extends Message & RequestedOperation>(
+function operation<Request extends Message & OperationFields>(
   method: string,
   schema: GenMessage<Request>,
-  rulesOf: (request: Request) => Pick<AskedOperation, 'needsKey' | 'target' | 'plan'>,
+  rulesOf: (request: Request) => Pick<RequestedOperation, 'needsKey' | 'target' | 'plan'>,
 ) {
   const hash = requestHasher(schema, (request) => request, OPERATION_FORM);
   return (deps: OperationDeps, request: Request, caller: Caller): Promise<KeyedResponse> => {
-    const asked = {
+    const requested = {
       ...{ ...request, ...rulesOf(request), method },
       hash: (transactionId: string) =>
         hash(deps.requestHashKey, { ...request, paymentId: request.paymentId.toLowerCase(), transactionId }),
     };
-    return operatePayment(deps, asked, caller);
+    return operatePayment(deps, requested, caller);
   };
 }
 
@@ -122,14 +122,14 @@ function requireBase({ base }: OperatedPayment, transactionId: string): StoredTr
 
 function planCaptureOf(
   { books, transactions, connection }: OperatedPayment,
-  asked: Money | undefined,
+  requested: Money | undefined,
   isFinal?: boolean,
 ) {
-  return planCapture(books, asked, capturesOf(transactions).length, connection.capabilities, isFinal);
+  return planCapture(books, requested, capturesOf(transactions).length, connection.capabilities, isFinal);
 }
 
-function planRefundOf(payment: OperatedPayment, target: StoredTransaction, asked: Money | undefined) {
-  return planRefund(payment.books, refundable(payment, target), asked, payment.connection.capabilities);
+function planRefundOf(payment: OperatedPayment, target: StoredTransaction, requested: Money | undefined) {
+  return planRefund(payment.books, refundable(payment, target), requested, payment.connection.capabilities);
 }
 
 /**
@@ -139,7 +139,7 @@ function planRefundOf(payment: OperatedPayment, target: StoredTransaction, asked
 function refundTarget(
   payment: OperatedPayment,
   transactionId: string,
-  asked: Money | undefined,
+  requested: Money | undefined,
 ): StoredTransaction {
   const { base, transactions, books } = payment;
   const named = transactionId.toLowerCase();
@@ -153,7 +153,10 @@ function refundTarget(
   const withRest = captures.filter((capture) => rest(refundable(payment, capture)) > 0n);
   const [only] = withRest;
   if (only && withRest.length === 1) return only;
-  return withRest.find((capture) => asked && rest(refundable(payment, capture)) >= asked.minorUnits) ?? base;
+  return (
+    withRest.find((capture) => requested && rest(refundable(payment, capture)) >= requested.minorUnits) ??
+    base
+  );
 }
 
 function capturesOf(transactions: readonly StoredTransaction[]): readonly StoredTransaction[] {

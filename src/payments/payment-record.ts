@@ -41,7 +41,7 @@ import { type Money, toDecimal } from '#src/money.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { recordedAdditionalData } from './additional-data.ts';
 import type { ChosenMethod } from './payment-method.ts';
-import { type States, statesOf, toldTransaction, WAITING } from './payment-status.ts';
+import { type States, shownTransaction, statesOf, WAITING } from './payment-status.ts';
 
 /** Everything known about a payment before its provider is called. */
 export type PaymentFacts = {
@@ -219,7 +219,7 @@ function setStates(record: Payment, transaction: Transaction, states: States, at
     ...record.transactionsHistory.filter(({ id }) => id !== transaction.id),
     transaction,
   ];
-  record.transactions = toldTransaction(record) ?? transaction;
+  record.transactions = shownTransaction(record) ?? transaction;
 }
 
 /** Merges field by field; what the request says wins. A document or an address comes whole, never half from each. */

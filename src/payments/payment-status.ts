@@ -98,7 +98,7 @@ function refusalOf(refused: string): Pick<States, 'responseCode' | 'responseMess
 }
 
 /** Facts about an attempt that its states depend on. */
-export type ToldAttempt = {
+export type ShownAttempt = {
   /** PURCHASE, AUTHORIZE or VERIFY. */
   readonly type: Transaction_Type;
   readonly category: Transaction_Category;
@@ -107,7 +107,7 @@ export type ToldAttempt = {
 };
 
 /** THE state table: the states of a payment, by what is known of its attempt. */
-export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }: ToldAttempt): States {
+export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }: ShownAttempt): States {
   switch (outcome.kind) {
     case 'approved':
       if (type === Transaction_Type.VERIFY) return VERIFIED;
@@ -159,40 +159,40 @@ export function transactionStates(
 }
 
 /** The states that a payment is shown in. */
-export type StandingStates = { readonly status: Payment_Status; readonly subStatus: Payment_SubStatus_Value };
+export type CurrentStates = { readonly status: Payment_Status; readonly subStatus: Payment_SubStatus_Value };
 
 /**
  * State table of a payment that was purchased or authorized, by the operations on it since then.
  *
- * @param told.isToldAsAuthorized the account has authorizations reported as such (AUTHORIZE, PENDING / AUTHORIZED).
+ * @param told.isShownAsAuthorized the account has authorizations reported as such (AUTHORIZE, PENDING / AUTHORIZED).
  * @param told.dispute the state of its disputes: SUCCEEDED once one is lost, PENDING while one is open.
  * @param told.opens an operation is open that would end the payment: a refund of all that is left, or a cancel.
  */
-export function standingStates(
+export function currentStates(
   books: Books,
-  told: {
-    readonly isToldAsAuthorized: boolean;
+  reported: {
+    readonly isShownAsAuthorized: boolean;
     readonly opens: 'refund' | 'cancel' | undefined;
     readonly dispute?: Transaction_Status | undefined;
   },
-): StandingStates {
+): CurrentStates {
   const { REFUNDED, CANCELED, SUCCEEDED, PENDING } = Payment_Status;
   const { PENDING_PROVIDER_CONFIRMATION: CONFIRMING, ...sub } = Payment_SubStatus_Value;
-  if (told.dispute === Transaction_Status.PENDING) {
+  if (reported.dispute === Transaction_Status.PENDING) {
     return { status: Payment_Status.IN_DISPUTE, subStatus: sub.RECEIVED };
   }
-  if (told.dispute === Transaction_Status.SUCCEEDED) {
+  if (reported.dispute === Transaction_Status.SUCCEEDED) {
     return { status: Payment_Status.CHARGEBACK, subStatus: sub.LOST };
   }
-  if (told.opens === 'refund') return { status: REFUNDED, subStatus: CONFIRMING };
-  if (told.opens === 'cancel') return { status: CANCELED, subStatus: CONFIRMING };
+  if (reported.opens === 'refund') return { status: REFUNDED, subStatus: CONFIRMING };
+  if (reported.opens === 'cancel') return { status: CANCELED, subStatus: CONFIRMING };
   if (books.refunded > 0n && leftToRefund(books) === 0n) return { status: REFUNDED, subStatus: sub.REFUNDED };
   if (books.refunded > 0n) return { status: SUCCEEDED, subStatus: sub.PARTIALLY_REFUNDED };
   if (!books.isAuthorization) return { status: SUCCEEDED, subStatus: sub.APPROVED };
   if (books.captured === books.amount) return { status: SUCCEEDED, subStatus: sub.CAPTURED };
   if (books.captured > 0n) return { status: SUCCEEDED, subStatus: sub.PARTIALLY_CAPTURED };
   if (books.isReleased) return { status: CANCELED, subStatus: sub.CANCELED };
-  return told.isToldAsAuthorized
+  return reported.isShownAsAuthorized
     ? { status: PENDING, subStatus: sub.AUTHORIZED }
     : { status: SUCCEEDED, subStatus: sub.APPROVED };
 }
@@ -201,7 +201,7 @@ export function standingStates(
  * Returns the transaction that a payment reports: the last one, or, if a declined payment could not be sent elsewhere
  * afterwards, the last one that a provider declined.
  */
-export function toldTransaction(record: Payment): Transaction | undefined {
+export function shownTransaction(record: Payment): Transaction | undefined {
   const { status, transactionsHistory } = record;
   const isDeclined = ({ status }: Transaction) => status === Transaction_Status.DECLINED;
   const declined = status === Payment_Status.DECLINED ? transactionsHistory.findLast(isDeclined) : undefined;

@@ -1,7 +1,7 @@
 import { create, type DescMessage, type Message, type MessageShape } from '@bufbuild/protobuf';
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
-import { toldTransaction } from './payment-status.ts';
+import { shownTransaction } from './payment-status.ts';
 
 /** Keeps a message as it is. */
 const WHOLE = 'whole';
@@ -86,8 +86,8 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
 /** Returns a copy of a record without the payer's personal data. Doing so twice changes nothing more. */
 export function withoutPersonalData(record: Payment): Payment {
   const erased = kept(PaymentSchema, record);
-  const told = toldTransaction(erased);
-  if (told) erased.transactions = told;
+  const reported = shownTransaction(erased);
+  if (reported) erased.transactions = reported;
   return erased;
 }
 

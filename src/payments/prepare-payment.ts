@@ -20,7 +20,6 @@ import { AlreadyUsedError } from '#src/store/single-uses.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import type { KeyedCaller } from './caller.ts';
 import { chooseRoute } from './choose-route.ts';
-import { methodToKeep } from './keep-method.ts';
 import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
 import { type LookUpSchedule, leaseS } from './look-up-schedule.ts';
 import { type CardDeps, readCard, walletFingerprint } from './payer-card.ts';
@@ -37,6 +36,7 @@ import {
   requireRedirect,
   requireVaultedToken,
 } from './stored-references.ts';
+import { cardToVault } from './vault-card.ts';
 
 /** Dependencies of preparing a payment. */
 export type PrepareDeps = CardDeps & {
@@ -126,7 +126,7 @@ export async function preparePayment(
     connectionIdentity: connection.identity,
     leaseS: leaseS(connection, deps.schedule),
     capture: method.kind === 'wallet' || method.options.capture,
-    ...(await methodToKeep(deps, method, card, { accountId, country: request.country, stored })),
+    ...(await cardToVault(deps, method, card, { accountId, country: request.country, stored })),
     session: stored?.session?.expiresAt && { id: stored.session.id, version: stored.session.version },
     oneTimeToken: stored?.oneTimeToken?.id,
   };

@@ -15,7 +15,7 @@ import {
   takeOpenAttempt,
 } from '#src/store/look-ups.ts';
 import { lookedUpAttempt } from './ask-provider.ts';
-import { finishOf, tellsMore, writeFinish } from './finish-payment.ts';
+import { finishOf, reportsMore, writeFinish } from './finish-payment.ts';
 import { type FollowedUpNow, type FollowUpDeps, followUp, followUpNow } from './follow-up.ts';
 import { leaseS, lookUpPauseS, mayBeClosed, payerTimeLeftMs } from './look-up-schedule.ts';
 import { askableConnections } from './open-outcomes.ts';
@@ -183,7 +183,7 @@ async function recoverOne(
     await postponeLookUp(deps.database, attempt, lookUpPauseS(deps.schedule, attempt.ageMs));
   }
   if (!isKnown) return 'waiting';
-  if (!tellsMore(outcome, attempt)) return 'applied';
+  if (!reportsMore(outcome, attempt)) return 'applied';
   const again = await followUpNow(deps, connection, attempt.transactionId, { hint: hint ?? {}, stop });
   return again === 'unchanged' ? 'applied' : again;
 }
@@ -199,9 +199,11 @@ async function cancelTechnically({ technicalCancel }: ProviderConnection, query:
 
 /** Returns true if the provider has yet to decide and the record already says so. */
 function isStillPending({ transactions }: Payment, outcome: Outcome): boolean {
-  const told = transactions?.providerData;
+  const reported = transactions?.providerData;
   return (
-    outcome.kind === 'pending' && told !== undefined && equals(ProviderDataSchema, told, outcome.providerData)
+    outcome.kind === 'pending' &&
+    reported !== undefined &&
+    equals(ProviderDataSchema, reported, outcome.providerData)
   );
 }
 

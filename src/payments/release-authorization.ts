@@ -37,8 +37,8 @@ export async function releaseAuthorization(
   // The answer may be lost, or a repeat refused, although it was released: what the provider tells now decides.
   const of = { ...facts, kind: 'cancel', claimed: [] } as const;
   const known = { reference: undefined, ageMs: 0, payerTimeLeftMs: Number.POSITIVE_INFINITY, close: false };
-  const told = await lookUp({ ...known, transactionId, money, of });
-  if (told.kind === 'approved' || (await lookUp(query)).kind === 'expired') return 'released';
+  const reported = await lookUp({ ...known, transactionId, money, of });
+  if (reported.kind === 'approved' || (await lookUp(query)).kind === 'expired') return 'released';
   if (released.kind !== 'declined') return 'unknown';
   // Declined, of an authorization that was captured in part: nothing was left to release.
   return payment.capturedMinorUnits > 0n ? 'released' : 'refused';

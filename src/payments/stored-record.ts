@@ -1,6 +1,6 @@
 import { type DescMessage, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
-import { toldTransaction } from './payment-status.ts';
+import { shownTransaction } from './payment-status.ts';
 
 /**
  * Encodes a record for storage: a Payment without `transactions`, since that is one of `transactions_history`. Storing
@@ -17,8 +17,8 @@ export function encodeRecord(record: Payment): Uint8Array {
  */
 export function decodeRecord(stored: Uint8Array, schema: DescMessage = PaymentSchema): Payment {
   const record = fromBinary(schema, stored) as Payment;
-  const told = toldTransaction(record);
-  if (told) record.transactions = told;
+  const reported = shownTransaction(record);
+  if (reported) record.transactions = reported;
   return record;
 }
 

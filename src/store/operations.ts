@@ -2,7 +2,7 @@ import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
 import type { MethodFate } from './payments.ts';
 import { reopenSessionCte, retakeSessionCtes } from './single-uses.ts';
-import { keepMethodCtes } from './stored-methods.ts';
+import { vaultCardCtes } from './stored-methods.ts';
 
 /** The claim of an operation, written before it is sent. */
 export type OperationClaim = {
@@ -188,7 +188,7 @@ const FINISH = {
         answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END
       FROM attempt WHERE p.account_id = $1 AND p.id = $2
       RETURNING p.id, p.account_id, p.event_sequence
-    ), ${keepMethodCtes({
+    ), ${vaultCardCtes({
       changed: `(SELECT FROM attempt WHERE $17 = 'keep') approved`,
       account: '$1',
       method: '$21::uuid',

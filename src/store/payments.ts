@@ -3,7 +3,7 @@ import { isScheduled } from './lease-due.ts';
 import { insertEventCte } from './outbox.ts';
 import { firstRow } from './rows.ts';
 import { reopenSessionCte, type SessionUse } from './single-uses.ts';
-import { keepMethodCtes } from './stored-methods.ts';
+import { vaultCardCtes } from './stored-methods.ts';
 
 /** A claim: written before a provider is called. Messages come encoded: the store knows rows, not payments. */
 export type Claim = {
@@ -162,7 +162,7 @@ const FINISH_REOPENING_SESSION = {
 };
 const FINISH_KEEPING_CARD = {
   name: 'finish_keeping_card',
-  text: `WITH ${FINISH_PAYMENT}, ${keepMethodCtes({
+  text: `WITH ${FINISH_PAYMENT}, ${vaultCardCtes({
     ...{ changed: 'finished', account: '$12', method: '$13', at: '$14', record: '$15' },
   })} ${FINISHED}`,
 };

@@ -184,7 +184,7 @@ export async function eraseMethods(
  * @param names the CTE that changed the payment, and parameters: the account, the method, the time, and the encoded
  *   method (null if its payment did not ask to keep it).
  */
-export function keepMethodCtes(names: {
+export function vaultCardCtes(names: {
   readonly changed: string;
   readonly account: string;
   readonly method: string;

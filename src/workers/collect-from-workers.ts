@@ -5,7 +5,7 @@ import type { CollectedMetrics, FromParent, FromWorker } from './messages.ts';
 /** Metrics of all workers, summed up. */
 export type Collection = {
   /** Receives a message from a worker that asks for metrics, or has collected its own. */
-  heard(worker: Worker, message: FromWorker): void;
+  received(worker: Worker, message: FromWorker): void;
   ended(worker: Worker): void;
 };
 
@@ -51,7 +51,7 @@ export function collectFromWorkers(workers: ReadonlySet<Worker>): Collection {
   }
 
   return {
-    heard(worker, message) {
+    received(worker, message) {
       if (message.kind === 'collected') {
         // A worker's last message may arrive after its end, when its counts have been added to `gone`.
         if (workers.has(worker)) latest.set(worker, message.metrics);

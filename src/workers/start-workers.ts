@@ -76,7 +76,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
         else if (message.kind === 'serving') {
           serves = true;
           resolve(message);
-        } else collection.heard(worker, message);
+        } else collection.received(worker, message);
       });
     });
   }

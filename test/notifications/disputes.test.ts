@@ -82,7 +82,7 @@ it('a dispute puts the payment IN_DISPUTE and, once lost, CHARGEBACK, and keeps 
 });
 
 it('a dispute that is reported at the moment at which its payment is approved leaves the approval as it is', async () => {
-  payments.provider.next.push('does it, unheard');
+  payments.provider.next.push('does it, unanswered');
   const payment = await payments.pay();
   const { deps, provider, database } = payments;
   const transactionId = payment.transactions?.id ?? '';

@@ -267,7 +267,7 @@ it('a notification about a payment that is final here is tried again while the p
   const payment = await expired();
   await notify(payment, 3);
   await processAt(async () => UNKNOWN)();
-  expect([asked.length, results, await queued()]).toEqual([1, ['unheard'], 3]);
+  expect([asked.length, results, await queued()]).toEqual([1, ['unanswered'], 3]);
   pays(payment);
   await pass(2);
   await processAt()();

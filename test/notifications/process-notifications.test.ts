@@ -149,7 +149,7 @@ describe('a notification', () => {
   it.each([true, false])(
     'tells by its signed fields what became of a lost answer, where there is no look-up (capture: %s)',
     async (capture) => {
-      payments.provider.next.push('does it, unheard');
+      payments.provider.next.push('does it, unanswered');
       const payment = await payments.pay({ capture });
       expect(await payments.stateOf(payment)).toMatch(/^PENDING/);
       const mute = connectionOf({ lookUp: undefined });
@@ -167,7 +167,7 @@ describe('a notification', () => {
   );
 
   it("changes nothing of another connection's payment, whatever it is signed with", async () => {
-    payments.provider.next.push('does it, unheard');
+    payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
     await payments.tables.query("UPDATE transaction SET connection_id = 'another'");
     const about = { transactionId: transactionOf(payment) };
@@ -179,7 +179,7 @@ describe('a notification', () => {
   });
 
   it('waits while the creation that it is about is under way', async () => {
-    payments.provider.next.push('does it, unheard');
+    payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
     // As the claim left it: its lease runs, and nobody was answered.
     await payments.tables.query("UPDATE transaction SET look_up_at = now() + interval '1 minute'");

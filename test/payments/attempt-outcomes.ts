@@ -106,7 +106,7 @@ export const endStates = (outcomes: readonly Outcome[]) =>
   });
 
 /** The transaction that a payment must tell of: of a declined payment the one that was declined last, else the last. */
-export const toldOf = ({ status, transactionsHistory }: Payment) =>
+export const reportedOf = ({ status, transactionsHistory }: Payment) =>
   status === Payment_Status.DECLINED
     ? transactionsHistory.findLast((one) => one.status === Transaction_Status.DECLINED)
     : transactionsHistory.at(-1);

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type Payment, Payment_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import {
-  type AskedOperation,
+  CurrentCancel,
   claimOperationOn,
   type OperationDeps,
-  StandingCancel,
+  type RequestedOperation,
 } from '#src/payments/claim-operation.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
@@ -21,18 +21,22 @@ const REFUND = { type: 'REFUND', money: { minorUnits: 100n, currency: 'USD' } } 
 const CANCEL = { type: 'CANCEL', money: { minorUnits: 10_000n, currency: 'USD' } } as const;
 
 /** Asks for a refund of 1.00 USD, or for another operation. */
-function asked(payment: Payment, over: Partial<AskedOperation> = {}, type: 'REFUND' | 'CANCEL' = 'REFUND') {
+function asked(
+  payment: Payment,
+  over: Partial<RequestedOperation> = {},
+  type: 'REFUND' | 'CANCEL' = 'REFUND',
+) {
   const planned = { ...(type === 'REFUND' ? REFUND : CANCEL), isWhole: false, isFinal: false };
   return {
     ...{ method: type, paymentId: payment.id, transactionId: '', merchantReference: '', description: '' },
     ...{ reason: '', hash: () => ({ hash: Buffer.alloc(32), shape: Buffer.alloc(16) }), needsKey: true },
     ...{ target: ({ base }) => base, plan: () => planned },
     ...over,
-  } satisfies AskedOperation;
+  } satisfies RequestedOperation;
 }
 
 const claim = (
-  of: AskedOperation,
+  of: RequestedOperation,
   key: string | undefined = randomUUID(),
   over: Partial<OperationDeps> = {},
 ) => claimOperationOn({ ...payments.deps, ...over }, of, ACCOUNT_ONE, key);
@@ -124,7 +128,7 @@ describe('an operation that is claimed', () => {
   });
 
   it('is planned again when the payment is approved while it is read', async () => {
-    payments.provider.next.push('does it, unheard');
+    payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
     const recover = async () => {
       await payments.makeDue();
@@ -181,7 +185,7 @@ describe('a claim that the database does not acknowledge', () => {
 
 describe('a payment', () => {
   const set = (columns: string) => payments.tables.query(`UPDATE transaction SET ${columns}`);
-  const expectRefused = async (of: AskedOperation, why: RegExp) => {
+  const expectRefused = async (of: RequestedOperation, why: RegExp) => {
     const before = await stateOf();
     const message = expect.stringMatching(why);
     await expect(claim(of)).rejects.toMatchObject({ reason: 'INVALID_STATUS', message });
@@ -271,7 +275,7 @@ describe('a cancel without a key', () => {
 
   it.each(['SUCCEEDED', 'PENDING'])('stands for the one that is %s', async (status) => {
     const { id, outcome } = await cancelBeside('CANCEL', status, KEYLESS);
-    expect(outcome).toBeInstanceOf(StandingCancel);
+    expect(outcome).toBeInstanceOf(CurrentCancel);
     expect(outcome).toMatchObject({ transactionId: id });
   });
 

@@ -19,7 +19,7 @@ import {
   others,
   refund,
   state,
-} from './elsewhere-under-test.ts';
+} from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
 
 /*

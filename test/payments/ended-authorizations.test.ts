@@ -108,7 +108,7 @@ describe('an authorization that its provider ended before our term', () => {
     expect(await state()).toBe('EXPIRED/EXPIRED');
   });
 
-  it.each(['does it', 'does it, unheard'] as const)(
+  it.each(['does it', 'does it, unanswered'] as const)(
     'is looked up no sooner because of a capture of a part, where the provider %s',
     async (behaviour) => {
       payments.provider.next.push(behaviour);

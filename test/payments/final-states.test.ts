@@ -109,8 +109,8 @@ describe('a payment that is over here', () => {
   it.each([
     ['a purchase', true, 'does it'],
     ['an authorization', false, 'does it'],
-    ['an open purchase', true, 'does it, unheard'],
-    ['an open authorization', false, 'does it, unheard'],
+    ['an open purchase', true, 'does it, unanswered'],
+    ['an open authorization', false, 'does it, unanswered'],
   ] as const)(
     'is not decided by what its provider signed as an alarm, which of a purchase is one: %s',
     async (_what, capture, behaviour) => {

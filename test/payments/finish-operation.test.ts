@@ -45,7 +45,7 @@ function write({ id, transactions }: Payment, outcome: Outcome | 'lapsed', over:
 /** Makes a refund of 10.00 USD that the provider did not answer. */
 async function openRefund(): Promise<Payment> {
   const payment = await payments.pay();
-  payments.provider.next.push('does it, unheard');
+  payments.provider.next.push('does it, unanswered');
   const amount = { currency: 'USD', value: { value: '10' } };
   const request = create(RefundPaymentRequestSchema, { paymentId: payment.id, amount });
   return (await refundPayment(payments.deps, request, payments.caller())).record;

@@ -170,7 +170,7 @@ describe('a payer who was sent away', () => {
 describe('an open operation', () => {
   async function openRefund(): Promise<Payment> {
     const payment = await payments.pay();
-    payments.provider.next.push('does it, unheard');
+    payments.provider.next.push('does it, unanswered');
     const request = create(RefundPaymentRequestSchema, { paymentId: payment.id });
     return (await refundPayment(payments.deps, request, payments.caller())).record;
   }

@@ -224,7 +224,7 @@ describe('what a provider without look-up has signed', () => {
     ['a transaction', true],
     ['an attempt whose outcome is unknown', false],
   ])('is written for %s if its money is the same, and is an alarm otherwise', async (_what, wallet) => {
-    if (!wallet) payments.provider.next.push('does it, unheard');
+    if (!wallet) payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay({ wallet });
     const before = await payments.stateOf(payment);
     const id = payment.transactions?.id ?? '';

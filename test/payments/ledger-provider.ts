@@ -9,7 +9,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 export type Behaviour =
   | 'does it'
   | 'declines it'
-  | 'does it, unheard'
+  | 'does it, unanswered'
   | 'never hears of it'
   | 'refuses it'
   | 'delays it'
@@ -74,7 +74,7 @@ export function ledgerProvider(): LedgerProvider {
       case 'does it':
         doIt();
         return DONE;
-      case 'does it, unheard':
+      case 'does it, unanswered':
         doIt();
         return { kind: 'unknown', detail: 'reset', providerData: undefined };
       case 'never hears of it':

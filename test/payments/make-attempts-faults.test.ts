@@ -11,8 +11,8 @@ import {
   expectedOutcomes,
   expectNoSecondCharge,
   NOT_SENT,
+  reportedOf,
   shownOf,
-  toldOf,
 } from './attempt-outcomes.ts';
 import {
   clock,
@@ -142,7 +142,7 @@ describe('no fault between two attempts', () => {
         const before = payment.calls.slice(0, -1).map(({ outcome }) => outcome);
         const ended = isSent ? [...before, known] : [...before, last, NOT_SENT];
         expect(stands.status).toBe(endStates(ended).payment);
-        expect(stands.transactions?.id).toBe(toldOf(stands)?.id);
+        expect(stands.transactions?.id).toBe(reportedOf(stands)?.id);
         expect(made.filter(({ open }) => open)).toEqual([]);
       }),
       { numRuns: 200 },

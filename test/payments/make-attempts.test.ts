@@ -14,9 +14,9 @@ import {
   expectNoSecondCharge,
   NOT_SENT,
   PENDING,
+  reportedOf,
   shownOf,
   TOLD,
-  toldOf,
 } from './attempt-outcomes.ts';
 import { clock, isOpen, onScriptedPayments, payments } from './scripted-payments.ts';
 
@@ -45,7 +45,7 @@ describe('no sequence of outcomes', () => {
           responseCode: states[i]?.responseCode,
         }));
         expect(shownOf(record)).toEqual(shown);
-        expect(record.transactions).toBe(toldOf(record));
+        expect(record.transactions).toBe(reportedOf(record));
         expect(record.status).toBe(endStates(made).payment);
         expect(await payments.rows()).toEqual(
           payment.calls.map(({ connectionId, transactionId }, i) => ({

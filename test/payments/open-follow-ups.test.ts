@@ -36,7 +36,7 @@ it('the watch over open outcomes counts open operations and payers who were sent
   // An authorization that waits to be captured is followed up one day, and is not open.
   await payments.pay({ capture: false });
   await payments.pay({ wallet: true });
-  payments.provider.next.push('sends the payer away', 'does it, unheard', 'never hears of it');
+  payments.provider.next.push('sends the payer away', 'does it, unanswered', 'never hears of it');
   await payments.pay();
   const refund = create(RefundPaymentRequestSchema, { paymentId: purchase.id });
   await refundPayment(payments.deps, refund, payments.caller());

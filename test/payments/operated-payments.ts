@@ -117,7 +117,7 @@ async function openOperatedPayments(): Promise<OperatedPayments> {
     patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
     observer: {
       providerCall: (_connection, _transaction, call) => call(),
-      wentOn: () => {},
+      failedOver: () => {},
       finishFailed: () => {},
       finished: () => {},
       operated: () => {},

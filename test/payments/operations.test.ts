@@ -10,8 +10,8 @@ import {
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { refundPayment } from '#src/payments/payment-operations.ts';
 import { restBody } from '../support/stored-responses.ts';
-import { cancel, capture, idOf, refund, undo } from './asked-operations.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
+import { cancel, capture, idOf, refund, undo } from './requested-operations.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
 

@@ -12,7 +12,7 @@ import {
 import { declineOf } from '#src/connectors/decline.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Books } from '#src/payments/payment-books.ts';
-import { standingStates, statesOf, toldTransaction } from '#src/payments/payment-status.ts';
+import { currentStates, shownTransaction, statesOf } from '#src/payments/payment-status.ts';
 import { TOLD } from './attempt-outcomes.ts';
 
 const providerData = create(ProviderDataSchema);
@@ -120,14 +120,14 @@ describe('an attempt that was not sent, after one that was declined', () => {
   });
 });
 
-describe('standingStates', () => {
+describe('currentStates', () => {
   const purchase: Books = {
     ...{ currency: 'USD', amount: 100n, isAuthorization: false },
     ...{ captured: 0n, refunded: 0n, isReleased: false },
   };
   const authorization: Books = { ...purchase, isAuthorization: true };
-  const told = (books: Books, isToldAsAuthorized = false, opens?: 'refund' | 'cancel') => {
-    const { status, subStatus } = standingStates(books, { isToldAsAuthorized, opens });
+  const told = (books: Books, isShownAsAuthorized = false, opens?: 'refund' | 'cancel') => {
+    const { status, subStatus } = currentStates(books, { isShownAsAuthorized, opens });
     return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
   };
 
@@ -176,15 +176,15 @@ it.each([
   [Transaction_Status.DECLINED, Payment_Status.REFUNDED, Payment_SubStatus_Value.REFUNDED],
 ])('a dispute comes before what the books say, unless it was won (%i)', (dispute, status, subStatus) => {
   const books = { currency: 'USD', amount: 1n, isAuthorization: false, captured: 0n, refunded: 1n };
-  const told = { isToldAsAuthorized: false, opens: undefined, dispute };
-  expect(standingStates({ ...books, isReleased: false }, told)).toEqual({ status, subStatus });
+  const told = { isShownAsAuthorized: false, opens: undefined, dispute };
+  expect(currentStates({ ...books, isReleased: false }, told)).toEqual({ status, subStatus });
 });
 
-describe('toldTransaction', () => {
+describe('shownTransaction', () => {
   const { DECLINED, ERROR, SUCCEEDED } = Transaction_Status;
   const told = (status: Payment_Status, ...statuses: Transaction_Status[]) => {
     const transactionsHistory = statuses.map((status, i) => ({ id: String(i), status }));
-    return toldTransaction(create(PaymentSchema, { status, transactionsHistory }))?.id;
+    return shownTransaction(create(PaymentSchema, { status, transactionsHistory }))?.id;
   };
 
   it('is the last one', () => {

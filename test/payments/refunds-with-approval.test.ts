@@ -4,7 +4,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { writeOutcome } from '#src/payments/finish-operation.ts';
 import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { alarms, deps, idOf, news, onPaymentsElsewhere, others, state } from './elsewhere-under-test.ts';
+import { alarms, deps, idOf, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
 import { APPROVED } from './recovery-under-test.ts';
 
@@ -12,7 +12,7 @@ onPaymentsElsewhere();
 
 describe('a refund made at the provider itself', () => {
   it('of a payment that was only learned of afterwards is recorded with it', async () => {
-    payments.provider.next.push('does it, unheard');
+    payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
     const options = { hint: {}, stop: undefined };
@@ -41,7 +41,7 @@ describe('a refund made at the provider itself', () => {
     asked = 0;
     expect([await news(kept, telling(0n)), asked]).toEqual(['applied', 1]);
     const options = { hint: {}, stop: undefined };
-    payments.provider.next.push('does it, unheard');
+    payments.provider.next.push('does it, unanswered');
     expect(await recoverNow(deps, telling(0n), idOf(await payments.pay()), options)).toBe('applied');
     expect(asked).toBe(2);
   });
@@ -54,7 +54,7 @@ describe('a refund made at the provider itself', () => {
       const silence: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
       let asked = 0;
       const lookUp = async () => (++asked === 2 ? silence : told);
-      if (what === 'is unknown') payments.provider.next.push('does it, unheard');
+      if (what === 'is unknown') payments.provider.next.push('does it, unanswered');
       const payment = await payments.pay({ wallet: what === 'was open' });
       const connections = () => new Map([['ledger', { ...connection, lookUp }]]);
       const scheduled = { ...deps, connections, recovery: { ...deps.recovery, failed: () => {} } };

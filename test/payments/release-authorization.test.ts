@@ -78,7 +78,7 @@ it('an authorization past its term of which a part was captured is over if its p
 });
 
 it('an authorization past its term is EXPIRED if the answer to its release was lost, as the provider tells that it was released', async () => {
-  payments.provider.next.push('does it, unheard');
+  payments.provider.next.push('does it, unanswered');
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['EXPIRED/EXPIRED', false]);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { restBody } from '../support/stored-responses.ts';
-import { capture, idOf, refund, undo } from './asked-operations.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
+import { capture, idOf, refund, undo } from './requested-operations.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
 

@@ -209,7 +209,7 @@ function depsOf(
     patience: { waitMs: 50, retryAfterS: 1, pause: () => Promise.resolve() },
     observer: {
       providerCall: (_connection, _transaction, call) => call(),
-      wentOn: () => {},
+      failedOver: () => {},
       finished: (payment, isLearnedLater) => {
         const status = Payment_Status[payment.status] ?? '';
         script.finished?.push(isLearnedLater ? `${status}, learned later` : status);

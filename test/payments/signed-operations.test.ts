@@ -5,7 +5,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
 import { recoverNow } from '#src/payments/recover-payments.ts';
 import { interleave } from '../support/interleave.ts';
-import { alarms, deps, idOf, onPaymentsElsewhere, others, refund, state } from './elsewhere-under-test.ts';
+import { alarms, deps, idOf, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
 
 /*
@@ -53,7 +53,7 @@ it('is one of ours if it has the reference of that, which may yet be on its way'
 });
 
 it('waits if its payment is approved between the reading of its record and of its transactions', async () => {
-  payments.provider.next.push('does it, unheard');
+  payments.provider.next.push('does it, unanswered');
   const payment = await payments.pay();
   const { database, provider } = payments;
   const approve = async (nth: number) => {

@@ -55,7 +55,7 @@ async function recover(): Promise<void> {
 describe('an operation whose outcome is not known', () => {
   it('and whose process died is answered PENDING where no look-up will ever tell', async () => {
     const payment = await payments.pay();
-    payments.provider.next.push('does it, unheard');
+    payments.provider.next.push('does it, unanswered');
     const { record } = await operate('refund', payment, '100', 'refund-1');
     // As a process leaves it that dies before its second commit.
     await payments.tables.query(
@@ -141,7 +141,7 @@ describe('an operation whose outcome is not known', () => {
         alarm: true,
       }),
       async cancel(operation) {
-        payments.provider.next.push('does it, unheard');
+        payments.provider.next.push('does it, unanswered');
         const outcome = await (connection.cancel as NonNullable<typeof connection.cancel>)(operation);
         await followUpNow(payments.deps, mute, operation.transactionId, { hint: {} });
         return outcome;
@@ -183,7 +183,7 @@ describe('an operation whose outcome is not known', () => {
 
   it('is PENDING, keeps its amount reserved and keeps others out, and becomes what the provider says', async () => {
     const payment = await payments.pay();
-    payments.provider.next.push('does it, unheard');
+    payments.provider.next.push('does it, unanswered');
     const first = await operate('refund', payment, '100', 'refund-1');
     expect(stateOf(first.record)).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
     expect(first.record.transactions?.status).toBe(Transaction_Status.PENDING);
@@ -238,7 +238,7 @@ it('never changes the response that the creation had', async () => {
 const arbBehaviour = fc.constantFrom<Behaviour>(
   'does it',
   'does it',
-  'does it, unheard',
+  'does it, unanswered',
   'never hears of it',
   'declines it',
   'refuses it',

@@ -188,7 +188,7 @@ describe('by REST', () => {
     [{ url: undefined }, 'url'],
     [{ url: 'https://shop.example/a\0b' }, 'url'],
     [{ events: [] }, 'events'],
-    [{ events: ['payment.purchase', 'payment.unheard'] }, 'events[1]'],
+    [{ events: ['payment.purchase', 'payment.unknown'] }, 'events[1]'],
     [{ description: 'x'.repeat(256) }, 'description'],
     [{ description: 'a\0b' }, 'description'],
   ])('refuses %j by name.', async (body, field) => {

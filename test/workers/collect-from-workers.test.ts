@@ -13,7 +13,7 @@ it('what a worker counted stays in the sum once, even if its last metrics arrive
 
   workers.delete(ended.worker);
   collection.ended(ended.worker);
-  collection.heard(ended.worker, { kind: 'collected', collection: 0, metrics: await counted(3) });
+  collection.received(ended.worker, { kind: 'collected', collection: 0, metrics: await counted(3) });
   expect(await asking.metrics()).toContain('\ncalls_total 7\n');
 });
 
@@ -29,7 +29,7 @@ function addWorker(workers: Set<Worker>, collection: Collection, metrics: Collec
   const send = (message: FromParent) => {
     if (message.kind === 'metrics') told(message.text);
     if (message.kind !== 'collect') return;
-    queueMicrotask(() => collection.heard(worker, { ...message, kind: 'collected', metrics }));
+    queueMicrotask(() => collection.received(worker, { ...message, kind: 'collected', metrics }));
   };
   const worker = { isConnected: () => true, send } as unknown as Worker;
   workers.add(worker);
@@ -38,7 +38,7 @@ function addWorker(workers: Set<Worker>, collection: Collection, metrics: Collec
     metrics: () =>
       new Promise<string>((resolve) => {
         told = resolve;
-        collection.heard(worker, { kind: 'give metrics', asked: 1 });
+        collection.received(worker, { kind: 'give metrics', asked: 1 });
       }),
   };
 }

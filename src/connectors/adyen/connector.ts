@@ -65,7 +65,7 @@ const CAPABILITIES: Capabilities = {
 
 /** Adyen keeps an idempotency key for at least 7 days; this is a day less, for what waits in queues. */
 const REPEATABLE_MS = 6 * 86_400_000;
-const NOT_TOLD = unknownOutcome('there is no look-up, and no notification has told of it yet');
+const NOT_REPORTED = unknownOutcome('there is no look-up, and no notification has told of it yet');
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const adyen = readSettings(settings, context.secrets);
@@ -140,12 +140,12 @@ async function cancelTechnically({ transactionId }: LookUp, call: Call): Promise
 /** Repeats an operation: under a known key Adyen repeats its first answer, under a new one it does the operation. */
 async function repeatOperation(query: LookUp, call: Call): Promise<Outcome> {
   const { of, transactionId, money, reference, ageMs } = query;
-  if (of.kind !== 'capture' && of.kind !== 'cancel' && of.kind !== 'refund') return NOT_TOLD;
+  if (of.kind !== 'capture' && of.kind !== 'cancel' && of.kind !== 'refund') return NOT_REPORTED;
   // Once Adyen has the request, only a notification reports its outcome.
-  if (reference !== undefined || ageMs > REPEATABLE_MS) return NOT_TOLD;
+  if (reference !== undefined || ageMs > REPEATABLE_MS) return NOT_REPORTED;
   const outcome = await operate(of.kind, { ...of, transactionId, money }, call);
   // If a repeat is refused, or its answer lost, that says nothing about the first request.
-  return outcome.kind === 'not_sent' ? NOT_TOLD : outcome;
+  return outcome.kind === 'not_sent' ? NOT_REPORTED : outcome;
 }
 
 async function probe({ send, settings }: Call): Promise<boolean> {

@@ -73,11 +73,11 @@ function readPayment(
   }
   const difference = amount === undefined ? undefined : differingMoney(fromAdyenAmount(amount), asked.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
-  const told = {
+  const reported = {
     providerData: providerDataOf(body, textOf(resultCode), shownAs),
     ...(isTextLike(pspReference, PSP_REFERENCE) && { reference: pspReference }),
   };
-  return readResultCode(body, told, isCard) ?? contradiction(told.providerData);
+  return readResultCode(body, reported, isCard) ?? contradiction(reported.providerData);
 }
 
 /** Returns true if Adyen accepted a technical cancel; a notification reports its outcome. */
@@ -175,17 +175,17 @@ function fromError(status: number, body: JsonObject, isCard: boolean, shownAs: S
   return { ...outcome, detail };
 }
 
-type Told = { readonly providerData: ProviderData; readonly reference?: string };
+type Reported = { readonly providerData: ProviderData; readonly reference?: string };
 
 /** @returns undefined if the answer contradicts itself. */
-function readResultCode(body: JsonObject, told: Told, isCard: boolean): Outcome | undefined {
+function readResultCode(body: JsonObject, reported: Reported, isCard: boolean): Outcome | undefined {
   const resultCode = textOf(body.resultCode);
   const { networkTxReference, refusalReasonRaw } = additionalDataOf(body);
   switch (resultCode) {
     case 'Authorised':
-      if (told.reference === undefined) return undefined;
+      if (reported.reference === undefined) return undefined;
       return {
-        ...approvedOutcome(told, authorizationCodeOf(body)),
+        ...approvedOutcome(reported, authorizationCodeOf(body)),
         ...(isTextLike(networkTxReference, NETWORK_TRANSACTION_ID) && {
           networkTransactionId: networkTxReference,
         }),
@@ -194,36 +194,36 @@ function readResultCode(body: JsonObject, told: Told, isCard: boolean): Outcome 
     case 'Cancelled':
     case 'Error': {
       const refusal = { code: textOf(body.refusalReasonCode), text: textOf(body.refusalReason) };
-      return declined(meaningOf({ resultCode, ...refusal, raw: textOf(refusalReasonRaw) }), told);
+      return declined(meaningOf({ resultCode, ...refusal, raw: textOf(refusalReasonRaw) }), reported);
     }
     case 'RedirectShopper':
     case 'ChallengeShopper':
     case 'IdentifyShopper': {
       // Authorization has to wait for the cardholder's authentication: if there is no page for that, the card is
       // declined.
-      const redirect = readRedirect(body, told);
-      return redirect ?? (isCard ? declined(AUTHENTICATION_WANTED, told) : undefined);
+      const redirect = readRedirect(body, reported);
+      return redirect ?? (isCard ? declined(AUTHENTICATION_WANTED, reported) : undefined);
     }
     case 'PresentToShopper':
     case 'Pending':
     case 'Received':
-      return { kind: 'pending', ...told };
+      return { kind: 'pending', ...reported };
     case 'PartiallyAuthorised':
-      return alarmingOutcome('only a part was authorized', told.providerData);
+      return alarmingOutcome('only a part was authorized', reported.providerData);
     default:
       return undefined;
   }
 }
 
-function readRedirect({ action }: JsonObject, told: Told): Outcome | undefined {
+function readRedirect({ action }: JsonObject, reported: Reported): Outcome | undefined {
   if (!isJsonObject(action) || action.type !== 'redirect' || action.method === 'POST') return undefined;
   const { url } = action;
-  return isHttpUrl(url) ? { kind: 'redirect', ...told, redirectUrl: url } : undefined;
+  return isHttpUrl(url) ? { kind: 'redirect', ...reported, redirectUrl: url } : undefined;
 }
 
-function declined(meaning: DeclineMeaning, told: Told): Outcome {
-  told.providerData.iso8583ResponseCode = meaning.iso8583Code;
-  return { kind: 'declined', ...told, ...meaning };
+function declined(meaning: DeclineMeaning, reported: Reported): Outcome {
+  reported.providerData.iso8583ResponseCode = meaning.iso8583Code;
+  return { kind: 'declined', ...reported, ...meaning };
 }
 
 function contradiction(providerData: ProviderData): Outcome {

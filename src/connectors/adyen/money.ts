@@ -14,17 +14,17 @@ const DECIMALS_AT_ADYEN: Readonly<Record<string, number>> = { CLP: 2, ISK: 2, CV
 
 /** Converts money to Adyen's units; undefined if Adyen has no such amount. */
 export function toAdyenAmount({ minorUnits, currency }: Money): AdyenAmount | undefined {
-  const told = toDecimals({ minorUnits, currency }, decimalsAtAdyen(currency));
-  return told && told.minorUnits <= Number.MAX_SAFE_INTEGER
-    ? { currency, value: Number(told.minorUnits) }
+  const reported = toDecimals({ minorUnits, currency }, decimalsAtAdyen(currency));
+  return reported && reported.minorUnits <= Number.MAX_SAFE_INTEGER
+    ? { currency, value: Number(reported.minorUnits) }
     : undefined;
 }
 
 /** Converts an amount to ISO 4217's minor units; undefined if it is not an amount, or ISO 4217 has no such amount. */
 export function fromAdyenAmount(amount: JsonValue | undefined): Money | undefined {
   if (!isJsonObject(amount)) return undefined;
-  const told = readMoney(amount.value, amount.currency, 'minor_units');
-  return told && fromDecimals(told, decimalsAtAdyen(told.currency));
+  const reported = readMoney(amount.value, amount.currency, 'minor_units');
+  return reported && fromDecimals(reported, decimalsAtAdyen(reported.currency));
 }
 
 function decimalsAtAdyen(currency: string): number | undefined {

@@ -188,7 +188,7 @@ function subjectsOf(item: JsonObject, shownAs: ShownAs): readonly NotificationSu
 function paymentAfter(
   item: JsonObject,
   payment: NotificationSubject,
-  { signed: told }: NotificationSubject,
+  { signed: reported }: NotificationSubject,
   shownAs: ShownAs,
 ): NotificationSubject | undefined {
   const { eventCode, originalReference } = item;
@@ -202,8 +202,8 @@ function paymentAfter(
     return { ...payment, ...(end && { signed: { ...end, ...paid } }) };
   }
   const isMade = eventCode === CAPTURE || eventCode === REFUND;
-  if (!isMade || !told || !(isOwn || originalReference)) return undefined;
-  return { ...payment, signed: { ...told, ...paid, operation: eventCode } };
+  if (!isMade || !reported || !(isOwn || originalReference)) return undefined;
+  return { ...payment, signed: { ...reported, ...paid, operation: eventCode } };
 }
 
 /**
@@ -247,11 +247,11 @@ function outcomeOf(item: JsonObject, ended: Ended, reference: string | undefined
   providerData.responseMessage = ended === 'declined' ? textOf(item.reason) : '';
   // A refusal of a payment that was approved before corrects nothing: only events that succeeded do.
   const isCorrection = item.success === 'true' && CORRECTIONS.has(eventCode);
-  const told = {
+  const reported = {
     ...{ providerData, ...(reference !== undefined && { reference }) },
     ...(isCorrection && { corrects: true as const }),
   };
-  if (ended === 'expired') return { kind: 'expired', ...told };
-  if (ended === 'declined') return { kind: 'declined', ...told, iso8583Code: DO_NOT_HONOR };
-  return approvedOutcome(told, authorizationCodeOf(item));
+  if (ended === 'expired') return { kind: 'expired', ...reported };
+  if (ended === 'declined') return { kind: 'declined', ...reported, iso8583Code: DO_NOT_HONOR };
+  return approvedOutcome(reported, authorizationCodeOf(item));
 }

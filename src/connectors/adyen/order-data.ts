@@ -62,6 +62,6 @@ export function airlineOf(airline: Airline, payer: CustomerPayer): object | unde
 /** Converts local time to the schemes' form of RFC 3339; undefined if it cannot be read. */
 function dateTimeOf(text: string | undefined): string | undefined {
   const [, date, time = '00:00'] = DATE_AND_TIME.exec(text ?? '') ?? [];
-  const told = `${date}T${time}:00Z`;
-  return date !== undefined && !Number.isNaN(Date.parse(told)) ? told : undefined;
+  const given = `${date}T${time}:00Z`;
+  return date !== undefined && !Number.isNaN(Date.parse(given)) ? given : undefined;
 }

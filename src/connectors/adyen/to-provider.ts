@@ -154,8 +154,8 @@ function challengeFields(browserInfo: object, isWanted: boolean): object {
 }
 
 /** Names the fields of a payer's browser that a 3-D Secure challenge needs and that are absent or no such values. */
-export function missingForChallenge(told: BrowserInfo | undefined): string[] {
-  const { acceptHeader, userAgent, language, colorDepth, screenHeight, screenWidth } = told ?? {};
+export function missingForChallenge(given: BrowserInfo | undefined): string[] {
+  const { acceptHeader, userAgent, language, colorDepth, screenHeight, screenWidth } = given ?? {};
   const texts = { accept_header: acceptHeader, user_agent: userAgent, language };
   const numbers = { color_depth: colorDepth, screen_height: screenHeight, screen_width: screenWidth };
   const isNumber = (text: string | undefined) => Number.isSafeInteger(Number(text)) && Number(text) > 0;
@@ -166,13 +166,15 @@ export function missingForChallenge(told: BrowserInfo | undefined): string[] {
 }
 
 /** @returns undefined unless all fields that 3-D Secure needs are present. */
-function browserInfoOf({ browserInfo: told }: CustomerPayer): object | undefined {
-  if (!told || missingForChallenge(told).length > 0) return undefined;
-  const { acceptHeader, userAgent, language } = told;
-  const [colorDepth, screenHeight, screenWidth] = [told.colorDepth, told.screenHeight, told.screenWidth].map(
-    Number,
-  );
-  const timeZoneOffset = Number(told.browserTimeDifference || 0);
+function browserInfoOf({ browserInfo: given }: CustomerPayer): object | undefined {
+  if (!given || missingForChallenge(given).length > 0) return undefined;
+  const { acceptHeader, userAgent, language } = given;
+  const [colorDepth, screenHeight, screenWidth] = [
+    given.colorDepth,
+    given.screenHeight,
+    given.screenWidth,
+  ].map(Number);
+  const timeZoneOffset = Number(given.browserTimeDifference || 0);
   return {
     acceptHeader,
     userAgent,
@@ -181,8 +183,8 @@ function browserInfoOf({ browserInfo: told }: CustomerPayer): object | undefined
     screenHeight,
     screenWidth,
     timeZoneOffset: Number.isSafeInteger(timeZoneOffset) ? timeZoneOffset : 0,
-    javaEnabled: told.javaEnabled === 'true',
-    javaScriptEnabled: told.javascriptEnabled ?? true,
+    javaEnabled: given.javaEnabled === 'true',
+    javaScriptEnabled: given.javascriptEnabled ?? true,
   };
 }
 

@@ -65,8 +65,8 @@ export function fromPreference(preference: JsonObject, asked: Asked): Outcome | 
   const difference = differingTotal(items, asked.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
   if (!isHttpUrl(init_point)) return undefined;
-  const told = { providerData: providerDataOf(preference, asked), reference: id };
-  return { kind: 'redirect', ...told, redirectUrl: init_point };
+  const reported = { providerData: providerDataOf(preference, asked), reference: id };
+  return { kind: 'redirect', ...reported, redirectUrl: init_point };
 }
 
 /** Reads the result of a refund's request; for a refund that is read from a list, `result` is the list's. */
@@ -88,15 +88,15 @@ export function fromRefund(refund: JsonObject, paymentId: string, asked: Asked):
   const difference = differingAmount(refund.amount, asked.money.currency, asked.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(refund, asked);
-  const told = { providerData, reference: id };
+  const reported = { providerData, reference: id };
   switch (refund.status) {
     case 'approved':
-      return approvedOutcome(told);
+      return approvedOutcome(reported);
     case 'in_process':
-      return { kind: 'pending', ...told };
+      return { kind: 'pending', ...reported };
     case 'rejected':
     case 'cancelled':
-      return { kind: 'declined', ...told, iso8583Code: '05' };
+      return { kind: 'declined', ...reported, iso8583Code: '05' };
     default:
       return unknownOutcome('the refund has a status that is not known', providerData);
   }

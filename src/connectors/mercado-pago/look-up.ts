@@ -146,14 +146,14 @@ async function withLaterNews(
   const payment = await read(send, getPayment(reportedId));
   if ('fault' in payment) return unknownOutcome(payment.fault);
   const { status, transaction_amount_refunded: isRefunded } = payment.body;
-  const told = { ...approved, endedDisputes: endedDisputesOf(payment.body) };
+  const reported = { ...approved, endedDisputes: endedDisputesOf(payment.body) };
   // While it is disputed, who has the money is not decided; a second payment is not this transaction's.
   const isOwn = parseReference(approved.reference).paymentId === reportedId;
-  if (!isOwn || (status !== 'approved' && status !== 'refunded')) return told;
+  if (!isOwn || (status !== 'approved' && status !== 'refunded')) return reported;
   const refunds = isRefunded || status === 'refunded' ? await readRefunds(reportedId, send) : { found: [] };
   if ('fault' in refunds) return unknownOutcome(refunds.fault);
   const totals = totalsOf(refunds.found, reportedId, asked);
-  return totals ? { ...told, totals } : alarmingOutcome('the refunds of the payment cannot be read');
+  return totals ? { ...reported, totals } : alarmingOutcome('the refunds of the payment cannot be read');
 }
 
 /**

@@ -44,12 +44,12 @@ export function fromPayments(
   const first = paid.at(-1);
   if (first) {
     const alarm = secondPaymentsAlarm(paid);
-    const told = {
+    const reported = {
       providerData: providerDataOf(first, asked, alarm),
       reference: referenceTo(preferenceId, first),
       ...(alarm !== '' && { alarm: true as const }),
     };
-    return approvedOutcome(told, textOf(first.authorization_code));
+    return approvedOutcome(reported, textOf(first.authorization_code));
   }
   const [undecided] = inState(UNDECIDED);
   if (undecided) {

@@ -123,7 +123,7 @@ function itemsOf(attempt: PaymentAttempt, amount: number): PreferenceRequest['it
   const { currency } = attempt.money;
   const items = attempt.additionalData?.order?.items ?? [];
   let sum = 0n;
-  const told = items.flatMap(({ id, skuCode, name, category, quantity, unitAmount }, index) => {
+  const given = items.flatMap(({ id, skuCode, name, category, quantity, unitAmount }, index) => {
     const unit = unitAmount && roundMoney(unitAmount.value, currency);
     const unitPrice = unit && toAmount(unit);
     if (!unit || unitPrice === undefined || !quantity) return [];
@@ -138,7 +138,7 @@ function itemsOf(attempt: PaymentAttempt, amount: number): PreferenceRequest['it
       currency_id: currency,
     };
   });
-  if (told.length > 0 && told.length === items.length && sum === attempt.money.minorUnits) return told;
+  if (given.length > 0 && given.length === items.length && sum === attempt.money.minorUnits) return given;
   const title = (attempt.description || UNTITLED).slice(0, MAX_TITLE);
   const id = attempt.merchantOrderId || attempt.paymentId;
   return [{ id, title, quantity: 1, unit_price: amount, currency_id: currency }];

@@ -91,8 +91,10 @@ async function complete(query: LookUp, { send, shownAs }: Call): Promise<Outcome
   const asked = { transactionId, money, orderId, shownAs };
   const result = await send(captureOrder(orderId, transactionId));
   const outcome = fromAnswer(result, shownAs, (order) => {
-    const told = fromOrder(order, asked);
-    return told.kind === 'to_complete' ? unknownOutcome('the answer to a capture tells of none') : told;
+    const reported = fromOrder(order, asked);
+    return reported.kind === 'to_complete'
+      ? unknownOutcome('the answer to a capture tells of none')
+      : reported;
   });
   const isUnknownIssue = outcome.kind === 'not_sent' && bodyOf(result, 422) !== undefined;
   return isUnknownIssue ? whatOrderTells(outcome, asked, send) : outcome;
@@ -105,9 +107,11 @@ async function whatOrderTells(
   send: Send,
 ): Promise<Outcome> {
   const order = await send(getOrder(asked.orderId));
-  const told = fromAnswer(order, asked.shownAs, (body) => fromOrder(body, asked));
-  if (told.kind === 'to_complete' || told.kind === 'redirect') return refusal;
-  return told.kind === 'not_sent' ? unknownOutcome(`the order cannot be read: ${told.detail}`) : told;
+  const reported = fromAnswer(order, asked.shownAs, (body) => fromOrder(body, asked));
+  if (reported.kind === 'to_complete' || reported.kind === 'redirect') return refusal;
+  return reported.kind === 'not_sent'
+    ? unknownOutcome(`the order cannot be read: ${reported.detail}`)
+    : reported;
 }
 
 /** Asks PayPal if it signed a notification, and did so for one of our webhooks; and whose the captures are. */

@@ -66,10 +66,10 @@ function subjectsOf(
   captureId: JsonValue | undefined,
   dispute?: Dispute,
 ): readonly NotificationSubject[] {
-  const told = dispute && { dispute };
+  const reported = dispute && { dispute };
   const transactionId = names.find(isUuid);
-  if (transactionId !== undefined) return [{ transactionId, ...told }];
-  return isTextLike(captureId, PAYPAL_ID) ? [{ reference: captureId, ...told }] : [];
+  if (transactionId !== undefined) return [{ transactionId, ...reported }];
+  return isTextLike(captureId, PAYPAL_ID) ? [{ reference: captureId, ...reported }] : [];
 }
 
 /**
@@ -83,7 +83,7 @@ export async function withOurTransactions(
   if (reading.kind !== 'about') return reading;
   const subjects: NotificationSubject[] = [];
   for (const subject of reading.subjects) {
-    const { transactionId, reference, ...told } = subject;
+    const { transactionId, reference, ...reported } = subject;
     if (transactionId !== undefined || reference === undefined) {
       subjects.push(subject);
       continue;
@@ -94,7 +94,7 @@ export async function withOurTransactions(
       return { kind: 'send_again', detail: 'the provider could not be asked for a capture' };
     }
     const ours = [capture?.custom_id, capture?.invoice_id].find(isUuid);
-    if (ours !== undefined) subjects.push({ transactionId: ours, ...told });
+    if (ours !== undefined) subjects.push({ transactionId: ours, ...reported });
   }
   return subjects.length > 0 ? { ...reading, subjects } : { kind: 'ignored' };
 }

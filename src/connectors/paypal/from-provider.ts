@@ -93,7 +93,7 @@ export function fromOrder(order: JsonObject, asked: Asked): Outcome {
   const capture = captured[0] ?? captures.at(-1);
   if (capture) return fromCapture(capture, order, asked);
 
-  const told = {
+  const reported = {
     providerData: providerDataOf(order, order, asked.shownAs),
     reference: String(order.id),
   };
@@ -105,14 +105,14 @@ export function fromOrder(order: JsonObject, asked: Asked): Outcome {
     case 'PAYER_ACTION_REQUIRED': {
       const redirectUrl = payerLinkOf(order);
       if (redirectUrl === undefined) break;
-      return { kind: 'redirect', ...told, redirectUrl };
+      return { kind: 'redirect', ...reported, redirectUrl };
     }
     case 'APPROVED':
-      return { kind: 'to_complete', ...told };
+      return { kind: 'to_complete', ...reported };
     case 'VOIDED':
-      return { kind: 'expired', ...told };
+      return { kind: 'expired', ...reported };
   }
-  return contradiction(told);
+  return contradiction(reported);
 }
 
 /**
@@ -158,17 +158,17 @@ export function fromRefund(refund: JsonObject, asked: Omit<Asked, 'orderId'>): O
   if (namesAnother(refund, transactionId)) return answeredAboutAnother('custom_id');
   const difference = differenceOf(refund, money);
   if (difference !== undefined) return answeredAboutAnother(difference);
-  const told = { providerData: providerDataOf(refund, refund, shownAs), reference: refund.id };
+  const reported = { providerData: providerDataOf(refund, refund, shownAs), reference: refund.id };
   switch (refund.status) {
     case 'COMPLETED':
-      return approvedOutcome(told);
+      return approvedOutcome(reported);
     case 'PENDING':
-      return { kind: 'pending', ...told };
+      return { kind: 'pending', ...reported };
     case 'FAILED':
     case 'CANCELLED':
-      return { kind: 'declined', ...told, iso8583Code: '05' };
+      return { kind: 'declined', ...reported, iso8583Code: '05' };
     default:
-      return contradiction(told);
+      return contradiction(reported);
   }
 }
 
@@ -182,7 +182,7 @@ function fromCapture(capture: JsonObject, order: JsonObject, asked: Asked): Outc
   if (namesAnother(capture, asked.transactionId)) return answeredAboutAnother('custom_id');
   const difference = differenceOf(capture, asked.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
-  const told = {
+  const reported = {
     providerData: providerDataOf(capture, order, asked.shownAs),
     reference: `${textOf(order.id)}/${capture.id}`,
   };
@@ -191,21 +191,24 @@ function fromCapture(capture: JsonObject, order: JsonObject, asked: Asked): Outc
     // Money that was given back since then had been taken before.
     case 'PARTIALLY_REFUNDED':
     case 'REFUNDED':
-      return approvedOutcome(told);
+      return approvedOutcome(reported);
     case 'PENDING':
-      return { kind: 'pending', ...told };
+      return { kind: 'pending', ...reported };
     case 'DECLINED':
     case 'FAILED': {
       const code = textOf(objectAt(capture, 'processor_response').response_code);
-      return { kind: 'declined', ...told, ...declineOfProcessorCode(code) };
+      return { kind: 'declined', ...reported, ...declineOfProcessorCode(code) };
     }
     default:
-      return contradiction(told);
+      return contradiction(reported);
   }
 }
 
-function contradiction(told: { readonly providerData: ProviderData; readonly reference: string }): Outcome {
-  return { kind: 'unknown', detail: 'the answer contradicts itself', ...told };
+function contradiction(reported: {
+  readonly providerData: ProviderData;
+  readonly reference: string;
+}): Outcome {
+  return { kind: 'unknown', detail: 'the answer contradicts itself', ...reported };
 }
 
 /** Reads the issue of a refusal, which may say more than the refusal itself. */

@@ -73,7 +73,7 @@ export async function lookUp(query: LookUp, call: Call): Promise<Outcome> {
   return outcome.kind === 'not_sent' && outcome !== NEVER ? unknownOutcome(outcome.detail) : outcome;
 }
 
-const NEVER = neverHappens('the provider has not heard of it, and never will');
+const NEVER = neverHappens('the provider has not received it, and never will');
 
 async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Promise<Outcome> {
   const { transactionId, money, close, ageMs } = query;
@@ -98,8 +98,8 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
   const outcome = fromAnswer(result, shownAs, (body) => withTotals(fromOrder(body, asked), body, asked));
   // Only our own capture takes the money, and there will be none.
   if (close && outcome.kind === 'redirect') {
-    const { redirectUrl: _, ...told } = outcome;
-    return { ...told, kind: 'expired' };
+    const { redirectUrl: _, ...reported } = outcome;
+    return { ...reported, kind: 'expired' };
   }
   return outcome;
 }
@@ -123,7 +123,7 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
   }
   const { orderId } = references;
   const result = await send(getOrder(orderId));
-  const told = fromAnswer(result, shownAs, (order) => {
+  const reported = fromAnswer(result, shownAs, (order) => {
     const found = unitOf(order, { ...payment, orderId, shownAs });
     if ('kind' in found) return found;
     const payments = objectAt(found.unit, 'payments');
@@ -131,17 +131,17 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
     const ours = refunds.filter((refund) => isAbout(refund, transactionId));
     if (ours.length > 1) return alarmingOutcome('the refund was made more than once');
     if (ours[0]) return fromRefund(ours[0], asked);
-    return close && ageMs > REFUND_SHOWS_MS && tellsAll(payments, refunds) ? NEVER : NOT_TOLD;
+    return close && ageMs > REFUND_SHOWS_MS && tellsAll(payments, refunds) ? NEVER : NOT_REPORTED;
   });
-  if ((told !== NEVER && told !== NOT_TOLD) || ageMs > REFUND_REPEATABLE_MS) return told;
+  if ((reported !== NEVER && reported !== NOT_REPORTED) || ageMs > REFUND_REPEATABLE_MS) return reported;
   const repeat = await send(refundCapture({ transactionId, description }, captureId, amount));
   const outcome = fromAnswer(repeat, shownAs, (body) => fromRefund(body, asked));
   // A repeat that was refused, or never left, adds nothing to what the order tells. If its answer was lost, it may
   // have given the money back.
-  return outcome.kind === 'not_sent' ? told : outcome;
+  return outcome.kind === 'not_sent' ? reported : outcome;
 }
 
-const NOT_TOLD = unknownOutcome('the provider has not heard of it yet');
+const NOT_REPORTED = unknownOutcome('the provider has not received it yet');
 
 /** Returns the capture whose money a refund gives back. */
 export function captureIdOf(target: Target, payment: Target): string | undefined {

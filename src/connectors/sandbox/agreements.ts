@@ -35,14 +35,16 @@ function askedOf(enrollmentId: string): Asked {
   return { idempotencyKey: enrollmentId, money: undefined, object: 'wallet_agreement' };
 }
 
-const readAgreement: ReadOutcome = ({ status, agreement_url, wallet_token }, told) => {
+const readAgreement: ReadOutcome = ({ status, agreement_url, wallet_token }, reported) => {
   switch (status) {
     case 'created':
-      return isHttpUrl(agreement_url) ? { kind: 'redirect', ...told, redirectUrl: agreement_url } : undefined;
+      return isHttpUrl(agreement_url)
+        ? { kind: 'redirect', ...reported, redirectUrl: agreement_url }
+        : undefined;
     case 'agreed':
       if (!isTextLike(wallet_token, WALLET_TOKEN)) return undefined;
-      return { ...approvedOutcome(told), enrolledToken: wallet_token };
+      return { ...approvedOutcome(reported), enrolledToken: wallet_token };
     default:
-      return readRefusal(status, told);
+      return readRefusal(status, reported);
   }
 };

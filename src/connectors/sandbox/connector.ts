@@ -14,7 +14,7 @@ import { turnedAway } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
 import { fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
-import { isUnheardOf } from './read-answer.ts';
+import { isNeverReceived } from './read-answer.ts';
 import { readNotification } from './read-notification.ts';
 import { readSettings } from './settings.ts';
 import {
@@ -91,7 +91,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     async probe() {
       // A look-up of a transaction that was never sent.
       const query = { transactionId: randomUUID(), close: false };
-      return isUnheardOf(await send(lookUpRequest(query, sandbox)));
+      return isNeverReceived(await send(lookUpRequest(query, sandbox)));
     },
     close: async () => {
       await Promise.all([provider.close(), refusing.close()]);

@@ -15,10 +15,10 @@ import {
   DECLINED,
   RESPONSE_CODE,
   type ReadOutcome,
+  type Reported,
   readLookUp,
   readRefusal,
   readResult,
-  type Told,
 } from './read-answer.ts';
 import { completionKey } from './to-provider.ts';
 
@@ -42,15 +42,15 @@ const OBJECTS = {
 /** Reads the outcome of an attempt from its HTTP result. */
 export function fromPayment(result: HttpResult, attempt: PaymentAttempt, providerId: string): Outcome {
   const { method } = attempt;
-  return readResult(result, askedOf(attempt, method), providerId, (answer, told, httpStatus) => {
+  return readResult(result, askedOf(attempt, method), providerId, (answer, reported, httpStatus) => {
     switch (method.kind) {
       case 'card':
-        return readCharge(answer, told, httpStatus, method);
+        return readCharge(answer, reported, httpStatus, method);
       case 'wallet_redirect':
         // A payer who has not been sent to the order cannot have paid it.
-        return answer.status === 'created' ? readWallet(answer, told, httpStatus) : undefined;
+        return answer.status === 'created' ? readWallet(answer, reported, httpStatus) : undefined;
       case 'wallet_enrollment':
-        return readWallet(answer, told, httpStatus);
+        return readWallet(answer, reported, httpStatus);
       default:
         return assertNever(method);
     }
@@ -77,8 +77,8 @@ export function fromCompletion(result: HttpResult, query: LookUp, providerId: st
     money: query.money,
     object: 'completion',
   };
-  return readResult(result, asked, providerId, (answer, told, httpStatus) => {
-    const outcome = readOperation(answer, { ...told, reference: textOf(answer.payment) }, httpStatus);
+  return readResult(result, asked, providerId, (answer, reported, httpStatus) => {
+    const outcome = readOperation(answer, { ...reported, reference: textOf(answer.payment) }, httpStatus);
     // The order may be completed already, or have expired: its own look-up decides.
     return outcome?.kind === 'declined' && answer.failure_code !== 'declined'
       ? unknownOutcome('the order cannot be completed: it has to be looked up')
@@ -89,21 +89,21 @@ export function fromCompletion(result: HttpResult, query: LookUp, providerId: st
 /** Reads a transaction's outcome from the result of a look-up. */
 export function fromLookUp(result: HttpResult, query: LookUp, providerId: string): Outcome {
   const { of } = query;
-  return readLookUp(result, askedOf(query, of), providerId, (answer, told, httpStatus) => {
+  return readLookUp(result, askedOf(query, of), providerId, (answer, reported, httpStatus) => {
     switch (of.kind) {
       case 'card':
         // An authorization may have been captured or canceled since.
-        return readCharge(answer, told, httpStatus, {
+        return readCharge(answer, reported, httpStatus, {
           ...of,
           capture: of.capture || answer.captured === true,
         });
       case 'wallet_redirect':
       case 'wallet_enrollment':
-        return readWallet(answer, told, httpStatus);
+        return readWallet(answer, reported, httpStatus);
       case 'capture':
       case 'cancel':
       case 'refund':
-        return readOperation(answer, told, httpStatus);
+        return readOperation(answer, reported, httpStatus);
       default:
         return assertNever(of);
     }
@@ -119,21 +119,23 @@ function askedOf(
 
 function readCharge(
   answer: JsonObject,
-  told: Told,
+  reported: Reported,
   httpStatus: number,
   asked: { readonly capture: boolean; readonly verify: boolean },
 ): Outcome | undefined {
   const { status, response_code: code, authorization_code, retrieval_reference_number } = answer;
   const { challenge_url, network_transaction_id } = answer;
   if (status === 'challenge_required') {
-    return isHttpUrl(challenge_url) ? { kind: 'redirect', ...told, redirectUrl: challenge_url } : undefined;
+    return isHttpUrl(challenge_url)
+      ? { kind: 'redirect', ...reported, redirectUrl: challenge_url }
+      : undefined;
   }
-  if (status === 'pending') return { kind: 'pending', ...told };
-  if (status === 'expired') return { kind: 'expired', ...told };
+  if (status === 'pending') return { kind: 'pending', ...reported };
+  if (status === 'expired') return { kind: 'expired', ...reported };
   if (!isTextLike(code, RESPONSE_CODE)) return undefined;
   const captured = answer.captured === true;
   if (status === 'declined' && code !== APPROVED && !captured) {
-    return { kind: 'declined', ...told, iso8583Code: code };
+    return { kind: 'declined', ...reported, iso8583Code: code };
   }
   // A canceled charge was approved before: the cancellation is another transaction's outcome.
   const isApproved = (status === 'approved' || status === 'canceled') && code === APPROVED;
@@ -146,7 +148,7 @@ function readCharge(
   ) {
     return {
       kind: 'approved',
-      ...told,
+      ...reported,
       authorizationCode: authorization_code,
       retrievalReferenceNumber: retrieval_reference_number,
       ...(isTextLike(network_transaction_id, NETWORK_TRANSACTION_ID) && {
@@ -157,28 +159,30 @@ function readCharge(
   return undefined;
 }
 
-function readWallet(answer: JsonObject, told: Told, httpStatus: number): Outcome | undefined {
+function readWallet(answer: JsonObject, reported: Reported, httpStatus: number): Outcome | undefined {
   const { status, checkout_url } = answer;
   if (httpStatus === DECLINED) return undefined;
   switch (status) {
     case 'created':
-      return isHttpUrl(checkout_url) ? { kind: 'redirect', ...told, redirectUrl: checkout_url } : undefined;
+      return isHttpUrl(checkout_url)
+        ? { kind: 'redirect', ...reported, redirectUrl: checkout_url }
+        : undefined;
     case 'payer_approved':
-      return { kind: 'to_complete', ...told };
+      return { kind: 'to_complete', ...reported };
     case 'pending':
-      return { kind: 'pending', ...told };
+      return { kind: 'pending', ...reported };
     case 'paid':
-      return approvedOutcome(told);
+      return approvedOutcome(reported);
     default:
-      return readRefusal(status, told);
+      return readRefusal(status, reported);
   }
 }
 
-const readOperation: ReadOutcome = (answer, told, httpStatus) => {
+const readOperation: ReadOutcome = (answer, reported, httpStatus) => {
   const { status, response_code: code } = answer;
   if (!isTextLike(code, RESPONSE_CODE)) return undefined;
-  if (status === 'failed' && code !== APPROVED) return { kind: 'declined', ...told, iso8583Code: code };
+  if (status === 'failed' && code !== APPROVED) return { kind: 'declined', ...reported, iso8583Code: code };
   if (httpStatus === DECLINED || code !== APPROVED) return undefined;
-  if (status === 'pending') return { kind: 'pending', ...told };
-  return status === 'succeeded' ? approvedOutcome(told) : undefined;
+  if (status === 'pending') return { kind: 'pending', ...reported };
+  return status === 'succeeded' ? approvedOutcome(reported) : undefined;
 };

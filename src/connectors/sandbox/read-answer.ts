@@ -32,10 +32,10 @@ export type Asked = {
  *
  * @returns undefined if the answer contradicts itself.
  */
-export type ReadOutcome = (answer: JsonObject, told: Told, httpStatus: number) => Outcome | undefined;
+export type ReadOutcome = (answer: JsonObject, reported: Reported, httpStatus: number) => Outcome | undefined;
 
 /** Fields of the answer that every outcome contains. */
-export type Told = { readonly providerData: ProviderData; readonly reference: string };
+export type Reported = { readonly providerData: ProviderData; readonly reference: string };
 
 /** ISO 8583 field 39. */
 export const RESPONSE_CODE = /^[A-Z0-9]{2}$/;
@@ -82,8 +82,8 @@ export function readResult(
     // A cancellation is of all that is left. One that failed because nothing is tells another amount than was asked for.
     const isFailedCancel = answer.object === 'cancellation' && answer.status === 'failed';
     const money = isFailedCancel ? undefined : asked.money;
-    const told = readMoney(answer.amount, answer.currency, 'minor_units');
-    const difference = money && differingMoney(told, money);
+    const reported = readMoney(answer.amount, answer.currency, 'minor_units');
+    const difference = money && differingMoney(reported, money);
     if (difference !== undefined) return answeredAboutAnother(difference);
     const providerData = providerDataOf(answer, providerId);
     return (
@@ -101,14 +101,14 @@ export function readLookUp(
   readOutcome: ReadOutcome,
 ): Outcome {
   if (result.kind !== 'answer') return unknownOutcome(result.detail);
-  if (isUnheardOf(result)) return unknownOutcome('the provider has not heard of it');
-  if (isClosed(result, asked.idempotencyKey)) return neverHappens('the provider closed it unheard');
+  if (isNeverReceived(result)) return unknownOutcome('the provider has not received it');
+  if (isClosed(result, asked.idempotencyKey)) return neverHappens('the provider closed it before it came');
   const outcome = readResult(result, asked, providerId, readOutcome);
   return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
 /** Returns true if the provider answered a look-up by saying that it knows nothing under that key. */
-export function isUnheardOf(result: HttpResult): boolean {
+export function isNeverReceived(result: HttpResult): boolean {
   const answer = bodyOf(result, 404);
   return answer !== undefined && isErrorBody(answer);
 }
@@ -154,14 +154,14 @@ function isErrorBody(answer: JsonObject): boolean {
 }
 
 /** Reads how a payer's page ended without consent; undefined if the status does not say so. */
-export function readRefusal(status: unknown, told: Told): Outcome | undefined {
+export function readRefusal(status: unknown, reported: Reported): Outcome | undefined {
   switch (status) {
     case 'declined':
-      return { kind: 'declined', ...told, iso8583Code: DO_NOT_HONOR };
+      return { kind: 'declined', ...reported, iso8583Code: DO_NOT_HONOR };
     case 'canceled':
-      return { kind: 'declined', ...told, iso8583Code: CUSTOMER_CANCELLATION };
+      return { kind: 'declined', ...reported, iso8583Code: CUSTOMER_CANCELLATION };
     case 'expired':
-      return { kind: 'expired', ...told };
+      return { kind: 'expired', ...reported };
     default:
       return undefined;
   }

@@ -120,16 +120,16 @@ export function fromRefund(refund: JsonObject, asked: AskedRefund): Outcome {
   if (difference !== undefined) return answeredAboutAnother(difference);
 
   const providerData = providerDataOf(refund, refund, asked.shownAs);
-  const told = { providerData, reference: refund.id };
+  const reported = { providerData, reference: refund.id };
   switch (refund.status) {
     case 'succeeded':
-      return approvedOutcome(told);
+      return approvedOutcome(reported);
     case 'pending':
     case 'requires_action':
-      return { kind: 'pending', ...told };
+      return { kind: 'pending', ...reported };
     case 'failed':
     case 'canceled':
-      return { kind: 'declined', ...told, ...meaningOf(textOf(refund.failure_reason)) };
+      return { kind: 'declined', ...reported, ...meaningOf(textOf(refund.failure_reason)) };
     default:
       return unknownOutcome('the refund has a status that is not known', providerData);
   }
@@ -203,12 +203,12 @@ function fromCapture(
   return approved(intent, { providerData, alarm: true });
 }
 
-function approved(intent: JsonObject, told: Parameters<typeof approvedOutcome>[0]): Outcome {
+function approved(intent: JsonObject, reported: Parameters<typeof approvedOutcome>[0]): Outcome {
   // Only newer versions of the API report these two.
   const card = objectAt(objectAt(objectAt(intent, 'latest_charge'), 'payment_method_details'), 'card');
   const networkTransactionId = textOf(card.network_transaction_id);
   return {
-    ...approvedOutcome(told, textOf(card.authorization_code)),
+    ...approvedOutcome(reported, textOf(card.authorization_code)),
     ...(networkTransactionId !== '' && { networkTransactionId }),
   };
 }

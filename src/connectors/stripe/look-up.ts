@@ -70,8 +70,8 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   if (!money) return unknownOutcome('the provider has no such amount in this currency');
   const asked = { payment: { transactionId, money }, of, shownAs };
 
-  const told = query.reference ?? query.hint?.reference;
-  const intentId = isTextLike(told, INTENT_ID) ? told : await findIntent(query, of, send);
+  const reported = query.reference ?? query.hint?.reference;
+  const intentId = isTextLike(reported, INTENT_ID) ? reported : await findIntent(query, of, send);
   if (typeof intentId !== 'string') return intentId;
   const read = () => readIntent({ ...asked, intentId }, send, withTotals);
   let outcome = await read();
@@ -123,7 +123,7 @@ async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs:
       : () => readIntent({ intentId, payment, of: { kind, transactionId, money }, shownAs }, send);
   const outcome = await read();
   if (outcome !== 'open') return outcome;
-  if (!query.close) return unknownOutcome('it was not heard of yet');
+  if (!query.close) return unknownOutcome('it has not been received yet');
   return closeOperation(query, intentId, read, send);
 }
 

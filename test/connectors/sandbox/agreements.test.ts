@@ -52,6 +52,6 @@ it('an answer that is an error of the provider’s own says that nothing was ope
 });
 
 it('the provider that has not heard of an enrollment leaves it open', () => {
-  const unheard = answer({ error: { type: 'not_found', message: 'nothing' } }, 404);
-  expect(fromAgreementLookUp(unheard, ENROLLMENT, 'SANDBOX').kind).toBe('unknown');
+  const unknown = answer({ error: { type: 'not_found', message: 'nothing' } }, 404);
+  expect(fromAgreementLookUp(unknown, ENROLLMENT, 'SANDBOX').kind).toBe('unknown');
 });

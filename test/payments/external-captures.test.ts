@@ -15,7 +15,7 @@ import {
   onPaymentsElsewhere,
   others,
   state,
-} from './elsewhere-under-test.ts';
+} from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
 
 onPaymentsElsewhere();
@@ -44,7 +44,7 @@ describe('a capture made at the provider itself', () => {
   });
 
   it('of an authorization that was only learned of afterwards is recorded with it', async () => {
-    payments.provider.next.push('does it, unheard');
+    payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
     const options = { hint: {}, stop: undefined };
@@ -124,7 +124,7 @@ describe('a capture made at the provider itself', () => {
   it('is asked about again if the provider does not answer news of an authorization that is over', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);
-    expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('unheard');
+    expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('unanswered');
   });
 
   it.each(['declined', 'expired'] as const)(

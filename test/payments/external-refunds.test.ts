@@ -16,7 +16,7 @@ import {
   others,
   refund,
   state,
-} from './elsewhere-under-test.ts';
+} from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
 import { APPROVED } from './recovery-under-test.ts';
 
@@ -81,7 +81,7 @@ describe('a refund made at the provider itself', () => {
 
   it('waits for a refund of ours whose outcome is unknown, and counts beside it', async () => {
     const payment = await payments.pay();
-    payments.provider.next.push('does it, unheard');
+    payments.provider.next.push('does it, unanswered');
     await refund(payment, '30');
     expect(await news(payment)).toBe('waiting');
     payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
@@ -97,7 +97,7 @@ describe('a refund made at the provider itself', () => {
     expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000', 'REFUND SUCCEEDED 2000']);
   });
 
-  it.each(['does it', 'does it, unheard'] as const)(
+  it.each(['does it', 'does it, unanswered'] as const)(
     'is not what a refund of ours did that began while the provider was asked (%s)',
     async (behaviour) => {
       const payment = await payments.pay();

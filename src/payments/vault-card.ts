@@ -28,7 +28,7 @@ type KeptOf = {
  *
  * @throws ServiceError STORED_METHOD_LIMIT_REACHED.
  */
-export async function methodToKeep(
+export async function cardToVault(
   { database, vault }: CardDeps & { readonly database: Database },
   method: ChosenMethod,
   card: PayerCard | undefined,

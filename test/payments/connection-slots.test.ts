@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { acquireSlot, MAX_CONNECTION_SLOTS } from '#src/payments/connection-slots.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
-import { MAX_ON_THEIR_WAY, setOut } from '#src/payments/on-their-way.ts';
 import type { PreparedPayment } from '#src/payments/prepare-payment.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
@@ -24,8 +24,8 @@ it('a payment too many for a provider that hangs is refused before its key is us
   };
   const pay = (key?: string) => createPayment(deps, request, payments.caller(key));
   const first = pay('first');
-  const others = Array.from({ length: MAX_ON_THEIR_WAY - 1 }, () => pay());
-  await expect.poll(() => held).toBe(MAX_ON_THEIR_WAY);
+  const others = Array.from({ length: MAX_CONNECTION_SLOTS - 1 }, () => pay());
+  await expect.poll(() => held).toBe(MAX_CONNECTION_SLOTS);
 
   await expect(pay('late')).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE', status: 503 });
   const { rows } = await payments.database.query(
@@ -60,21 +60,21 @@ describe('a slot on the way to a connection', () => {
 
   it('is taken until it is given back, by each payment of its connection', () => {
     const prepared = preparedAt('one', 'another');
-    const taken = Array.from({ length: MAX_ON_THEIR_WAY }, () => setOut(prepared('one')));
-    expect(() => setOut(prepared('one'))).toThrow('too many payments wait for their provider');
-    setOut(prepared('another'));
+    const taken = Array.from({ length: MAX_CONNECTION_SLOTS }, () => acquireSlot(prepared('one')));
+    expect(() => acquireSlot(prepared('one'))).toThrow('too many payments wait for their provider');
+    acquireSlot(prepared('another'));
     for (const giveBack of taken.slice(0, 2)) giveBack();
-    setOut(prepared('one'));
-    setOut(prepared('one'));
-    expect(() => setOut(prepared('one'))).toThrow('too many payments wait for their provider');
+    acquireSlot(prepared('one'));
+    acquireSlot(prepared('one'));
+    expect(() => acquireSlot(prepared('one'))).toThrow('too many payments wait for their provider');
   });
 
   it('is there for each payment that can fail over to another target', () => {
     const prepared = preparedAt('one');
-    for (let i = 0; i < MAX_ON_THEIR_WAY; i++) setOut(prepared('one'));
-    expect(() => setOut(prepared('one', { targets: 1, maxAttempts: 2 }))).toThrow();
-    expect(() => setOut(prepared('one', { targets: 2, maxAttempts: 1 }))).toThrow();
-    expect(() => setOut(prepared('one', { targets: 2, maxAttempts: 2 }))).not.toThrow();
+    for (let i = 0; i < MAX_CONNECTION_SLOTS; i++) acquireSlot(prepared('one'));
+    expect(() => acquireSlot(prepared('one', { targets: 1, maxAttempts: 2 }))).toThrow();
+    expect(() => acquireSlot(prepared('one', { targets: 2, maxAttempts: 1 }))).toThrow();
+    expect(() => acquireSlot(prepared('one', { targets: 2, maxAttempts: 2 }))).not.toThrow();
   });
 
   it.each([
@@ -83,9 +83,9 @@ describe('a slot on the way to a connection', () => {
     [0.999, 3],
   ])('that is refused may be asked for again after 1 to 3 s, by chance: %j → %i s', (drawn, retryAfterS) => {
     const prepared = preparedAt('one');
-    for (let i = 0; i < MAX_ON_THEIR_WAY; i++) setOut(prepared('one'));
+    for (let i = 0; i < MAX_CONNECTION_SLOTS; i++) acquireSlot(prepared('one'));
     vi.spyOn(Math, 'random').mockReturnValue(drawn);
-    expect(() => setOut(prepared('one'))).toThrow(
+    expect(() => acquireSlot(prepared('one'))).toThrow(
       expect.objectContaining({ reason: 'SERVICE_UNAVAILABLE', retryAfterS }),
     );
   });

@@ -5,7 +5,7 @@ import { insertEventCte } from './outbox.ts';
  * A transaction that nobody asked for here, as its provider tells of it, and the record that reports it: a stage of a
  * dispute, or a capture or a refund that was made at the provider itself.
  */
-export type ToldTransaction = {
+export type ExternalTransaction = {
   readonly accountId: string;
   readonly paymentId: string;
   /** The version from which the record was made. */
@@ -33,7 +33,7 @@ export type ToldTransaction = {
 };
 
 const WRITE = {
-  name: 'write_told_transaction',
+  name: 'write_external_transaction',
   text: `
     WITH changed AS (
       UPDATE payment p
@@ -65,28 +65,28 @@ const WRITE = {
  *
  * @returns undefined if the payment has changed since it was read, or has an operation open.
  */
-export async function writeToldTransaction(
+export async function writeExternalTransaction(
   database: Database,
-  told: ToldTransaction,
+  external: ExternalTransaction,
 ): Promise<{ readonly event: boolean } | undefined> {
   const { rows } = await database.query<{ event: boolean }>(WRITE, [
-    told.accountId,
-    told.paymentId,
-    told.version,
-    told.status,
-    told.record,
-    told.transactionId,
-    told.transactionStatus,
-    told.baseId,
-    told.event,
-    told.reference ?? null,
-    told.minorUnits,
-    told.type,
-    told.parentId,
-    told.capturedMinorUnits,
-    told.refundedMinorUnits,
-    told.isReleased,
-    told.isFinal,
+    external.accountId,
+    external.paymentId,
+    external.version,
+    external.status,
+    external.record,
+    external.transactionId,
+    external.transactionStatus,
+    external.baseId,
+    external.event,
+    external.reference ?? null,
+    external.minorUnits,
+    external.type,
+    external.parentId,
+    external.capturedMinorUnits,
+    external.refundedMinorUnits,
+    external.isReleased,
+    external.isFinal,
   ]);
   return rows[0];
 }

@@ -22,7 +22,7 @@ const EVENTS: Readonly<Record<StoredMethod['status'], string>> = {
  *
  * @returns the method as merchants see it.
  */
-export async function tellOfMethod(run: Run, method: StoredMethod): Promise<StoredPaymentMethod> {
+export async function emitMethodEvent(run: Run, method: StoredMethod): Promise<StoredPaymentMethod> {
   const message = storedMethodMessage(method);
   const record = toBinary(StoredPaymentMethodSchema, message);
   await insertMethodEvent(run, { accountId: method.accountId, type: EVENTS[method.status], record });

@@ -8,12 +8,12 @@ import type { PreparedPayment } from './prepare-payment.ts';
  * that every claimed payment is sent, and fewer than MAX_IN_FLIGHT, so that a provider that hangs leaves room for
  * others.
  */
-export const MAX_ON_THEIR_WAY = 448;
+export const MAX_CONNECTION_SLOTS = 448;
 
 const tooMany = overloadErrors('too many payments wait for their provider; nothing was sent; retry later');
 
 /** Number of this process's payments on their way, by connection. */
-const onTheirWay = new WeakMap<ProviderConnection, number>();
+const acquired = new WeakMap<ProviderConnection, number>();
 
 /**
  * Takes a slot on the way to a payment's first connection, before its key is claimed. A payment that can fail over to
@@ -22,11 +22,11 @@ const onTheirWay = new WeakMap<ProviderConnection, number>();
  * @returns a function that frees the slot, to call once the attempts are over or if the payment was not claimed.
  * @throws OverloadError if too many payments wait for the provider.
  */
-export function setOut({ catalogue, chosen, claim }: PreparedPayment): () => void {
+export function acquireSlot({ catalogue, chosen, claim }: PreparedPayment): () => void {
   const connection = openConnection(catalogue, claim.connectionId);
-  const others = onTheirWay.get(connection) ?? 0;
-  const canGoOn = chosen.targets.length > 1 && chosen.maxAttempts > 1;
-  if (others >= MAX_ON_THEIR_WAY && !canGoOn) throw tooMany();
-  onTheirWay.set(connection, others + 1);
-  return () => onTheirWay.set(connection, (onTheirWay.get(connection) ?? 1) - 1);
+  const others = acquired.get(connection) ?? 0;
+  const canFailOver = chosen.targets.length > 1 && chosen.maxAttempts > 1;
+  if (others >= MAX_CONNECTION_SLOTS && !canFailOver) throw tooMany();
+  acquired.set(connection, others + 1);
+  return () => acquired.set(connection, (acquired.get(connection) ?? 1) - 1);
 }

@@ -214,16 +214,16 @@ describe('the scheme’s id of the first payment by a card that is kept', () => 
     reason: 'CARD_ON_FILE',
     usage: 'FIRST',
   });
-  const toldId = (payment: Awaited<ReturnType<typeof pay>>) =>
+  const reportedId = (payment: Awaited<ReturnType<typeof pay>>) =>
     payment.payment_method.payment_method_detail.card.stored_credentials.network_transaction_id;
 
   it('is told to who deals in stored credentials, and to nobody else', async () => {
-    expect(toldId(await pay(first))).toMatch(/^\S+$/);
-    expect(toldId(await pay(cardPayment()))).toBeNull();
+    expect(reportedId(await pay(first))).toMatch(/^\S+$/);
+    expect(reportedId(await pay(cardPayment()))).toBeNull();
   });
 
   it('stays the one that was sent', async () => {
     const later = withField(first, `${CARD}.stored_credentials.network_transaction_id`, 'NTI-1');
-    expect(toldId(await pay(later))).toBe('NTI-1');
+    expect(reportedId(await pay(later))).toBe('NTI-1');
   });
 });

@@ -4,9 +4,9 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Money } from '#src/money.ts';
 import { ServiceError } from '#src/service-error.ts';
+import { writeExternalTransaction } from '#src/store/external-transactions.ts';
 import type { DueFollowUp } from '#src/store/follow-ups.ts';
 import type { StoredPayment, StoredTransaction } from '#src/store/operated-payments.ts';
-import { writeToldTransaction } from '#src/store/told-transactions.ts';
 import type { OperatedPayment, StoredOperated } from './claim-operation.ts';
 import { booksOf } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
@@ -19,16 +19,16 @@ import { decodeRecord, encodeRecord } from './stored-record.ts';
 type Approved = Extract<Outcome, { kind: 'approved' }>;
 
 /** A capture or a refund that was made at the provider itself: nobody asked for it here. */
-export type MadeElsewhere = {
+export type ExternalOperation = {
   readonly type: 'CAPTURE' | 'REFUND';
   readonly money: Money;
-  readonly told: Approved;
+  readonly reported: Approved;
   /** The provider's own id of it, if it is told: a repeat of the report is recognized by it. */
   readonly reference?: string | undefined;
 };
 
 /** The description of such a transaction. */
-export const MADE_ELSEWHERE = 'Made at the provider itself';
+export const MADE_AT_PROVIDER = 'Made at the provider itself';
 
 /** A payment as it was before its provider was asked, so that no operation of ours is taken for one made there. */
 type BeforeAsked = {
@@ -48,10 +48,13 @@ type Own = Pick<DueFollowUp, 'accountId' | 'paymentId'>;
 const LATE_MS = 3_600_000;
 
 /** Returns true if the provider has undone a refund that is in the books: its totals lack it, and are not just late. */
-export function isRefundUndone({ payment, transactions }: BeforeAsked, told: Outcome | undefined): boolean {
-  if (told?.kind !== 'approved' || !told.totals) return false;
+export function isRefundUndone(
+  { payment, transactions }: BeforeAsked,
+  reported: Outcome | undefined,
+): boolean {
+  if (reported?.kind !== 'approved' || !reported.totals) return false;
   const isLate = transactions.some(({ type, ageMs }) => type === 'REFUND' && ageMs < LATE_MS);
-  return told.totals.refunded < payment.refundedMinorUnits && !isLate;
+  return reported.totals.refunded < payment.refundedMinorUnits && !isLate;
 }
 
 /**
@@ -60,16 +63,16 @@ export function isRefundUndone({ payment, transactions }: BeforeAsked, told: Out
  */
 export function beyondBooks(
   { payment, transaction }: BeforeAsked,
-  told: Outcome | undefined,
-): MadeElsewhere | undefined {
-  if (told?.kind !== 'approved' || !told.totals) return undefined;
+  reported: Outcome | undefined,
+): ExternalOperation | undefined {
+  if (reported?.kind !== 'approved' || !reported.totals) return undefined;
   if (transaction.status !== 'SUCCEEDED' && !payment.isReleased) return undefined;
   const books = booksOf(payment, transaction);
-  const captured = books.isAuthorization ? told.totals.captured - books.captured : 0n;
-  const refunded = told.totals.refunded - books.refunded;
+  const captured = books.isAuthorization ? reported.totals.captured - books.captured : 0n;
+  const refunded = reported.totals.refunded - books.refunded;
   const { currency } = books;
-  if (captured > 0n) return { type: 'CAPTURE', money: { minorUnits: captured, currency }, told };
-  return refunded > 0n ? { type: 'REFUND', money: { minorUnits: refunded, currency }, told } : undefined;
+  if (captured > 0n) return { type: 'CAPTURE', money: { minorUnits: captured, currency }, reported };
+  return refunded > 0n ? { type: 'REFUND', money: { minorUnits: refunded, currency }, reported } : undefined;
 }
 
 /**
@@ -79,12 +82,12 @@ export function beyondBooks(
  * @returns 'waiting' while the payment has an operation open, which may be the very same, or has yet to be told of the
  *   capture that is refunded, or if it has changed since it was read: the provider has to be asked again.
  */
-export async function recordElsewhere(
+export async function recordExternal(
   deps: RecordDeps,
   connection: ProviderConnection,
   own: Own,
   before: BeforeAsked,
-  made: MadeElsewhere,
+  made: ExternalOperation,
 ): Promise<'applied' | 'waiting' | 'unchanged'> {
   const { payment, transaction, transactions } = before;
   const isKnown = transactions.some(
@@ -115,9 +118,9 @@ const WAITS: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
 type Plan = ReturnType<typeof planMade>;
 
 /** Plans it as if it were asked for here. @returns undefined if the payment does not allow it. */
-function planOf(operated: OperatedPayment, { type, money, told }: MadeElsewhere): Plan | undefined {
+function planOf(operated: OperatedPayment, { type, money, reported }: ExternalOperation): Plan | undefined {
   const isDisputed = operated.transactions.some(
-    (one) => one.type === 'CHARGEBACK' && (one.status !== 'DECLINED' || told.totals?.mayCountDisputes),
+    (one) => one.type === 'CHARGEBACK' && (one.status !== 'DECLINED' || reported.totals?.mayCountDisputes),
   );
   if (operated.base.status !== 'SUCCEEDED' || isDisputed || money.minorUnits <= 0n) return undefined;
   try {
@@ -132,7 +135,7 @@ function planOf(operated: OperatedPayment, { type, money, told }: MadeElsewhere)
 async function write(
   deps: RecordDeps,
   { accountId, paymentId, payment, base, books }: Own & StoredOperated,
-  { type, told, reference }: MadeElsewhere,
+  { type, reported, reference }: ExternalOperation,
   { planned, target }: Plan,
 ): Promise<boolean> {
   const record = decodeRecord(payment.record);
@@ -144,12 +147,19 @@ async function write(
     transactionId,
     parentId: target.id,
     merchantReference: `reference-${transactionId}`,
-    description: MADE_ELSEWHERE,
+    description: MADE_AT_PROVIDER,
     reason: undefined,
   };
   const begun = withOperation(record, ownTransaction, books, planned, facts, at);
-  const { record: made, books: after } = withOperationOutcome(begun, transactionId, books, planned, told, at);
-  const written = await writeToldTransaction(deps.database, {
+  const { record: made, books: after } = withOperationOutcome(
+    begun,
+    transactionId,
+    books,
+    planned,
+    reported,
+    at,
+  );
+  const written = await writeExternalTransaction(deps.database, {
     ...{ accountId, paymentId, transactionId, type, reference },
     version: payment.version,
     status: Payment_Status[made.status],
