@@ -14,7 +14,7 @@ const CURRENCY = 'ARS';
 /** Mercado Pago's fake: payers by redirect, whose money it takes by itself. */
 export const mercadoPago: Provider = {
   name: 'mercado_pago',
-  abilities: new Set(['redirects', 'look_ups', 'unsigned_notifications']),
+  abilities: new Set(['redirects', 'look_ups', 'refund_reads', 'unsigned_notifications']),
   connector: 'mercado-pago',
   timeoutMs: 1_500,
   settings: () => 'country: AR',
