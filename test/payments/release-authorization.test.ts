@@ -3,12 +3,22 @@ import { beforeEach, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { AttemptFacts } from '#src/connectors/attempt.ts';
+import type { LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { readFollowedUp } from '#src/payments/followed-up.ts';
 import { capturePayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
+import { type Release, releaseAuthorization } from '#src/payments/release-authorization.ts';
 import { withClockAhead } from '../support/process-clock.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
+
+const providerData = create(ProviderDataSchema);
+const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+const ENDED: Outcome = { kind: 'expired', providerData };
+const DONE: Outcome = {
+  ...{ kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' },
+};
 
 onOperatedPayments({ empties: 'payment, transaction' });
 
@@ -126,4 +136,76 @@ it('an authorization past its term is left to a capture that begins while it is 
   await payments.makeDue();
   await recoverDue(payments.deps);
   expect(await state()).toBe('SUCCEEDED/CAPTURED');
+});
+
+it('the release of an authorization asks for the rest, under a key of its own that is always the same', async () => {
+  await capture('30');
+  const asked: Operation[] = [];
+  const { connection } = payments.provider;
+  const silent: ProviderConnection = {
+    ...connection,
+    cancel: async (operation) => {
+      asked.push(operation);
+      return { kind: 'unknown', detail: 'silence', providerData: undefined };
+    },
+  };
+  deps = { ...deps, connections: () => new Map([['ledger', silent]]) };
+  await pastTerm();
+  await pastTerm();
+  const [first, second] = asked;
+  expect(second).toEqual(first);
+  expect(first).toMatchObject({
+    transactionId: expect.stringMatching(
+      /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+    ),
+    money: { minorUnits: 7_000n, currency: 'USD' },
+    isWhole: true,
+    merchantReference: `reference-${first?.transactionId}`,
+    payment: { transactionId: idOf(payment) },
+    target: { transactionId: idOf(payment) },
+  });
+  expect(first?.transactionId).not.toBe(idOf(payment));
+});
+
+it.each<[string, Partial<ProviderConnection>, Release]>([
+  ['has no cancel is refused', { cancel: undefined }, 'refused'],
+  ['has no look-up is refused', { lookUp: undefined }, 'refused'],
+  ['does not answer is unknown', {}, 'unknown'],
+  [
+    'tells that it is canceled is made',
+    { lookUp: async ({ of }) => (of.kind === 'cancel' ? DONE : UNKNOWN) },
+    'released',
+  ],
+  [
+    'tells that it is over is made',
+    { lookUp: async ({ of }) => (of.kind === 'card' ? ENDED : UNKNOWN) },
+    'released',
+  ],
+])('a release at a provider that %s', async (_what, over, expected) => {
+  const asked: LookUp[] = [];
+  const silent: ProviderConnection = {
+    ...payments.provider.connection,
+    cancel: async () => UNKNOWN,
+    lookUp: async (query) => {
+      asked.push(query);
+      return UNKNOWN;
+    },
+    ...over,
+  };
+  const { accountId } = payments.caller();
+  const leased = { accountId, paymentId: payment.id, transactionId: idOf(payment) };
+  const found = await readFollowedUp(payments, silent, leased);
+  const of = {
+    kind: 'card',
+    capture: false,
+    verify: false,
+    softDescriptor: '',
+    attempt: {} as AttemptFacts,
+  } as const;
+  const money = { minorUnits: 10_000n, currency: 'USD' };
+  const times = { ageMs: 1, payerTimeLeftMs: 1 };
+  const query = { transactionId: idOf(payment), money, reference: undefined, ...times, close: false, of };
+  expect(await releaseAuthorization(silent, found, query)).toBe(expected);
+  if (expected === 'unknown')
+    expect(asked).toMatchObject([{ ageMs: 0, close: false, of: { kind: 'cancel' } }, query]);
 });
