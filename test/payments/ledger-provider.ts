@@ -57,12 +57,15 @@ export function ledgerProvider(): LedgerProvider {
   const results = new Map<string, Outcome>();
   const delayed: (() => void)[] = [];
   const away = new Map<string, () => void>();
+  const closed = new Set<string>();
   const moved: string[] = [];
   const next: Behaviour[] = [];
 
   const chargeOf = (id: string) => charges.get(id) ?? fail(`there is no charge ${id}`);
 
   function take(id: string, kind: string, apply: () => void): Outcome {
+    // What comes after it was closed is refused, and that is all that is known.
+    if (closed.has(id)) return { kind: 'unknown', detail: 'closed', providerData: undefined };
     const behaviour = next.shift() ?? 'does it';
     const doIt = () => {
       if (results.has(id)) fail(`${kind} ${id} was sent twice`);
@@ -103,6 +106,7 @@ export function ledgerProvider(): LedgerProvider {
     if (known?.kind === 'redirect' && close) results.set(transactionId, { kind: 'expired', ...told });
     if (known) return withTotals(transactionId, results.get(transactionId) ?? known);
     if (!close) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
+    closed.add(transactionId);
     return { kind: 'not_sent', because: 'turned_away', detail: 'closed' };
   }
 

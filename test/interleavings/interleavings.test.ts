@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { beforeEach, expect, it } from 'vitest';
+import { insertWebhook } from '#src/store/webhooks.ts';
+import { EVENT_TYPES } from '#src/webhooks/events.ts';
+import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { ORDERS, PLANS, play } from './interleavings.ts';
+
+/** Number of orders that are tried; `npm run interleave` tries others, and more of them. */
+const RUNS = Number(process.env.FAST_CHECK_RUNS ?? 60);
+
+onOperatedPayments({ empties: 'payment, transaction, webhook, event' });
+
+beforeEach(() =>
+  insertWebhook(
+    payments.database,
+    {
+      accountId: ACCOUNT_ONE,
+      id: ACCOUNT_ONE,
+      url: 'http://127.0.0.1:9/',
+      description: '',
+      events: EVENT_TYPES,
+      secret: '',
+    },
+    1,
+  ),
+);
+
+it('in whatever order a payment is made, operated on, checked and notified, and whoever dies, the books are the provider’s', async () => {
+  await fc.assert(
+    fc.asyncProperty(ORDERS, PLANS, async (order, plan) => {
+      await payments.tables.query('TRUNCATE payment, transaction, event');
+      await play(payments, order, plan);
+    }),
+    { numRuns: RUNS },
+  );
+  expect.assertions(0);
+});

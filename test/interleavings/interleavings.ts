@@ -1,0 +1,243 @@
+import { setImmediate } from 'node:timers/promises';
+import { create } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import {
+  CancelPaymentRequestSchema,
+  CapturePaymentRequestSchema,
+  CreatePaymentRequestSchema,
+  RefundPaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { createPayment } from '#src/payments/create-payment.ts';
+import { followUpNow } from '#src/payments/follow-up.ts';
+import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
+import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { type Behaviour, type LedgerProvider, ledgerProvider } from '../payments/ledger-provider.ts';
+import type { OperatedPayments } from '../payments/operated-payments.ts';
+import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
+import { restBody } from '../support/stored-responses.ts';
+import type { Tables } from '../support/tables.ts';
+import { judge } from './judge.ts';
+
+/*
+ * What may happen to one payment at once: it is made, it is operated on, two replicas check it, and its provider sends
+ * news. fast-check decides which of them takes its next step, a step being one statement or one call of the provider,
+ * and after which step one of them is never heard from again, as when its process dies. Then a fresh replica recovers
+ * what is left, and the provider's ledger judges.
+ */
+
+/** Choices of fast-check beside the order of the steps. */
+export type Plan = {
+  /** true: the payment has been approved before, so that its operation meets the checkers and the news. */
+  readonly isMade: boolean;
+  readonly capture: boolean;
+  readonly operation: 'capture' | 'cancel' | 'refund';
+  /** The provider's behaviour, one a call that moves money; it does what it is asked once there is none left. */
+  readonly behaviours: readonly Behaviour[];
+  /** The actor that dies, and after how many of its steps; beyond its last step it lives. */
+  readonly dies: { readonly actor: number; readonly afterSteps: number };
+};
+
+const BEHAVIOURS: readonly Behaviour[] = [
+  'does it',
+  'does it, unanswered',
+  'never hears of it',
+  'declines it',
+  'delays it',
+];
+
+export const PLANS: fc.Arbitrary<Plan> = fc.record({
+  isMade: fc.boolean(),
+  capture: fc.boolean(),
+  operation: fc.constantFrom('capture', 'cancel', 'refund'),
+  behaviours: fc.array(fc.constantFrom(...BEHAVIOURS), { maxLength: 4 }),
+  dies: fc.record({ actor: fc.nat(4), afterSteps: fc.nat(14) }),
+});
+
+/** Statements and calls under way outside the scheduler. */
+let underWay = 0;
+
+/** Waits until every actor waits for its next turn, or has ended. */
+async function settled(): Promise<void> {
+  for (let quiet = 0; quiet < 3; ) {
+    await setImmediate();
+    quiet = underWay === 0 ? quiet + 1 : 0;
+  }
+}
+
+/** Chooses the order of steps. One step ends before the next begins, so an order happens again as it was. */
+export const ORDERS = fc.scheduler({
+  act: async (step) => {
+    await step();
+    await settled();
+  },
+});
+
+type Deps = OperatedPayments['deps'];
+type Step = <T>(name: string, take: () => Promise<T>) => Promise<T>;
+
+const decode = jsonDecoder(CreatePaymentRequestSchema);
+
+/**
+ * Plays one order, and judges it.
+ *
+ * @throws Error that says what does not hold.
+ */
+export async function play(
+  { deps, tables }: { readonly deps: Deps; readonly tables: Tables },
+  order: fc.Scheduler,
+  plan: Plan,
+): Promise<void> {
+  const provider = ledgerProvider();
+  const responses: string[] = [];
+  const caller = { accountId: ACCOUNT_ONE, idempotencyKey: 'once', secretPresented: true as const };
+  const request = () =>
+    decode(
+      parseJson(
+        Buffer.from(
+          JSON.stringify(
+            withField(
+              withField(cardPayment(), 'amount.value', 100),
+              'payment_method.detail.card.capture',
+              plan.capture,
+            ),
+          ),
+        ),
+      ),
+    );
+  const pay = async (own: Deps) => {
+    responses.push(`${restBody(await createPayment(own, request(), caller))}`);
+  };
+  const operate = (idempotencyKey: string) => async (own: Deps, step: Step) => {
+    const paymentId = await step('finds the payment', () => idOf(tables, 'payment'));
+    if (paymentId === undefined) return undefined;
+    const key = { ...caller, idempotencyKey };
+    // Two of them are more than there is.
+    const amount = { currency: 'USD', value: { value: '60.00' } };
+    switch (plan.operation) {
+      case 'capture':
+        return capturePayment(own, create(CapturePaymentRequestSchema, { paymentId, amount }), key);
+      case 'cancel':
+        return cancelPayment(own, create(CancelPaymentRequestSchema, { paymentId }), key);
+      case 'refund':
+        return refundPayment(own, create(RefundPaymentRequestSchema, { paymentId, amount }), key);
+    }
+  };
+  const check = async (own: Deps, step: Step) => {
+    for (let times = 0; times < 2; times++) {
+      await step('is due', () => makeDue(tables));
+      await recoverDue(own);
+    }
+  };
+  const news = async (own: Deps, step: Step) => {
+    const transactionId = await step('finds the transaction', () => idOf(tables, 'transaction', 'DESC'));
+    const connection = own.connections().get('ledger');
+    if (transactionId === undefined || !connection) return;
+    const options = { hint: {}, stop: undefined };
+    const followed = await followUpNow(own, connection, transactionId, options);
+    if (followed === 'waiting') await recoverNow(own, connection, transactionId, options);
+  };
+  const alive = replica(deps, provider, (_, take) => take());
+  if (plan.isMade) await pay(alive);
+  provider.next.push(...plan.behaviours);
+  const works = {
+    create: plan.isMade ? operate('other') : pay,
+    operation: operate('operation'),
+    'checker one': check,
+    'checker two': check,
+    news,
+  };
+  const actors = Object.entries(works).map(([name, work], i) => {
+    const died = Promise.withResolvers<void>();
+    let steps = 0;
+    const step: Step = async (what, take) => {
+      if (i === plan.dies.actor && steps++ >= plan.dies.afterSteps) {
+        died.resolve();
+        return new Promise(() => {});
+      }
+      await order.schedule(Promise.resolve(), `${name}: ${what}`);
+      underWay += 1;
+      return take().finally(() => {
+        underWay -= 1;
+      });
+    };
+    const ended = work(replica(deps, provider, step), step).catch(ignoreRefusal);
+    return Promise.race([ended, died.promise]);
+  });
+  await order.waitFor(Promise.all(actors));
+  provider.settleDelayed();
+  await recover(alive, tables);
+  await judge(deps, tables, provider, responses, () =>
+    createPayment(
+      replica(deps, provider, (_, take) => take()),
+      request(),
+      caller,
+    ),
+  );
+}
+
+/** A replica of the service whose every statement and call is a step. */
+function replica(deps: Deps, provider: LedgerProvider, step: Step): Deps {
+  const { query, transaction } = deps.database;
+  const database: Database = {
+    ...deps.database,
+    query: (statement, values) => step(statement.name, () => query(statement, values)) as never,
+    transaction: (work, timeoutMs) => step('transaction', () => transaction(work, timeoutMs)),
+  };
+  const { pay, capture, cancel, refund, lookUp } = provider.connection;
+  const connection: ProviderConnection = {
+    ...provider.connection,
+    pay: (attempt) => step('pay', () => pay(attempt)),
+    capture: capture && ((operation) => step('capture', () => capture(operation))),
+    cancel: cancel && ((operation) => step('cancel', () => cancel(operation))),
+    refund: refund && ((operation) => step('refund', () => refund(operation))),
+    lookUp: lookUp && ((query) => step(query.close ? 'close' : 'look up', () => lookUp(query))),
+  };
+  const connections = new Map([['ledger', connection]]);
+  return {
+    ...deps,
+    database,
+    connections: () => connections,
+    catalogue: () => ({ ...deps.catalogue(), connections }),
+    patience: { waitMs: 20, retryAfterS: 1, pause: () => step('waits', async () => {}) },
+  };
+}
+
+/** A caller may be refused at any time: only what is left counts. */
+function ignoreRefusal(error: unknown): void {
+  if (!(error instanceof ServiceError)) throw error;
+}
+
+async function idOf(
+  tables: Tables,
+  table: string,
+  order: 'ASC' | 'DESC' = 'ASC',
+): Promise<string | undefined> {
+  const [row] = await tables.query(`SELECT id FROM ${table} ORDER BY created_at ${order} LIMIT 1`);
+  return row && String(row.id);
+}
+
+const makeDue = (tables: Tables) =>
+  tables.query(
+    `UPDATE transaction SET look_up_at = CASE WHEN look_up_at IS NOT NULL THEN now() END,
+      follow_up_at = CASE WHEN follow_up_at IS NOT NULL THEN now() END`,
+  );
+
+const MOST_CHECKS = 20;
+
+/** Checks, as a replica that lives, until nothing has an outcome to come. */
+async function recover(deps: Deps, tables: Tables): Promise<void> {
+  for (let times = 0; times < MOST_CHECKS; times++) {
+    await makeDue(tables);
+    await recoverDue(deps);
+    const open = await tables.query(
+      "SELECT 1 FROM transaction WHERE look_up_at IS NOT NULL OR status IN ('PENDING', 'CREATED')",
+    );
+    if (open.length === 0) return;
+  }
+  throw new Error('recovery does not come to an end');
+}

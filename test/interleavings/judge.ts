@@ -1,0 +1,97 @@
+import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { createPayment } from '#src/payments/create-payment.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import type { LedgerProvider } from '../payments/ledger-provider.ts';
+import type { OperatedPayments } from '../payments/operated-payments.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { restBody } from '../support/stored-responses.ts';
+import type { Tables } from '../support/tables.ts';
+
+type Deps = OperatedPayments['deps'];
+type Row = { readonly id: string; readonly type: string; readonly status: string };
+
+/**
+ * Holds the payment that is left against its provider's ledger.
+ *
+ * @param again repeats the call that made it.
+ * @throws Error that says what does not hold.
+ */
+export async function judge(
+  deps: Deps,
+  tables: Tables,
+  provider: LedgerProvider,
+  responses: readonly string[],
+  again: () => ReturnType<typeof createPayment>,
+): Promise<void> {
+  const faults: string[] = [];
+  const expect = (holds: boolean, what: string) => void (holds || faults.push(what));
+  const [payment] = await tables.query(
+    `SELECT id, status, captured_minor_units AS captured, refunded_minor_units AS refunded, open_operation,
+       event_sequence FROM payment`,
+  );
+  const rows = (await tables.query('SELECT id, type, status FROM transaction')) as unknown as Row[];
+  const took = (id: string) => provider.moved.some((one) => one.endsWith(id));
+  for (const { id, type, status } of rows) {
+    expect(took(id) === (status === 'SUCCEEDED'), `${type} is ${status}, and at the provider ${took(id)}`);
+  }
+  expect(
+    provider.moved.length === rows.filter(({ id }) => took(id)).length,
+    'the provider has what is not here',
+  );
+  expect(provider.moved.filter((one) => one.startsWith('pay')).length <= 1, 'the payer was charged twice');
+  if (payment) {
+    const base = rows.find(({ type }) => type === 'PURCHASE');
+    const book = base && took(base.id) ? provider.bookOf(base.id) : undefined;
+    expect(BigInt(payment.refunded as string) === (book?.refunded ?? 0n), 'another sum is refunded');
+    const captures = rows.filter(({ type, status }) => type === 'CAPTURE' && status === 'SUCCEEDED');
+    expect(
+      captures.length === 0 || book?.captured === BigInt(payment.captured as string),
+      'another sum is captured',
+    );
+    expect(payment.open_operation === null, 'an operation is open, though nothing is');
+    const shown = await getPayment(deps, String(payment.id), {
+      accountId: ACCOUNT_ONE,
+      secretPresented: true,
+    } as never);
+    for (const { id, status } of shown.transactionsHistory) {
+      const row = rows.find((one) => one.id === id);
+      expect(row !== undefined, `the record shows a transaction that is not stored: ${status}`);
+    }
+    const events = await tables.query('SELECT sequence, record FROM event ORDER BY sequence');
+    faults.push(...faultsOfHistory(events.map(({ record }) => decodeRecord(record as Buffer))));
+    const sequences = events.map(({ sequence }) => Number(sequence)).join();
+    const due = Array.from({ length: Number(payment.event_sequence) }, (_, i) => i + 1).join();
+    expect(sequences === due, `events ${sequences} of ${due}`);
+    const replay = `${restBody(await again())}`;
+    for (const response of responses) expect(response === replay, 'the replay is another response');
+  }
+  if (faults.length > 0) throw new Error(faults.join('; '));
+}
+
+/** A payment's records, as its events told them: each tells something new, and nothing final is told otherwise later. */
+function faultsOfHistory(records: readonly Payment[]): string[] {
+  const faults: string[] = [];
+  const final = new Map<string, Transaction_Status>();
+  let before = '';
+  for (const { status, transactionsHistory } of records) {
+    const shown = JSON.stringify([status, transactionsHistory.map((one) => [one.id, one.status])]);
+    // Two checks at once may both tell that the provider has yet to decide.
+    if (shown === before && status !== Payment_Status.PENDING)
+      faults.push(`an event tells nothing new: ${Payment_Status[status]}`);
+    before = shown;
+    for (const one of transactionsHistory) {
+      const known = final.get(one.id);
+      if (known !== undefined && known !== one.status) {
+        faults.push(`${Transaction_Status[known]} became ${Transaction_Status[one.status]}`);
+      }
+      if (!OPEN.has(one.status)) final.set(one.id, one.status);
+    }
+  }
+  return faults;
+}
+
+const OPEN: ReadonlySet<Transaction_Status> = new Set([
+  Transaction_Status.CREATED,
+  Transaction_Status.PENDING,
+]);
