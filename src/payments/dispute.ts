@@ -14,9 +14,9 @@ import { findPaymentOf } from '#src/store/follow-ups.ts';
 import { readPayment, readTransactions, type StoredTransaction } from '#src/store/operated-payments.ts';
 import { booksOf, succeededBase } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import { isBase, transactionOf, withCurrentStates } from './operation-record.ts';
-import type { Books } from './payment-books.ts';
-import { eventOf } from './payment-event.ts';
+import type { Books } from './model/books.ts';
+import { eventOf } from './model/event.ts';
+import { isBase, transactionOf, withCurrentStates } from './model/operation-record.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
 /** Returns true if a transaction is a dispute that has not ended. */

@@ -10,9 +10,9 @@ import type { StoredPayment, StoredTransaction } from '#src/store/operated-payme
 import type { OperatedPayment, StoredOperated } from './claim-operation.ts';
 import { booksOf } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import { isBase, withOperation, withOperationOutcome } from './operation-record.ts';
-import { leftToCapture, leftToRefund } from './payment-books.ts';
-import { eventOf } from './payment-event.ts';
+import { leftToCapture, leftToRefund } from './model/books.ts';
+import { eventOf } from './model/event.ts';
+import { isBase, withOperation, withOperationOutcome } from './model/operation-record.ts';
 import { planMade } from './payment-operations.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 

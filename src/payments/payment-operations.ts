@@ -17,7 +17,6 @@ import type {
   OperationFields,
   RequestedOperation,
 } from './claim-operation.ts';
-import { operatePayment } from './operate-payment.ts';
 import {
   type PlannedOperation,
   planCancel,
@@ -26,7 +25,8 @@ import {
   planUndoingCancel,
   type Refundable,
   undoingType,
-} from './payment-books.ts';
+} from './model/books.ts';
+import { operatePayment } from './operate-payment.ts';
 import { OPERATION_FORM, requestHasher } from './request-hash.ts';
 import type { KeyedResponse } from './stored-response.ts';
 

@@ -11,15 +11,9 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { toDecimal } from '#src/money.ts';
-import {
-  type Books,
-  booksAfter,
-  leftToRefund,
-  type OperationType,
-  type PlannedOperation,
-} from './payment-books.ts';
-import { recordOutcome } from './payment-record.ts';
-import { currentStates, transactionStates, WAITING } from './payment-status.ts';
+import { type Books, booksAfter, leftToRefund, type OperationType, type PlannedOperation } from './books.ts';
+import { recordOutcome } from './record.ts';
+import { currentStates, transactionStates, WAITING } from './states.ts';
 
 /** Fields that an operation's transaction gets from its request. */
 export type OperationFacts = {
