@@ -9,13 +9,16 @@ import {
   takeFollowUp,
 } from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
-import { correctionOf } from './correction.ts';
 import { recordExternal } from './external-operations.ts';
-import { isLapsing, isOver, writeOutcome } from './finish-operation.ts';
+import { writeOutcome } from './finish-operation.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
 import type { FollowedUpNow, FollowUpDeps } from './follow-up.ts';
-import { contradicts, type FollowedUp, readFollowedUp, shownOf } from './followed-up.ts';
-import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
+import { type FollowedUp, readFollowedUp } from './followed-up.ts';
+import { lookUpPauseS } from './look-up-schedule.ts';
+import { contradicts } from './model/contradiction.ts';
+import { correctionOf } from './model/correction.ts';
+import { leaseS } from './model/schedule.ts';
+import { isLapsing, isOver, shownOf } from './model/state.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /**

@@ -12,12 +12,12 @@ import {
 import { claimOperation, type OperationClaim } from '#src/store/operations.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { booksOf, succeededBase } from './finish-operation.ts';
 import type { CallObserver, FinishDeps } from './finish-payment.ts';
 import { inProgress, type ReplayDeps } from './idempotency.ts';
-import { leaseS } from './look-up-schedule.ts';
 import type { Books, PlannedOperation } from './model/books.ts';
 import { isBase, withOperation } from './model/operation-record.ts';
+import { leaseS } from './model/schedule.ts';
+import { booksOf, succeededBase } from './model/state.ts';
 import type { RequestHash } from './request-hash.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';

@@ -12,17 +12,12 @@ import { type Money, toDecimal } from '#src/money.ts';
 import { writeExternalTransaction } from '#src/store/external-transactions.ts';
 import { findPaymentOf } from '#src/store/follow-ups.ts';
 import { readPayment, readTransactions, type StoredTransaction } from '#src/store/operated-payments.ts';
-import { booksOf, succeededBase } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import type { Books } from './model/books.ts';
 import { eventOf } from './model/event.ts';
 import { isBase, transactionOf, withCurrentStates } from './model/operation-record.ts';
+import { booksOf, isOpenDispute, succeededBase } from './model/state.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
-
-/** Returns true if a transaction is a dispute that has not ended. */
-export function isOpenDispute({ type, status }: StoredTransaction): boolean {
-  return type === 'CHARGEBACK' && status === 'PENDING';
-}
 
 type DisputeDeps = Pick<FinishDeps, 'database' | 'now' | 'observer' | 'eventWritten'>;
 

@@ -6,15 +6,14 @@ import type { Money } from '#src/money.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { writeExternalTransaction } from '#src/store/external-transactions.ts';
 import type { DueFollowUp } from '#src/store/follow-ups.ts';
-import type { StoredPayment, StoredTransaction } from '#src/store/operated-payments.ts';
-import type { OperatedPayment, StoredOperated } from './claim-operation.ts';
-import { booksOf } from './finish-operation.ts';
+import type { OperatedPayment } from './claim-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { leftToCapture, leftToRefund } from './model/books.ts';
 import { eventOf } from './model/event.ts';
 import { isBase, withOperation, withOperationOutcome } from './model/operation-record.ts';
+import { booksOf, type TransactionInState } from './model/state.ts';
 import { planMade } from './payment-operations.ts';
-import { decodeRecord, encodeRecord } from './stored-record.ts';
+import { encodeRecord } from './stored-record.ts';
 
 type Approved = Extract<Outcome, { kind: 'approved' }>;
 
@@ -31,11 +30,7 @@ export type ExternalOperation = {
 export const MADE_AT_PROVIDER = 'Made at the provider itself';
 
 /** A payment as it was before its provider was asked, so that no operation of ours is taken for one made there. */
-type BeforeAsked = {
-  readonly payment: StoredPayment;
-  readonly transaction: StoredTransaction;
-  readonly transactions: readonly StoredTransaction[];
-};
+type BeforeAsked = TransactionInState;
 
 type RecordDeps = Pick<FinishDeps, 'database' | 'now' | 'observer' | 'eventWritten'> & {
   readonly recovery: {
@@ -110,7 +105,9 @@ export async function recordExternal(
     deps.recovery.followedUp({ transactionId, connectionId }, 'mismatch');
     return 'unchanged';
   }
-  return (await write(deps, { ...own, ...operated, payment }, made, plan)) ? 'applied' : 'waiting';
+  return (await write(deps, { ...own, ...operated, payment, record: before.record }, made, plan))
+    ? 'applied'
+    : 'waiting';
 }
 
 const WAITS: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
@@ -134,11 +131,17 @@ function planOf(operated: OperatedPayment, { type, money, reported }: ExternalOp
 /** @returns false if the payment has changed since it was read, or was approved after its record was. */
 async function write(
   deps: RecordDeps,
-  { accountId, paymentId, payment, base, books }: Own & StoredOperated,
+  {
+    accountId,
+    paymentId,
+    payment,
+    record,
+    base,
+    books,
+  }: Own & OperatedPayment & Pick<TransactionInState, 'payment' | 'record'>,
   { type, reported, reference }: ExternalOperation,
   { planned, target }: Plan,
 ): Promise<boolean> {
-  const record = decodeRecord(payment.record);
   const ownTransaction = record.transactionsHistory.find(isBase);
   if (!ownTransaction) return false;
   const transactionId = randomUUIDv7();

@@ -1,21 +1,23 @@
 import { Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { Target } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Database } from '#src/store/database.ts';
 import { type DueFollowUp, hastenFollowUp } from '#src/store/follow-ups.ts';
-import {
-  readPayment,
-  readTransactions,
-  type StoredPayment,
-  type StoredTransaction,
-} from '#src/store/operated-payments.ts';
+import { readPayment, readTransactions } from '#src/store/operated-payments.ts';
 import { finishOperation } from '#src/store/operations.ts';
 import { findStoredObjects } from '#src/store/stored-objects.ts';
-import { correctionOf } from './correction.ts';
-import { approvedPauseS, type FinishDeps, fateOf, untilWritten } from './finish-payment.ts';
-import { type Books, booksWithout, type OperationType } from './model/books.ts';
+import { type FinishDeps, fateOf, untilWritten } from './finish-payment.ts';
+import { type Books, booksWithout } from './model/books.ts';
+import { correctionOf } from './model/correction.ts';
 import { eventOf } from './model/event.ts';
 import { withBaseOutcome, withLapse, withOperationOutcome } from './model/operation-record.ts';
+import { approvedPauseS } from './model/schedule.ts';
+import {
+  booksOf,
+  isOperation,
+  succeededBase,
+  type TransactionInState,
+  type TransactionRow,
+} from './model/state.ts';
 import { reopenedSession } from './session-terms.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
@@ -63,9 +65,10 @@ async function writeOnce(
   outcome: Outcome | 'lapsed',
 ): Promise<PaymentResponse | undefined | 'outdated'> {
   const { accountId, paymentId, transactionId, fence } = leased;
-  const { payment, transaction: own, transactions } = await readLeased(deps.database, leased);
+  const found = await readLeased(deps.database, leased);
+  const { payment, transaction: own } = found;
   const transaction = { ...own, vaultedToken: await currentToken(deps, accountId, own) };
-  const applied = apply(deps, payment, transaction, transactions, outcome);
+  const applied = apply(deps, { ...found, transaction }, outcome);
   if (!applied) return undefined;
   const { record, books, transactionStatus } = applied;
   const isOpen = outcome !== 'lapsed' && STAYS_OPEN.has(outcome.kind);
@@ -105,13 +108,13 @@ async function writeOnce(
 }
 
 /** Reads a leased transaction with its payment and the payment's other transactions. */
-export async function readLeased(database: Database, leased: TransactionName) {
+export async function readLeased(database: Database, leased: TransactionName): Promise<TransactionInState> {
   const { accountId, paymentId, transactionId } = leased;
   const payment = await readPayment(database, accountId, paymentId);
   const transactions = await readTransactions(database, accountId, paymentId);
   const transaction = transactions.find(({ id }) => id === transactionId);
   if (!payment || !transaction) throw new Error(`payment ${paymentId} lacks transaction ${transactionId}`);
-  return { payment, transaction, transactions };
+  return { payment, record: decodeRecord(payment.record), transaction, transactions };
 }
 
 const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
@@ -125,18 +128,10 @@ function isTurnedDown(outcome: Outcome): boolean {
 
 const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);
 
-function apply(
-  deps: FinishDeps,
-  stored: StoredPayment,
-  transaction: StoredTransaction,
-  transactions: readonly StoredTransaction[],
-  outcome: Outcome | 'lapsed',
-) {
-  const record = decodeRecord(stored.record);
+function apply(deps: FinishDeps, found: TransactionInState, outcome: Outcome | 'lapsed') {
+  const { payment: stored, record, transaction, transactions } = found;
   const at = deps.now();
-  const isCorrected =
-    outcome !== 'lapsed' &&
-    correctionOf({ payment: stored, record, transaction, transactions }, outcome) === 'now';
+  const isCorrected = outcome !== 'lapsed' && correctionOf(found, outcome) === 'now';
   if (!isOperation(transaction.type)) {
     const books = booksOf(stored, transaction);
     if (outcome === 'lapsed') {
@@ -162,10 +157,10 @@ function apply(
 /** Returns true if something else than a transaction that failed has released what is not captured. */
 function staysReleased(
   { isReleased }: Books,
-  failed: StoredTransaction,
-  transactions: readonly StoredTransaction[],
+  failed: TransactionRow,
+  transactions: readonly TransactionRow[],
 ): boolean {
-  const isReleasing = ({ id, type, status, isFinal }: StoredTransaction) =>
+  const isReleasing = ({ id, type, status, isFinal }: TransactionRow) =>
     id !== failed.id && NEEDS_AUTHORIZATION.has(type) && status === 'SUCCEEDED' && isFinal;
   return isReleased && (!failed.isFinal || transactions.some(isReleasing));
 }
@@ -186,7 +181,7 @@ function mayBecome(status: string, outcome: Outcome, { isReleased }: Books): boo
 async function currentToken(
   { database }: FinishDeps,
   accountId: string,
-  { status, vaultedToken }: StoredTransaction,
+  { status, vaultedToken }: TransactionRow,
 ): Promise<string | undefined> {
   if (!CAME_TO_NOTHING.has(status) || vaultedToken === undefined) return vaultedToken;
   const found = await findStoredObjects(database, accountId, { customerId: undefined, vaultedToken });
@@ -195,51 +190,3 @@ async function currentToken(
 
 /** States of a payment's own transaction that late money, or a correction, may still change. */
 const CAME_TO_NOTHING: ReadonlySet<string> = new Set(['EXPIRED', 'DECLINED']);
-
-/** Returns true if a transaction acts on another one: a capture, a cancel or a refund. */
-export function isOperation(type: string): type is OperationType {
-  return type === 'CAPTURE' || type === 'CANCEL' || type === 'REFUND';
-}
-
-/** Types of the transactions that a payment begins with. */
-export const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
-
-/** Returns true for an authorization that waits to be captured. */
-export function isLapsing({ type, status, capture }: StoredTransaction): boolean {
-  return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
-}
-
-type Stored = { readonly payment: StoredPayment; readonly transaction: StoredTransaction };
-
-/** Returns true if nothing is left of an authorization to lapse. */
-export function isOver({ payment, transaction }: Stored): boolean {
-  return payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits;
-}
-
-/** Finds the transaction that a payment began with, if it succeeded. */
-export function succeededBase<T extends Pick<StoredTransaction, 'type' | 'status'>>(
-  transactions: readonly T[],
-): T | undefined {
-  return transactions.find(({ type, status }) => BASE_TYPES.has(type) && status === 'SUCCEEDED');
-}
-
-/** Returns a payment's books, from the columns on which the bounds are enforced. */
-export function booksOf(
-  stored: Pick<StoredPayment, 'capturedMinorUnits' | 'refundedMinorUnits' | 'isReleased'>,
-  base: Pick<StoredTransaction, 'minorUnits' | 'currency' | 'capture'>,
-): Books {
-  return {
-    currency: base.currency,
-    amount: base.minorUnits,
-    isAuthorization: !base.capture,
-    captured: stored.capturedMinorUnits,
-    refunded: stored.refundedMinorUnits,
-    isReleased: stored.isReleased,
-  };
-}
-
-/** Returns a stored transaction as a connector needs it. */
-export function targetOf(transaction: StoredTransaction): Target {
-  const { id, reference, minorUnits, currency } = transaction;
-  return { transactionId: id, reference, money: { minorUnits, currency } };
-}

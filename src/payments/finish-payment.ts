@@ -12,9 +12,10 @@ import { isUnavailable } from '#src/store/database-error.ts';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
 import type { DueAttempt } from '#src/store/look-ups.ts';
 import type { Finish, Finished, MethodFate } from '#src/store/payments.ts';
-import { type LookUpSchedule, lookUpPauseS } from './look-up-schedule.ts';
+import { lookUpPauseS } from './look-up-schedule.ts';
 import { eventOf } from './model/event.ts';
 import { recordOutcome } from './model/record.ts';
+import { approvedPauseS, FIRST_FOLLOW_UP_S, type LookUpSchedule } from './model/schedule.ts';
 import { reopenedSession } from './session-terms.ts';
 import { enrolledByPayment } from './stored-method.ts';
 import { encodeRecord } from './stored-record.ts';
@@ -108,10 +109,6 @@ export function fateOf(
   return { token, fate: 'keep', at: at.toISOString(), record: enrolledByPayment(record, token, at) };
 }
 
-/** Pause before a transaction is first followed up, or one of which more was told is asked about again. */
-export const FIRST_FOLLOW_UP_S = 60;
-const DAY_S = 86_400;
-
 /**
  * Returns the pause until the transaction is next asked about. It has one schedule: it is looked up if its provider can
  * tell more, or followed up if its payer has yet to act or its authorization may lapse; follow-up.ts decides about the
@@ -138,24 +135,6 @@ function nextAsked(
     default:
       return { lookUpInS: undefined, followUpInS: approvedPauseS(attempt, outcome) };
   }
-}
-
-/**
- * Returns the pause before what was approved is followed up: an authorization may lapse, and a provider that told more
- * is asked again, which whoever learned of it does at once, unless it dies or hears nothing; else undefined.
- */
-export function approvedPauseS(
-  transaction: { readonly capture: boolean },
-  outcome: Outcome,
-): number | undefined {
-  if (reportsMore(outcome, transaction)) return FIRST_FOLLOW_UP_S;
-  return outcome.kind === 'approved' && !transaction.capture ? DAY_S : undefined;
-}
-
-/** Returns true if a provider tells of captures or refunds too, which writing the approval does not record. */
-export function reportsMore(reported: Outcome, { capture }: { readonly capture: boolean }): boolean {
-  if (reported.kind !== 'approved' || !reported.totals) return false;
-  return reported.totals.refunded > 0n || (!capture && reported.totals.captured > 0n);
 }
 
 const FIRST_PAUSE_MS = 20;

@@ -21,7 +21,7 @@ import { timestampText } from '#src/wire/wire-json-encode.ts';
 import type { KeyedCaller } from './caller.ts';
 import { chooseRoute } from './choose-route.ts';
 import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
-import { type LookUpSchedule, leaseS } from './look-up-schedule.ts';
+import { type LookUpSchedule, leaseS } from './model/schedule.ts';
 import { WAITING } from './model/states.ts';
 import { newRecord } from './new-record.ts';
 import { type CardDeps, readCard, walletFingerprint } from './payer-card.ts';
