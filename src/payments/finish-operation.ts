@@ -1,24 +1,13 @@
 import { Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Database } from '#src/store/database.ts';
-import { type DueFollowUp, hastenFollowUp } from '#src/store/follow-ups.ts';
+import { type DueFollowUp, hastenFollowUp, scheduleFollowUp } from '#src/store/follow-ups.ts';
 import { readPayment, readTransactions } from '#src/store/operated-payments.ts';
 import { finishOperation } from '#src/store/operations.ts';
 import { findStoredObjects } from '#src/store/stored-objects.ts';
-import { type FinishDeps, fateOf, untilWritten } from './finish-payment.ts';
-import { type Books, booksWithout } from './model/books.ts';
-import { correctionOf } from './model/correction.ts';
-import { eventOf } from './model/event.ts';
-import { withBaseOutcome, withLapse, withOperationOutcome } from './model/operation-record.ts';
-import { approvedPauseS } from './model/schedule.ts';
-import {
-  booksOf,
-  isOperation,
-  succeededBase,
-  type TransactionInState,
-  type TransactionRow,
-} from './model/state.ts';
-import { reopenedSession } from './session-terms.ts';
+import { type FinishDeps, storedFate, untilWritten } from './finish-payment.ts';
+import { apply, hasFailed } from './model/apply.ts';
+import type { PaymentState, TransactionInState } from './model/state.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
 
@@ -64,43 +53,48 @@ async function writeOnce(
   leased: LeasedTransaction,
   outcome: Outcome | 'lapsed',
 ): Promise<PaymentResponse | undefined | 'outdated'> {
-  const { accountId, paymentId, transactionId, fence } = leased;
+  const { accountId, paymentId, transactionId, fence, followUpInS: pauseS } = leased;
   const found = await readLeased(deps.database, leased);
-  const { payment, transaction: own } = found;
-  const transaction = { ...own, vaultedToken: await currentToken(deps, accountId, own) };
-  const applied = apply(deps, { ...found, transaction }, outcome);
-  if (!applied) return undefined;
-  const { record, books, transactionStatus } = applied;
-  const isOpen = outcome !== 'lapsed' && STAYS_OPEN.has(outcome.kind);
-  const ofBase = isOperation(transaction.type) || outcome === 'lapsed' ? undefined : outcome;
+  const change = apply(
+    await withCurrentToken(deps, accountId, found),
+    outcome === 'lapsed'
+      ? { kind: 'lapsed', transactionId }
+      : { kind: 'outcome', transactionId, outcome, pauseS },
+    deps.now(),
+  );
+  if (typeof change === 'string') return undefined;
+  const { record, books, transaction, isOpen, checkInS, parentCheckInS } = change;
+  const { parentId, isScheduled } = found.transaction;
+  if (parentCheckInS && parentId) {
+    // Before the write: an authorization that is held again must lapse, even if this process dies in between.
+    await scheduleFollowUp(deps.database, accountId, parentId, parentCheckInS);
+  }
   const finished = await finishOperation(deps.database, {
     accountId,
     paymentId,
     transactionId,
     fence,
-    version: payment.version,
+    version: found.payment.version,
     status: Payment_Status[record.status],
     record: encodeRecord(record),
-    transactionStatus: Transaction_Status[transactionStatus],
-    reference: outcome === 'lapsed' || outcome.kind === 'not_sent' ? undefined : outcome.reference,
+    transactionStatus: Transaction_Status[transaction.status],
+    reference: transaction.reference,
     response: deps.responses.own,
-    lookUpInS: isOpen ? leased.followUpInS : undefined,
-    followUpInS: ofBase && approvedPauseS(transaction, ofBase),
+    ...(isOpen ? { lookUpInS: checkInS } : { lookUpInS: undefined, followUpInS: checkInS }),
     capturedMinorUnits: books.captured,
     refundedMinorUnits: books.refunded,
     isReleased: books.isReleased,
-    event: applied.isUnchanged ? undefined : eventOf(record),
-    wasFinal: !transaction.isScheduled,
-    vault: fateOf(record, transaction.vaultedToken, transactionStatus),
-    reopens: ofBase && reopenedSession(record),
-    // All that can still be learned of what has come to nothing here is that it was paid.
-    retakes: (CAME_TO_NOTHING.has(transaction.status) && record.checkout?.session) || undefined,
+    event: change.event,
+    wasFinal: !isScheduled,
+    vault: storedFate(record, change.method),
+    reopens: change.reopens,
+    retakes: change.retakes,
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
   if (finished.event) deps.eventWritten?.();
-  if (outcome !== 'lapsed' && isTurnedDown(outcome) && NEEDS_AUTHORIZATION.has(transaction.type)) {
-    // The authorization may be over at its provider. If this fails, that is learned when our term ends.
-    await hastenFollowUp(deps.database, accountId, transaction.parentId).catch(() => {});
+  if (parentCheckInS === 0) {
+    // If this fails, that the authorization is over is learned when our term ends.
+    await hastenFollowUp(deps.database, accountId, parentId).catch(() => {});
   }
   const written = decodeRecord(finished.record);
   deps.observer.finished(written, true);
@@ -117,76 +111,22 @@ export async function readLeased(database: Database, leased: TransactionName): P
   return { payment, record: decodeRecord(payment.record), transaction, transactions };
 }
 
-const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
-
-function isTurnedDown(outcome: Outcome): boolean {
-  return (
-    (outcome.kind === 'declined' && !outcome.corrects) ||
-    (outcome.kind === 'not_sent' && outcome.because === 'turned_away')
-  );
-}
-
-const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);
-
-function apply(deps: FinishDeps, found: TransactionInState, outcome: Outcome | 'lapsed') {
-  const { payment: stored, record, transaction, transactions } = found;
-  const at = deps.now();
-  const isCorrected = outcome !== 'lapsed' && correctionOf(found, outcome) === 'now';
-  if (!isOperation(transaction.type)) {
-    const books = booksOf(stored, transaction);
-    if (outcome === 'lapsed') {
-      // An operation that has begun meanwhile may be what ended it.
-      return stored.openOperation ? undefined : withLapse(record, transaction.id, books, at);
-    }
-    return isCorrected || mayBecome(transaction.status, outcome, books)
-      ? withBaseOutcome(record, transaction, books, outcome, at)
-      : undefined;
-  }
-  const base = succeededBase(transactions);
-  if (!base || outcome === 'lapsed') throw new Error(`transaction ${transaction.id} acts on nothing`);
-  if (transaction.status !== 'PENDING' && !isCorrected) return undefined;
-  const money = { minorUnits: transaction.minorUnits, currency: transaction.currency };
-  const operation = { type: transaction.type, money, isFinal: transaction.isFinal };
-  const books = booksOf(stored, base);
-  const after = isCorrected
-    ? booksWithout(books, operation, staysReleased(books, transaction, transactions))
-    : undefined;
-  return withOperationOutcome(record, transaction.id, books, operation, outcome, at, after);
-}
-
-/** Returns true if something else than a transaction that failed has released what is not captured. */
-function staysReleased(
-  { isReleased }: Books,
-  failed: TransactionRow,
-  transactions: readonly TransactionRow[],
-): boolean {
-  const isReleasing = ({ id, type, status, isFinal }: TransactionRow) =>
-    id !== failed.id && NEEDS_AUTHORIZATION.has(type) && status === 'SUCCEEDED' && isFinal;
-  return isReleased && (!failed.isFinal || transactions.some(isReleasing));
-}
-
 /**
- * Returns true if the state may change. A final state stays unless its provider corrects it (`correctionOf`), but money
- * that arrives after an expiry is accepted; an authorization that lapsed is released, and its approval is old news.
+ * Returns a state with the token of the card that the transaction's approval keeps or uses. A card that waited for a
+ * transaction was dropped when that expired or was declined; one that was stored before stands.
  */
-function mayBecome(status: string, outcome: Outcome, { isReleased }: Books): boolean {
-  if (status === 'CREATED' || status === 'PENDING') return true;
-  return status === 'EXPIRED' && outcome.kind === 'approved' && !isReleased;
-}
-
-/**
- * Returns the token of the card that a transaction's approval keeps or uses. A card that waited for a transaction was
- * dropped when that expired or was declined; one that was stored before stands.
- */
-async function currentToken(
+async function withCurrentToken(
   { database }: FinishDeps,
   accountId: string,
-  { status, vaultedToken }: TransactionRow,
-): Promise<string | undefined> {
-  if (!CAME_TO_NOTHING.has(status) || vaultedToken === undefined) return vaultedToken;
-  const found = await findStoredObjects(database, accountId, { customerId: undefined, vaultedToken });
-  return found.vaultedToken?.id;
+  found: TransactionInState,
+): Promise<PaymentState> {
+  const { id, vaultedToken: token } = found.transaction;
+  if (!hasFailed(found.transaction) || token === undefined) return found;
+  const current = await findStoredObjects(database, accountId, {
+    customerId: undefined,
+    vaultedToken: token,
+  });
+  const vaultedToken = current.vaultedToken?.id;
+  const transactions = found.transactions.map((one) => (one.id === id ? { ...one, vaultedToken } : one));
+  return { ...found, transactions };
 }
-
-/** States of a payment's own transaction that late money, or a correction, may still change. */
-const CAME_TO_NOTHING: ReadonlySet<string> = new Set(['EXPIRED', 'DECLINED']);

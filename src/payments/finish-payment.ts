@@ -13,10 +13,10 @@ import { finishGrouped } from '#src/store/grouped-payments.ts';
 import type { DueAttempt } from '#src/store/look-ups.ts';
 import type { Finish, Finished, MethodFate } from '#src/store/payments.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
+import { type MethodChange, methodOf, reopenedSession } from './model/change.ts';
 import { eventOf } from './model/event.ts';
 import { recordOutcome } from './model/record.ts';
 import { approvedPauseS, FIRST_FOLLOW_UP_S, type LookUpSchedule } from './model/schedule.ts';
-import { reopenedSession } from './session-terms.ts';
 import { enrolledByPayment } from './stored-method.ts';
 import { encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';
@@ -90,23 +90,17 @@ export function finishOf(
     ...nextAsked(deps.schedule, attempt, outcome, record),
     event: eventOf(record),
     // By the transaction's status: a payment that is PENDING / AUTHORIZED is approved.
-    vault: fateOf(record, vaultedToken, states.transaction),
+    vault: storedFate(record, methodOf(vaultedToken, states.transaction)),
     reopens: reopenedSession(record),
   };
 }
 
-/** Returns the fate of the stored method that a transaction uses or keeps, as it is after an approval. */
-export function fateOf(
-  record: Payment,
-  token: string | undefined,
-  status: Transaction_Status,
-): MethodFate | undefined {
-  if (token === undefined) return undefined;
-  if (status === Transaction_Status.PENDING || status === Transaction_Status.CREATED)
-    return { token, fate: 'wait' };
-  if (status !== Transaction_Status.SUCCEEDED) return { token, fate: 'drop' };
+/** Returns the fate of a stored method as it is stored: with what shows it, once it is kept. */
+export function storedFate(record: Payment, method: MethodChange | undefined): MethodFate | undefined {
+  if (method?.fate !== 'keep') return method;
   const at = timestampDate(record.updatedAt ?? timestampNow());
-  return { token, fate: 'keep', at: at.toISOString(), record: enrolledByPayment(record, token, at) };
+  const { token, fate } = method;
+  return { token, fate, at: at.toISOString(), record: enrolledByPayment(record, token, at) };
 }
 
 /**

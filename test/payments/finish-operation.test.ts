@@ -226,6 +226,14 @@ describe("the outcome of a payment's own transaction", () => {
     });
     expect(await uses()).toBe(1);
   });
+
+  it('that has lapsed stays so when another worker has found the same', async () => {
+    const payment = await payments.pay({ capture: false });
+    await write(payment, 'lapsed');
+    const before = await rowOf(payment);
+    expect(await write(payment, 'lapsed')).toBeUndefined();
+    expect(await rowOf(payment)).toEqual(before);
+  });
 });
 
 it('an operation whose outcome a notification taught first counts as made, and not as replayed', async () => {
