@@ -11,7 +11,9 @@ import {
 } from './change.ts';
 import { contradicts } from './contradiction.ts';
 import { correctionOf } from './correction.ts';
+import { type DisputeReport, disputeChange } from './disputes.ts';
 import { eventOf } from './event.ts';
+import { type ExternalReport, externalChange } from './external.ts';
 import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
 import { approvedPauseS } from './schedule.ts';
 import {
@@ -36,7 +38,11 @@ export type Report =
       readonly pauseS: number | undefined;
     }
   /** The term of an authorization has passed, or its provider says that it is over. */
-  | { readonly kind: 'lapsed'; readonly transactionId: string };
+  | { readonly kind: 'lapsed'; readonly transactionId: string }
+  /** A stage of a dispute, which its payment alone names. */
+  | ({ readonly kind: 'dispute' } & DisputeReport)
+  /** A capture or a refund of the payment's own transaction that was made at the provider itself. */
+  | ({ readonly kind: 'external'; readonly transactionId: string } & ExternalReport);
 
 /**
  * THE function that decides what a report makes of a payment. It reads no clock and changes nothing that it is given.
@@ -54,6 +60,10 @@ export function apply(state: PaymentState, report: Report, at: Timestamp): Chang
     }
     case 'lapsed':
       return applyLapse(inState(state, report.transactionId), at);
+    case 'dispute':
+      return disputeChange(state, report, at);
+    case 'external':
+      return externalChange(inState(state, report.transactionId), report, at);
     default:
       return assertNever(report);
   }
