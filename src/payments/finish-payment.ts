@@ -1,11 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { type Timestamp, timestampDate, timestampNow } from '@bufbuild/protobuf/wkt';
-import {
-  type Payment,
-  Payment_Status,
-  Transaction_Category,
-  Transaction_Status,
-} from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Database } from '#src/store/database.ts';
 import { isUnavailable } from '#src/store/database-error.ts';
@@ -13,10 +8,9 @@ import { finishGrouped } from '#src/store/grouped-payments.ts';
 import type { DueAttempt } from '#src/store/look-ups.ts';
 import type { Finish, Finished, MethodFate } from '#src/store/payments.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
-import { type MethodChange, methodOf, reopenedSession } from './model/change.ts';
-import { eventOf } from './model/event.ts';
-import { recordOutcome } from './model/record.ts';
-import { approvedPauseS, FIRST_FOLLOW_UP_S, type LookUpSchedule } from './model/schedule.ts';
+import { attemptChange } from './model/attempt.ts';
+import type { MethodChange } from './model/change.ts';
+import type { LookUpSchedule } from './model/schedule.ts';
 import { enrolledByPayment } from './stored-method.ts';
 import { encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';
@@ -67,31 +61,37 @@ export type LeasedAttempt = Pick<
   'paymentId' | 'transactionId' | 'fence' | 'vaultedToken' | 'capture' | 'ageMs'
 >;
 
-/** Writes an outcome into a record and returns the finish to store, with a look-up if the outcome is open. */
+/**
+ * Writes an outcome into a record and returns the finish to store, with a look-up if the outcome is open. It calls the
+ * piece of the model that decides about attempts, not `apply`, which would copy the record of every payment.
+ *
+ * @param record as it stands; it is changed.
+ */
 export function finishOf(
   deps: FinishDeps,
   attempt: LeasedAttempt,
   record: Payment,
   outcome: Outcome,
 ): PaymentFinish {
-  const { vaultedToken } = attempt;
-  const states = recordOutcome(record, outcome, vaultedToken, deps.now());
+  const pauseS = lookUpPauseS(deps.schedule, attempt.ageMs);
+  const change = attemptChange(record, attempt, outcome, pauseS, deps.now());
+  const { transaction, isOpen, checkInS } = change;
   return {
     payment: record,
     accountId: record.accountId,
     paymentId: attempt.paymentId,
-    status: Payment_Status[states.payment],
+    status: Payment_Status[record.status],
     record: encodeRecord(record),
     answer: deps.responses.own,
-    transactionId: attempt.transactionId,
-    transactionStatus: Transaction_Status[states.transaction],
+    transactionId: transaction.id,
+    transactionStatus: Transaction_Status[transaction.status],
     fence: attempt.fence,
-    reference: outcome.kind === 'not_sent' ? undefined : outcome.reference,
-    ...nextAsked(deps.schedule, attempt, outcome, record),
-    event: eventOf(record),
-    // By the transaction's status: a payment that is PENDING / AUTHORIZED is approved.
-    vault: storedFate(record, methodOf(vaultedToken, states.transaction)),
-    reopens: reopenedSession(record),
+    reference: transaction.reference,
+    lookUpInS: isOpen ? checkInS : undefined,
+    followUpInS: isOpen ? undefined : checkInS,
+    event: change.event,
+    vault: storedFate(record, change.method),
+    reopens: change.reopens,
   };
 }
 
@@ -101,34 +101,6 @@ export function storedFate(record: Payment, method: MethodChange | undefined): M
   const at = timestampDate(record.updatedAt ?? timestampNow());
   const { token, fate } = method;
   return { token, fate, at: at.toISOString(), record: enrolledByPayment(record, token, at) };
-}
-
-/**
- * Returns the pause until the transaction is next asked about. It has one schedule: it is looked up if its provider can
- * tell more, or followed up if its payer has yet to act or its authorization may lapse; follow-up.ts decides about the
- * later follow-ups.
- */
-function nextAsked(
-  schedule: LookUpSchedule,
-  attempt: LeasedAttempt,
-  outcome: Outcome,
-  record: Payment,
-): Pick<Finish, 'lookUpInS' | 'followUpInS'> {
-  const pauseS = lookUpPauseS(schedule, attempt.ageMs);
-  switch (outcome.kind) {
-    case 'unknown':
-    case 'to_complete':
-      return { lookUpInS: pauseS };
-    case 'pending':
-      // A pending wallet waits for its payer, whom no look-up can hurry.
-      return record.transactions?.category === Transaction_Category.CARD
-        ? { lookUpInS: pauseS }
-        : { lookUpInS: undefined, followUpInS: pauseS };
-    case 'redirect':
-      return { lookUpInS: undefined, followUpInS: FIRST_FOLLOW_UP_S };
-    default:
-      return { lookUpInS: undefined, followUpInS: approvedPauseS(attempt, outcome) };
-  }
 }
 
 const FIRST_PAUSE_MS = 20;

@@ -1,5 +1,8 @@
+import { clone } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
+import { attemptChange } from './attempt.ts';
 import { type Books, booksWithout } from './books.ts';
 import {
   type Change,
@@ -29,6 +32,14 @@ import {
 
 /** One thing learned about one transaction. */
 export type Report =
+  /** The outcome of the payment's last attempt, of which nothing was learned yet. */
+  | {
+      readonly kind: 'attempt';
+      readonly transactionId: string;
+      readonly outcome: Outcome;
+      /** Seconds until the attempt is asked about, if it stays open. */
+      readonly pauseS: number;
+    }
   /** The outcome of a transaction, learned after the payment's creation was answered. */
   | {
       readonly kind: 'outcome';
@@ -52,6 +63,8 @@ export type Report =
  */
 export function apply(state: PaymentState, report: Report, at: Timestamp): Change | Unapplied {
   switch (report.kind) {
+    case 'attempt':
+      return applyToAttempt(inState(state, report.transactionId), report.outcome, report.pauseS, at);
     case 'outcome': {
       const found = inState(state, report.transactionId);
       return isOperation(found.transaction.type)
@@ -73,6 +86,19 @@ function inState(state: PaymentState, transactionId: string): TransactionInState
   const transaction = state.transactions.find(({ id }) => id === transactionId);
   if (!transaction) throw new Error(`payment ${state.record.id} lacks transaction ${transactionId}`);
   return { ...state, transaction };
+}
+
+function applyToAttempt(
+  { payment, record, transaction }: TransactionInState,
+  outcome: Outcome,
+  pauseS: number,
+  at: Timestamp,
+): Change | Unapplied {
+  if (!isOpen(transaction)) return unapplied(outcome, transaction);
+  const { id: transactionId, vaultedToken, capture } = transaction;
+  const attempt = { transactionId, vaultedToken, capture };
+  const change = attemptChange(clone(PaymentSchema, record), attempt, outcome, pauseS, at);
+  return { ...change, books: booksOf(payment, transaction) };
 }
 
 const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);
