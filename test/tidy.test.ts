@@ -20,8 +20,11 @@ it('names every source file once in the map of ARCHITECTURE.md, which stays abou
 });
 
 it('finds files that the map leaves out, names twice or invents', () => {
-  const map = '| `/` | What it is. | main |\n| `api/` | What it is. | rest · rpc · rest · gone · one/ |';
-  const files = ['src/main.ts', 'src/api/rest.ts', 'src/api/rpc.ts', 'src/api/new.ts', 'src/api/one/a.ts'];
+  const map =
+    '| `/` | What it is. | main |\n| `api/` | What it is. | rest · rpc · rest · gone · one/ |\n| `api/two/` | What it is. | a |';
+  const files = ['main', 'api/rest', 'api/rpc', 'api/new', 'api/one/a', 'api/two/a'].map(
+    (name) => `src/${name}.ts`,
+  );
   expect(mapBreaches(map, files)).toEqual([
     'src/api/rest.ts: the map in ARCHITECTURE.md names it 2 times, not once',
     'src/api/new.ts: the map in ARCHITECTURE.md names it 0 times, not once',
@@ -47,6 +50,12 @@ describe('the rules', () => {
       "/** import { b } from './server.ts' */\n// from './main.ts'",
     ],
     ['packages', 'src/money.ts', "import { b } from 'server';"],
+    [
+      'outcomes, by the model',
+      'src/payments/model/a.ts',
+      "import type { B } from '#src/connectors/outcome.ts';",
+    ],
+    ['the model, by payments', 'src/payments/a.ts', "import { b } from './model/b.ts';"],
   ])('allow importing %s', (_what, path, text) => {
     expect(brokenBy({ [path]: text })).toEqual([]);
   });
@@ -64,6 +73,10 @@ describe('the rules', () => {
     ['the store, by a connector', 'src/connectors/one/a.ts', "import { b } from '../../store/b.ts';"],
     ['messages of ours, by the sandbox', 'sandbox/a.ts', "import { b } from '../../gen/b_pb.js';"],
     ['secrets, by the sandbox', 'sandbox/a.ts', "import { b } from '../secret.ts';"],
+    ['the store, by the model', 'src/payments/model/a.ts', "import type { B } from '#src/store/b.ts';"],
+    ['the clock, by the model', 'src/payments/model/a.ts', "import { b } from '#src/clock.ts';"],
+    ['other files of payments, by the model', 'src/payments/model/a.ts', "import { b } from '../b.ts';"],
+    ['the model, by the store', 'src/store/a.ts', "import type { B } from '#src/payments/model/b.ts';"],
     ['the process', 'src/server/server.ts', "import { b } from '../main.ts';"],
     ['tests', 'src/server/server.ts', "import { b } from '../../test/b.ts';"],
   ])('forbid importing %s', (_what, path, text) => {
@@ -101,6 +114,15 @@ describe('the rules', () => {
     ['a named barrel', 'src/api/a.ts', "export { b } from './b.ts';"],
   ])('keep %s in its place', (_what, path, text) => {
     expect(brokenBy({ [path]: text })).toEqual([expect.stringContaining('which has its place elsewhere')]);
+  });
+
+  it.each([
+    ['use randomness', 'const a = Math.random();'],
+    ['read a clock', 'const a = timestampNow();'],
+    ['wait', 'const a = await b;'],
+  ])('let the model not %s', (_what, text) => {
+    expect(brokenBy({ 'src/payments/model/a.ts': text })).toEqual([expect.stringContaining('not pure')]);
+    expect(brokenBy({ 'src/payments/a.ts': text })).toEqual([]);
   });
 
   it('let everything be in its place', () => {

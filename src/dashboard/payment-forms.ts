@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { formatMoney } from '#src/money.ts';
-import { booksOf, succeededBase } from '#src/payments/finish-operation.ts';
-import { type Books, leftToCapture, leftToRefund } from '#src/payments/payment-books.ts';
+import { type Books, leftToCapture, leftToRefund } from '#src/payments/model/books.ts';
+import { booksOf, succeededBase } from '#src/payments/model/state.ts';
 import type { StoredStory } from '#src/store/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';

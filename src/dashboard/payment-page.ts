@@ -5,8 +5,8 @@ import {
   Payment_SubStatus_Value,
   Payment_Workflow,
 } from '#gen/payments/v1/payment_pb.js';
-import { isOperation } from '#src/payments/finish-operation.ts';
 import { sentIdempotencyKey } from '#src/payments/idempotency.ts';
+import { isOperation } from '#src/payments/model/state.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { StoredStory } from '#src/store/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';

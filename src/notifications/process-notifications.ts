@@ -2,7 +2,7 @@ import type { NotificationSubject, ProviderConnection } from '#src/connectors/co
 import { applySigned } from '#src/payments/apply-signed.ts';
 import { applyDispute } from '#src/payments/dispute.ts';
 import { type FollowedUpNow, followUpNow } from '#src/payments/follow-up.ts';
-import { leaseS } from '#src/payments/look-up-schedule.ts';
+import { leaseS } from '#src/payments/model/schedule.ts';
 import { type RecoverOneDeps, recoverNow } from '#src/payments/recover-payments.ts';
 import { type Repeated, repeat } from '#src/repeat.ts';
 import {

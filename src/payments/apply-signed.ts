@@ -1,21 +1,18 @@
 import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Money } from '#src/money.ts';
-import {
-  type DueFollowUp,
-  findPaymentOf,
-  restoreFollowUp,
-  scheduleFollowUp,
-  takeFollowUp,
-} from '#src/store/follow-ups.ts';
+import { type DueFollowUp, findPaymentOf, restoreFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
-import { correctionOf } from './correction.ts';
 import { recordExternal } from './external-operations.ts';
-import { isLapsing, isOver, writeOutcome } from './finish-operation.ts';
+import { writeOutcome } from './finish-operation.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
 import type { FollowedUpNow, FollowUpDeps } from './follow-up.ts';
-import { contradicts, type FollowedUp, readFollowedUp, shownOf } from './followed-up.ts';
-import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
+import { type FollowedUp, readFollowedUp } from './followed-up.ts';
+import { lookUpPauseS } from './look-up-schedule.ts';
+import { contradicts } from './model/contradiction.ts';
+import { correctionOf } from './model/correction.ts';
+import { leaseS } from './model/schedule.ts';
+import { isLapsing, isOver, shownOf } from './model/state.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /**
@@ -60,7 +57,7 @@ async function applyTo(
   }
   if (isUndone(signed, found)) return 'unchanged';
   const correction = correctionOf(found, outcome);
-  if (correction) return correct(deps, due, found, outcome, correction, stop);
+  if (correction) return correct(deps, due, outcome, correction, stop);
   if (contradicts(outcome, found.transaction)) deps.recovery.followedUp(due, 'contradiction');
   const followUpInS = lookUpPauseS(deps.schedule, found.transaction.ageMs);
   return (await writeOutcome(deps, { ...due, followUpInS }, outcome, stop)) ? 'applied' : 'unchanged';
@@ -73,25 +70,17 @@ async function applyTo(
 async function correct(
   deps: FollowUpDeps,
   due: DueFollowUp,
-  { transaction: { type, parentId } }: FollowedUp,
   outcome: Outcome,
   correction: NonNullable<ReturnType<typeof correctionOf>>,
   stop: AbortSignal | undefined,
 ): Promise<FollowedUpNow> {
   if (correction === 'refunded') deps.recovery.followedUp(due, 'contradiction');
   if (correction !== 'now') return 'waiting';
-  // Before the write: an authorization that is held again must lapse, even if this process dies in between.
-  if (type === 'CAPTURE' && parentId) {
-    await scheduleFollowUp(deps.database, due.accountId, parentId, HELD_AGAIN_S);
-  }
   // If something has begun meanwhile, nothing is written, and nothing else will tell of the correction again.
   return (await writeOutcome(deps, { ...due, followUpInS: undefined }, outcome, stop))
     ? 'applied'
     : 'waiting';
 }
-
-/** Time for which an authorization is left to be captured again after its capture failed, before it may lapse. */
-const HELD_AGAIN_S = 86_400;
 
 /** Records a capture or a refund that was made at the provider itself, unless it is one of ours. */
 async function applyOperation(

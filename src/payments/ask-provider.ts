@@ -1,9 +1,10 @@
-import { type Payment, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { LookedUp, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import type { StoredTransaction } from '#src/store/operated-payments.ts';
-import { isOperation, succeededBase, targetOf } from './finish-operation.ts';
+import { isAlarm } from './model/contradiction.ts';
+import { isOperation, succeededBase, type TransactionRow, targetOf } from './model/state.ts';
+import { NO_LOOK_UP } from './model/waiting.ts';
 import { attemptFacts, isWalletRedirect } from './payment-attempt.ts';
 
 /** Facts about an attempt that a look-up needs beside its record. */
@@ -11,18 +12,6 @@ export type AskedAttempt = {
   readonly capture: boolean;
   readonly isVerification: boolean;
 };
-
-/** Nothing was asked that could have taken money. */
-export const NO_LOOK_UP: Outcome = {
-  kind: 'unknown',
-  detail: 'there is no look-up',
-  providerData: undefined,
-};
-
-/** Returns true if an operator has to look into an outcome. */
-export function isAlarm(reported: Outcome): boolean {
-  return 'alarm' in reported && reported.alarm === true;
-}
 
 /** Returns true if the provider answered; an alarm is an answer, too. */
 export function isAnswered(reported: Outcome): boolean {
@@ -87,8 +76,8 @@ const OPERATIONS: ReadonlySet<string> = new Set(Object.values(OPERATION_KINDS));
 /** Describes a transaction for a look-up: an attempt, or an operation with the transactions that it acts on. */
 export function lookedUpTransaction(
   record: Payment,
-  transaction: StoredTransaction,
-  transactions: readonly StoredTransaction[],
+  transaction: TransactionRow,
+  transactions: readonly TransactionRow[],
   publicUrl: string,
   terms: Capabilities,
 ): LookedUp {
@@ -118,9 +107,4 @@ export function lookedUpTransaction(
       id !== transaction.id && reference !== undefined ? [reference] : [],
     ),
   };
-}
-
-/** Returns true if a transaction waits for its payer to act. */
-export function waitsForPayer(record: Payment, { status }: Pick<StoredTransaction, 'status'>): boolean {
-  return status === 'CREATED' || record.subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP;
 }

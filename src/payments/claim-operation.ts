@@ -3,21 +3,17 @@ import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
-import {
-  readPayment,
-  readTransactions,
-  type StoredPayment,
-  type StoredTransaction,
-} from '#src/store/operated-payments.ts';
+import { readPayment, readTransactions, type StoredPayment } from '#src/store/operated-payments.ts';
 import { claimOperation, type OperationClaim } from '#src/store/operations.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { booksOf, succeededBase } from './finish-operation.ts';
 import type { CallObserver, FinishDeps } from './finish-payment.ts';
 import { inProgress, type ReplayDeps } from './idempotency.ts';
-import { leaseS } from './look-up-schedule.ts';
-import { isBase, withOperation } from './operation-record.ts';
-import type { Books, PlannedOperation } from './payment-books.ts';
+import type { PlannedOperation } from './model/books.ts';
+import { isBase, withOperation } from './model/operation-record.ts';
+import type { PlannedPayment } from './model/plan.ts';
+import { leaseS } from './model/schedule.ts';
+import { booksOf, succeededBase, type TransactionRow } from './model/state.ts';
 import type { RequestHash } from './request-hash.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
@@ -33,13 +29,8 @@ export type OperationDeps = FinishDeps &
     };
   };
 
-/** A payment, as the plan of an operation needs it. */
-export type OperatedPayment = {
-  readonly books: Books;
-  readonly base: StoredTransaction;
-  readonly transactions: readonly StoredTransaction[];
-  readonly connection: ProviderConnection;
-};
+/** A payment that is operated on, through a connection. */
+export type OperatedPayment = PlannedPayment & { readonly connection: ProviderConnection };
 
 /** The fields that every request for an operation has. */
 export type OperationFields = {
@@ -67,9 +58,9 @@ export type RequestedOperation = OperationFields & {
    *
    * @throws ServiceError TRANSACTION_NOT_FOUND if the call names one that it cannot act on.
    */
-  readonly target: (payment: OperatedPayment) => StoredTransaction;
+  readonly target: (payment: OperatedPayment) => TransactionRow;
   /** @throws ServiceError if the payment does not allow the operation. */
-  readonly plan: (payment: OperatedPayment, target: StoredTransaction) => PlannedOperation;
+  readonly plan: (payment: OperatedPayment, target: TransactionRow) => PlannedOperation;
 };
 
 const PLANS = 3;
@@ -78,7 +69,7 @@ const PLANS = 3;
 export type ClaimedOperation = {
   readonly stored: StoredOperated;
   readonly planned: PlannedOperation;
-  readonly target: StoredTransaction;
+  readonly target: TransactionRow;
   readonly written: OperationClaim;
 };
 
@@ -132,7 +123,7 @@ function tooManyTransactions(): ServiceError {
 }
 
 /** Finds the cancel that a repeat without a key refers to: one that is open or done. */
-function currentCancel(transactions: readonly StoredTransaction[]): StoredTransaction | undefined {
+function currentCancel(transactions: readonly TransactionRow[]): TransactionRow | undefined {
   return transactions.findLast(
     ({ type, status }) => type === 'CANCEL' && (status === 'SUCCEEDED' || status === 'PENDING'),
   );
@@ -163,7 +154,8 @@ async function readOperated(
       "the payment's connection is not in this replica's catalogue; nothing was sent; retry later";
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: deps.patience.retryAfterS });
   }
-  return { payment, transactions, base, books: booksOf(payment, base), connection };
+  const { capabilities: can } = connection;
+  return { payment, transactions, base, books: booksOf(payment, base), can, connection };
 }
 
 /** Returns what names and describes an operation, in its record and to its provider. */
@@ -177,7 +169,7 @@ export function namedBy({ merchantReference, description, reason }: OperationFie
 }
 
 /** An open payment is not said to have taken nothing: whoever believed that would have it paid again. */
-function nothingToActOn(transactions: readonly StoredTransaction[]): ServiceError {
+function nothingToActOn(transactions: readonly TransactionRow[]): ServiceError {
   const isOpen = transactions.some(({ status }) => status === 'PENDING' || status === 'CREATED');
   const message = isOpen
     ? 'the payment has no outcome yet and may still take money; nothing was sent; decide anew once it has one'

@@ -1,28 +1,11 @@
 import { randomUUIDv7 } from 'node:crypto';
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import {
-  type Payment,
-  Payment_Status,
-  type Transaction,
-  Transaction_Status,
-  Transaction_Type,
-} from '#gen/payments/v1/payment_pb.js';
-import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
-import { type Money, toDecimal } from '#src/money.ts';
-import { writeExternalTransaction } from '#src/store/external-transactions.ts';
+import type { Dispute } from '#src/connectors/dispute-report.ts';
 import { findPaymentOf } from '#src/store/follow-ups.ts';
-import { readPayment, readTransactions, type StoredTransaction } from '#src/store/operated-payments.ts';
-import { booksOf, succeededBase } from './finish-operation.ts';
+import { readPayment, readTransactions } from '#src/store/operated-payments.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import { isBase, transactionOf, withCurrentStates } from './operation-record.ts';
-import type { Books } from './payment-books.ts';
-import { eventOf } from './payment-event.ts';
-import { decodeRecord, encodeRecord } from './stored-record.ts';
-
-/** Returns true if a transaction is a dispute that has not ended. */
-export function isOpenDispute({ type, status }: StoredTransaction): boolean {
-  return type === 'CHARGEBACK' && status === 'PENDING';
-}
+import { apply } from './model/apply.ts';
+import { decodeRecord } from './stored-record.ts';
+import { writeExternal } from './write-external.ts';
 
 type DisputeDeps = Pick<FinishDeps, 'database' | 'now' | 'observer' | 'eventWritten'>;
 
@@ -44,9 +27,7 @@ export async function endDisputes(
 }
 
 /**
- * Writes a provider's report on a dispute into its payment: IN_DISPUTE while one is open, CHARGEBACK once one is lost; a
- * dispute that is won restores the earlier state, until the money is taken again. Reports may come repeatedly and in any
- * order.
+ * Writes a provider's report on a dispute into its payment. Reports may come repeatedly and in any order.
  *
  * @param transactionId the disputed purchase or authorization, or one of its captures.
  * @param options.onlyOpen a report on a dispute that is not recorded as open changes nothing.
@@ -55,129 +36,16 @@ export async function endDisputes(
 export async function applyDispute(
   deps: DisputeDeps,
   transactionId: string,
-  reported: Dispute,
-  options: { readonly onlyOpen?: boolean } = {},
+  dispute: Dispute,
+  { onlyOpen = false }: { readonly onlyOpen?: boolean } = {},
 ): Promise<'applied' | 'unchanged' | 'waiting' | 'unmatched'> {
   const own = await findPaymentOf(deps.database, transactionId);
   if (!own) return 'unmatched';
-  const stored = await readPayment(deps.database, own.accountId, own.paymentId);
+  const payment = await readPayment(deps.database, own.accountId, own.paymentId);
   const transactions = await readTransactions(deps.database, own.accountId, own.paymentId);
-  const base = succeededBase(transactions);
-  const before = disputeBefore(transactions, reported);
-  if (options.onlyOpen && !(before && isOpenDispute(before))) return 'unchanged';
-  if (!stored || !base || stored.openOperation) return 'waiting';
-  if (before && !mayFollow(before, reported)) return 'unchanged';
-  const current = decodeRecord(stored.record);
-  // Approved after the record was read, and before its transactions were, which does not change the version.
-  if (!current.transactionsHistory.some(isBase)) return 'waiting';
-  const money = disputedOf(reported, base) ?? before ?? base;
-  const { record, dispute } = withDispute(
-    current,
-    booksOf(stored, base),
-    { id: before?.id ?? randomUUIDv7(), baseId: base.id, stage: reported.stage, money },
-    deps.now(),
-  );
-  const written = await writeExternalTransaction(deps.database, {
-    ...own,
-    ...stored,
-    status: Payment_Status[record.status],
-    record: encodeRecord(record),
-    transactionId: dispute.id,
-    type: 'CHARGEBACK',
-    transactionStatus: Transaction_Status[dispute.status],
-    reference: reported.reference,
-    minorUnits: money.minorUnits,
-    baseId: base.id,
-    parentId: base.id,
-    isFinal: false,
-    event: eventOf(record),
-  });
-  if (!written) return 'waiting';
-  deps.observer.finished(record, true);
-  if (written.event) deps.eventWritten?.();
-  return 'applied';
-}
-
-/**
- * Returns the dispute that a report is about, as it was recorded. A report without the provider's id of the dispute is
- * about the one that is open, or else the last; so is a report with an id, if the dispute was recorded without and the
- * report does not open another.
- */
-function disputeBefore(
-  transactions: readonly StoredTransaction[],
-  { reference, stage }: Dispute,
-): StoredTransaction | undefined {
-  const disputes = transactions.filter(({ type }) => type === 'CHARGEBACK');
-  const own = reference === undefined ? undefined : disputes.find((one) => one.reference === reference);
-  const unnamed = reference === undefined ? disputes : disputes.filter((one) => one.reference === undefined);
-  const last = reference !== undefined && stage === 'opened' ? undefined : unnamed.at(-1);
-  return own ?? unnamed.find(({ status }) => status === 'PENDING') ?? last;
-}
-
-/**
- * Returns true if a stage changes a dispute that is recorded. A report may be late or told twice, and no provider signs
- * its place in their order, so a stage counts only after those that come before it: a dispute that is won may still be
- * lost, as when the issuer takes the money a second time; one that is lost stays lost. A report also counts if it gives
- * its id to a dispute that was recorded without, so that a report with another id opens another.
- */
-function mayFollow({ status, reference }: StoredTransaction, reported: Dispute): boolean {
-  const { stage } = reported;
-  const givesId = reference === undefined && reported.reference !== undefined;
-  if (status === 'PENDING') return stage !== 'opened' || givesId;
-  return status === 'DECLINED' && stage === 'lost';
-}
-
-/** Returns the disputed money that a report tells, if a part of the payment or the whole can be meant. */
-function disputedOf({ money }: Dispute, { minorUnits, currency }: Money): Money | undefined {
-  const fits = money?.currency === currency && money.minorUnits > 0n && money.minorUnits <= minorUnits;
-  return fits ? money : undefined;
-}
-
-const STATUSES: Readonly<Record<DisputeStage, Transaction_Status>> = {
-  opened: Transaction_Status.PENDING,
-  lost: Transaction_Status.SUCCEEDED,
-  won: Transaction_Status.DECLINED,
-};
-const TEXTS: Readonly<Record<DisputeStage, readonly [code: string, message: string]>> = {
-  opened: ['DISPUTE_RECEIVED', 'Dispute received'],
-  lost: ['DISPUTE_LOST', 'Dispute lost'],
-  won: ['DISPUTE_WON', 'Dispute won'],
-};
-
-/** Writes a dispute's stage into a record. */
-function withDispute(
-  record: Payment,
-  books: Books,
-  reported: {
-    readonly id: string;
-    readonly baseId: string;
-    readonly stage: DisputeStage;
-    readonly money: Money;
-  },
-  at: Timestamp,
-): { readonly record: Payment; readonly dispute: Transaction } {
-  const { transactionsHistory } = record;
-  const before = transactionsHistory.find(({ id }) => id === reported.id);
-  const base = transactionOf(record, reported.baseId);
-  const [responseCode, responseMessage] = TEXTS[reported.stage];
-  const dispute: Transaction = {
-    ...(before ?? {
-      ...base,
-      id: reported.id,
-      type: Transaction_Type.CHARGEBACK,
-      reason: undefined,
-      parentTransactionId: reported.baseId,
-      createdAt: at,
-    }),
-    amount: toDecimal(reported.money),
-    status: STATUSES[reported.stage],
-    responseCode,
-    responseMessage,
-    updatedAt: at,
-  };
-  const history = [...transactionsHistory.filter(({ id }) => id !== reported.id), dispute];
-  return {
-    record: withCurrentStates({ ...record, transactions: dispute, transactionsHistory: history }, books, at),
-    dispute,
-  };
+  if (!payment) return 'waiting';
+  const state = { payment, record: decodeRecord(payment.record), transactions };
+  const change = apply(state, { kind: 'dispute', dispute, newId: randomUUIDv7(), onlyOpen }, deps.now());
+  if (typeof change === 'string') return change === 'waiting' ? change : 'unchanged';
+  return (await writeExternal(deps, own, payment.version, change)) ? 'applied' : 'waiting';
 }

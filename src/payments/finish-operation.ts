@@ -1,22 +1,13 @@
 import { Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { Target } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Database } from '#src/store/database.ts';
-import { type DueFollowUp, hastenFollowUp } from '#src/store/follow-ups.ts';
-import {
-  readPayment,
-  readTransactions,
-  type StoredPayment,
-  type StoredTransaction,
-} from '#src/store/operated-payments.ts';
+import { type DueFollowUp, hastenFollowUp, scheduleFollowUp } from '#src/store/follow-ups.ts';
+import { readPayment, readTransactions } from '#src/store/operated-payments.ts';
 import { finishOperation } from '#src/store/operations.ts';
 import { findStoredObjects } from '#src/store/stored-objects.ts';
-import { correctionOf } from './correction.ts';
-import { approvedPauseS, type FinishDeps, fateOf, untilWritten } from './finish-payment.ts';
-import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
-import { type Books, booksWithout, type OperationType } from './payment-books.ts';
-import { eventOf } from './payment-event.ts';
-import { reopenedSession } from './session-terms.ts';
+import { type FinishDeps, storedFate, untilWritten } from './finish-payment.ts';
+import { apply, hasFailed } from './model/apply.ts';
+import type { PaymentState, TransactionInState } from './model/state.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
 
@@ -62,42 +53,48 @@ async function writeOnce(
   leased: LeasedTransaction,
   outcome: Outcome | 'lapsed',
 ): Promise<PaymentResponse | undefined | 'outdated'> {
-  const { accountId, paymentId, transactionId, fence } = leased;
-  const { payment, transaction: own, transactions } = await readLeased(deps.database, leased);
-  const transaction = { ...own, vaultedToken: await currentToken(deps, accountId, own) };
-  const applied = apply(deps, payment, transaction, transactions, outcome);
-  if (!applied) return undefined;
-  const { record, books, transactionStatus } = applied;
-  const isOpen = outcome !== 'lapsed' && STAYS_OPEN.has(outcome.kind);
-  const ofBase = isOperation(transaction.type) || outcome === 'lapsed' ? undefined : outcome;
+  const { accountId, paymentId, transactionId, fence, followUpInS: pauseS } = leased;
+  const found = await readLeased(deps.database, leased);
+  const change = apply(
+    await withCurrentToken(deps, accountId, found),
+    outcome === 'lapsed'
+      ? { kind: 'lapsed', transactionId }
+      : { kind: 'outcome', transactionId, outcome, pauseS },
+    deps.now(),
+  );
+  if (typeof change === 'string') return undefined;
+  const { record, books, transaction, isOpen, checkInS, parentCheckInS } = change;
+  const { parentId, isScheduled } = found.transaction;
+  if (parentCheckInS && parentId) {
+    // Before the write: an authorization that is held again must lapse, even if this process dies in between.
+    await scheduleFollowUp(deps.database, accountId, parentId, parentCheckInS);
+  }
   const finished = await finishOperation(deps.database, {
     accountId,
     paymentId,
     transactionId,
     fence,
-    version: payment.version,
+    version: found.payment.version,
     status: Payment_Status[record.status],
     record: encodeRecord(record),
-    transactionStatus: Transaction_Status[transactionStatus],
-    reference: outcome === 'lapsed' || outcome.kind === 'not_sent' ? undefined : outcome.reference,
+    transactionStatus: Transaction_Status[transaction.status],
+    reference: transaction.reference,
     response: deps.responses.own,
-    lookUpInS: isOpen ? leased.followUpInS : undefined,
-    followUpInS: ofBase && approvedPauseS(transaction, ofBase),
+    ...(isOpen ? { lookUpInS: checkInS } : { lookUpInS: undefined, followUpInS: checkInS }),
     capturedMinorUnits: books.captured,
     refundedMinorUnits: books.refunded,
     isReleased: books.isReleased,
-    event: applied.isUnchanged ? undefined : eventOf(record),
-    wasFinal: !transaction.isScheduled,
-    vault: fateOf(record, transaction.vaultedToken, transactionStatus),
-    reopens: ofBase && reopenedSession(record),
-    // All that can still be learned of what has come to nothing here is that it was paid.
-    retakes: (CAME_TO_NOTHING.has(transaction.status) && record.checkout?.session) || undefined,
+    event: change.event,
+    wasFinal: !isScheduled,
+    vault: storedFate(record, change.method),
+    reopens: change.reopens,
+    retakes: change.retakes,
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
   if (finished.event) deps.eventWritten?.();
-  if (outcome !== 'lapsed' && isTurnedDown(outcome) && NEEDS_AUTHORIZATION.has(transaction.type)) {
-    // The authorization may be over at its provider. If this fails, that is learned when our term ends.
-    await hastenFollowUp(deps.database, accountId, transaction.parentId).catch(() => {});
+  if (parentCheckInS === 0) {
+    // If this fails, that the authorization is over is learned when our term ends.
+    await hastenFollowUp(deps.database, accountId, parentId).catch(() => {});
   }
   const written = decodeRecord(finished.record);
   deps.observer.finished(written, true);
@@ -105,141 +102,31 @@ async function writeOnce(
 }
 
 /** Reads a leased transaction with its payment and the payment's other transactions. */
-export async function readLeased(database: Database, leased: TransactionName) {
+export async function readLeased(database: Database, leased: TransactionName): Promise<TransactionInState> {
   const { accountId, paymentId, transactionId } = leased;
   const payment = await readPayment(database, accountId, paymentId);
   const transactions = await readTransactions(database, accountId, paymentId);
   const transaction = transactions.find(({ id }) => id === transactionId);
   if (!payment || !transaction) throw new Error(`payment ${paymentId} lacks transaction ${transactionId}`);
-  return { payment, transaction, transactions };
-}
-
-const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
-
-function isTurnedDown(outcome: Outcome): boolean {
-  return (
-    (outcome.kind === 'declined' && !outcome.corrects) ||
-    (outcome.kind === 'not_sent' && outcome.because === 'turned_away')
-  );
-}
-
-const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);
-
-function apply(
-  deps: FinishDeps,
-  stored: StoredPayment,
-  transaction: StoredTransaction,
-  transactions: readonly StoredTransaction[],
-  outcome: Outcome | 'lapsed',
-) {
-  const record = decodeRecord(stored.record);
-  const at = deps.now();
-  const isCorrected =
-    outcome !== 'lapsed' &&
-    correctionOf({ payment: stored, record, transaction, transactions }, outcome) === 'now';
-  if (!isOperation(transaction.type)) {
-    const books = booksOf(stored, transaction);
-    if (outcome === 'lapsed') {
-      // An operation that has begun meanwhile may be what ended it.
-      return stored.openOperation ? undefined : withLapse(record, transaction.id, books, at);
-    }
-    return isCorrected || mayBecome(transaction.status, outcome, books)
-      ? withBaseOutcome(record, transaction, books, outcome, at)
-      : undefined;
-  }
-  const base = succeededBase(transactions);
-  if (!base || outcome === 'lapsed') throw new Error(`transaction ${transaction.id} acts on nothing`);
-  if (transaction.status !== 'PENDING' && !isCorrected) return undefined;
-  const money = { minorUnits: transaction.minorUnits, currency: transaction.currency };
-  const operation = { type: transaction.type, money, isFinal: transaction.isFinal };
-  const books = booksOf(stored, base);
-  const after = isCorrected
-    ? booksWithout(books, operation, staysReleased(books, transaction, transactions))
-    : undefined;
-  return withOperationOutcome(record, transaction.id, books, operation, outcome, at, after);
-}
-
-/** Returns true if something else than a transaction that failed has released what is not captured. */
-function staysReleased(
-  { isReleased }: Books,
-  failed: StoredTransaction,
-  transactions: readonly StoredTransaction[],
-): boolean {
-  const isReleasing = ({ id, type, status, isFinal }: StoredTransaction) =>
-    id !== failed.id && NEEDS_AUTHORIZATION.has(type) && status === 'SUCCEEDED' && isFinal;
-  return isReleased && (!failed.isFinal || transactions.some(isReleasing));
+  return { payment, record: decodeRecord(payment.record), transaction, transactions };
 }
 
 /**
- * Returns true if the state may change. A final state stays unless its provider corrects it (`correctionOf`), but money
- * that arrives after an expiry is accepted; an authorization that lapsed is released, and its approval is old news.
+ * Returns a state with the token of the card that the transaction's approval keeps or uses. A card that waited for a
+ * transaction was dropped when that expired or was declined; one that was stored before stands.
  */
-function mayBecome(status: string, outcome: Outcome, { isReleased }: Books): boolean {
-  if (status === 'CREATED' || status === 'PENDING') return true;
-  return status === 'EXPIRED' && outcome.kind === 'approved' && !isReleased;
-}
-
-/**
- * Returns the token of the card that a transaction's approval keeps or uses. A card that waited for a transaction was
- * dropped when that expired or was declined; one that was stored before stands.
- */
-async function currentToken(
+async function withCurrentToken(
   { database }: FinishDeps,
   accountId: string,
-  { status, vaultedToken }: StoredTransaction,
-): Promise<string | undefined> {
-  if (!CAME_TO_NOTHING.has(status) || vaultedToken === undefined) return vaultedToken;
-  const found = await findStoredObjects(database, accountId, { customerId: undefined, vaultedToken });
-  return found.vaultedToken?.id;
-}
-
-/** States of a payment's own transaction that late money, or a correction, may still change. */
-const CAME_TO_NOTHING: ReadonlySet<string> = new Set(['EXPIRED', 'DECLINED']);
-
-/** Returns true if a transaction acts on another one: a capture, a cancel or a refund. */
-export function isOperation(type: string): type is OperationType {
-  return type === 'CAPTURE' || type === 'CANCEL' || type === 'REFUND';
-}
-
-/** Types of the transactions that a payment begins with. */
-export const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
-
-/** Returns true for an authorization that waits to be captured. */
-export function isLapsing({ type, status, capture }: StoredTransaction): boolean {
-  return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
-}
-
-type Stored = { readonly payment: StoredPayment; readonly transaction: StoredTransaction };
-
-/** Returns true if nothing is left of an authorization to lapse. */
-export function isOver({ payment, transaction }: Stored): boolean {
-  return payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits;
-}
-
-/** Finds the transaction that a payment began with, if it succeeded. */
-export function succeededBase<T extends Pick<StoredTransaction, 'type' | 'status'>>(
-  transactions: readonly T[],
-): T | undefined {
-  return transactions.find(({ type, status }) => BASE_TYPES.has(type) && status === 'SUCCEEDED');
-}
-
-/** Returns a payment's books, from the columns on which the bounds are enforced. */
-export function booksOf(
-  stored: Pick<StoredPayment, 'capturedMinorUnits' | 'refundedMinorUnits' | 'isReleased'>,
-  base: Pick<StoredTransaction, 'minorUnits' | 'currency' | 'capture'>,
-): Books {
-  return {
-    currency: base.currency,
-    amount: base.minorUnits,
-    isAuthorization: !base.capture,
-    captured: stored.capturedMinorUnits,
-    refunded: stored.refundedMinorUnits,
-    isReleased: stored.isReleased,
-  };
-}
-
-/** Returns a stored transaction as a connector needs it. */
-export function targetOf(transaction: StoredTransaction): Target {
-  const { id, reference, minorUnits, currency } = transaction;
-  return { transactionId: id, reference, money: { minorUnits, currency } };
+  found: TransactionInState,
+): Promise<PaymentState> {
+  const { id, vaultedToken: token } = found.transaction;
+  if (!hasFailed(found.transaction) || token === undefined) return found;
+  const current = await findStoredObjects(database, accountId, {
+    customerId: undefined,
+    vaultedToken: token,
+  });
+  const vaultedToken = current.vaultedToken?.id;
+  const transactions = found.transactions.map((one) => (one.id === id ? { ...one, vaultedToken } : one));
+  return { ...found, transactions };
 }

@@ -1,21 +1,16 @@
 import { setTimeout } from 'node:timers/promises';
 import { type Timestamp, timestampDate, timestampNow } from '@bufbuild/protobuf/wkt';
-import {
-  type Payment,
-  Payment_Status,
-  Transaction_Category,
-  Transaction_Status,
-} from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Database } from '#src/store/database.ts';
 import { isUnavailable } from '#src/store/database-error.ts';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
 import type { DueAttempt } from '#src/store/look-ups.ts';
 import type { Finish, Finished, MethodFate } from '#src/store/payments.ts';
-import { type LookUpSchedule, lookUpPauseS } from './look-up-schedule.ts';
-import { eventOf } from './payment-event.ts';
-import { recordOutcome } from './payment-record.ts';
-import { reopenedSession } from './session-terms.ts';
+import { lookUpPauseS } from './look-up-schedule.ts';
+import { attemptChange } from './model/attempt.ts';
+import type { MethodChange } from './model/change.ts';
+import type { LookUpSchedule } from './model/schedule.ts';
 import { enrolledByPayment } from './stored-method.ts';
 import { encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';
@@ -66,96 +61,46 @@ export type LeasedAttempt = Pick<
   'paymentId' | 'transactionId' | 'fence' | 'vaultedToken' | 'capture' | 'ageMs'
 >;
 
-/** Writes an outcome into a record and returns the finish to store, with a look-up if the outcome is open. */
+/**
+ * Writes an outcome into a record and returns the finish to store, with a look-up if the outcome is open. It calls the
+ * piece of the model that decides about attempts, not `apply`, which would copy the record of every payment.
+ *
+ * @param record as it stands; it is changed.
+ */
 export function finishOf(
   deps: FinishDeps,
   attempt: LeasedAttempt,
   record: Payment,
   outcome: Outcome,
 ): PaymentFinish {
-  const { vaultedToken } = attempt;
-  const states = recordOutcome(record, outcome, vaultedToken, deps.now());
+  const pauseS = lookUpPauseS(deps.schedule, attempt.ageMs);
+  const change = attemptChange(record, attempt, outcome, pauseS, deps.now());
+  const { transaction, isOpen, checkInS } = change;
   return {
     payment: record,
     accountId: record.accountId,
     paymentId: attempt.paymentId,
-    status: Payment_Status[states.payment],
+    status: Payment_Status[record.status],
     record: encodeRecord(record),
     answer: deps.responses.own,
-    transactionId: attempt.transactionId,
-    transactionStatus: Transaction_Status[states.transaction],
+    transactionId: transaction.id,
+    transactionStatus: Transaction_Status[transaction.status],
     fence: attempt.fence,
-    reference: outcome.kind === 'not_sent' ? undefined : outcome.reference,
-    ...nextAsked(deps.schedule, attempt, outcome, record),
-    event: eventOf(record),
-    // By the transaction's status: a payment that is PENDING / AUTHORIZED is approved.
-    vault: fateOf(record, vaultedToken, states.transaction),
-    reopens: reopenedSession(record),
+    reference: transaction.reference,
+    lookUpInS: isOpen ? checkInS : undefined,
+    followUpInS: isOpen ? undefined : checkInS,
+    event: change.event,
+    vault: storedFate(record, change.method),
+    reopens: change.reopens,
   };
 }
 
-/** Returns the fate of the stored method that a transaction uses or keeps, as it is after an approval. */
-export function fateOf(
-  record: Payment,
-  token: string | undefined,
-  status: Transaction_Status,
-): MethodFate | undefined {
-  if (token === undefined) return undefined;
-  if (status === Transaction_Status.PENDING || status === Transaction_Status.CREATED)
-    return { token, fate: 'wait' };
-  if (status !== Transaction_Status.SUCCEEDED) return { token, fate: 'drop' };
+/** Returns the fate of a stored method as it is stored: with what shows it, once it is kept. */
+export function storedFate(record: Payment, method: MethodChange | undefined): MethodFate | undefined {
+  if (method?.fate !== 'keep') return method;
   const at = timestampDate(record.updatedAt ?? timestampNow());
-  return { token, fate: 'keep', at: at.toISOString(), record: enrolledByPayment(record, token, at) };
-}
-
-/** Pause before a transaction is first followed up, or one of which more was told is asked about again. */
-export const FIRST_FOLLOW_UP_S = 60;
-const DAY_S = 86_400;
-
-/**
- * Returns the pause until the transaction is next asked about. It has one schedule: it is looked up if its provider can
- * tell more, or followed up if its payer has yet to act or its authorization may lapse; follow-up.ts decides about the
- * later follow-ups.
- */
-function nextAsked(
-  schedule: LookUpSchedule,
-  attempt: LeasedAttempt,
-  outcome: Outcome,
-  record: Payment,
-): Pick<Finish, 'lookUpInS' | 'followUpInS'> {
-  const pauseS = lookUpPauseS(schedule, attempt.ageMs);
-  switch (outcome.kind) {
-    case 'unknown':
-    case 'to_complete':
-      return { lookUpInS: pauseS };
-    case 'pending':
-      // A pending wallet waits for its payer, whom no look-up can hurry.
-      return record.transactions?.category === Transaction_Category.CARD
-        ? { lookUpInS: pauseS }
-        : { lookUpInS: undefined, followUpInS: pauseS };
-    case 'redirect':
-      return { lookUpInS: undefined, followUpInS: FIRST_FOLLOW_UP_S };
-    default:
-      return { lookUpInS: undefined, followUpInS: approvedPauseS(attempt, outcome) };
-  }
-}
-
-/**
- * Returns the pause before what was approved is followed up: an authorization may lapse, and a provider that told more
- * is asked again, which whoever learned of it does at once, unless it dies or hears nothing; else undefined.
- */
-export function approvedPauseS(
-  transaction: { readonly capture: boolean },
-  outcome: Outcome,
-): number | undefined {
-  if (reportsMore(outcome, transaction)) return FIRST_FOLLOW_UP_S;
-  return outcome.kind === 'approved' && !transaction.capture ? DAY_S : undefined;
-}
-
-/** Returns true if a provider tells of captures or refunds too, which writing the approval does not record. */
-export function reportsMore(reported: Outcome, { capture }: { readonly capture: boolean }): boolean {
-  if (reported.kind !== 'approved' || !reported.totals) return false;
-  return reported.totals.refunded > 0n || (!capture && reported.totals.captured > 0n);
+  const { token, fate } = method;
+  return { token, fate, at: at.toISOString(), record: enrolledByPayment(record, token, at) };
 }
 
 const FIRST_PAUSE_MS = 20;

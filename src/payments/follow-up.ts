@@ -2,22 +2,18 @@ import type { Hint, LookUp, ProviderConnection } from '#src/connectors/connector
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
-import { ask, isAlarm, isAnswered, learn, lookedUpTransaction } from './ask-provider.ts';
-import { endDisputes, isOpenDispute } from './dispute.ts';
-import { beyondBooks, isRefundUndone, recordExternal } from './external-operations.ts';
-import { isLapsing, isOperation, isOver, writeOutcome } from './finish-operation.ts';
-import { FIRST_FOLLOW_UP_S, type FinishDeps, reportsMore } from './finish-payment.ts';
-import {
-  changesNothing,
-  contradicts,
-  endOf,
-  type FollowedUp,
-  isShownAlready,
-  readFollowedUp,
-  timeLeftMs,
-  withoutLookUp,
-} from './followed-up.ts';
-import { leaseS, lookUpPauseS, mayBeClosed } from './look-up-schedule.ts';
+import { ask, isAnswered, learn, lookedUpTransaction } from './ask-provider.ts';
+import { endDisputes } from './dispute.ts';
+import { recordExternal } from './external-operations.ts';
+import { writeOutcome } from './finish-operation.ts';
+import type { FinishDeps } from './finish-payment.ts';
+import { type FollowedUp, readFollowedUp } from './followed-up.ts';
+import { lookUpPauseS } from './look-up-schedule.ts';
+import { contradicts, isAlarm } from './model/contradiction.ts';
+import { beyondBooks, isRefundUndone } from './model/external.ts';
+import { FIRST_FOLLOW_UP_S, leaseS, mayBeClosed, reportsMore } from './model/schedule.ts';
+import { isLapsing, isOpen, isOpenDispute, isOperation, isOver } from './model/state.ts';
+import { changesNothing, endOf, isShownAlready, timeLeftMs, withoutLookUp } from './model/waiting.ts';
 import { type Release, releaseAuthorization } from './release-authorization.ts';
 import type { PaymentResponse } from './stored-response.ts';
 
@@ -79,9 +75,9 @@ export async function followUp(
   const found = await readFollowedUp(deps, connection, due);
   if (isLapsing(found.transaction)) return followUpAuthorization(deps, connection, due, found, options);
 
-  const isLast = timeLeftMs(found) + GRACE_MS <= 0;
+  const isLast = timeLeftMs(found, found.terms) + GRACE_MS <= 0;
   const query = { ...lookUpOf(deps, connection, found, isLast || close), ...(hint && { hint }) };
-  const reported = await (OPEN.has(found.transaction.status) ? learn : ask)(connection, query);
+  const reported = await (isOpen(found.transaction) ? learn : ask)(connection, query);
   const isContradiction = contradicts(reported, found.transaction) || isRefundUndone(found, reported);
   deps.recovery.followedUp(due, isContradiction ? 'contradiction' : reported);
   const made = beyondBooks(found, reported);
@@ -150,9 +146,6 @@ export async function followUpNow(
   return followed ? 'applied' : 'unchanged';
 }
 
-/** States of transactions that are not over: their payer's money may still be taken. */
-const OPEN: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
-
 /** Builds the look-up of a transaction from stored data alone. */
 function lookUpOf(
   deps: FollowUpDeps,
@@ -167,7 +160,7 @@ function lookUpOf(
     money: { minorUnits: transaction.minorUnits, currency: transaction.currency },
     reference: transaction.reference,
     ageMs,
-    payerTimeLeftMs: timeLeftMs(found),
+    payerTimeLeftMs: timeLeftMs(found, found.terms),
     close: isOperation(transaction.type) ? mayBeClosed(ageMs, connection, deps.schedule) : close,
     of: lookedUpTransaction(found.record, transaction, found.transactions, deps.publicUrl(), found.terms),
   };
@@ -257,7 +250,7 @@ function heldPauseS(restS: number, reported: Outcome | undefined, isSettledByHan
 function pauseS(deps: FollowUpDeps, found: FollowedUp): number {
   const { type, ageMs } = found.transaction;
   if (isOperation(type)) return lookUpPauseS(deps.schedule, ageMs);
-  const untilExpiryS = (timeLeftMs(found) + GRACE_MS) / 1000;
+  const untilExpiryS = (timeLeftMs(found, found.terms) + GRACE_MS) / 1000;
   const pause = Math.min(Math.max(FIRST_FOLLOW_UP_S, ageMs / 2_000), LONGEST_PAUSE_S);
   return untilExpiryS > 0 ? Math.max(1, Math.min(pause, untilExpiryS)) : pause;
 }

@@ -10,10 +10,10 @@ import { isUnavailable } from '#src/store/database-error.ts';
 import { beginNextAttempt, type NextAttempt } from '#src/store/next-attempt.ts';
 import type { CallObserver, FinishDeps } from './finish-payment.ts';
 import { openConnection } from './live-catalogue.ts';
-import { leaseS } from './look-up-schedule.ts';
+import { recordOutcome, withAttempt } from './model/record.ts';
+import { leaseS } from './model/schedule.ts';
+import { WAITING } from './model/states.ts';
 import { attemptFacts } from './payment-attempt.ts';
-import { recordOutcome, withAttempt } from './payment-record.ts';
-import { WAITING } from './payment-status.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
 import { encodeRecord } from './stored-record.ts';
 

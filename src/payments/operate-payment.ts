@@ -13,10 +13,11 @@ import {
   type OperationDeps,
   type RequestedOperation,
 } from './claim-operation.ts';
-import { targetOf, writeOutcome } from './finish-operation.ts';
+import { writeOutcome } from './finish-operation.ts';
 import { finishWaitMs, within } from './finish-payment.ts';
 import { replay, requireIdempotencyKey, storedResponse } from './idempotency.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
+import { targetOf } from './model/state.ts';
 import type { KeyedResponse, PaymentResponse } from './stored-response.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { create, type DescMessage, type Message, type MessageShape } from '@bufbuild/protobuf';
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
-import { shownTransaction } from './payment-status.ts';
+import { shownTransaction } from './model/states.ts';
 
 /** Keeps a message as it is. */
 const WHOLE = 'whole';

@@ -15,9 +15,10 @@ import {
   takeOpenAttempt,
 } from '#src/store/look-ups.ts';
 import { lookedUpAttempt } from './ask-provider.ts';
-import { finishOf, reportsMore, writeFinish } from './finish-payment.ts';
+import { finishOf, writeFinish } from './finish-payment.ts';
 import { type FollowedUpNow, type FollowUpDeps, followUp, followUpNow } from './follow-up.ts';
-import { leaseS, lookUpPauseS, mayBeClosed, payerTimeLeftMs } from './look-up-schedule.ts';
+import { lookUpPauseS } from './look-up-schedule.ts';
+import { leaseS, mayBeClosed, payerTimeLeftMs, reportsMore } from './model/schedule.ts';
 import { askableConnections } from './open-outcomes.ts';
 import { decodeRecord } from './stored-record.ts';
 

@@ -1,4 +1,4 @@
-import { type Payment, Payment_Status, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { parseMoney } from '#src/money.ts';
 import { type FieldError, invalidParameters } from '#src/service-error.ts';
@@ -80,10 +80,3 @@ export function whyClosed({ used, payments, expired }: StoredSession): string | 
     return `has had ${MAX_SESSION_PAYMENTS} payments, the most that it may have`;
   return expired ? 'has expired' : undefined;
 }
-
-/** Returns the session that may be paid again, since its payment came to nothing; undefined if there is none. */
-export function reopenedSession({ status, checkout }: Payment): string | undefined {
-  return CAME_TO_NOTHING.has(status) ? checkout?.session || undefined : undefined;
-}
-
-const CAME_TO_NOTHING = new Set([Payment_Status.DECLINED, Payment_Status.ERROR, Payment_Status.EXPIRED]);

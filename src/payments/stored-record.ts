@@ -1,6 +1,6 @@
 import { type DescMessage, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
-import { shownTransaction } from './payment-status.ts';
+import { shownTransaction } from './model/states.ts';
 
 /**
  * Encodes a record for storage: a Payment without `transactions`, since that is one of `transactions_history`. Storing

@@ -35,8 +35,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'recovery-tells-nothing': {
     file: 'src/payments/finish-payment.ts',
-    find: 'event: eventOf(record),',
-    replacement: "event: attempt.fence > 0 ? '' : eventOf(record),",
+    find: 'event: change.event,',
+    replacement: "event: attempt.fence > 0 ? '' : change.event,",
     cases: ['killed after sending, before the answer'],
     violates: ['I10'],
   },

@@ -10,7 +10,7 @@ import {
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { booksOf, isOperation, targetOf, writeOutcome } from '#src/payments/finish-operation.ts';
+import { writeOutcome } from '#src/payments/finish-operation.ts';
 import type { FinishDeps } from '#src/payments/finish-payment.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
@@ -226,25 +226,13 @@ describe("the outcome of a payment's own transaction", () => {
     });
     expect(await uses()).toBe(1);
   });
-});
 
-it('operations act on another transaction; purchases, authorizations, verifications and disputes do not', () => {
-  const types = ['CAPTURE', 'CANCEL', 'REFUND', 'PURCHASE', 'AUTHORIZE', 'VERIFY', 'CHARGEBACK', ''];
-  expect(types.filter(isOperation)).toEqual(['CAPTURE', 'CANCEL', 'REFUND']);
-});
-
-it('books and targets are made of what is stored', () => {
-  const stored = {
-    ...{ record: Buffer.alloc(0), version: 0, openOperation: undefined },
-    ...{ capturedMinorUnits: 30n, refundedMinorUnits: 20n, isReleased: true },
-  };
-  const base = { minorUnits: 100n, currency: 'USD', capture: false };
-  const books = { currency: 'USD', amount: 100n, captured: 30n, refunded: 20n, isReleased: true };
-  expect(booksOf(stored, base)).toEqual({ ...books, isAuthorization: true });
-  expect(booksOf(stored, { ...base, capture: true })).toEqual({ ...books, isAuthorization: false });
-  const transaction = { ...base, id: 'ours', reference: 'theirs' } as Parameters<typeof targetOf>[0];
-  expect(targetOf(transaction)).toEqual({
-    ...{ transactionId: 'ours', reference: 'theirs', money: { minorUnits: 100n, currency: 'USD' } },
+  it('that has lapsed stays so when another worker has found the same', async () => {
+    const payment = await payments.pay({ capture: false });
+    await write(payment, 'lapsed');
+    const before = await rowOf(payment);
+    expect(await write(payment, 'lapsed')).toBeUndefined();
+    expect(await rowOf(payment)).toEqual(before);
   });
 });
 

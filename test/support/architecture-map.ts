@@ -1,11 +1,12 @@
 /**
  * Holds the map of rooms in ARCHITECTURE.md against the files that there are. A row names a room of src/ in its first cell
- * and that room's files in its last, without `.ts` and divided by `·`; a name with a slash stands for a whole folder.
+ * and that room's files in its last, without `.ts` and divided by `·`; a name with a slash stands for a whole folder. A
+ * room within a room has a row of its own.
  *
  * @returns one line for each file that the map does not name exactly once, and each name that stands for nothing.
  */
 export function mapBreaches(architecture: string, files: readonly string[]): string[] {
-  const named = [...architecture.matchAll(/^\| `([a-z-]*\/)` \|.*\| ([^|]+) \|$/gm)].flatMap(
+  const named = [...architecture.matchAll(/^\| `((?:[a-z-]+\/)*|\/)` \|.*\| ([^|]+) \|$/gm)].flatMap(
     ([, room = '', names = '']) =>
       names
         .split(' · ')

@@ -12,7 +12,7 @@ export function breaches(sources: Sources): string[] {
   const found: string[] = [...cycles(sources)];
   for (const [path, text] of sources) {
     const rules = OURS.some((folder) => path.startsWith(folder))
-      ? [size, fileName, order, places, documentation, openings, refusals, words]
+      ? [size, fileName, order, places, purity, documentation, openings, refusals, words]
       : [size, fileName, openings];
     const code = withoutComments(text);
     for (const rule of rules) {
@@ -49,6 +49,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['src/connectors/connector'],
   [
     'src/connectors',
+    'src/payments/model',
     'src/store',
     'src/postgres',
     'src/vault',
@@ -77,13 +78,29 @@ const order: Rule = (path, _text, code) => {
     if (provider && providerOf(path) && provider !== providerOf(path)) {
       return [`one provider imports another, ${target}`];
     }
-    // The simulated provider stands for another company: it shares nothing with us but how money is written.
-    if (own.part === 'sandbox' && ![own.part, 'src/money'].includes(other?.part ?? '')) {
-      return [`the sandbox imports ${target}`];
-    }
+    const few = FEW_IMPORTS[own.part];
+    if (few && ![own.part, ...few].includes(other?.part ?? '')) return [`${own.part} imports ${target}`];
     if (other && (other.layer < own.layer || other.part === own.part)) return [];
     return [`imports ${target}, which is not below it`];
   });
+};
+
+/** The parts that may import less than what is below them. */
+const FEW_IMPORTS: Readonly<Record<string, readonly string[]>> = {
+  // The simulated provider stands for another company: it shares nothing with us but how money is written.
+  sandbox: ['src/money'],
+  // What is decided depends on facts alone: messages, money, and what the port says of a provider.
+  'src/payments/model': [
+    'gen',
+    'src/money',
+    'src/service-error',
+    'src/connectors/capabilities',
+    'src/connectors/decline',
+    'src/connectors/attempt',
+    'src/connectors/dispute-report',
+    'src/connectors/outcome',
+    'src/connectors/connector',
+  ],
 };
 
 function placeOf(path: string): { layer: number; part: string } | undefined {
@@ -170,6 +187,13 @@ const places: Rule = (path, _text, code) =>
   )
     .filter(({ pattern }) => pattern.test(code))
     .map(({ what }) => `has ${what}, which has its place elsewhere`);
+
+const IMPURE =
+  /\bMath\.random\(|\bnew Date\(\)|\bDate\.now\(|\btimestampNow\(|\bawait\b|\brandomUUID|'node:|\bprocess\./;
+
+/** The model decides by what it is given: it waits for nothing, and reads neither a clock nor chance. */
+const purity: Rule = (path, _text, code) =>
+  path.startsWith('src/payments/model/') && IMPURE.test(code) ? ['is in the model, and not pure'] : [];
 
 const MAX_LINES = 300;
 

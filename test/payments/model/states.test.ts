@@ -11,9 +11,9 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { declineOf } from '#src/connectors/decline.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import type { Books } from '#src/payments/payment-books.ts';
-import { currentStates, shownTransaction, statesOf } from '#src/payments/payment-status.ts';
-import { TOLD } from './attempt-outcomes.ts';
+import type { Books } from '#src/payments/model/books.ts';
+import { currentStates, shownTransaction, statesOf } from '#src/payments/model/states.ts';
+import { TOLD } from '../attempt-outcomes.ts';
 
 const providerData = create(ProviderDataSchema);
 

@@ -10,7 +10,7 @@ import {
   planCapture,
   planRefund,
   undoingType,
-} from '#src/payments/payment-books.ts';
+} from '#src/payments/model/books.ts';
 import { ServiceError } from '#src/service-error.ts';
 
 const ABLE = { ...CARDS_ONLY, captures: 10, refunds: 'several', cancel: true } as const;

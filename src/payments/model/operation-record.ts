@@ -8,18 +8,13 @@ import {
   type Transaction,
   Transaction_Status,
   Transaction_Type,
+  TransactionSchema,
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { toDecimal } from '#src/money.ts';
-import {
-  type Books,
-  booksAfter,
-  leftToRefund,
-  type OperationType,
-  type PlannedOperation,
-} from './payment-books.ts';
-import { recordOutcome } from './payment-record.ts';
-import { currentStates, transactionStates, WAITING } from './payment-status.ts';
+import { type Books, booksAfter, leftToRefund, type OperationType, type PlannedOperation } from './books.ts';
+import { recordOutcome } from './record.ts';
+import { currentStates, transactionStates, WAITING } from './states.ts';
 
 /** Fields that an operation's transaction gets from its request. */
 export type OperationFacts = {
@@ -127,19 +122,22 @@ export type Applied = {
  * Writes the outcome of the payment's own transaction, after its payer was redirected or its provider had yet to
  * decide.
  *
- * @param record as it stands; it is changed.
+ * @param before as it stands; it is not changed.
  */
 export function withBaseOutcome(
-  record: Payment,
+  before: Payment,
   { id, vaultedToken }: { readonly id: string; readonly vaultedToken: string | undefined },
-  books: Books,
   outcome: Outcome,
   at: Timestamp,
-): Applied {
-  const own = transactionOf(record, id);
-  record.transactions = own;
-  // The payment is what its last attempt has made of it. Another may have been declined after one that is corrected.
-  record.transactionsHistory = [...record.transactionsHistory.filter((one) => one !== own), own];
+): Pick<Applied, 'record' | 'transactionStatus'> {
+  const own = clone(TransactionSchema, transactionOf(before, id));
+  const record: Payment = {
+    ...before,
+    ...(before.paymentMethod && { paymentMethod: { ...before.paymentMethod } }),
+    transactions: own,
+    // The payment is what its last attempt has made of it. Another may have been declined after one that is corrected.
+    transactionsHistory: [...before.transactionsHistory.filter((one) => one.id !== id), own],
+  };
   const wasSentAway = SENT_AWAY.has(record.subStatus);
   const states = recordOutcome(record, outcome, vaultedToken, at);
   // The payer has come back or has acted: it is the provider's turn.
@@ -147,7 +145,7 @@ export function withBaseOutcome(
   if (outcome.kind !== 'redirect' && record.checkout) {
     record.checkout = { ...record.checkout, sdkActionRequired: false };
   }
-  return { record, books, transactionStatus: states.transaction };
+  return { record, transactionStatus: states.transaction };
 }
 
 /** States of a payment whose payer was redirected, to a wallet's page or to a 3-D Secure challenge. */

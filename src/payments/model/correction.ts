@@ -1,14 +1,6 @@
-import { type Payment, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import { Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import type { StoredPayment, StoredTransaction } from '#src/store/operated-payments.ts';
-
-/** A transaction with its payment, as both stand. */
-type Stored = {
-  readonly payment: StoredPayment;
-  readonly record: Payment;
-  readonly transaction: StoredTransaction;
-  readonly transactions: readonly StoredTransaction[];
-};
+import { isOpen, type TransactionInState } from './state.ts';
 
 /**
  * Decides whether an outcome changes a final state: the provider has corrected its own earlier report of a capture or a
@@ -18,14 +10,17 @@ type Stored = {
  *   something else of the payment is open; 'refunded' if the money of a capture that failed has been given back, so that
  *   more would be refunded than captured.
  */
-export function correctionOf(stored: Stored, outcome: Outcome): 'now' | 'later' | 'refunded' | undefined {
+export function correctionOf(
+  stored: TransactionInState,
+  outcome: Outcome,
+): 'now' | 'later' | 'refunded' | undefined {
   if (outcome.kind === 'declined' && outcome.corrects) return correctedOperation(stored);
   return outcome.kind === 'approved' && outcome.corrects
     ? correctedAttempt(stored, outcome.reference)
     : undefined;
 }
 
-function correctedOperation({ payment, transaction }: Stored): ReturnType<typeof correctionOf> {
+function correctedOperation({ payment, transaction }: TransactionInState): ReturnType<typeof correctionOf> {
   const { type, status, minorUnits } = transaction;
   if (status !== 'SUCCEEDED' || (type !== 'CAPTURE' && type !== 'REFUND')) return undefined;
   if (type === 'CAPTURE' && payment.capturedMinorUnits - minorUnits < payment.refundedMinorUnits) {
@@ -36,7 +31,7 @@ function correctedOperation({ payment, transaction }: Stored): ReturnType<typeof
 
 /** Only the charge that was declined counts: another under our reference is money that nobody asked for. */
 function correctedAttempt(
-  { payment, record, transaction, transactions }: Stored,
+  { payment, record, transaction, transactions }: TransactionInState,
   reference: string | undefined,
 ): ReturnType<typeof correctionOf> {
   const isSame = reference !== undefined && reference === transaction.reference;
@@ -44,10 +39,9 @@ function correctedAttempt(
   const attempts = transactions.filter(({ parentId }) => !parentId);
   if (payment.isReleased || attempts.some(({ status }) => status === 'SUCCEEDED')) return undefined;
   // The record is read before its transactions, and an attempt may have ended in between.
-  const isOpen =
-    attempts.some(({ status }) => status === 'CREATED' || status === 'PENDING') ||
-    record.transactionsHistory.some(({ status }) => OPEN.has(status));
-  return isOpen ? 'later' : 'now';
+  const isAnyOpen =
+    attempts.some(isOpen) || record.transactionsHistory.some(({ status }) => OPEN.has(status));
+  return isAnyOpen ? 'later' : 'now';
 }
 
 const OPEN: ReadonlySet<Transaction_Status> = new Set([

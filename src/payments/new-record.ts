@@ -1,4 +1,4 @@
-import { clone, create, isMessage } from '@bufbuild/protobuf';
+import { create, isMessage } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import {
@@ -7,7 +7,6 @@ import {
   CustomerPayerSchema,
 } from '#gen/payments/v1/customer_payer_pb.js';
 import {
-  type Card,
   type CardData,
   CardDataSchema,
   CardSchema,
@@ -22,26 +21,21 @@ import {
 import {
   AmountSchema,
   CheckoutSchema,
-  ConnectionDataSchema,
   type Payment,
   Payment_Workflow,
   PaymentSchema,
-  ProviderDataSchema,
   RoutingRulesSchema,
-  type Transaction,
   Transaction_Category,
-  Transaction_Status,
   Transaction_Type,
   TransactionSchema,
 } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-
-import type { Outcome } from '#src/connectors/outcome.ts';
 import { type Money, toDecimal } from '#src/money.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { recordedAdditionalData } from './additional-data.ts';
+import { atConnection, setStates } from './model/record.ts';
+import { WAITING } from './model/states.ts';
 import type { ChosenMethod } from './payment-method.ts';
-import { type States, shownTransaction, statesOf, WAITING } from './payment-status.ts';
 
 /** Everything known about a payment before its provider is called. */
 export type PaymentFacts = {
@@ -127,101 +121,6 @@ export function newRecord(facts: PaymentFacts): Payment {
   return record;
 }
 
-/**
- * Returns the record with one more attempt, after the last one came to nothing; the payment waits again.
- *
- * @param transactionId of the new attempt.
- */
-export function withAttempt(
-  record: Payment,
-  transactionId: string,
-  connection: ConnectionConfig,
-  at: Timestamp,
-): Payment {
-  const last = record.transactionsHistory.at(-1);
-  if (!last?.paymentMethod) throw new Error('the record has no transaction');
-  const transaction: Transaction = {
-    ...last,
-    ...atConnection(connection),
-    id: transactionId,
-    // A copy, since details from an outcome are written into the attempt's own method.
-    paymentMethod: clone(TransactionPaymentMethodSchema, last.paymentMethod),
-    createdAt: at,
-  };
-  const next = { ...record };
-  setStates(next, transaction, WAITING, at);
-  return next;
-}
-
-/**
- * Writes the outcome of the last attempt into a record.
- *
- * @param vaultedToken the token under which the card is kept, if it is.
- * @returns the states that follow from the outcome.
- */
-export function recordOutcome(
-  record: Payment,
-  outcome: Outcome,
-  vaultedToken: string | undefined,
-  at: Timestamp,
-): States {
-  const { transactionsHistory: history } = record;
-  const transaction = history.at(-1);
-  const detail = transaction?.paymentMethod?.detail;
-  if (!transaction?.paymentMethod || !detail || !record.paymentMethod)
-    throw new Error('the record has no transaction');
-  if (outcome.kind !== 'not_sent' && outcome.providerData) transaction.providerData = outcome.providerData;
-  if (outcome.kind === 'redirect' && detail.kind.case === 'wallet')
-    detail.kind.value.redirectUrl = outcome.redirectUrl;
-  if (detail.kind.case === 'card') recordCardOutcome(record, detail.kind.value, outcome);
-  if (outcome.kind === 'approved' && vaultedToken) {
-    transaction.paymentMethod.vaultedToken = vaultedToken;
-    record.paymentMethod.vaultedToken = vaultedToken;
-  }
-  // A new record holds the same detail twice; one that was read back holds two copies.
-  record.paymentMethod.paymentMethodDetail = detail;
-  const isDeclinedBefore = history.some(
-    (one) => one !== transaction && one.status === Transaction_Status.DECLINED,
-  );
-  const { type, category } = transaction;
-  const states = statesOf(outcome, { type, category, isDeclinedBefore });
-  setStates(record, transaction, states, at);
-  return states;
-}
-
-function recordCardOutcome(record: Payment, card: Card, outcome: Outcome): void {
-  if (outcome.kind === 'approved') {
-    card.authorizationCode = outcome.authorizationCode;
-    card.retrievalReferenceNumber = outcome.retrievalReferenceNumber;
-    // For the next charge of a kept card; reported only if the request gave the reason or usage of stored credentials.
-    const { storedCredentials: stored } = card;
-    const isAsked = stored?.reason !== undefined || stored?.usage !== undefined;
-    if (stored && isAsked && stored.networkTransactionId === undefined && outcome.networkTransactionId)
-      card.storedCredentials = { ...stored, networkTransactionId: outcome.networkTransactionId };
-  }
-  if (outcome.kind === 'redirect') {
-    card.redirectUrl = outcome.redirectUrl;
-    if (record.checkout) record.checkout = { ...record.checkout, sdkActionRequired: true };
-  } else if (outcome.kind !== 'pending' && outcome.kind !== 'unknown') {
-    card.redirectUrl = '';
-  }
-}
-
-function setStates(record: Payment, transaction: Transaction, states: States, at: Timestamp): void {
-  transaction.status = states.transaction;
-  transaction.responseCode = states.responseCode;
-  transaction.responseMessage = states.responseMessage;
-  transaction.updatedAt = at;
-  record.status = states.payment;
-  record.subStatus = states.subStatus;
-  record.updatedAt = at;
-  record.transactionsHistory = [
-    ...record.transactionsHistory.filter(({ id }) => id !== transaction.id),
-    transaction,
-  ];
-  record.transactions = shownTransaction(record) ?? transaction;
-}
-
 /** Merges field by field; what the request says wins. A document or an address comes whole, never half from each. */
 function recordedPayer(
   sent: CustomerPayer | undefined,
@@ -281,13 +180,4 @@ function enrolledCard(cardType: string | undefined, fingerprint: string): CardDa
     threeDSecure: create(ThreeDSecureSchema),
     fingerprint,
   });
-}
-
-/** Returns the fields that a transaction gets from its connection, before the provider has answered. */
-function atConnection({ id, name, providerId }: ConnectionConfig) {
-  return {
-    providerId,
-    providerData: create(ProviderDataSchema, { id: providerId, rawResponse: {} }),
-    connectionData: create(ConnectionDataSchema, { id, name: name || undefined }),
-  };
 }

@@ -9,7 +9,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { declineOf } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
-import { type Books, leftToRefund, type OperationType } from './payment-books.ts';
+import { type Books, leftToRefund, type OperationType } from './books.ts';
 
 /** The states that an outcome puts a payment and its transaction in. */
 export type States = {

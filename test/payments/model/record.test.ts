@@ -9,8 +9,8 @@ import {
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { recordOutcome } from '#src/payments/payment-record.ts';
-import { APPROVED, declined } from './attempt-outcomes.ts';
+import { recordOutcome } from '#src/payments/model/record.ts';
+import { APPROVED, declined } from '../attempt-outcomes.ts';
 
 const providerData = create(ProviderDataSchema);
 const CHALLENGE: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://acs.example' };

@@ -1,0 +1,240 @@
+import { clone } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
+import { attemptChange } from './attempt.ts';
+import { type Books, booksWithout } from './books.ts';
+import {
+  type Change,
+  methodOf,
+  NOTHING_ELSE,
+  referenceOf,
+  reopenedSession,
+  type Unapplied,
+} from './change.ts';
+import { contradicts } from './contradiction.ts';
+import { correctionOf } from './correction.ts';
+import { type DisputeReport, disputeChange } from './disputes.ts';
+import { eventOf } from './event.ts';
+import { type ExternalReport, externalChange } from './external.ts';
+import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
+import { approvedPauseS } from './schedule.ts';
+import {
+  booksOf,
+  isLapsing,
+  isOpen,
+  isOperation,
+  type PaymentState,
+  succeededBase,
+  type TransactionInState,
+  type TransactionRow,
+} from './state.ts';
+
+/** One thing learned about one transaction. */
+export type Report =
+  /** The outcome of the payment's last attempt, of which nothing was learned yet. */
+  | {
+      readonly kind: 'attempt';
+      readonly transactionId: string;
+      readonly outcome: Outcome;
+      /** Seconds until the attempt is asked about, if it stays open. */
+      readonly pauseS: number;
+    }
+  /** The outcome of a transaction, learned after the payment's creation was answered. */
+  | {
+      readonly kind: 'outcome';
+      readonly transactionId: string;
+      readonly outcome: Outcome;
+      /** Seconds until the transaction is asked about, if it stays open. */
+      readonly pauseS: number | undefined;
+    }
+  /** The term of an authorization has passed, or its provider says that it is over. */
+  | { readonly kind: 'lapsed'; readonly transactionId: string }
+  /** A stage of a dispute, which its payment alone names. */
+  | ({ readonly kind: 'dispute' } & DisputeReport)
+  /** A capture or a refund of the payment's own transaction that was made at the provider itself. */
+  | ({ readonly kind: 'external'; readonly transactionId: string } & ExternalReport);
+
+/**
+ * THE function that decides what a report makes of a payment. It reads no clock and changes nothing that it is given.
+ *
+ * @param at the time at which the report was learned.
+ * @throws Error if the state lacks what the report is about.
+ */
+export function apply(state: PaymentState, report: Report, at: Timestamp): Change | Unapplied {
+  switch (report.kind) {
+    case 'attempt':
+      return applyToAttempt(inState(state, report.transactionId), report.outcome, report.pauseS, at);
+    case 'outcome': {
+      const found = inState(state, report.transactionId);
+      return isOperation(found.transaction.type)
+        ? applyToOperation(found, report.outcome, report.pauseS, at)
+        : applyToBase(found, report.outcome, report.pauseS, at);
+    }
+    case 'lapsed':
+      return applyLapse(inState(state, report.transactionId), at);
+    case 'dispute':
+      return disputeChange(state, report, at);
+    case 'external':
+      return externalChange(inState(state, report.transactionId), report, at);
+    default:
+      return assertNever(report);
+  }
+}
+
+function inState(state: PaymentState, transactionId: string): TransactionInState {
+  const transaction = state.transactions.find(({ id }) => id === transactionId);
+  if (!transaction) throw new Error(`payment ${state.record.id} lacks transaction ${transactionId}`);
+  return { ...state, transaction };
+}
+
+function applyToAttempt(
+  { payment, record, transaction }: TransactionInState,
+  outcome: Outcome,
+  pauseS: number,
+  at: Timestamp,
+): Change | Unapplied {
+  if (!isOpen(transaction)) return unapplied(outcome, transaction);
+  const { id: transactionId, vaultedToken, capture } = transaction;
+  const attempt = { transactionId, vaultedToken, capture };
+  const change = attemptChange(clone(PaymentSchema, record), attempt, outcome, pauseS, at);
+  return { ...change, books: booksOf(payment, transaction) };
+}
+
+const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);
+
+/** The payment's own transaction, after its payer was sent away or its provider had yet to decide. */
+function applyToBase(
+  found: TransactionInState,
+  outcome: Outcome,
+  pauseS: number | undefined,
+  at: Timestamp,
+): Change | Unapplied {
+  const { payment, transaction } = found;
+  const books = booksOf(payment, transaction);
+  const correction = correctionOf(found, outcome);
+  if (correction !== 'now' && !mayBecome(transaction, outcome, books)) {
+    return correction ? 'waiting' : unapplied(outcome, transaction);
+  }
+  const { record, transactionStatus } = withBaseOutcome(found.record, transaction, outcome, at);
+  const staysOpen = STAYS_OPEN.has(outcome.kind);
+  return {
+    record,
+    books,
+    transaction: { id: transaction.id, status: transactionStatus, reference: referenceOf(outcome) },
+    event: eventOf(record),
+    method: methodOf(transaction.vaultedToken, transactionStatus),
+    reopens: reopenedSession(record),
+    // All that can still be learned of what has failed here is that it was paid.
+    retakes: (hasFailed(transaction) && record.checkout?.session) || undefined,
+    isOpen: staysOpen,
+    checkInS: staysOpen ? pauseS : approvedPauseS(transaction, outcome),
+    parentCheckInS: undefined,
+  };
+}
+
+/**
+ * Returns true if the state may change. A final state stays unless its provider corrects it (`correctionOf`), but money
+ * that arrives after an expiry is accepted; an authorization that lapsed is released, and its approval is old news.
+ */
+function mayBecome(transaction: TransactionRow, outcome: Outcome, { isReleased }: Books): boolean {
+  return (
+    isOpen(transaction) || (transaction.status === 'EXPIRED' && outcome.kind === 'approved' && !isReleased)
+  );
+}
+
+/** Returns true for a payment's own transaction that only late money, or a correction, may still change. */
+export function hasFailed({ status }: Pick<TransactionRow, 'status'>): boolean {
+  return status === 'EXPIRED' || status === 'DECLINED';
+}
+
+function unapplied(outcome: Outcome, transaction: TransactionRow): Unapplied {
+  return contradicts(outcome, transaction) ? 'contradiction' : 'unchanged';
+}
+
+/** A capture, a cancel or a refund that was requested here. */
+function applyToOperation(
+  found: TransactionInState,
+  outcome: Outcome,
+  pauseS: number | undefined,
+  at: Timestamp,
+): Change | Unapplied {
+  const { payment, transaction, transactions } = found;
+  const { id, type, isFinal, minorUnits, currency } = transaction;
+  const base = succeededBase(transactions);
+  if (!base || !isOperation(type)) throw actsOnNothing(transaction);
+  const correction = correctionOf(found, outcome);
+  if (correction === 'later') return 'waiting';
+  if (correction === 'refunded') return 'contradiction';
+  const isCorrected = correction === 'now';
+  if (transaction.status !== 'PENDING' && !isCorrected) return unapplied(outcome, transaction);
+  const operation = { type, money: { minorUnits, currency }, isFinal };
+  const before = booksOf(payment, base);
+  const after = isCorrected
+    ? booksWithout(before, operation, staysReleased(before, transaction, transactions))
+    : undefined;
+  const applied = withOperationOutcome(found.record, id, before, operation, outcome, at, after);
+  const { record, books, transactionStatus: status } = applied;
+  const staysOpen = STAYS_OPEN.has(outcome.kind);
+  return {
+    ...NOTHING_ELSE,
+    record,
+    books,
+    transaction: { id, status, reference: referenceOf(outcome) },
+    event: eventOf(record),
+    isOpen: staysOpen,
+    checkInS: staysOpen ? pauseS : undefined,
+    parentCheckInS: isCorrected ? heldAgainS(transaction) : turnedDownS(transaction, outcome),
+  };
+}
+
+const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
+
+/** Returns true if something else than a transaction that failed has released what is not captured. */
+function staysReleased(
+  { isReleased }: Books,
+  failed: TransactionRow,
+  transactions: readonly TransactionRow[],
+): boolean {
+  const isReleasing = ({ id, type, status, isFinal }: TransactionRow) =>
+    id !== failed.id && NEEDS_AUTHORIZATION.has(type) && status === 'SUCCEEDED' && isFinal;
+  return isReleased && (!failed.isFinal || transactions.some(isReleasing));
+}
+
+/** Time for which an authorization is left to be captured again after its capture failed, before it may lapse. */
+const HELD_AGAIN_S = 86_400;
+
+/** The authorization of a capture that failed is held again, and must lapse. */
+function heldAgainS({ type, parentId }: TransactionRow): number | undefined {
+  return type === 'CAPTURE' && parentId !== undefined ? HELD_AGAIN_S : undefined;
+}
+
+/** The authorization of a capture or a cancel that is turned down may be over at its provider. */
+function turnedDownS({ type }: TransactionRow, outcome: Outcome): number | undefined {
+  const isTurnedDown =
+    (outcome.kind === 'declined' && !outcome.corrects) ||
+    (outcome.kind === 'not_sent' && outcome.because === 'turned_away');
+  return isTurnedDown && NEEDS_AUTHORIZATION.has(type) ? 0 : undefined;
+}
+
+function applyLapse(found: TransactionInState, at: Timestamp): Change | Unapplied {
+  const { payment, record, transaction } = found;
+  const { id, vaultedToken } = transaction;
+  if (isOperation(transaction.type)) throw actsOnNothing(transaction);
+  // An operation that has begun meanwhile may be what ended it.
+  if (payment.openOperation) return 'waiting';
+  if (!isLapsing(transaction)) return 'unchanged';
+  const applied = withLapse(record, id, booksOf(payment, transaction), at);
+  return {
+    ...NOTHING_ELSE,
+    record: applied.record,
+    books: applied.books,
+    transaction: { id, status: applied.transactionStatus, reference: undefined },
+    event: applied.isUnchanged ? undefined : eventOf(applied.record),
+    method: methodOf(vaultedToken, applied.transactionStatus),
+  };
+}
+
+function actsOnNothing({ id }: TransactionRow): Error {
+  return new Error(`transaction ${id} acts on nothing`);
+}

@@ -1,0 +1,143 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import {
+  type Payment,
+  type Transaction,
+  Transaction_Status,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
+import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
+import { type Money, toDecimal } from '#src/money.ts';
+import type { Books } from './books.ts';
+import { type Change, NOTHING_ELSE, type Unapplied } from './change.ts';
+import { eventOf } from './event.ts';
+import { isBase, transactionOf, withCurrentStates } from './operation-record.ts';
+import { booksOf, isOpenDispute, type PaymentState, succeededBase, type TransactionRow } from './state.ts';
+
+/** A provider's report on a dispute. */
+export type DisputeReport = {
+  readonly dispute: Dispute;
+  /** The id of its transaction, if the dispute is not recorded yet. */
+  readonly newId: string;
+  /** true: a report on a dispute that is not recorded as open changes nothing. */
+  readonly onlyOpen: boolean;
+};
+
+/**
+ * Decides what a report on a dispute makes of its payment: IN_DISPUTE while one is open, CHARGEBACK once one is lost; a
+ * dispute that is won restores the earlier state, until the money is taken again. Reports may come repeatedly and in any
+ * order.
+ */
+export function disputeChange(
+  { payment, record: current, transactions }: PaymentState,
+  { dispute: reported, newId, onlyOpen }: DisputeReport,
+  at: Timestamp,
+): Change | Unapplied {
+  const base = succeededBase(transactions);
+  const before = disputeBefore(transactions, reported);
+  if (onlyOpen && !(before && isOpenDispute(before))) return 'unchanged';
+  if (!base || payment.openOperation) return 'waiting';
+  if (before && !mayFollow(before, reported)) return 'unchanged';
+  // Approved after the record was read, and before its transactions were, which does not change the version.
+  if (!current.transactionsHistory.some(isBase)) return 'waiting';
+  const money = disputedOf(reported, base) ?? before ?? base;
+  const books = booksOf(payment, base);
+  const about = { id: before?.id ?? newId, baseId: base.id, stage: reported.stage, money };
+  const { record, dispute } = withDispute(current, books, about, at);
+  const { minorUnits } = money;
+  return {
+    ...NOTHING_ELSE,
+    record,
+    books,
+    transaction: {
+      id: dispute.id,
+      status: dispute.status,
+      reference: reported.reference,
+      external: { type: 'CHARGEBACK', minorUnits, baseId: base.id, parentId: base.id, isFinal: false },
+    },
+    event: eventOf(record),
+  };
+}
+
+/**
+ * Returns the dispute that a report is about, as it was recorded. A report without the provider's id of the dispute is
+ * about the one that is open, or else the last; so is a report with an id, if the dispute was recorded without and the
+ * report does not open another.
+ */
+function disputeBefore(
+  transactions: readonly TransactionRow[],
+  { reference, stage }: Dispute,
+): TransactionRow | undefined {
+  const disputes = transactions.filter(({ type }) => type === 'CHARGEBACK');
+  const own = reference === undefined ? undefined : disputes.find((one) => one.reference === reference);
+  const unnamed = reference === undefined ? disputes : disputes.filter((one) => one.reference === undefined);
+  const last = reference !== undefined && stage === 'opened' ? undefined : unnamed.at(-1);
+  return own ?? unnamed.find(({ status }) => status === 'PENDING') ?? last;
+}
+
+/**
+ * Returns true if a stage changes a dispute that is recorded. A report may be late or told twice, and no provider signs
+ * its place in their order, so a stage counts only after those that come before it: a dispute that is won may still be
+ * lost, as when the issuer takes the money a second time; one that is lost stays lost. A report also counts if it gives
+ * its id to a dispute that was recorded without, so that a report with another id opens another.
+ */
+function mayFollow({ status, reference }: TransactionRow, reported: Dispute): boolean {
+  const { stage } = reported;
+  const givesId = reference === undefined && reported.reference !== undefined;
+  if (status === 'PENDING') return stage !== 'opened' || givesId;
+  return status === 'DECLINED' && stage === 'lost';
+}
+
+/** Returns the disputed money that a report tells, if a part of the payment or the whole can be meant. */
+function disputedOf({ money }: Dispute, { minorUnits, currency }: Money): Money | undefined {
+  const fits = money?.currency === currency && money.minorUnits > 0n && money.minorUnits <= minorUnits;
+  return fits ? money : undefined;
+}
+
+const STATUSES: Readonly<Record<DisputeStage, Transaction_Status>> = {
+  opened: Transaction_Status.PENDING,
+  lost: Transaction_Status.SUCCEEDED,
+  won: Transaction_Status.DECLINED,
+};
+const TEXTS: Readonly<Record<DisputeStage, readonly [code: string, message: string]>> = {
+  opened: ['DISPUTE_RECEIVED', 'Dispute received'],
+  lost: ['DISPUTE_LOST', 'Dispute lost'],
+  won: ['DISPUTE_WON', 'Dispute won'],
+};
+
+/** Writes a dispute's stage into a record. */
+function withDispute(
+  record: Payment,
+  books: Books,
+  reported: {
+    readonly id: string;
+    readonly baseId: string;
+    readonly stage: DisputeStage;
+    readonly money: Money;
+  },
+  at: Timestamp,
+): { readonly record: Payment; readonly dispute: Transaction } {
+  const { transactionsHistory } = record;
+  const before = transactionsHistory.find(({ id }) => id === reported.id);
+  const base = transactionOf(record, reported.baseId);
+  const [responseCode, responseMessage] = TEXTS[reported.stage];
+  const dispute: Transaction = {
+    ...(before ?? {
+      ...base,
+      id: reported.id,
+      type: Transaction_Type.CHARGEBACK,
+      reason: undefined,
+      parentTransactionId: reported.baseId,
+      createdAt: at,
+    }),
+    amount: toDecimal(reported.money),
+    status: STATUSES[reported.stage],
+    responseCode,
+    responseMessage,
+    updatedAt: at,
+  };
+  const history = [...transactionsHistory.filter(({ id }) => id !== reported.id), dispute];
+  return {
+    record: withCurrentStates({ ...record, transactions: dispute, transactionsHistory: history }, books, at),
+    dispute,
+  };
+}

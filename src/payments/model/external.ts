@@ -1,0 +1,151 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Capabilities } from '#src/connectors/capabilities.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Money } from '#src/money.ts';
+import { ServiceError } from '#src/service-error.ts';
+import { type Books, leftToCapture, leftToRefund } from './books.ts';
+import { type Change, NOTHING_ELSE, type Unapplied } from './change.ts';
+import { eventOf } from './event.ts';
+import { isBase, withOperation, withOperationOutcome } from './operation-record.ts';
+import { planExternal } from './plan.ts';
+import { booksOf, isOpen, type TransactionInState } from './state.ts';
+
+type Approved = Extract<Outcome, { kind: 'approved' }>;
+
+/** A capture or a refund that was made at the provider itself: nobody asked for it here. */
+export type ExternalOperation = {
+  readonly type: 'CAPTURE' | 'REFUND';
+  readonly money: Money;
+  readonly reported: Approved;
+  /** The provider's own id of it, if it is told: a repeat of the report is recognized by it. */
+  readonly reference?: string | undefined;
+};
+
+/** The description of such a transaction. */
+export const MADE_AT_PROVIDER = 'Made at the provider itself';
+
+/** Time within which a provider's totals may be behind what it has told otherwise. */
+const LATE_MS = 3_600_000;
+
+/** Returns true if the provider has undone a refund that is in the books: its totals lack it, and are not just late. */
+export function isRefundUndone(
+  { payment, transactions }: Omit<TransactionInState, 'record'>,
+  reported: Outcome | undefined,
+): boolean {
+  if (reported?.kind !== 'approved' || !reported.totals) return false;
+  const isLate = transactions.some(({ type, ageMs }) => type === 'REFUND' && ageMs < LATE_MS);
+  return reported.totals.refunded < payment.refundedMinorUnits && !isLate;
+}
+
+/**
+ * Returns what a provider's totals have beyond the books of a payment that was approved: first a capture, since it comes
+ * before a refund of it.
+ */
+export function beyondBooks(
+  { payment, transaction }: Omit<TransactionInState, 'record'>,
+  reported: Outcome | undefined,
+): ExternalOperation | undefined {
+  if (reported?.kind !== 'approved' || !reported.totals) return undefined;
+  if (transaction.status !== 'SUCCEEDED' && !payment.isReleased) return undefined;
+  const books = booksOf(payment, transaction);
+  const captured = books.isAuthorization ? reported.totals.captured - books.captured : 0n;
+  const refunded = reported.totals.refunded - books.refunded;
+  const { currency } = books;
+  if (captured > 0n) return { type: 'CAPTURE', money: { minorUnits: captured, currency }, reported };
+  return refunded > 0n ? { type: 'REFUND', money: { minorUnits: refunded, currency }, reported } : undefined;
+}
+
+/** A report of a capture or a refund that was made at the provider itself. */
+export type ExternalReport = {
+  readonly operation: ExternalOperation;
+  /** The id of its transaction. */
+  readonly newId: string;
+  /** Capabilities of the payment's provider. */
+  readonly can: Capabilities;
+};
+
+/**
+ * Decides whether a capture or a refund that was made at the provider itself is recorded, as one of ours that succeeded.
+ *
+ * @param found the payment's own transaction, as it was before the provider was asked: so that no operation of ours is
+ *   taken for one made there.
+ */
+export function externalChange(
+  found: TransactionInState,
+  report: ExternalReport,
+  at: Timestamp,
+): Change | Unapplied {
+  const { payment, transaction, transactions } = found;
+  const { operation: made } = report;
+  const isKnown = transactions.some(
+    ({ reference }) => reference !== undefined && reference === made.reference,
+  );
+  if (isKnown || (made.type === 'CAPTURE' && transaction.capture)) return 'unchanged';
+  if (payment.openOperation || isOpen(transaction)) return 'waiting';
+  const books = booksOf(payment, transaction);
+  // Notifications come in any order, and totals tell both at once.
+  const mayBeCaptured = made.reference !== undefined && leftToCapture(books) > 0n;
+  const isAhead = made.type === 'REFUND' && made.money.minorUnits > leftToRefund(books);
+  if (transaction.status === 'SUCCEEDED' && mayBeCaptured && isAhead) return 'waiting';
+  const lost = transactions.filter(({ type, status }) => type === 'CHARGEBACK' && status === 'SUCCEEDED');
+  // The money that a lost dispute took is no refund, whatever the provider calls it.
+  if (lost.some(({ minorUnits }) => minorUnits >= transaction.minorUnits)) return 'unchanged';
+  const plan = planOf(found, books, report);
+  return plan ? madeChange(found, books, report, plan, at) : 'mismatch';
+}
+
+type Plan = ReturnType<typeof planExternal>;
+
+/** Plans it as if it were requested here. @returns undefined if the payment does not allow it. */
+function planOf(
+  { transaction: base, transactions }: TransactionInState,
+  books: Books,
+  { operation: { type, money, reported }, can }: ExternalReport,
+): Plan | undefined {
+  const isDisputed = transactions.some(
+    (one) => one.type === 'CHARGEBACK' && (one.status !== 'DECLINED' || reported.totals?.mayCountDisputes),
+  );
+  if (base.status !== 'SUCCEEDED' || isDisputed || money.minorUnits <= 0n) return undefined;
+  try {
+    return planExternal({ books, base, transactions, can }, type, money);
+  } catch (error) {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
+  }
+}
+
+/** @returns 'waiting' if the payment was approved after its record was read. */
+function madeChange(
+  { record, transaction: base }: TransactionInState,
+  before: Books,
+  { operation: { type, reported, reference }, newId }: ExternalReport,
+  { planned, target }: Plan,
+  at: Timestamp,
+): Change | Unapplied {
+  const own = record.transactionsHistory.find(isBase);
+  if (!own) return 'waiting';
+  const facts = {
+    transactionId: newId,
+    parentId: target.id,
+    merchantReference: `reference-${newId}`,
+    description: MADE_AT_PROVIDER,
+    reason: undefined,
+  };
+  const begun = withOperation(record, own, before, planned, facts, at);
+  const made = withOperationOutcome(begun, newId, before, planned, reported, at);
+  const { minorUnits } = planned.money;
+  const { isFinal } = planned;
+  return {
+    ...NOTHING_ELSE,
+    record: made.record,
+    books: made.books,
+    transaction: {
+      id: newId,
+      status: Transaction_Status.SUCCEEDED,
+      reference,
+      external: { type, minorUnits, baseId: base.id, parentId: target.id, isFinal },
+    },
+    event: eventOf(made.record),
+  };
+}

@@ -1,0 +1,104 @@
+import type { Capabilities } from '#src/connectors/capabilities.ts';
+import type { Money } from '#src/money.ts';
+import { fieldRefusal, type ServiceError } from '#src/service-error.ts';
+import { type Books, type PlannedOperation, planCapture, planRefund, type Refundable } from './books.ts';
+import type { TransactionRow } from './state.ts';
+
+/** A payment, as the plan of an operation needs it. */
+export type PlannedPayment = {
+  readonly books: Books;
+  readonly base: TransactionRow;
+  readonly transactions: readonly TransactionRow[];
+  /** Capabilities of the payment's provider. */
+  readonly can: Capabilities;
+};
+
+/**
+ * Plans a capture or a refund that was made at the provider itself, as if it were requested here.
+ *
+ * @throws ServiceError if the payment does not allow it.
+ */
+export function planExternal(
+  payment: PlannedPayment,
+  type: 'CAPTURE' | 'REFUND',
+  money: Money,
+): { readonly target: TransactionRow; readonly planned: PlannedOperation } {
+  if (type === 'CAPTURE') return { target: payment.base, planned: planCaptureOf(payment, money) };
+  const target = refundTarget(payment, '', money);
+  return { target, planned: planRefundOf(payment, target, money) };
+}
+
+/** Returns the payment's own transaction. A path may name it, but no other. */
+export function requireBase({ base }: PlannedPayment, transactionId: string): TransactionRow {
+  if (transactionId === '' || transactionId.toLowerCase() === base.id) return base;
+  throw transactionNotFound();
+}
+
+/** Plans a capture of a payment. @throws ServiceError if the payment does not allow it. */
+export function planCaptureOf(
+  { books, transactions, can }: PlannedPayment,
+  requested: Money | undefined,
+  isFinal?: boolean,
+): PlannedOperation {
+  return planCapture(books, requested, capturesOf(transactions).length, can, isFinal);
+}
+
+/** Plans a refund of a payment. @throws ServiceError if the payment does not allow it. */
+export function planRefundOf(
+  payment: PlannedPayment,
+  target: TransactionRow,
+  requested: Money | undefined,
+): PlannedOperation {
+  return planRefund(payment.books, refundable(payment, target), requested, payment.can);
+}
+
+/**
+ * Chooses the transaction that a refund acts on: the one named; else the purchase; else a capture with enough left;
+ * else the authorization, which stands for all of its captures.
+ */
+export function refundTarget(
+  payment: PlannedPayment,
+  transactionId: string,
+  requested: Money | undefined,
+): TransactionRow {
+  const { base, transactions, books } = payment;
+  const named = transactionId.toLowerCase();
+  if (!books.isAuthorization) return requireBase(payment, transactionId);
+  const captures = capturesOf(transactions);
+  if (named !== '' && named !== base.id) {
+    const capture = captures.find(({ id }) => id === named);
+    if (!capture) throw transactionNotFound();
+    return capture;
+  }
+  const withRest = captures.filter((capture) => rest(refundable(payment, capture)) > 0n);
+  const [only] = withRest;
+  if (only && withRest.length === 1) return only;
+  return (
+    withRest.find((capture) => requested && rest(refundable(payment, capture)) >= requested.minorUnits) ??
+    base
+  );
+}
+
+function capturesOf(transactions: readonly TransactionRow[]): readonly TransactionRow[] {
+  return transactions.filter(({ type, status }) => type === 'CAPTURE' && status === 'SUCCEEDED');
+}
+
+function refundable({ transactions }: PlannedPayment, target: TransactionRow): Refundable {
+  const refunds = transactions.filter(
+    ({ type, parentId, status }) =>
+      type === 'REFUND' && parentId === target.id && (status === 'SUCCEEDED' || status === 'PENDING'),
+  );
+  return {
+    amount: target.minorUnits,
+    refunded: refunds.reduce((sum, { minorUnits }) => sum + minorUnits, 0n),
+  };
+}
+
+function rest({ amount, refunded }: Refundable): bigint {
+  return amount - refunded;
+}
+
+function transactionNotFound(): ServiceError {
+  const message = 'is not a transaction of this payment that the operation can act on';
+  return fieldRefusal('TRANSACTION_NOT_FOUND', 'transaction_id', 'NOT_FOUND', message);
+}

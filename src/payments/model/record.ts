@@ -1,0 +1,118 @@
+import { clone, create } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import { type Card, TransactionPaymentMethodSchema } from '#gen/payments/v1/payment_method_pb.js';
+import {
+  ConnectionDataSchema,
+  type Payment,
+  ProviderDataSchema,
+  type Transaction,
+  Transaction_Status,
+} from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { type States, shownTransaction, statesOf, WAITING } from './states.ts';
+
+/**
+ * Returns the record with one more attempt, after the last one came to nothing; the payment waits again.
+ *
+ * @param transactionId of the new attempt.
+ */
+export function withAttempt(
+  record: Payment,
+  transactionId: string,
+  connection: ConnectionConfig,
+  at: Timestamp,
+): Payment {
+  const last = record.transactionsHistory.at(-1);
+  if (!last?.paymentMethod) throw new Error('the record has no transaction');
+  const transaction: Transaction = {
+    ...last,
+    ...atConnection(connection),
+    id: transactionId,
+    // A copy, since details from an outcome are written into the attempt's own method.
+    paymentMethod: clone(TransactionPaymentMethodSchema, last.paymentMethod),
+    createdAt: at,
+  };
+  const next = { ...record };
+  setStates(next, transaction, WAITING, at);
+  return next;
+}
+
+/**
+ * Writes the outcome of the last attempt into a record.
+ *
+ * @param vaultedToken the token under which the card is kept, if it is.
+ * @returns the states that follow from the outcome.
+ */
+export function recordOutcome(
+  record: Payment,
+  outcome: Outcome,
+  vaultedToken: string | undefined,
+  at: Timestamp,
+): States {
+  const { transactionsHistory: history } = record;
+  const transaction = history.at(-1);
+  const detail = transaction?.paymentMethod?.detail;
+  if (!transaction?.paymentMethod || !detail || !record.paymentMethod)
+    throw new Error('the record has no transaction');
+  if (outcome.kind !== 'not_sent' && outcome.providerData) transaction.providerData = outcome.providerData;
+  if (outcome.kind === 'redirect' && detail.kind.case === 'wallet')
+    detail.kind.value.redirectUrl = outcome.redirectUrl;
+  if (detail.kind.case === 'card') recordCardOutcome(record, detail.kind.value, outcome);
+  if (outcome.kind === 'approved' && vaultedToken) {
+    transaction.paymentMethod.vaultedToken = vaultedToken;
+    record.paymentMethod.vaultedToken = vaultedToken;
+  }
+  // A new record holds the same detail twice; one that was read back holds two copies.
+  record.paymentMethod.paymentMethodDetail = detail;
+  const isDeclinedBefore = history.some(
+    (one) => one !== transaction && one.status === Transaction_Status.DECLINED,
+  );
+  const { type, category } = transaction;
+  const states = statesOf(outcome, { type, category, isDeclinedBefore });
+  setStates(record, transaction, states, at);
+  return states;
+}
+
+function recordCardOutcome(record: Payment, card: Card, outcome: Outcome): void {
+  if (outcome.kind === 'approved') {
+    card.authorizationCode = outcome.authorizationCode;
+    card.retrievalReferenceNumber = outcome.retrievalReferenceNumber;
+    // For the next charge of a kept card; reported only if the request gave the reason or usage of stored credentials.
+    const { storedCredentials: stored } = card;
+    const isAsked = stored?.reason !== undefined || stored?.usage !== undefined;
+    if (stored && isAsked && stored.networkTransactionId === undefined && outcome.networkTransactionId)
+      card.storedCredentials = { ...stored, networkTransactionId: outcome.networkTransactionId };
+  }
+  if (outcome.kind === 'redirect') {
+    card.redirectUrl = outcome.redirectUrl;
+    if (record.checkout) record.checkout = { ...record.checkout, sdkActionRequired: true };
+  } else if (outcome.kind !== 'pending' && outcome.kind !== 'unknown') {
+    card.redirectUrl = '';
+  }
+}
+
+/** Sets the states of a record and of its last attempt, which it takes in. */
+export function setStates(record: Payment, transaction: Transaction, states: States, at: Timestamp): void {
+  transaction.status = states.transaction;
+  transaction.responseCode = states.responseCode;
+  transaction.responseMessage = states.responseMessage;
+  transaction.updatedAt = at;
+  record.status = states.payment;
+  record.subStatus = states.subStatus;
+  record.updatedAt = at;
+  record.transactionsHistory = [
+    ...record.transactionsHistory.filter(({ id }) => id !== transaction.id),
+    transaction,
+  ];
+  record.transactions = shownTransaction(record) ?? transaction;
+}
+
+/** Returns the fields that a transaction gets from its connection, before the provider has answered. */
+export function atConnection({ id, name, providerId }: ConnectionConfig) {
+  return {
+    providerId,
+    providerData: create(ProviderDataSchema, { id: providerId, rawResponse: {} }),
+    connectionData: create(ConnectionDataSchema, { id, name: name || undefined }),
+  };
+}

@@ -1,0 +1,126 @@
+import { type Payment, Payment_SubStatus_Value, type ProviderData } from '#gen/payments/v1/payment_pb.js';
+import type { Target } from '#src/connectors/connector.ts';
+import type { Books, OperationType } from './books.ts';
+
+/** All that the database holds about one payment, as it was read. */
+export type PaymentState = {
+  readonly payment: PaymentRow;
+  readonly record: Payment;
+  /** In the order in which they began. */
+  readonly transactions: readonly TransactionRow[];
+};
+
+/** A payment, and the one of its transactions that something was learned about. */
+export type TransactionInState = PaymentState & { readonly transaction: TransactionRow };
+
+/** The columns of a payment beside its record. */
+export type PaymentRow = {
+  /** Number of writes so far; a write that presents an older version changes nothing. */
+  readonly version: number;
+  readonly capturedMinorUnits: bigint;
+  readonly refundedMinorUnits: bigint;
+  readonly isReleased: boolean;
+  /** The transaction of the open operation, if any. */
+  readonly openOperation: string | undefined;
+};
+
+/** The columns of a transaction. */
+export type TransactionRow = {
+  readonly id: string;
+  /** The name of a payments.v1.Transaction.Type. */
+  readonly type: string;
+  /** The name of a payments.v1.Transaction.Status. */
+  readonly status: string;
+  /** The transaction that it acts on; undefined for a payment's own. */
+  readonly parentId: string | undefined;
+  readonly connectionId: string;
+  readonly connectionIdentity: string;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+  /** false for an authorization only. */
+  readonly capture: boolean;
+  readonly reference: string | undefined;
+  /** true for a capture that none may follow. */
+  readonly isFinal: boolean;
+  readonly vaultedToken: string | undefined;
+  /** true: it will be followed up; false once it is final. */
+  readonly isScheduled: boolean;
+  /** true: an operation without a stored response; if it is due as well, its process has died. */
+  readonly isUnanswered: boolean;
+  /** Time since it was stored, just before it was sent, by the database's clock. */
+  readonly ageMs: number;
+};
+
+/** Returns true if a transaction acts on another one: a capture, a cancel or a refund. */
+export function isOperation(type: string): type is OperationType {
+  return type === 'CAPTURE' || type === 'CANCEL' || type === 'REFUND';
+}
+
+/** Types of the transactions that a payment begins with. */
+export const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
+
+/** Returns true for a transaction that is not over: money may still move. */
+export function isOpen({ status }: Pick<TransactionRow, 'status'>): boolean {
+  return status === 'CREATED' || status === 'PENDING';
+}
+
+/** Returns true for an authorization that waits to be captured. */
+export function isLapsing({ type, status, capture }: TransactionRow): boolean {
+  return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
+}
+
+/** Returns true if nothing is left of an authorization to lapse. */
+export function isOver({
+  payment,
+  transaction,
+}: Omit<TransactionInState, 'record' | 'transactions'>): boolean {
+  return payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits;
+}
+
+/** Returns true if a transaction is a dispute that has not ended. */
+export function isOpenDispute({ type, status }: Pick<TransactionRow, 'type' | 'status'>): boolean {
+  return type === 'CHARGEBACK' && status === 'PENDING';
+}
+
+/** Returns true if a transaction waits for its payer to act. */
+export function waitsForPayer(record: Payment, { status }: Pick<TransactionRow, 'status'>): boolean {
+  return status === 'CREATED' || record.subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP;
+}
+
+/** Finds the transaction that a payment began with, if it succeeded. */
+export function succeededBase<T extends Pick<TransactionRow, 'type' | 'status'>>(
+  transactions: readonly T[],
+): T | undefined {
+  return transactions.find(({ type, status }) => BASE_TYPES.has(type) && status === 'SUCCEEDED');
+}
+
+/** Returns a payment's books, from the columns on which the bounds are enforced. */
+export function booksOf(
+  stored: Pick<PaymentRow, 'capturedMinorUnits' | 'refundedMinorUnits' | 'isReleased'>,
+  base: Pick<TransactionRow, 'minorUnits' | 'currency' | 'capture'>,
+): Books {
+  return {
+    currency: base.currency,
+    amount: base.minorUnits,
+    isAuthorization: !base.capture,
+    captured: stored.capturedMinorUnits,
+    refunded: stored.refundedMinorUnits,
+    isReleased: stored.isReleased,
+  };
+}
+
+/** Returns a stored transaction as a connector needs it. */
+export function targetOf(
+  transaction: Pick<TransactionRow, 'id' | 'reference' | 'minorUnits' | 'currency'>,
+): Target {
+  const { id, reference, minorUnits, currency } = transaction;
+  return { transactionId: id, reference, money: { minorUnits, currency } };
+}
+
+/** Returns what the record shows of the provider's last word on a transaction. */
+export function shownOf({
+  record,
+  transaction,
+}: Pick<TransactionInState, 'record' | 'transaction'>): ProviderData | undefined {
+  return record.transactionsHistory.find(({ id }) => id === transaction.id)?.providerData;
+}

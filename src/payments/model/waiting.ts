@@ -1,0 +1,52 @@
+import { create } from '@bufbuild/protobuf';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Capabilities } from '#src/connectors/capabilities.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { payerTimeLeftMs } from './schedule.ts';
+import { isOperation, shownOf, type TransactionInState, waitsForPayer } from './state.ts';
+
+/** The outcome of asking where there is no look-up. Nothing was asked that could have taken money. */
+export const NO_LOOK_UP: Outcome = {
+  kind: 'unknown',
+  detail: 'there is no look-up',
+  providerData: undefined,
+};
+
+/** Returns the time that the payer of a transaction has left; negative once it is over. An operation waits for none. */
+export function timeLeftMs(
+  { transaction }: Pick<TransactionInState, 'transaction'>,
+  terms: Pick<Capabilities, 'redirectValidMinutes'>,
+): number {
+  if (isOperation(transaction.type)) return Number.POSITIVE_INFINITY;
+  return payerTimeLeftMs(transaction.ageMs, terms);
+}
+
+/** Returns true if there is nothing to write: the outcome is not known yet, or the payer has yet to act. */
+export function changesNothing(outcome: Outcome, isLast: boolean): boolean {
+  if (outcome.kind === 'unknown' || outcome.kind === 'to_complete') return true;
+  return !isLast && outcome.kind === 'redirect';
+}
+
+/** Returns true if the provider has yet to decide, and the record already says so and has the provider's reference. */
+export function isShownAlready(outcome: Outcome, { transaction, record }: TransactionInState): boolean {
+  if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
+  if (outcome.reference !== undefined && transaction.reference === undefined) return false;
+  return !waitsForPayer(record, transaction);
+}
+
+/**
+ * Returns the outcome where there is no look-up. A payer who did not come back in time did not pay, as far as is known.
+ * If one did come back, and the answer to what they brought says nothing, they may have: that never ends by itself.
+ */
+export function withoutLookUp(reported: Outcome, found: TransactionInState, isLast: boolean): Outcome {
+  if (reported.kind !== 'unknown' || !waitsForPayer(found.record, found.transaction)) return reported;
+  const providerData = reported.providerData ?? shownOf(found) ?? create(ProviderDataSchema);
+  if (reported !== NO_LOOK_UP) return { kind: 'pending', providerData };
+  return isLast ? { kind: 'expired', providerData } : reported;
+}
+
+/** Returns the outcome of a payment whose payer did not act in time; its provider has closed it, where possible. */
+export function endOf(outcome: Outcome): Outcome {
+  if (outcome.kind === 'redirect') return { kind: 'expired', providerData: outcome.providerData };
+  return outcome;
+}
