@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
-import type { AccountKeys } from '#src/store/accounts.ts';
+import type { AccountKeys } from '#src/store/tables/accounts.ts';
 
 /** Reads a header (gRPC: metadata) of the call by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined;

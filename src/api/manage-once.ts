@@ -1,7 +1,7 @@
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { callOnce, type OnceCall, type OnceResponse } from '#src/customers/call-once.ts';
-import { type Database, queriesOf, type Run } from '#src/store/database.ts';
-import type { WebhookName } from '#src/store/outbox.ts';
+import { type Database, queriesOf, type Run } from '#src/store/engine/database.ts';
+import type { WebhookName } from '#src/store/tables/outbox.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 
 /**

@@ -17,9 +17,9 @@ import {
 } from '#gen/payments/v1/webhook_service_pb.js';
 import { type OnceCall, type OnceResponse, onceCallsOf } from '#src/customers/call-once.ts';
 import { accountOf, type Caller } from '#src/payments/caller.ts';
-import type { StoredDelivery } from '#src/store/deliveries.ts';
-import { NIL_UUID } from '#src/store/rows.ts';
-import type { StoredWebhook } from '#src/store/webhooks.ts';
+import { NIL_UUID } from '#src/store/engine/rows.ts';
+import type { StoredDelivery } from '#src/store/tables/deliveries.ts';
+import type { StoredWebhook } from '#src/store/tables/webhooks.ts';
 import {
   deliveriesPage,
   redeliverAllFailed,

@@ -1,5 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { readDataConfig } from '#src/config.ts';
+import { type Queries, queriesOf } from '#src/store/engine/database.ts';
+import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
 import {
   type Account,
   type AccountChange,
@@ -12,7 +14,7 @@ import {
   listAccounts,
   listKeys,
   revokeKey,
-} from '#src/store/accounts.ts';
+} from '#src/store/tables/accounts.ts';
 import {
   AFTER_ALL_ENTRIES,
   type AuditEntry,
@@ -20,10 +22,8 @@ import {
   INSTALLATION,
   listActions,
   recordAction,
-} from '#src/store/audit-log.ts';
-import { type Queries, queriesOf } from '#src/store/database.ts';
-import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
+} from '#src/store/tables/audit-log.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { USAGE } from './account-usage.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';

@@ -2,9 +2,9 @@ import { pino } from 'pino';
 import { CHECKOUT_DIR, type Config } from '#src/config.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { runningEmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
-import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/database.ts';
-import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
-import { assertDirect } from '#src/store/pooler.ts';
+import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/engine/database.ts';
+import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
+import { assertDirect } from '#src/store/engine/pooler.ts';
 
 /** Storage that a command uses. */
 export type CommandStorage = {

@@ -1,6 +1,6 @@
 import type { Config } from '#src/config.ts';
-import type { ClockDifference } from '#src/store/database-clock.ts';
-import type { DatabaseFacts, ServiceFacts } from '#src/store/diagnosis.ts';
+import type { ClockDifference } from '#src/store/engine/database-clock.ts';
+import type { DatabaseFacts, ServiceFacts } from '#src/store/tables/diagnosis.ts';
 
 /** Result of a check: all is well, something deserves a look, or the service will not work as it should. */
 export type Finding = {

@@ -7,10 +7,10 @@ import {
   hasSqlState,
   READ_ONLY,
   UnsafeDatabaseError,
-} from '#src/store/database-error.ts';
-import { InstallationKeysError } from '#src/store/installation-keys.ts';
-import { MigrationError } from '#src/store/migrate.ts';
-import { PoolerError } from '#src/store/pooler.ts';
+} from '#src/store/engine/database-error.ts';
+import { MigrationError } from '#src/store/engine/migrate.ts';
+import { PoolerError } from '#src/store/engine/pooler.ts';
+import { InstallationKeysError } from '#src/store/tables/installation-keys.ts';
 
 /** Explains why a process ends: by the message of an error that the operator can mend, by the stack of any other. */
 export function explainFailure(error: unknown): string {

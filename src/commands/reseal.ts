@@ -1,11 +1,11 @@
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import {
   listSealed,
   replaceSealed,
   SEALED_KINDS,
   type SealedKind,
   type SealedValue,
-} from '#src/store/sealed-values.ts';
+} from '#src/store/tables/sealed-values.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
 /** Counts of ciphertexts by result. */

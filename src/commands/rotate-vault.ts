@@ -1,8 +1,8 @@
 import { readConfig } from '#src/config.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
-import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
-import type { Database } from '#src/store/database.ts';
-import { countSealed } from '#src/store/installation-keys.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { INSTALLATION, recordAction } from '#src/store/tables/audit-log.ts';
+import { countSealed } from '#src/store/tables/installation-keys.ts';
 import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { installationKeys } from '#src/vault/key-file.ts';
 import { actorOf } from './actor.ts';

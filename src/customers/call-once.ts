@@ -9,16 +9,16 @@ import type { Caller } from '#src/payments/caller.ts';
 import { requireSameRequest, storedIdempotencyKey } from '#src/payments/idempotency.ts';
 import { type RequestHash, requestHasher } from '#src/payments/request-hash.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { Database, Run } from '#src/store/database.ts';
-import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
+import type { Database, Run } from '#src/store/engine/database.ts';
+import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   type CallHolder,
   claimCall,
   findCall,
   type KeyedCall,
   keepResponse,
-} from '#src/store/replayed-calls.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+} from '#src/store/tables/replayed-calls.ts';
 
 /** A call that makes an object, with the hash that tells a repeat of it from another request. */
 export type OnceCall<Desc extends DescMessage> = {

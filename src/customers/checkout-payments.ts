@@ -23,12 +23,12 @@ import { callbackAddress, closePayment, type ReturnDeps } from '#src/payments/pa
 import { hasThreeDSecureResults } from '#src/payments/payment-method.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { fieldRefusal, notAllowed, ServiceError } from '#src/service-error.ts';
-import type { StoredSession } from '#src/store/checkout-sessions.ts';
-import { getPaymentRecord } from '#src/store/payment-record.ts';
-import { findByKey } from '#src/store/payments.ts';
-import { AlreadyUsedError } from '#src/store/single-uses.ts';
-import { findStoredObjects } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import { findByKey } from '#src/store/engine/payments.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
+import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
+import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
+import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
 import type { OnceResponse } from './call-once.ts';
 import { requireSession } from './checkout-sessions.ts';
 

@@ -23,6 +23,8 @@ import {
   type ServiceError,
   unknownId,
 } from '#src/service-error.ts';
+import type { Database, Run } from '#src/store/engine/database.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   insertSession,
   lockSession,
@@ -30,11 +32,9 @@ import {
   type SessionTerms,
   type StoredSession,
   updateSession,
-} from '#src/store/checkout-sessions.ts';
-import { lockCustomer } from '#src/store/customers.ts';
-import type { Database, Run } from '#src/store/database.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+} from '#src/store/tables/checkout-sessions.ts';
+import { lockCustomer } from '#src/store/tables/customers.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import type { CustomerDeps } from './customers.ts';
 import { fieldChanges } from './field-changes.ts';

@@ -13,6 +13,9 @@ import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
 import { checkPerson, type Person } from '#src/payments/check-request.ts';
 import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
 import { fieldRefusal, missingResource, requireFaultless, type ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { isKeyTaken } from '#src/store/engine/database-error.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   type CustomerFields,
   findCustomer,
@@ -21,11 +24,8 @@ import {
   readCustomer,
   type StoredCustomer,
   updateCustomer,
-} from '#src/store/customers.ts';
-import type { Database } from '#src/store/database.ts';
-import { isKeyTaken } from '#src/store/database-error.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+} from '#src/store/tables/customers.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import { fieldChanges } from './field-changes.ts';
 

@@ -1,11 +1,11 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { CustomerSchema } from '#gen/payments/v1/customer_service_pb.js';
 import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
-import { eraseCustomer } from '#src/store/customers.ts';
-import { type CustomerResponse, keepResponse, lockResponsesOf } from '#src/store/replayed-calls.ts';
-import { eraseMethods } from '#src/store/stored-methods.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { eraseCustomer } from '#src/store/tables/customers.ts';
+import { type CustomerResponse, keepResponse, lockResponsesOf } from '#src/store/tables/replayed-calls.ts';
+import { eraseMethods } from '#src/store/tables/stored-methods.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { customerNotFound } from './customers.ts';
 import { emitMethodEvent } from './emit-method-event.ts';
 import type { WalletDeps } from './enroll-wallet.ts';

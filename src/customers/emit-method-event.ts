@@ -4,9 +4,9 @@ import {
   StoredPaymentMethodSchema,
 } from '#gen/payments/v1/payment_method_service_pb.js';
 import { storedMethodMessage } from '#src/payments/stored-method.ts';
-import type { Run } from '#src/store/database.ts';
-import { insertMethodEvent } from '#src/store/outbox.ts';
-import type { StoredMethod } from '#src/store/stored-methods.ts';
+import type { Run } from '#src/store/engine/database.ts';
+import { insertMethodEvent } from '#src/store/tables/outbox.ts';
+import type { StoredMethod } from '#src/store/tables/stored-methods.ts';
 
 /** The event that reports each status. */
 const EVENTS: Readonly<Record<StoredMethod['status'], string>> = {

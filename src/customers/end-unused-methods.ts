@@ -1,6 +1,6 @@
-import type { Database } from '#src/store/database.ts';
-import { type Step, sweep } from '#src/store/sweep.ts';
-import { endUnusedMethods } from '#src/store/unused-methods.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { type Step, sweep } from '#src/store/engine/sweep.ts';
+import { endUnusedMethods } from '#src/store/tables/unused-methods.ts';
 import { emitMethodEvent } from './emit-method-event.ts';
 
 /** Options of a sweep through the stored methods. */

@@ -4,16 +4,16 @@ import type { LookUpTurns } from '#src/payments/look-up-turns.ts';
 import { merchantAddress } from '#src/payments/payer-return.ts';
 import { repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { Database } from '#src/store/database.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import {
   type EnrollmentEnd,
   endEnrollment,
   findEnrollment,
   type OpenEnrollment,
   takeDueEnrollments,
-} from '#src/store/wallet-enrollments.ts';
+} from '#src/store/tables/wallet-enrollments.ts';
 import { emitMethodEvent } from './emit-method-event.ts';
 
 /** Dependencies of following enrollments. */

@@ -1,9 +1,9 @@
 import type { OfferedPaymentMethod } from '#gen/payments/v1/checkout_service_pb.js';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import { whyClosed } from '#src/payments/session-terms.ts';
-import { findSessionOwner, type StoredSession } from '#src/store/checkout-sessions.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { findSessionOwner, type StoredSession } from '#src/store/tables/checkout-sessions.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { requireSession } from './checkout-sessions.ts';
 import { listSessionMethods } from './session-methods.ts';
 

@@ -17,7 +17,7 @@ import { chooseMethod } from '#src/payments/payment-method.ts';
 import { routingFacts } from '#src/payments/routing-facts.ts';
 import { takesType } from '#src/payments/session-terms.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { StoredSession } from '#src/store/checkout-sessions.ts';
+import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 
 /**
  * Lists the types of the catalogue with which a session can be paid, by its country, currency and amount: cards, and

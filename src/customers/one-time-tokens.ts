@@ -15,7 +15,7 @@ import type { CardDeps } from '#src/payments/payer-card.ts';
 import { ONE_TIME_TOKEN_TYPE } from '#src/payments/payment-method.ts';
 import { Secret } from '#src/secret.ts';
 import { invalidField, notAllowed, requireFaultless } from '#src/service-error.ts';
-import { insertToken } from '#src/store/one-time-tokens.ts';
+import { insertToken } from '#src/store/tables/one-time-tokens.ts';
 import { sealTokenCard } from '#src/vault/token-card.ts';
 import { callOnce, type OnceCall, type OnceResponse, onceCallsOf, replayedCall } from './call-once.ts';
 import { requireOpenSession } from './checkout-sessions.ts';

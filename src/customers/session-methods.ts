@@ -9,9 +9,9 @@ import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { cardName } from '#src/payments/card.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
-import type { StoredSession } from '#src/store/checkout-sessions.ts';
-import { listMethods, type StoredMethod } from '#src/store/stored-methods.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
+import { listMethods, type StoredMethod } from '#src/store/tables/stored-methods.ts';
 import { isOfTerms, nameOf, offeredMethods, takesInstallments } from './offered-methods.ts';
 
 /** Lists the methods with which a session can be paid: its customer's stored ones, then those of the catalogue. */

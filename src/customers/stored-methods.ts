@@ -14,8 +14,9 @@ import { storedMethodMessage } from '#src/payments/stored-method.ts';
 import { requireRoom } from '#src/payments/vault-card.ts';
 import { Secret } from '#src/secret.ts';
 import { invalidField, missingResource, notAllowed, requireFaultless } from '#src/service-error.ts';
-import { lockCustomer } from '#src/store/customers.ts';
-import { type Database, queriesOf } from '#src/store/database.ts';
+import { type Database, queriesOf } from '#src/store/engine/database.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { lockCustomer } from '#src/store/tables/customers.ts';
 import {
   endMethod,
   findCardOfCustomer,
@@ -24,9 +25,8 @@ import {
   type MethodName,
   readMethod,
   updateMethodCard,
-} from '#src/store/stored-methods.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+} from '#src/store/tables/stored-methods.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import { customerNotFound, customerOf } from './customers.ts';
 import { emitMethodEvent } from './emit-method-event.ts';

@@ -1,8 +1,8 @@
-import { listAccountNames } from '#src/store/accounts.ts';
-import { type AuditEntry, INSTALLATION, listActions } from '#src/store/audit-log.ts';
-import type { Database } from '#src/store/database.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { listAccountNames } from '#src/store/tables/accounts.ts';
+import { type AuditEntry, INSTALLATION, listActions } from '#src/store/tables/audit-log.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
 import { option, shortened, time } from './show.ts';

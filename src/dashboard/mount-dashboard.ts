@@ -3,17 +3,17 @@ import type { ClientAddress } from '#src/api/client-address.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { unaskableOf } from '#src/payments/open-outcomes.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { addFailedSignIns, INSTALLATION, recordAction } from '#src/store/audit-log.ts';
-import type { Database } from '#src/store/database.ts';
-import { countOpenAttempts } from '#src/store/look-ups.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { countOpenAttempts } from '#src/store/engine/look-ups.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { addFailedSignIns, INSTALLATION, recordAction } from '#src/store/tables/audit-log.ts';
 import {
   countPendingDeliveries,
   countRecentAttempts,
   listOldestOpenAttempts,
   listRecentRecords,
   listTroubledWebhooks,
-} from '#src/store/open-work.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+} from '#src/store/tables/open-work.ts';
 import { auditPage } from './audit-page.ts';
 import { cataloguePage } from './catalogue-page.ts';
 import { createFailedSignIns } from './failed-sign-ins.ts';

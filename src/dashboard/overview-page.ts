@@ -6,7 +6,7 @@ import {
   type OpenAttempt,
   type RecentAttempts,
   type TroubledWebhook,
-} from '#src/store/open-work.ts';
+} from '#src/store/tables/open-work.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
 import { badge, count, duration, percent, shortened, time } from './show.ts';

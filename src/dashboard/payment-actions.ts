@@ -18,12 +18,12 @@ import { cancelPayment, capturePayment, refundPayment } from '#src/payments/paym
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';
-import { findAccount } from '#src/store/accounts.ts';
-import { recordAction } from '#src/store/audit-log.ts';
-import { getPaymentRecord } from '#src/store/payment-record.ts';
-import { readPaymentStory } from '#src/store/payment-story.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { findAccount } from '#src/store/tables/accounts.ts';
+import { recordAction } from '#src/store/tables/audit-log.ts';
+import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
+import { readPaymentStory } from '#src/store/tables/payment-story.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, NOTHING } from '#src/web/html.ts';
 import { redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';

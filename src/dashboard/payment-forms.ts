@@ -3,7 +3,7 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { formatMoney } from '#src/money.ts';
 import { type Books, leftToCapture, leftToRefund } from '#src/payments/model/books.ts';
 import { booksOf, succeededBase } from '#src/payments/model/state.ts';
-import type { StoredStory } from '#src/store/payment-story.ts';
+import type { StoredStory } from '#src/store/tables/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
 import type { Session } from './session.ts';

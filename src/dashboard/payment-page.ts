@@ -8,7 +8,7 @@ import {
 import { sentIdempotencyKey } from '#src/payments/idempotency.ts';
 import { isOperation } from '#src/payments/model/state.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { StoredStory } from '#src/store/payment-story.ts';
+import type { StoredStory } from '#src/store/tables/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { explanation } from './explanation.ts';
 import { DASHBOARD } from './frame.ts';

@@ -3,9 +3,10 @@ import { firstTime, timeAfter } from '#src/payments/list-payments.ts';
 import { pageToken, readPageToken } from '#src/payments/page-token.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { ServiceError } from '#src/service-error.ts';
-import { listAccountNames } from '#src/store/accounts.ts';
-import type { Database } from '#src/store/database.ts';
-import { isTimeout } from '#src/store/database-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { isTimeout } from '#src/store/engine/database-error.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { listAccountNames } from '#src/store/tables/accounts.ts';
 import {
   type FoundPayment,
   findPaymentsById,
@@ -13,9 +14,8 @@ import {
   MAX_FOUND,
   type PaymentSearch,
   searchPayments,
-} from '#src/store/search-payments.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+} from '#src/store/tables/search-payments.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD, notice } from './frame.ts';
 import { badge, money, option, shortened, time } from './show.ts';

@@ -1,12 +1,12 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   deleteOperatorSession,
   findOperatorSession,
   insertOperatorSession,
   type SessionTerms,
-} from '#src/store/operator-sessions.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+} from '#src/store/tables/operator-sessions.ts';
 
 /** Permission of an operator: to read, or to act as well. */
 export type Role = 'read' | 'operate';

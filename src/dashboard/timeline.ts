@@ -7,7 +7,12 @@ import {
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import { MADE_AT_PROVIDER } from '#src/payments/model/external.ts';
-import type { StoredStory, ToldEvent, ToldNotification, TransactionState } from '#src/store/payment-story.ts';
+import type {
+  StoredStory,
+  ToldEvent,
+  ToldNotification,
+  TransactionState,
+} from '#src/store/tables/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
 import type { Session } from './session.ts';

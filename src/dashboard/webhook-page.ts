@@ -1,10 +1,10 @@
 import { unknownId } from '#src/service-error.ts';
-import { recordAction } from '#src/store/audit-log.ts';
-import type { StoredDelivery } from '#src/store/deliveries.ts';
-import { NIL_UUID } from '#src/store/rows.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
-import type { StoredWebhook } from '#src/store/webhooks.ts';
+import { NIL_UUID } from '#src/store/engine/rows.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { recordAction } from '#src/store/tables/audit-log.ts';
+import type { StoredDelivery } from '#src/store/tables/deliveries.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
+import type { StoredWebhook } from '#src/store/tables/webhooks.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { deliveriesPage, redeliverAllFailed } from '#src/webhooks/manage-deliveries.ts';
 import { type ManageDeps, requireWebhook } from '#src/webhooks/manage-webhooks.ts';

@@ -14,8 +14,8 @@ import {
   settleNotification,
   settleServed,
   takeDueNotifications,
-} from '#src/store/notifications.ts';
-import { hastenEnrollment } from '#src/store/wallet-enrollments.ts';
+} from '#src/store/tables/notifications.ts';
+import { hastenEnrollment } from '#src/store/tables/wallet-enrollments.ts';
 
 /** Dependencies of processing notifications. */
 export type ProcessDeps = RecoverOneDeps & {

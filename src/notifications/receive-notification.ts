@@ -1,8 +1,8 @@
 import type { NotificationReading, ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { Database } from '#src/store/database.ts';
-import { insertNotification } from '#src/store/notifications.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { insertNotification } from '#src/store/tables/notifications.ts';
 
 /** Dependencies of receiving a notification. */
 export type ReceiveDeps = {

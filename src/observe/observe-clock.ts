@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { ClockDifference } from '#src/store/database-clock.ts';
+import type { ClockDifference } from '#src/store/engine/database-clock.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Difference from which a clock is an alarm. */

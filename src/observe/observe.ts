@@ -21,7 +21,7 @@ import type { CatalogueObserver, OpenedCatalogue } from '#src/catalogue/open-cat
 import { CIRCUIT_STATES } from '#src/connectors/circuit.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { PaymentObserver } from '#src/payments/create-payment.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 import type { Metrics } from './metrics.ts';

@@ -1,8 +1,13 @@
 import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Money } from '#src/money.ts';
-import { type DueFollowUp, findPaymentOf, restoreFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
-import { readOpenAttempt } from '#src/store/look-ups.ts';
+import {
+  type DueFollowUp,
+  findPaymentOf,
+  restoreFollowUp,
+  takeFollowUp,
+} from '#src/store/engine/follow-ups.ts';
+import { readOpenAttempt } from '#src/store/engine/look-ups.ts';
 import { recordExternal } from './external-operations.ts';
 import { writeOutcome } from './finish-operation.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';

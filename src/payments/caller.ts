@@ -1,5 +1,5 @@
 import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
-import type { SessionUse } from '#src/store/single-uses.ts';
+import type { SessionUse } from '#src/store/tables/single-uses.ts';
 
 /** The caller, and the key of the call. */
 export type Caller = {

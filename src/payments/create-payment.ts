@@ -1,10 +1,10 @@
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { OverloadError, ServiceError } from '#src/service-error.ts';
-import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
-import { claimGrouped } from '#src/store/grouped-payments.ts';
-import { type Claim, findByKey, type KeyHolder } from '#src/store/payments.ts';
-import { AlreadyUsedError } from '#src/store/single-uses.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
+import { claimGrouped } from '#src/store/engine/grouped-payments.ts';
+import { type Claim, findByKey, type KeyHolder } from '#src/store/engine/payments.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { type Caller, type KeyedCaller, requireOwnAccount } from './caller.ts';
 import { acquireSlot } from './connection-slots.ts';
 import {

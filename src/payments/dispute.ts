@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
-import { findPaymentOf } from '#src/store/follow-ups.ts';
-import { readPayment, readTransactions } from '#src/store/operated-payments.ts';
+import { findPaymentOf } from '#src/store/engine/follow-ups.ts';
+import { readPayment, readTransactions } from '#src/store/tables/operated-payments.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { apply } from './model/apply.ts';
 import { decodeRecord } from './stored-record.ts';

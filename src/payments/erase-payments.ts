@@ -1,7 +1,7 @@
-import { listAccounts } from '#src/store/accounts.ts';
-import type { Database } from '#src/store/database.ts';
-import { type Erase, erasePayments } from '#src/store/erased-payments.ts';
-import { type Step, sweep } from '#src/store/sweep.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { type Erase, erasePayments } from '#src/store/engine/erased-payments.ts';
+import { type Step, sweep } from '#src/store/engine/sweep.ts';
+import { listAccounts } from '#src/store/tables/accounts.ts';
 import { withoutPersonalData } from './personal-data.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';

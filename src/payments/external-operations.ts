@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { DueFollowUp } from '#src/store/follow-ups.ts';
+import type { DueFollowUp } from '#src/store/engine/follow-ups.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { apply } from './model/apply.ts';
 import type { ExternalOperation } from './model/external.ts';

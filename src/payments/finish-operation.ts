@@ -1,10 +1,10 @@
 import { Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import type { Database } from '#src/store/database.ts';
-import { type DueFollowUp, hastenFollowUp, scheduleFollowUp } from '#src/store/follow-ups.ts';
-import { readPayment, readTransactions } from '#src/store/operated-payments.ts';
-import { finishOperation } from '#src/store/operations.ts';
-import { findStoredObjects } from '#src/store/stored-objects.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { type DueFollowUp, hastenFollowUp, scheduleFollowUp } from '#src/store/engine/follow-ups.ts';
+import { finishOperation } from '#src/store/engine/operations.ts';
+import { readPayment, readTransactions } from '#src/store/tables/operated-payments.ts';
+import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
 import { type FinishDeps, storedFate, untilWritten } from './finish-payment.ts';
 import { apply, hasFailed } from './model/apply.ts';
 import type { PaymentState, TransactionInState } from './model/state.ts';

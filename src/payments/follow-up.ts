@@ -1,7 +1,12 @@
 import type { Hint, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
-import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
+import {
+  type DueFollowUp,
+  endFollowUp,
+  postponeFollowUp,
+  takeFollowUp,
+} from '#src/store/engine/follow-ups.ts';
 import { ask, isAnswered, learn, lookedUpTransaction } from './ask-provider.ts';
 import { endDisputes } from './dispute.ts';
 import { recordExternal } from './external-operations.ts';

@@ -1,7 +1,7 @@
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Database } from '#src/store/database.ts';
-import type { DueFollowUp } from '#src/store/follow-ups.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import type { DueFollowUp } from '#src/store/engine/follow-ups.ts';
 import { readLeased } from './finish-operation.ts';
 import type { TransactionInState } from './model/state.ts';
 

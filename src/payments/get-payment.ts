@@ -1,9 +1,9 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { unknownId } from '#src/service-error.ts';
-import type { Database } from '#src/store/database.ts';
-import { getPaymentRecord } from '#src/store/payment-record.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { accountOf, type Caller } from './caller.ts';
 import { decodeRecord } from './stored-record.ts';
 

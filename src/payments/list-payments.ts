@@ -3,9 +3,13 @@ import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ListPaymentsRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { invalidField } from '#src/service-error.ts';
-import type { Database } from '#src/store/database.ts';
-import { listPayments as listStored, MAX_LISTED, type PaymentFilter } from '#src/store/list-payments.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import {
+  listPayments as listStored,
+  MAX_LISTED,
+  type PaymentFilter,
+} from '#src/store/tables/list-payments.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import { parseTimestamp } from '#src/wire/wire-json-well-known.ts';
 import { accountOf, type Caller } from './caller.ts';

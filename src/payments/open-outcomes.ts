@@ -1,14 +1,14 @@
 import { setTimeout } from 'node:timers/promises';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { countOpenFollowUps, type OpenFollowUps } from '#src/store/follow-ups.ts';
-import type { AskableConnection } from '#src/store/lease-due.ts';
+import { countOpenFollowUps, type OpenFollowUps } from '#src/store/engine/follow-ups.ts';
+import type { AskableConnection } from '#src/store/engine/lease-due.ts';
 import {
   countOpenAttempts,
   type DueAttempt,
   type OpenAttempts,
   takeUnansweredAttempts,
-} from '#src/store/look-ups.ts';
+} from '#src/store/engine/look-ups.ts';
 import { type FinishDeps, finishOf, writeFinish } from './finish-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 

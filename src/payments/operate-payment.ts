@@ -1,8 +1,8 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
-import { findOperation, findOperationByKey, type OperationHolder } from '#src/store/operation-keys.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { findOperation, findOperationByKey, type OperationHolder } from '#src/store/tables/operation-keys.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { OPERATION_KINDS } from './ask-provider.ts';
 import { accountOf, type Caller } from './caller.ts';
 import {

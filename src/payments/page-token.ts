@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { invalidField } from '#src/service-error.ts';
-import type { PagePosition } from '#src/store/list-payments.ts';
+import type { PagePosition } from '#src/store/tables/list-payments.ts';
 
 const MAC_BYTES = 16;
 const POSITION = /^([0-9a-f-]{36})(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)$/;

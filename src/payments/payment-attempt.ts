@@ -3,7 +3,7 @@ import { type Payment, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptCard, AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { parseMoney } from '#src/money.ts';
-import type { VaultedToken } from '#src/store/stored-objects.ts';
+import type { VaultedToken } from '#src/store/tables/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
 /**

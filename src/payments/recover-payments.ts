@@ -5,15 +5,15 @@ import type { Hint, LookUp, ProviderConnection } from '#src/connectors/connector
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { type Repeated, repeat } from '#src/repeat.ts';
-import { takeDueFollowUps } from '#src/store/follow-ups.ts';
-import { type AskableConnection, MAX_TAKEN, type Take } from '#src/store/lease-due.ts';
+import { takeDueFollowUps } from '#src/store/engine/follow-ups.ts';
+import { type AskableConnection, MAX_TAKEN, type Take } from '#src/store/engine/lease-due.ts';
 import {
   type DueAttempt,
   postponeLookUp,
   readOpenAttempt,
   takeDueAttempts,
   takeOpenAttempt,
-} from '#src/store/look-ups.ts';
+} from '#src/store/engine/look-ups.ts';
 import { lookedUpAttempt } from './ask-provider.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
 import { type FollowedUpNow, type FollowUpDeps, followUp, followUpNow } from './follow-up.ts';

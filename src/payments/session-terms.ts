@@ -2,8 +2,8 @@ import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { parseMoney } from '#src/money.ts';
 import { type FieldError, invalidParameters } from '#src/service-error.ts';
-import type { StoredSession } from '#src/store/checkout-sessions.ts';
-import { MAX_SESSION_PAYMENTS } from '#src/store/single-uses.ts';
+import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
+import { MAX_SESSION_PAYMENTS } from '#src/store/tables/single-uses.ts';
 import { readMetadata } from './metadata.ts';
 import { notAvailable } from './payment-method.ts';
 

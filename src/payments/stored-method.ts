@@ -7,7 +7,7 @@ import {
   StoredPaymentMethodSchema,
 } from '#gen/payments/v1/payment_method_service_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import type { StoredMethod } from '#src/store/stored-methods.ts';
+import type { StoredMethod } from '#src/store/tables/stored-methods.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import { cardName } from './card.ts';
 

@@ -1,10 +1,10 @@
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError, unknownId } from '#src/service-error.ts';
-import { readSession, type StoredSession } from '#src/store/checkout-sessions.ts';
-import type { Database } from '#src/store/database.ts';
-import { findToken, type StoredToken } from '#src/store/one-time-tokens.ts';
-import { findStoredObjects, isUuid, type StoredObjects } from '#src/store/stored-objects.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { readSession, type StoredSession } from '#src/store/tables/checkout-sessions.ts';
+import { findToken, type StoredToken } from '#src/store/tables/one-time-tokens.ts';
+import { findStoredObjects, isUuid, type StoredObjects } from '#src/store/tables/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
 import { whyClosed } from './session-terms.ts';
 

@@ -8,8 +8,8 @@ import {
 } from '@bufbuild/protobuf';
 import { type FileDescriptorProto, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Database } from '#src/store/database.ts';
-import { readResponseSchema, storeResponseSchema } from '#src/store/response-schemas.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { readResponseSchema, storeResponseSchema } from '#src/store/tables/response-schemas.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { decodeRecord } from './stored-record.ts';
 

@@ -2,14 +2,14 @@ import { randomUUIDv7 } from 'node:crypto';
 import { toBinary } from '@bufbuild/protobuf';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { fieldRefusal } from '#src/service-error.ts';
-import type { Database, Queries } from '#src/store/database.ts';
-import type { Claim } from '#src/store/payments.ts';
+import type { Database, Queries } from '#src/store/engine/database.ts';
+import type { Claim } from '#src/store/engine/payments.ts';
 import {
   type CustomerName,
   countMethods,
   findCardOfCustomer,
   MAX_METHODS,
-} from '#src/store/stored-methods.ts';
+} from '#src/store/tables/stored-methods.ts';
 import type { CardDeps, PayerCard } from './payer-card.ts';
 import type { ChosenMethod } from './payment-method.ts';
 import type { References } from './stored-references.ts';

@@ -1,6 +1,6 @@
 import { Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import { writeExternalTransaction } from '#src/store/external-transactions.ts';
-import type { DueFollowUp } from '#src/store/follow-ups.ts';
+import { writeExternalTransaction } from '#src/store/engine/external-transactions.ts';
+import type { DueFollowUp } from '#src/store/engine/follow-ups.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import type { Change } from './model/change.ts';
 import { encodeRecord } from './stored-record.ts';

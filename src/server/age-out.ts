@@ -1,7 +1,7 @@
 import { repeat } from '#src/repeat.ts';
-import { AGED, type AgedRows, deleteAged } from '#src/store/aged-rows.ts';
-import type { Database } from '#src/store/database.ts';
-import { sweep } from '#src/store/sweep.ts';
+import { AGED, type AgedRows, deleteAged } from '#src/store/engine/aged-rows.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { sweep } from '#src/store/engine/sweep.ts';
 
 const INTERVAL_MS = 30_000;
 

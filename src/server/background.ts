@@ -7,7 +7,7 @@ import {
   watchOpenOutcomes,
 } from '#src/payments/open-outcomes.ts';
 import { type RecoveryDeps, startRecovery } from '#src/payments/recover-payments.ts';
-import type { WebhookName } from '#src/store/outbox.ts';
+import type { WebhookName } from '#src/store/tables/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 import { startAgeOut } from './age-out.ts';
 import { type ClockDeps, watchClock } from './watch-clock.ts';

@@ -1,11 +1,11 @@
-import type { Database, Run } from '#src/store/database.ts';
+import type { Database, Run } from '#src/store/engine/database.ts';
 import {
   countSealed,
   forgetKey,
   InstallationKeysError,
   readKeyChecks,
   storeKeyChecks,
-} from '#src/store/installation-keys.ts';
+} from '#src/store/tables/installation-keys.ts';
 import { sealedPrefix } from '#src/vault/card-vault.ts';
 import { type InstallationKeys, keyChecks, vaultKeyIdOf } from '#src/vault/key-file.ts';
 

@@ -43,8 +43,8 @@ import {
 } from '#src/observe/observe.ts';
 import { showAlarms } from '#src/observe/observe-alarm.ts';
 import type { Caller } from '#src/payments/caller.ts';
-import { findAccountKeys } from '#src/store/accounts.ts';
-import { checkWritable, orUnavailable } from '#src/store/unavailable.ts';
+import { checkWritable, orUnavailable } from '#src/store/engine/unavailable.ts';
+import { findAccountKeys } from '#src/store/tables/accounts.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 import type { Parent } from '#src/workers/worker.ts';
 import type { CatalogueHolder } from './catalogue-holder.ts';

@@ -12,7 +12,7 @@ import {
 import { observeClock } from '#src/observe/observe-clock.ts';
 import { observeNotifications, observeOpenOutcomes, observeRecovery } from '#src/observe/observe-recovery.ts';
 import { NO_TRACING, type Tracing } from '#src/observe/tracing.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
 /** Watchers of one service: its metrics, traces and log, one observer for each subject. */

@@ -5,9 +5,13 @@ import { CardDataInputSchema, CardDataSchema } from '#gen/payments/v1/payment_me
 import type { BinTable } from '#src/payments/bin-table.ts';
 import { cardData, cardFingerprint } from '#src/payments/card.ts';
 import { Secret } from '#src/secret.ts';
-import { insertAccount, insertPublicKey, insertSecretKey } from '#src/store/accounts.ts';
-import type { Database } from '#src/store/database.ts';
-import { insertCheckoutSession, insertCustomer, insertVaultedToken } from '#src/store/stored-objects.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { insertAccount, insertPublicKey, insertSecretKey } from '#src/store/tables/accounts.ts';
+import {
+  insertCheckoutSession,
+  insertCustomer,
+  insertVaultedToken,
+} from '#src/store/tables/stored-objects.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
 const ACCOUNT_ONE = '11111111-1111-4111-8111-111111111111';

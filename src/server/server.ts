@@ -12,7 +12,7 @@ import { mountDashboard } from '#src/dashboard/mount-dashboard.ts';
 import type { UnaskableOutcomes } from '#src/payments/open-outcomes.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { DEFAULT_SETTINGS } from '#src/webhooks/start-webhooks.ts';

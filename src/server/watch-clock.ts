@@ -1,6 +1,6 @@
 import { repeat } from '#src/repeat.ts';
-import type { Database } from '#src/store/database.ts';
-import { type ClockDifference, compareClocks } from '#src/store/database-clock.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { type ClockDifference, compareClocks } from '#src/store/engine/database-clock.ts';
 
 /** Dependencies of the watch over the process's clock. */
 export type ClockDeps = {

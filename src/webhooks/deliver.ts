@@ -1,14 +1,14 @@
 import type { LookupFunction } from 'node:net';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import {
   endEventlessDeliveries,
   finishDelivery,
   type LeasedDelivery,
   nextDueInS,
   takeDueDeliveries,
-} from '#src/store/deliveries.ts';
-import type { WebhookName } from '#src/store/outbox.ts';
-import { closeDeliveries, type StoredWebhook, turnOffGoneWebhook } from '#src/store/webhooks.ts';
+} from '#src/store/tables/deliveries.ts';
+import type { WebhookName } from '#src/store/tables/outbox.ts';
+import { closeDeliveries, type StoredWebhook, turnOffGoneWebhook } from '#src/store/tables/webhooks.ts';
 import { eventBody } from './event-body.ts';
 import { retryPauseS } from './retry-schedule.ts';
 import { openSigner, type SecretVault, type Sign } from './signing-secret.ts';

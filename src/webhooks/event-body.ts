@@ -3,7 +3,7 @@ import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_servi
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { sentIdempotencyKey } from '#src/payments/idempotency.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import type { LeasedDelivery } from '#src/store/deliveries.ts';
+import type { LeasedDelivery } from '#src/store/tables/deliveries.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { TEST_EVENT_TYPE } from './events.ts';
 

@@ -1,15 +1,15 @@
 import { invalidField, type ServiceError, unknownId } from '#src/service-error.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import {
   getDelivery,
   listDeliveries,
   redeliver,
   redeliverFailed,
   type StoredDelivery,
-} from '#src/store/deliveries.ts';
-import { insertTestDelivery } from '#src/store/outbox.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+} from '#src/store/tables/deliveries.ts';
+import { insertTestDelivery } from '#src/store/tables/outbox.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type ManageDeps, requireActive, requireWebhook } from './manage-webhooks.ts';
 
 const PAGE_SIZE = 50;

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 import { type FieldError, invalidParameters, ServiceError, unknownId } from '#src/service-error.ts';
-import type { Database } from '#src/store/database.ts';
-import type { WebhookName } from '#src/store/outbox.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import type { WebhookName } from '#src/store/tables/outbox.ts';
+import { isUuid } from '#src/store/tables/stored-objects.ts';
 import {
   deleteWebhook,
   getWebhook,
@@ -13,7 +13,7 @@ import {
   type StoredWebhook,
   updateWebhook,
   type WebhookChange,
-} from '#src/store/webhooks.ts';
+} from '#src/store/tables/webhooks.ts';
 import { isPublicAddress } from './address-guard.ts';
 import { EVENT_TYPES } from './events.ts';
 import {

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { Secret } from '#src/secret.ts';
-import type { SealedCredentials } from '#src/store/webhooks.ts';
+import type { SealedCredentials } from '#src/store/tables/webhooks.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
 /** The vault, which seals a secret as it seals a card number, bound to its webhook's id instead of a token. */

@@ -1,6 +1,6 @@
 import { type Repeated, repeat } from '#src/repeat.ts';
-import { listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/outbox.ts';
-import { closeDeliveries, getWebhook } from '#src/store/webhooks.ts';
+import { listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/tables/outbox.ts';
+import { closeDeliveries, getWebhook } from '#src/store/tables/webhooks.ts';
 import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
 import { startWakeUps, type WakeUpOptions } from './wake-ups.ts';
 

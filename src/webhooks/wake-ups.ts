@@ -1,4 +1,4 @@
-import type { WebhookName } from '#src/store/outbox.ts';
+import type { WebhookName } from '#src/store/tables/outbox.ts';
 
 /** Decides when this replica drains which webhook. */
 export type WakeUps = {

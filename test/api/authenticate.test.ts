@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { createAuthenticate } from '#src/api/authenticate.ts';
-import type { AccountKeys } from '#src/store/accounts.ts';
+import type { AccountKeys } from '#src/store/tables/accounts.ts';
 import { PROTOCOLS, type Reply } from '../support/api-clients.ts';
 import { clients, onService, tables } from '../support/on-service.ts';
 import {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import { claimPayment } from '#src/store/claim-payment.ts';
-import type { Database } from '#src/store/database.ts';
-import { finishPayment } from '#src/store/payments.ts';
+import { claimPayment } from '#src/store/engine/claim-payment.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { finishPayment } from '#src/store/engine/payments.ts';
 import { ACCOUNT_ID, CURRENCY } from './request.ts';
 
 /** The bytes that a real payment wrote: what is compared with the service writes them again. */

@@ -5,8 +5,8 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
-import { openDatabase } from '#src/store/database.ts';
-import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
+import { openDatabase } from '#src/store/engine/database.ts';
+import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { addAccount } from './service.ts';
 import { startWorker } from './worker.ts';
 

@@ -9,8 +9,8 @@ import {
 import { enrollMethod, type MethodDeps, unenrollMethod } from '#src/customers/stored-methods.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
-import { insertNewCustomer } from '#src/store/customers.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { insertNewCustomer } from '#src/store/tables/customers.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -6,7 +6,7 @@ import { PaymentMethodInputSchema } from '#gen/payments/v1/payment_method_pb.js'
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { payCheckout } from '#src/customers/checkout-payments.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
-import { AlreadyUsedError } from '#src/store/single-uses.ts';
+import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { interleave } from '../support/interleave.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -173,7 +173,7 @@ it('pages show every payment once, whatever is added meanwhile, and a page token
 });
 
 it('each search uses an index that begins with the account, and sorts no table', async () => {
-  const statements = await import('#src/store/search-payments.ts');
+  const statements = await import('#src/store/tables/search-payments.ts');
   const texts: { name: string; text: string }[] = [];
   const query = async (statement: { name: string; text: string }) => {
     texts.push(statement);

@@ -3,8 +3,8 @@ import { expect, it } from 'vitest';
 import { createSessions, type Sessions } from '#src/dashboard/session.ts';
 import { preparePages, sessionCookie, visits } from '#src/dashboard/visit.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { Database } from '#src/store/database.ts';
-import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { NOTHING } from '#src/web/html.ts';
 
 const query = () => Promise.reject(new DatabaseUnavailableError(new Error('connect ECONNREFUSED')));

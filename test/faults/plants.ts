@@ -27,7 +27,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I2'],
   },
   'no-fence': {
-    file: 'src/store/payments.ts',
+    file: 'src/store/engine/payments.ts',
     find: `AND id = $5 AND \${isScheduled('look_up_at')} AND (fence = $7 OR $8::float8 IS NULL)`,
     replacement: 'AND id = $5 AND $7::integer IS NOT NULL',
     cases: ['two replicas: one stopped past its lease, then continued'],
@@ -68,7 +68,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I1', 'I2'],
   },
   'ask-any-account': {
-    file: 'src/store/lease-due.ts',
+    file: 'src/store/engine/lease-due.ts',
     find: `            WHERE connection_id = take.connection_id AND \${dueAt} <= now()
               AND connection_identity = take.identity`,
     replacement: `            WHERE connection_id = take.connection_id AND \${dueAt} <= now()`,
@@ -93,7 +93,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I2'],
   },
   'begin-without-fence': {
-    file: 'src/store/next-attempt.ts',
+    file: 'src/store/engine/next-attempt.ts',
     find: `AND id = $2 AND \${isScheduled('look_up_at')} AND fence = 0`,
     replacement: 'AND id = $2',
     cases: ['failover: stopped past its lease between the attempts, then continued'],
@@ -101,7 +101,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   // The plan has checked the bounds before; what races past that the claim alone can stop.
   'bounds-before-claim': {
-    file: 'src/store/operations.ts',
+    file: 'src/store/engine/operations.ts',
     find: `AND p.version = $3 AND p.open_operation IS NULL
         AND base.account_id = $1 AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
         AND CASE $8::text`,
@@ -112,7 +112,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I9'],
   },
   'event-after-commit': {
-    file: 'src/store/operations.ts',
+    file: 'src/store/engine/operations.ts',
     find: `    finish.event ?? null,
     finish.wasFinal ?? false,
     vault?.fate ?? 'wait',

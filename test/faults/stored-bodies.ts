@@ -1,5 +1,5 @@
 import { openStoredResponses, readResponse } from '#src/payments/stored-response.ts';
-import type { Database, Statement } from '#src/store/database.ts';
+import type { Database, Statement } from '#src/store/engine/database.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { World } from './world.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { beforeEach, expect, it } from 'vitest';
-import { insertWebhook } from '#src/store/webhooks.ts';
+import { insertWebhook } from '#src/store/tables/webhooks.ts';
 import { EVENT_TYPES } from '#src/webhooks/events.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -13,7 +13,7 @@ import { followUpNow } from '#src/payments/follow-up.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
 import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { type Behaviour, type LedgerProvider, ledgerProvider } from '../payments/ledger-provider.ts';

@@ -19,13 +19,13 @@ const TEST = 'test/interleavings/interleavings.test.ts';
 const PLANTS = [
   {
     name: 'a finish that does not ask whether the outcome is known already',
-    file: 'src/store/payments.ts',
+    file: 'src/store/engine/payments.ts',
     find: `AND id = $5 AND \${isScheduled('look_up_at')} AND (fence = $7 OR $8::float8 IS NULL)`,
     replacement: 'AND id = $5 AND $7::integer IS NOT NULL',
   },
   {
     name: 'a claim that does not ask whether the payment has changed, or has an operation open',
-    file: 'src/store/operations.ts',
+    file: 'src/store/engine/operations.ts',
     find: 'AND p.version = $3 AND p.open_operation IS NULL',
     replacement: 'AND (p.version = $3 OR true)',
   },

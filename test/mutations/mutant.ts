@@ -6,7 +6,7 @@ import type { Edit } from './edit.ts';
 export type Mutant = Edit & {
   /** Stays the same while the line and the fault do, wherever the line moves to in its file. */
   readonly id: string;
-  /** From the root of the checkout, such as src/store/payments.ts. */
+  /** From the root of the checkout, such as src/store/engine/payments.ts. */
   readonly file: string;
   readonly line: number;
   readonly original: string;

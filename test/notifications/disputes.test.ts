@@ -14,7 +14,7 @@ import { applyDispute } from '#src/payments/dispute.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
 import { recoverNow } from '#src/payments/recover-payments.ts';
-import { insertNotification } from '#src/store/notifications.ts';
+import { insertNotification } from '#src/store/tables/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { interleave } from '../support/interleave.ts';
 

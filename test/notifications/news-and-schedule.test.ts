@@ -8,7 +8,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { processDue } from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
-import { insertNotification } from '#src/store/notifications.ts';
+import { insertNotification } from '#src/store/tables/notifications.ts';
 import type { Behaviour } from '../payments/ledger-provider.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 

@@ -9,7 +9,7 @@ import {
   startNotifications,
 } from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
-import { insertNotification } from '#src/store/notifications.ts';
+import { insertNotification } from '#src/store/tables/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };

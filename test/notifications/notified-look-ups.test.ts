@@ -6,7 +6,7 @@ import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { type ProcessDeps, processDue } from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
-import { insertNotification, MAX_SETTLED, settleServed } from '#src/store/notifications.ts';
+import { insertNotification, MAX_SETTLED, settleServed } from '#src/store/tables/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };

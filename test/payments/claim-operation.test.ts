@@ -9,8 +9,8 @@ import {
 } from '#src/payments/claim-operation.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import type { Database } from '#src/store/database.ts';
-import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { interleave } from '../support/interleave.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';

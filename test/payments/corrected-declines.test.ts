@@ -6,7 +6,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
 import type { FollowUpDeps } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
-import { readSession } from '#src/store/checkout-sessions.ts';
+import { readSession } from '#src/store/tables/checkout-sessions.ts';
 import { interleave } from '../support/interleave.ts';
 import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { finishOf } from '#src/payments/finish-payment.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { finishPayment } from '#src/store/payments.ts';
+import { finishPayment } from '#src/store/engine/payments.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import { APPROVED, UNKNOWN } from './attempt-outcomes.ts';
 import { clock, LEASE_MARGIN_MS, onScriptedPayments, payments } from './scripted-payments.ts';

@@ -12,8 +12,8 @@ import {
   within,
   writeFinish,
 } from '#src/payments/finish-payment.ts';
-import type { Database } from '#src/store/database.ts';
-import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
 import { RESPONSES } from '../support/stored-responses.ts';
 import { APPROVED, declined, NOT_SENT, PENDING, UNKNOWN } from './attempt-outcomes.ts';

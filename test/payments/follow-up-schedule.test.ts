@@ -8,7 +8,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { type FollowUpDeps, followUp } from '#src/payments/follow-up.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
 import { encodeRecord } from '#src/payments/stored-record.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { withAges } from '../support/database-clock.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';

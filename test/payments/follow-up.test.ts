@@ -11,9 +11,9 @@ import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { capturePayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
-import { insertAccount } from '#src/store/accounts.ts';
-import { countOpenFollowUps } from '#src/store/follow-ups.ts';
-import { insertCustomer } from '#src/store/stored-objects.ts';
+import { countOpenFollowUps } from '#src/store/engine/follow-ups.ts';
+import { insertAccount } from '#src/store/tables/accounts.ts';
+import { insertCustomer } from '#src/store/tables/stored-objects.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 

@@ -5,8 +5,8 @@ import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.j
 import { createPayment } from '#src/payments/create-payment.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
-import { readSession } from '#src/store/checkout-sessions.ts';
-import { hasSqlState } from '#src/store/database-error.ts';
+import { hasSqlState } from '#src/store/engine/database-error.ts';
+import { readSession } from '#src/store/tables/checkout-sessions.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import {
   APPROVED,

@@ -11,9 +11,9 @@ import {
   type UnaskableOutcomes,
   watchOpenOutcomes,
 } from '#src/payments/open-outcomes.ts';
-import type { Database } from '#src/store/database.ts';
-import { takeDueAttempts } from '#src/store/look-ups.ts';
-import { findByKey } from '#src/store/payments.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { takeDueAttempts } from '#src/store/engine/look-ups.ts';
+import { findByKey } from '#src/store/engine/payments.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

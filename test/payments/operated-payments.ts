@@ -21,7 +21,7 @@ import { getPayment } from '#src/payments/get-payment.ts';
 import type { RecoveryDeps } from '#src/payments/recover-payments.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createRouter } from '#src/routing/router.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';

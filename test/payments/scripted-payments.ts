@@ -24,7 +24,7 @@ import { type KeyedResponse, openStoredResponses } from '#src/payments/stored-re
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';

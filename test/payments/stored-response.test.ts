@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Secret } from '#src/secret.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { openTables, type Tables } from '../support/tables.ts';

@@ -3,7 +3,7 @@ import Fastify from 'fastify';
 import { expect, it } from 'vitest';
 import { createInFlight } from '#src/server/in-flight.ts';
 import { mountProviders, type ProviderRoutes } from '#src/server/mount-providers.ts';
-import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 
 const BACK = '/v1/payments/5e550000-0000-4000-8000-000000000001/return';
 const BROWSER = 'text/html,application/xhtml+xml,*/*;q=0.8';

@@ -3,8 +3,8 @@ import { beforeEach, expect, it } from 'vitest';
 import { createMetrics } from '#src/observe/metrics.ts';
 import { observeClock } from '#src/observe/observe-clock.ts';
 import { watchClock } from '#src/server/watch-clock.ts';
-import type { Database } from '#src/store/database.ts';
-import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { database, onOwnDatabase } from '../support/own-database.ts';
 import { withClockAhead } from '../support/process-clock.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { listActions, recordAction } from '#src/store/audit-log.ts';
-import { type Database, queriesOf } from '#src/store/database.ts';
+import { type Database, queriesOf } from '#src/store/engine/database.ts';
+import { listActions, recordAction } from '#src/store/tables/audit-log.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const ACCOUNT = '11111111-1111-4111-8111-111111111111';

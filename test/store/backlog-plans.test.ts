@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
-import { type AgedRows, deleteAged } from '#src/store/aged-rows.ts';
-import type { Database, Statement } from '#src/store/database.ts';
-import { readServiceFacts } from '#src/store/diagnosis.ts';
-import { listPayments } from '#src/store/list-payments.ts';
-import { countOpenAttempts, takeUnansweredAttempts } from '#src/store/look-ups.ts';
-import { settleServed, takeDueNotifications } from '#src/store/notifications.ts';
-import { listOldestOpenAttempts } from '#src/store/open-work.ts';
-import { findPaymentsByReference, searchPayments } from '#src/store/search-payments.ts';
+import { type AgedRows, deleteAged } from '#src/store/engine/aged-rows.ts';
+import type { Database, Statement } from '#src/store/engine/database.ts';
+import { countOpenAttempts, takeUnansweredAttempts } from '#src/store/engine/look-ups.ts';
+import { readServiceFacts } from '#src/store/tables/diagnosis.ts';
+import { listPayments } from '#src/store/tables/list-payments.ts';
+import { settleServed, takeDueNotifications } from '#src/store/tables/notifications.ts';
+import { listOldestOpenAttempts } from '#src/store/tables/open-work.ts';
+import { findPaymentsByReference, searchPayments } from '#src/store/tables/search-payments.ts';
 import { onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 

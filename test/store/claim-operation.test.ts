@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { isKeyTaken } from '#src/store/database-error.ts';
-import { claimOperation, type OperationClaim } from '#src/store/operations.ts';
+import { isKeyTaken } from '#src/store/engine/database-error.ts';
+import { claimOperation, type OperationClaim } from '#src/store/engine/operations.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { approvedPayment, operationClaimOf as claimOf } from '../support/operation-claims.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { claimPayment } from '#src/store/claim-payment.ts';
-import { claimGrouped } from '#src/store/grouped-payments.ts';
-import { type Claim, findByKey } from '#src/store/payments.ts';
+import { claimPayment } from '#src/store/engine/claim-payment.ts';
+import { claimGrouped } from '#src/store/engine/grouped-payments.ts';
+import { type Claim, findByKey } from '#src/store/engine/payments.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, type DatabaseOptions, openDatabase } from '#src/store/database.ts';
-import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '#src/store/engine/database.ts';
+import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const log = pino({ level: 'silent' });

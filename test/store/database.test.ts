@@ -3,8 +3,8 @@ import { connect as connectTcp, createServer, type Server, type Socket } from 'n
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, type DatabaseOptions, openDatabase } from '#src/store/database.ts';
-import { isUnavailable } from '#src/store/database-error.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '#src/store/engine/database.ts';
+import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const log = pino({ level: 'silent' });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
-import type { Database, Run } from '#src/store/database.ts';
-import { erasePayments } from '#src/store/erased-payments.ts';
+import type { Database, Run } from '#src/store/engine/database.ts';
+import { erasePayments } from '#src/store/engine/erased-payments.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 

@@ -5,7 +5,7 @@ import {
   finishOperation,
   type OperationClaim,
   type OperationFinish,
-} from '#src/store/operations.ts';
+} from '#src/store/engine/operations.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';

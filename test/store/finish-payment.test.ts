@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { finishGrouped } from '#src/store/grouped-payments.ts';
-import { getPaymentRecord } from '#src/store/payment-record.ts';
-import { type Finish, findByKey, finishPayment } from '#src/store/payments.ts';
+import { finishGrouped } from '#src/store/engine/grouped-payments.ts';
+import { type Finish, findByKey, finishPayment } from '#src/store/engine/payments.ts';
+import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';

@@ -9,7 +9,7 @@ import {
   postponeFollowUp,
   takeDueFollowUps,
   takeFollowUp,
-} from '#src/store/follow-ups.ts';
+} from '#src/store/engine/follow-ups.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

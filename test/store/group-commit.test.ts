@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Database } from '#src/store/database.ts';
-import { DatabaseUnavailableError } from '#src/store/database-error.ts';
-import { groupCommits } from '#src/store/group-commit.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
+import { groupCommits } from '#src/store/engine/group-commit.ts';
 
 const DATABASE = {} as Database;
 

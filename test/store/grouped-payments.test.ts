@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Database, Statement } from '#src/store/database.ts';
-import { claimGrouped, finishGrouped } from '#src/store/grouped-payments.ts';
-import { type Claim, type Finish, finishPayment } from '#src/store/payments.ts';
+import type { Database, Statement } from '#src/store/engine/database.ts';
+import { claimGrouped, finishGrouped } from '#src/store/engine/grouped-payments.ts';
+import { type Claim, type Finish, finishPayment } from '#src/store/engine/payments.ts';
 import { attemptToClaim, claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';

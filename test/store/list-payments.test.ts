@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '#src/store/database.ts';
-import { listPayments, type PagePosition, type PaymentFilter } from '#src/store/list-payments.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { listPayments, type PagePosition, type PaymentFilter } from '#src/store/tables/list-payments.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import {
   countOpenAttempts,
   postponeLookUp,
   takeDueAttempts,
   takeUnansweredAttempts,
-} from '#src/store/look-ups.ts';
-import { finishPayment } from '#src/store/payments.ts';
+} from '#src/store/engine/look-ups.ts';
+import { finishPayment } from '#src/store/engine/payments.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { Database } from '#src/store/database.ts';
-import { compareSchema, MigrationError, migrate } from '#src/store/migrate.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { compareSchema, MigrationError, migrate } from '#src/store/engine/migrate.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let test: TestDatabase;

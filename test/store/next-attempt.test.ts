@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { takeDueAttempts } from '#src/store/look-ups.ts';
-import { beginNextAttempt, type NextAttempt } from '#src/store/next-attempt.ts';
-import { getPaymentRecord } from '#src/store/payment-record.ts';
-import { finishPayment } from '#src/store/payments.ts';
+import { takeDueAttempts } from '#src/store/engine/look-ups.ts';
+import { beginNextAttempt, type NextAttempt } from '#src/store/engine/next-attempt.ts';
+import { finishPayment } from '#src/store/engine/payments.ts';
+import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';

@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { compareSchema, MIGRATIONS, migrate } from '#src/store/migrate.ts';
+import { compareSchema, MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';

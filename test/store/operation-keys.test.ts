@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
-import { claimOperation, finishOperation, type OperationClaim } from '#src/store/operations.ts';
+import { claimOperation, finishOperation, type OperationClaim } from '#src/store/engine/operations.ts';
+import { findOperation, findOperationByKey } from '#src/store/tables/operation-keys.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, type DatabaseOptions, openDatabase } from '#src/store/database.ts';
-import { assertDirect, assertPooler, PoolerError } from '#src/store/pooler.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '#src/store/engine/database.ts';
+import { assertDirect, assertPooler, PoolerError } from '#src/store/engine/pooler.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 import { startTransactionPooler } from '../support/transaction-pooler.ts';

@@ -1,28 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
-import type { Database, Run, Statement } from '#src/store/database.ts';
-import { finishDelivery, redeliverFailed } from '#src/store/deliveries.ts';
+import type { Database, Run, Statement } from '#src/store/engine/database.ts';
 import {
   findOwnTransaction,
   postponeFollowUp,
   restoreFollowUp,
   takeDueFollowUps,
   takeFollowUp,
-} from '#src/store/follow-ups.ts';
-import { finishGrouped } from '#src/store/grouped-payments.ts';
+} from '#src/store/engine/follow-ups.ts';
+import { finishGrouped } from '#src/store/engine/grouped-payments.ts';
 import {
   postponeLookUp,
   readOpenAttempt,
   takeDueAttempts,
   takeOpenAttempt,
   takeUnansweredAttempts,
-} from '#src/store/look-ups.ts';
-import { beginNextAttempt } from '#src/store/next-attempt.ts';
-import { beginNotifiedLookUp, findNotifiedTransaction } from '#src/store/notifications.ts';
-import { type Finish, finishPayment } from '#src/store/payments.ts';
-import { lockResponsesOf } from '#src/store/replayed-calls.ts';
-import { findPaymentsById, findPaymentsByReference } from '#src/store/search-payments.ts';
-import { closeDeliveries } from '#src/store/webhooks.ts';
+} from '#src/store/engine/look-ups.ts';
+import { beginNextAttempt } from '#src/store/engine/next-attempt.ts';
+import { type Finish, finishPayment } from '#src/store/engine/payments.ts';
+import { finishDelivery, redeliverFailed } from '#src/store/tables/deliveries.ts';
+import { beginNotifiedLookUp, findNotifiedTransaction } from '#src/store/tables/notifications.ts';
+import { lockResponsesOf } from '#src/store/tables/replayed-calls.ts';
+import { findPaymentsById, findPaymentsByReference } from '#src/store/tables/search-payments.ts';
+import { closeDeliveries } from '#src/store/tables/webhooks.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
 import { onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -1,4 +1,4 @@
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 
 /**
  * Has a database return other ages of transactions, as if its clock stood elsewhere.

@@ -6,8 +6,8 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
-import { type Database, type DatabaseOptions, openDatabase } from '#src/store/database.ts';
-import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '#src/store/engine/database.ts';
+import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { COMPILED, compileAhead } from './compiled.ts';
 
 const CLUSTER_URL = 'TEST_CLUSTER_URL';

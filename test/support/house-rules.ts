@@ -158,7 +158,7 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
     pattern: /\bDate\.now\(/,
     places: [
       'src/clock.ts',
-      'src/store/database-clock.ts',
+      'src/store/engine/database-clock.ts',
       'src/connectors/mercado-pago/look-up.ts',
       'src/commands/',
       'src/dashboard/',

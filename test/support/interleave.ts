@@ -1,4 +1,4 @@
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 
 /** Acts by the names of statements, each told how often its statement has come. */
 type Acts = Readonly<Record<string, (nth: number) => unknown>>;

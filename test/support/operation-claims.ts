@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Database } from '#src/store/database.ts';
-import type { OperationClaim } from '#src/store/operations.ts';
-import { finishPayment } from '#src/store/payments.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import type { OperationClaim } from '#src/store/engine/operations.ts';
+import { finishPayment } from '#src/store/engine/payments.ts';
 import { claimAttempt, type OpenAttempt } from './open-attempts.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 import type { Tables } from './tables.ts';

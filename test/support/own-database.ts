@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from './database.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 import { openTables, type Tables } from './tables.ts';

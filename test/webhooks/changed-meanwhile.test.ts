@@ -1,9 +1,14 @@
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { Database } from '#src/store/database.ts';
-import { takeDueDeliveries } from '#src/store/deliveries.ts';
-import { relayEvents } from '#src/store/outbox.ts';
-import { closeDeliveries, getWebhook, turnOffGoneWebhook, updateWebhook } from '#src/store/webhooks.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { takeDueDeliveries } from '#src/store/tables/deliveries.ts';
+import { relayEvents } from '#src/store/tables/outbox.ts';
+import {
+  closeDeliveries,
+  getWebhook,
+  turnOffGoneWebhook,
+  updateWebhook,
+} from '#src/store/tables/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { rotateSecret } from '#src/webhooks/manage-webhooks.ts';
 import { type Receiver, startReceiver, status } from './receiver.ts';

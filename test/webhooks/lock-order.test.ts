@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { redeliverFailed } from '#src/store/deliveries.ts';
-import { relayEvents } from '#src/store/outbox.ts';
-import { closeDeliveries, updateWebhook } from '#src/store/webhooks.ts';
+import { redeliverFailed } from '#src/store/tables/deliveries.ts';
+import { relayEvents } from '#src/store/tables/outbox.ts';
+import { closeDeliveries, updateWebhook } from '#src/store/tables/webhooks.ts';
 import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
 
 const URL = 'http://127.0.0.1:9/';

@@ -8,7 +8,7 @@ import {
 } from '#gen/payments/v1/webhook_service_pb.js';
 import { type WebhookServiceDeps, webhookService } from '#src/api/webhook-service.ts';
 import type { Caller } from '#src/payments/caller.ts';
-import type { Database } from '#src/store/database.ts';
+import type { Database } from '#src/store/engine/database.ts';
 import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
 
 let world: WebhookWorld;

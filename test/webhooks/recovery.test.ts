@@ -2,10 +2,15 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { ageOut } from '#src/server/age-out.ts';
-import type { Database } from '#src/store/database.ts';
-import { finishDelivery, takeDueDeliveries } from '#src/store/deliveries.ts';
-import { relayEvents } from '#src/store/outbox.ts';
-import { closeDeliveries, deleteWebhook, turnOffGoneWebhook, updateWebhook } from '#src/store/webhooks.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { finishDelivery, takeDueDeliveries } from '#src/store/tables/deliveries.ts';
+import { relayEvents } from '#src/store/tables/outbox.ts';
+import {
+  closeDeliveries,
+  deleteWebhook,
+  turnOffGoneWebhook,
+  updateWebhook,
+} from '#src/store/tables/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { interleave } from '../support/interleave.ts';

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import { relayEvents } from '#src/store/outbox.ts';
+import { relayEvents } from '#src/store/tables/outbox.ts';
 import { deliveriesPage, redeliverAllFailed } from '#src/webhooks/manage-deliveries.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { status } from './receiver.ts';

@@ -1,0 +1,233 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database, Run } from './database.ts';
+
+type Migration = {
+  readonly version: number;
+  readonly name: string;
+  readonly text: string;
+  readonly sha256: string;
+};
+type AppliedRow = Omit<Migration, 'text'>;
+
+/** Error of migrations: they do not match the database, their directory is malformed, or one failed. */
+export class MigrationError extends Error {
+  override readonly name = 'MigrationError';
+}
+
+/** The directory of the service's own migrations. */
+export const MIGRATIONS = join(import.meta.dirname, '../migrations');
+
+const FILE = /^(\d{4})_([a-z0-9_]+)\.sql$/;
+/** Key of the advisory lock by which replicas that start together wait for each other; any fixed number. */
+const LOCK_KEY = '7021990411503221';
+/** Longest wait for another replica's migration, which may be building an index on a large table. */
+const LOCK_WAIT_MS = 600_000;
+const LOCK_POLL_MS = 100;
+/** Longest wait of a migration for a table: meanwhile, everyone else who wants the table waits behind it. */
+const TABLE_WAIT_MS = 5_000;
+/** Time limit of a statement: one may build an index on a large table, or change many of its rows, while payments go on. */
+const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
+
+/** The first line of a file whose statements run one by one, each outside a transaction. */
+const CONCURRENTLY = '-- migrate: concurrently';
+/** Statements that such a file may hold. Each can be repeated, so that the next run completes one that broke off. */
+const CONCURRENT_STATEMENT =
+  /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+) ON |^DROP INDEX CONCURRENTLY IF EXISTS (\w+)$/;
+
+const CREATE_TABLE = `
+  CREATE TABLE IF NOT EXISTS schema_migration (
+    version integer PRIMARY KEY,
+    name text NOT NULL,
+    sha256 text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+  )`;
+
+/**
+ * Brings the schema up to date: runs the `NNNN_name.sql` files of a directory that have not been run yet, in order,
+ * each in a transaction with its row in schema_migration. A file whose first line is `-- migrate: concurrently` builds
+ * and drops indexes only, one by one and outside a transaction, while the table is read and written; if it breaks off,
+ * the next run repeats it. Replicas may migrate at the same time. Migrations of a later release are left alone: they
+ * take away nothing that the previous release uses, so that it can keep running, and can be rolled back to.
+ *
+ * @returns the names of the files that were run.
+ * @throws MigrationError if a file has changed since it was run, a number is missing, or a file fails.
+ */
+export async function migrate(database: Database, directory: string): Promise<string[]> {
+  const migrations = readMigrations(directory);
+  await locked(database, async (run) => {
+    await run(CREATE_TABLE);
+    refuseMismatch(migrations, await readApplied(run));
+  });
+  const done: string[] = [];
+  for (const migration of migrations) {
+    const apply = isConcurrent(migration)
+      ? lockedSession(database, (run) => applyOnce(run, migration, runConcurrently))
+      : locked(database, (run) => applyOnce(run, migration, (run, { text }) => run(text)));
+    if (await apply) done.push(fileName(migration));
+  }
+  return done;
+}
+
+/** The migrations that this release and a database do not share, by their file names. */
+export type SchemaDifference = {
+  /** `migrate` would run them. */
+  readonly pending: readonly string[];
+  /** A later release has run them. */
+  readonly later: readonly string[];
+};
+
+/**
+ * Compares a database with the files of a directory, and writes nothing. The schema has to exist.
+ *
+ * @throws MigrationError as `migrate` does, if a file has changed since it was run.
+ */
+export async function compareSchema(database: Database, directory: string): Promise<SchemaDifference> {
+  const migrations = readMigrations(directory);
+  const applied = await database.transaction(readApplied);
+  refuseMismatch(migrations, applied);
+  const isApplied = ({ version }: Migration) => applied.some((row) => row.version === version);
+  return {
+    pending: migrations.filter((migration) => !isApplied(migration)).map(fileName),
+    later: applied.filter(({ version }) => version > migrations.length).map(fileName),
+  };
+}
+
+/** Runs a transaction while no other replica migrates. The lock ends with the transaction, so nothing can leak it. */
+function locked<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
+  return database.transaction(async (run) => {
+    await awaitLock(run, 'pg_try_advisory_xact_lock');
+    await run(`SET LOCAL lock_timeout = ${TABLE_WAIT_MS}`);
+    return work(run);
+  }, STATEMENT_TIMEOUT_MS);
+}
+
+/** Does the same without a transaction: the lock ends with the connection. */
+function lockedSession<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
+  return database.session(async (run) => {
+    await awaitLock(run, 'pg_try_advisory_lock');
+    return work(run);
+  }, STATEMENT_TIMEOUT_MS);
+}
+
+// Polled: a statement that waited would hold a snapshot, for which a concurrent index build would wait in turn.
+async function awaitLock(run: Run, tryLock: string): Promise<void> {
+  const deadline = performance.now() + LOCK_WAIT_MS;
+  for (;;) {
+    const { rows } = await run<{ locked: boolean }>(`SELECT ${tryLock}(${LOCK_KEY}) AS locked`);
+    if (rows[0]?.locked) return;
+    if (performance.now() > deadline) {
+      throw new MigrationError(
+        'another replica is still migrating the database: wait for it, then start again',
+      );
+    }
+    await sleep(LOCK_POLL_MS);
+  }
+}
+
+function isConcurrent({ text }: Migration): boolean {
+  return text.split('\n', 1)[0] === CONCURRENTLY;
+}
+
+/** Runs the statements one by one. An index that an interrupted run left unfinished is built anew. */
+async function runConcurrently(run: Run, { text }: Migration): Promise<void> {
+  for (const statement of statementsOf(text)) {
+    const built = CONCURRENT_STATEMENT.exec(statement)?.[1];
+    if (built !== undefined) await dropUnfinished(run, built);
+    await run(statement);
+  }
+}
+
+const UNFINISHED = `
+  SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT (indisvalid AND indisready)`;
+
+async function dropUnfinished(run: Run, index: string): Promise<void> {
+  const { rowCount } = await run(UNFINISHED, [index]);
+  if (rowCount) await run(`DROP INDEX CONCURRENTLY IF EXISTS ${index}`);
+}
+
+/** Returns the statements of a concurrent file, which never has quoted semicolons. */
+function statementsOf(text: string): string[] {
+  return text
+    .replaceAll(/--.*$/gm, '')
+    .split(';')
+    .map((statement) => statement.trim().replaceAll(/\s+/g, ' '))
+    .filter((statement) => statement !== '');
+}
+
+async function applyOnce(
+  run: Run,
+  migration: Migration,
+  apply: (run: Run, migration: Migration) => Promise<unknown>,
+): Promise<boolean> {
+  const applied = await readApplied(run);
+  // Another replica, perhaps of another release, may have run it since we looked.
+  refuseMismatch([migration], applied);
+  if (applied.some((row) => row.version === migration.version)) return false;
+  try {
+    await apply(run, migration);
+  } catch (cause) {
+    throw new MigrationError(`migration ${fileName(migration)} failed: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+  const { version, name, sha256 } = migration;
+  await run('INSERT INTO schema_migration (version, name, sha256) VALUES ($1, $2, $3)', [
+    version,
+    name,
+    sha256,
+  ]);
+  return true;
+}
+
+async function readApplied(run: Run): Promise<AppliedRow[]> {
+  const { rows } = await run<AppliedRow>(
+    'SELECT version, name, sha256 FROM schema_migration ORDER BY version',
+  );
+  return rows;
+}
+
+function readMigrations(directory: string): Migration[] {
+  const names = readdirSync(directory)
+    .filter((name) => name.endsWith('.sql'))
+    .sort();
+  return names.map((file, index) => {
+    const match = FILE.exec(file);
+    if (!match) throw new MigrationError(`migration ${file} is not named like 0001_name.sql`);
+    const version = Number(match[1]);
+    if (version !== index + 1) {
+      throw new MigrationError(
+        `migration ${file} does not follow the one before: expected number ${index + 1}`,
+      );
+    }
+    const text = readFileSync(join(directory, file), 'utf8');
+    const sha256 = createHash('sha256').update(text).digest('hex');
+    const migration = { version, name: match[2] ?? '', text, sha256 };
+    const foreign =
+      isConcurrent(migration) && statementsOf(text).find((one) => !CONCURRENT_STATEMENT.test(one));
+    if (foreign) {
+      throw new MigrationError(
+        `migration ${file} may only hold CREATE INDEX CONCURRENTLY IF NOT EXISTS and DROP INDEX CONCURRENTLY IF EXISTS, not: ${foreign}`,
+      );
+    }
+    return migration;
+  });
+}
+
+function refuseMismatch(migrations: readonly Migration[], applied: readonly AppliedRow[]): void {
+  for (const row of applied) {
+    const migration = migrations.find((candidate) => candidate.version === row.version);
+    // A row without a migration of ours comes from a later release.
+    if (migration && migration.sha256 !== row.sha256) {
+      throw new MigrationError(
+        `migration ${fileName(migration)} was changed after the database had run it: restore it, and put the change into a new file`,
+      );
+    }
+  }
+}
+
+function fileName(migration: { version: number; name: string }): string {
+  return `${String(migration.version).padStart(4, '0')}_${migration.name}.sql`;
+}

@@ -1,0 +1,176 @@
+import type { Database, Queries } from '../engine/database.ts';
+
+/** An account, as found by its public key. */
+export type AccountKeys = Pick<Account, 'secretAlways' | 'tellsAuthorized' | 'allowedOrigins'> & {
+  readonly accountId: string;
+  /** SHA-256 of each secret that is not revoked. */
+  readonly secretHashes: readonly Uint8Array[];
+};
+
+const FIND_KEYS = {
+  name: 'find_account_keys',
+  text: `
+    SELECT a.id AS "accountId", a.secret_always AS "secretAlways", a.tells_authorized AS "tellsAuthorized",
+      a.allowed_origins AS "allowedOrigins",
+      array(SELECT s.secret_hash FROM secret_key s WHERE s.account_id = a.id AND s.revoked_at IS NULL) AS "secretHashes"
+    FROM public_key p JOIN account a ON a.id = p.account_id
+    WHERE p.public_key = $1 AND p.revoked_at IS NULL`,
+};
+
+/** Finds the account of a public key, with the hashes of its secrets; undefined for an unknown or revoked key. */
+export async function findAccountKeys(
+  database: Database,
+  publicKey: string,
+): Promise<AccountKeys | undefined> {
+  return (await database.query<AccountKeys>(FIND_KEYS, [publicKey])).rows[0];
+}
+
+const INSERT_ACCOUNT = {
+  name: 'insert_account',
+  text: `
+    INSERT INTO account (id, name, secret_always, tells_authorized, display_name) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (id) DO NOTHING`,
+};
+const INSERT_PUBLIC_KEY = {
+  name: 'insert_public_key',
+  text: 'INSERT INTO public_key (public_key, account_id) VALUES ($1, $2) ON CONFLICT (public_key) DO NOTHING',
+};
+const INSERT_SECRET_KEY = {
+  name: 'insert_secret_key',
+  text: 'INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $2, $3) ON CONFLICT (account_id, id) DO NOTHING',
+};
+
+/** Adds an account; an existing one stays as it is. */
+export async function insertAccount(
+  queries: Queries,
+  account: Pick<Account, 'id' | 'name' | 'secretAlways'> &
+    Partial<Pick<Account, 'tellsAuthorized' | 'displayName'>>,
+): Promise<void> {
+  const { id, name, secretAlways, tellsAuthorized = false, displayName = '' } = account;
+  await queries.query(INSERT_ACCOUNT, [id, name, secretAlways, tellsAuthorized, displayName]);
+}
+
+/** Adds a public key to an account. */
+export async function insertPublicKey(queries: Queries, publicKey: string, accountId: string): Promise<void> {
+  await queries.query(INSERT_PUBLIC_KEY, [publicKey, accountId]);
+}
+
+/** Adds a secret, as its hash, to an account. */
+export async function insertSecretKey(
+  queries: Queries,
+  secret: { id: string; accountId: string; hash: Uint8Array },
+): Promise<void> {
+  await queries.query(INSERT_SECRET_KEY, [secret.id, secret.accountId, secret.hash]);
+}
+
+const COLUMNS = `id, name, secret_always AS "secretAlways", tells_authorized AS "tellsAuthorized",
+  allowed_origins AS "allowedOrigins", display_name AS "displayName", created_at AS "createdAt"`;
+const LIST_ACCOUNTS = {
+  name: 'list_accounts',
+  text: `SELECT ${COLUMNS} FROM account ORDER BY created_at, id`,
+};
+const FIND_ACCOUNT = {
+  name: 'find_account',
+  text: `SELECT ${COLUMNS} FROM account WHERE id = $1`,
+};
+const CHANGE_ACCOUNT = {
+  name: 'change_account',
+  text: `
+    UPDATE account SET secret_always = coalesce($2, secret_always),
+      tells_authorized = coalesce($3, tells_authorized), allowed_origins = coalesce($4::text[], allowed_origins),
+      display_name = coalesce($5, display_name)
+    WHERE id = $1`,
+};
+
+/** An account as the operator sees it. */
+export type Account = {
+  readonly id: string;
+  readonly name: string;
+  /** true: every call must present the secret. */
+  readonly secretAlways: boolean;
+  /** true: authorizations are reported as such, not as the interface reports them. */
+  readonly tellsAuthorized: boolean;
+  /** Origins whose pages may call with the public key alone. */
+  readonly allowedOrigins: readonly string[];
+  /** Name under which payers know the merchant; '' for none. */
+  readonly displayName: string;
+  readonly createdAt: Date;
+};
+
+/** Lists every account, oldest first. */
+export async function listAccounts(queries: Queries): Promise<Account[]> {
+  return (await queries.query<Account>(LIST_ACCOUNTS)).rows;
+}
+
+const LIST_NAMES = {
+  name: 'list_account_names',
+  text: 'SELECT id, name FROM account ORDER BY created_at, id LIMIT $1',
+};
+
+/** Lists the names of up to `limit` accounts, oldest first. */
+export async function listAccountNames(
+  database: Database,
+  limit: number,
+): Promise<Pick<Account, 'id' | 'name'>[]> {
+  return (await database.query<{ id: string; name: string }>(LIST_NAMES, [limit])).rows;
+}
+
+/** Finds an account. @param id a UUID. */
+export async function findAccount(queries: Queries, id: string): Promise<Account | undefined> {
+  return (await queries.query<Account>(FIND_ACCOUNT, [id])).rows[0];
+}
+
+/** Settings that a change of an account sets; those that are undefined stay. */
+export type AccountChange = Partial<
+  Pick<Account, 'secretAlways' | 'tellsAuthorized' | 'allowedOrigins' | 'displayName'>
+>;
+
+/** Changes the settings of an account. Existing payments do not change. */
+export async function changeAccount(queries: Queries, id: string, change: AccountChange): Promise<void> {
+  const { secretAlways = null, tellsAuthorized = null, allowedOrigins = null, displayName = null } = change;
+  await queries.query(CHANGE_ACCOUNT, [id, secretAlways, tellsAuthorized, allowedOrigins, displayName]);
+}
+
+const LIST_SECRETS = {
+  name: 'list_secrets',
+  text: `
+    SELECT id, created_at AS "createdAt", revoked_at AS "revokedAt"
+    FROM secret_key WHERE account_id = $1 ORDER BY created_at, id`,
+};
+const LIST_PUBLIC_KEYS = {
+  name: 'list_public_keys',
+  text: `
+    SELECT public_key AS id, created_at AS "createdAt", revoked_at AS "revokedAt"
+    FROM public_key WHERE account_id = $1 ORDER BY created_at, public_key`,
+};
+const REVOKE_SECRET = {
+  name: 'revoke_secret',
+  text: 'UPDATE secret_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL RETURNING account_id',
+};
+const REVOKE_PUBLIC_KEY = {
+  name: 'revoke_public_key',
+  text: 'UPDATE public_key SET revoked_at = now() WHERE public_key = $1 AND revoked_at IS NULL RETURNING account_id',
+};
+
+/** A key as the operator sees it: a public key by its text, a secret by its id. */
+export type KeyListing = { readonly id: string; readonly createdAt: Date; readonly revokedAt: Date | null };
+
+/** Lists an account's keys, oldest first. */
+export async function listKeys(
+  queries: Queries,
+  accountId: string,
+): Promise<{ publicKeys: KeyListing[]; secrets: KeyListing[] }> {
+  const publicKeys = await queries.query<KeyListing>(LIST_PUBLIC_KEYS, [accountId]);
+  const secrets = await queries.query<KeyListing>(LIST_SECRETS, [accountId]);
+  return { publicKeys: publicKeys.rows, secrets: secrets.rows };
+}
+
+/** Revokes a key. @returns its account; undefined if there is no such key, or it was revoked before. */
+export async function revokeKey(
+  queries: Queries,
+  kind: 'public' | 'secret',
+  id: string,
+): Promise<string | undefined> {
+  const statement = kind === 'public' ? REVOKE_PUBLIC_KEY : REVOKE_SECRET;
+  return (await queries.query<{ account_id: string }>(statement, [id])).rows[0]?.account_id;
+}

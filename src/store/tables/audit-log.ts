@@ -1,0 +1,81 @@
+import type { Queries } from '../engine/database.ts';
+import { NIL_UUID } from '../engine/rows.ts';
+import { UUID_V7 } from './outbox.ts';
+
+/** Stands for the account if an action concerns the whole installation. */
+export const INSTALLATION = NIL_UUID;
+
+/** An operator's action. No field may hold a secret, a card number or a payer's data. */
+export type AuditedAction = {
+  /** The account that the action concerns, or INSTALLATION. */
+  readonly accountId: string;
+  /** Name of the operator: `alice@host1`, `operator 1 from 192.0.2.7`; up to 600 characters. */
+  readonly actor: string;
+  /** A word such as `add-secret` or `refund`; up to 100 characters. */
+  readonly action: string;
+  /** Id of the object acted on: a key, a payment, a webhook; up to 300 characters. Absent if that is the account. */
+  readonly subject?: string;
+  /** The setting, the amount, the result; up to 1000 characters. */
+  readonly detail?: string;
+};
+
+/** A row of the audit log. */
+export type AuditEntry = Required<AuditedAction> & { readonly id: string; readonly at: Date };
+
+const INSERT = {
+  name: 'insert_audit_entry',
+  text: `
+    INSERT INTO audit_log (account_id, id, actor, action, subject, detail)
+    VALUES ($1, ${UUID_V7}, $2, $3, $4, $5)`,
+};
+
+/**
+ * Writes an action to the audit log. With `queriesOf(run)` of the transaction that makes the change, it is part of the
+ * same commit.
+ */
+export async function recordAction(queries: Queries, action: AuditedAction): Promise<void> {
+  const { accountId, actor, subject = '', detail = '' } = action;
+  await queries.query(INSERT, [accountId, actor, action.action, subject, detail]);
+}
+
+// The minute and the address make the id, so that all replicas write one row. The hash of the address stands where a UUIDv7
+// has random bits.
+const ADD_FAILED_SIGN_INS = {
+  name: 'add_failed_sign_ins',
+  text: `
+    INSERT INTO audit_log (account_id, id, actor, action, subject, detail)
+    SELECT '${INSTALLATION}', (lpad(to_hex((extract(epoch FROM date_trunc('minute', now())) * 1000)::bigint), 12, '0')
+      || '7' || substr(hash, 1, 3) || '8' || substr(hash, 4, 15))::uuid, $1, 'failed-sign-in', '',
+      'tries: ' || $2::bigint
+    FROM encode(sha256(convert_to($1, 'UTF8')), 'hex') AS hash
+    ON CONFLICT (account_id, id) DO UPDATE
+    SET detail = 'tries: ' || substr(audit_log.detail, length('tries: ') + 1)::bigint + $2::bigint`,
+};
+
+/**
+ * Adds failed sign-ins to the entry of their address and minute: the only entry that changes after it is written.
+ *
+ * @param from the client's address, or what stands for several; up to 500 characters.
+ */
+export async function addFailedSignIns(queries: Queries, from: string, tries: number): Promise<void> {
+  await queries.query(ADD_FAILED_SIGN_INS, [`unknown from ${from}`, tries]);
+}
+
+const LIST = {
+  name: 'list_audit_entries',
+  text: `
+    SELECT account_id AS "accountId", id, actor, action, subject, detail, created_at AS at
+    FROM audit_log WHERE account_id = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3`,
+};
+
+/** An id after every entry: the start of a list, newest first. */
+export const AFTER_ALL_ENTRIES = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** Lists up to `limit` entries of an account, or of INSTALLATION, newest first, from before the entry `beforeId`. */
+export async function listActions(
+  queries: Queries,
+  accountId: string,
+  { beforeId = AFTER_ALL_ENTRIES, limit }: { readonly beforeId?: string; readonly limit: number },
+): Promise<AuditEntry[]> {
+  return (await queries.query<AuditEntry>(LIST, [accountId, beforeId, limit])).rows;
+}

@@ -1,0 +1,145 @@
+import type { Database, Nullable, Run } from '../engine/database.ts';
+import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
+
+/** Terms of a checkout session, which its payment must meet, or from which missing fields are filled in. */
+export type SessionTerms = {
+  readonly merchantOrderId: string;
+  readonly paymentDescription: string;
+  readonly country: string;
+  readonly currency: string;
+  readonly minorUnits: bigint;
+  readonly customerId: string | undefined;
+  readonly callbackUrl: string | undefined;
+  /** A JSON array of objects with `key` and `value`. */
+  readonly metadata: string;
+  /** payments.v1.Payment.Workflow. */
+  readonly workflow: string;
+  /** The types with which it may be paid; empty: all. */
+  readonly paymentMethodTypes: readonly string[];
+  /** undefined for a session without terms, to which any number of payments may refer; in a new one, for the default. */
+  readonly expiresAt: Date | undefined;
+};
+
+/** A checkout session as it is stored. */
+export type StoredSession = SessionTerms & {
+  readonly accountId: string;
+  readonly id: string;
+  readonly version: number;
+  /** The last payment of the session, even a declined one. */
+  readonly paymentId: string | undefined;
+  /** true: the session has a payment that was not declined. */
+  readonly used: boolean;
+  readonly expired: boolean;
+  /** Number of payments that it has had. */
+  readonly payments: number;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
+
+type Row = Nullable<StoredSession>;
+
+const COLUMNS = `s.account_id AS "accountId", s.id, s.merchant_order_id AS "merchantOrderId",
+  s.payment_description AS "paymentDescription", s.country, s.currency, s.amount_minor_units AS "minorUnits",
+  s.customer_id AS "customerId", s.callback_url AS "callbackUrl", s.metadata, s.workflow, s.version,
+  s.payment_id AS "paymentId",
+  EXISTS (SELECT FROM single_use u WHERE u.account_id = s.account_id AND u.object_id = s.id) AS used,
+  coalesce(s.expires_at <= now(), false) AS expired, s.payments, s.expires_at AS "expiresAt",
+  s.payment_method_types AS "paymentMethodTypes",
+  s.created_at AS "createdAt", s.updated_at AS "updatedAt"`;
+
+const INSERT = `
+  INSERT INTO checkout_session AS s (account_id, id, merchant_order_id, payment_description, country, currency,
+    amount_minor_units, customer_id, callback_url, metadata, workflow, payment_method_types, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+    coalesce($13::timestamptz, now() + make_interval(secs => $14)))
+  RETURNING ${COLUMNS}`;
+const GET = {
+  name: 'get_checkout_session',
+  text: `SELECT ${COLUMNS} FROM checkout_session s WHERE s.account_id = $1 AND s.id = $2`,
+};
+// An account without a public key has no checkout page.
+const FIND_OWNER = {
+  name: 'find_checkout_session_owner',
+  text: `
+    SELECT s.account_id AS "accountId", p.public_key AS "publicKey", a.display_name AS "displayName"
+    FROM checkout_session s JOIN public_key p ON p.account_id = s.account_id JOIN account a ON a.id = s.account_id
+    WHERE s.id = $1 AND p.revoked_at IS NULL ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
+};
+// A claim writes this row as well. It comes either before the lock, and is seen, or after the change, and is refused.
+const LOCK = 'SELECT id FROM checkout_session WHERE account_id = $1 AND id = $2 FOR UPDATE';
+const UPDATE = `
+  UPDATE checkout_session s SET merchant_order_id = $3, payment_description = $4, country = $5, currency = $6,
+    amount_minor_units = $7, customer_id = $8, callback_url = $9, metadata = $10, workflow = $11,
+    payment_method_types = $12, expires_at = coalesce($13::timestamptz, expires_at), version = version + 1, updated_at = now()
+  WHERE s.account_id = $1 AND s.id = $2
+  RETURNING ${COLUMNS}`;
+
+/** Adds a checkout session, which lives for `livesS` seconds if its terms do not say until when. */
+export async function insertSession(
+  run: Run,
+  name: { readonly accountId: string; readonly id: string },
+  terms: SessionTerms,
+  livesS: number,
+): Promise<StoredSession> {
+  return withoutNulls(onlyRow(await run<Row>(INSERT, [...valuesOf(name, terms), livesS])));
+}
+
+/** Reads a checkout session. @param id a UUID. */
+export async function readSession(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredSession | undefined> {
+  return firstRow(await database.query<Row>(GET, [accountId, id]));
+}
+
+/** The account of a checkout session. */
+export type SessionOwner = {
+  readonly accountId: string;
+  /** The newest public key that is not revoked. */
+  readonly publicKey: string;
+  /** Name under which payers know the merchant; '' for none. */
+  readonly displayName: string;
+};
+
+/** Finds the account of a checkout session, for a payer who knows only its id. @param id a UUID. */
+export async function findSessionOwner(database: Database, id: string): Promise<SessionOwner | undefined> {
+  return (await database.query<SessionOwner>(FIND_OWNER, [id])).rows[0];
+}
+
+/** Reads a checkout session and locks it until the transaction ends. @param id a UUID. */
+export async function lockSession(
+  run: Run,
+  accountId: string,
+  id: string,
+): Promise<StoredSession | undefined> {
+  await run(LOCK, [accountId, id]);
+  return firstRow(await run<Row>(GET.text, [accountId, id]));
+}
+
+/** Changes the terms of a locked checkout session. */
+export async function updateSession(
+  run: Run,
+  name: { readonly accountId: string; readonly id: string },
+  terms: SessionTerms,
+): Promise<StoredSession> {
+  return withoutNulls(onlyRow(await run<Row>(UPDATE, valuesOf(name, terms))));
+}
+
+function valuesOf({ accountId, id }: { accountId: string; id: string }, terms: SessionTerms): unknown[] {
+  return [
+    accountId,
+    id,
+    terms.merchantOrderId,
+    terms.paymentDescription,
+    terms.country,
+    terms.currency,
+    terms.minorUnits.toString(),
+    terms.customerId ?? null,
+    terms.callbackUrl ?? null,
+    terms.metadata,
+    terms.workflow,
+    terms.paymentMethodTypes,
+    terms.expiresAt ?? null,
+  ];
+}

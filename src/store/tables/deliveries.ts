@@ -1,0 +1,250 @@
+import type { Database, Nullable } from '../engine/database.ts';
+import { firstRow, NIL_UUID, withoutNulls } from '../engine/rows.ts';
+import type { WebhookName } from './outbox.ts';
+import type { StoredWebhook } from './webhooks.ts';
+
+/** A due delivery, leased to the caller. */
+export type LeasedDelivery = {
+  readonly id: string;
+  /** Fencing token that a write about the attempt must present. */
+  readonly attempts: number;
+  /** End of the lease, to the microsecond; a redelivery or a webhook that is turned off sets another time, or none. */
+  readonly leasedUntil: string;
+  /** Number of the schedule's attempts before this one. */
+  readonly retry: number;
+  readonly event: {
+    readonly id: string;
+    readonly type: string;
+    readonly sequence: number;
+    /** An encoded Payment; empty for webhook.test. */
+    readonly record: Uint8Array;
+    readonly createdAt: Date;
+    /** The payment's idempotency key, as stored; null if the event is of no payment. */
+    readonly idempotencyKey: string | null;
+  };
+};
+
+type LeasedRow = Omit<LeasedDelivery, 'event'> & Omit<LeasedDelivery['event'], 'id'> & { eventId: string };
+
+/** A webhook as its worker has read it. */
+export type ReadWebhook = Pick<
+  StoredWebhook,
+  'accountId' | 'id' | 'url' | 'secret' | 'previousSecret' | 'credentials'
+>;
+
+// The lease goes by the database's clock; while it holds, the delivery is not due. A webhook that was changed since it
+// was read has to be read again: its old URL gets nothing more, and its present secrets sign.
+const TAKE = {
+  name: 'take_due_deliveries',
+  text: `
+    WITH due AS (
+      SELECT account_id, id FROM delivery
+      WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now() AND EXISTS (
+        SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active AND url = $5 AND secret = $6
+          AND CASE WHEN previous_secret_until > now() THEN previous_secret END IS NOT DISTINCT FROM $7
+          AND credentials IS NOT DISTINCT FROM $8
+      )
+      ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED
+    )
+    UPDATE delivery d SET attempts = d.attempts + 1, due_at = now() + make_interval(secs => $4)
+    FROM due, event e LEFT JOIN payment p ON p.account_id = e.account_id AND p.id = e.payment_id
+    WHERE d.account_id = $1 AND d.id = due.id AND e.account_id = $1 AND e.id = d.event_id
+    RETURNING d.id, d.attempts, d.due_at::text AS "leasedUntil", d.retry, e.id AS "eventId", e.type, e.sequence,
+      e.record, e.created_at AS "createdAt", p.idempotency_key AS "idempotencyKey"`,
+};
+
+/**
+ * Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, those due for longest first; none if the
+ * webhook is off, or has another URL, other secrets or other credentials.
+ */
+export async function takeDueDeliveries(
+  database: Database,
+  { accountId, id: webhookId, url, secret, previousSecret = null, credentials = null }: Nullable<ReadWebhook>,
+  limit: number,
+  leaseS: number,
+): Promise<LeasedDelivery[]> {
+  const values = [accountId, webhookId, limit, leaseS, url, secret, previousSecret, credentials];
+  const { rows } = await database.query<LeasedRow>(TAKE, values);
+  const leased = rows.map(({ id, attempts, leasedUntil, retry, eventId, ...event }) => ({
+    ...{ id, attempts, leasedUntil, retry },
+    event: { ...event, id: eventId },
+  }));
+  // An UPDATE returns rows in no order; ids follow the time.
+  return leased.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** The result of an attempt. */
+export type AttemptResult = {
+  readonly responseStatus: number | undefined;
+  /** undefined if the receiver accepted the delivery. */
+  readonly error: string | undefined;
+  /** Seconds until the next attempt; undefined if there is none. */
+  readonly retryInS: number | undefined;
+};
+
+// A delivery that was made due again while it was under way stays due. No plain equality, for which PostgreSQL would
+// search all that are due. A result at an earlier URL says nothing about the one that the webhook has now.
+const FINISH = {
+  name: 'finish_delivery',
+  text: `
+    WITH finished AS (
+      UPDATE delivery SET
+        status = CASE WHEN $5::text IS NULL THEN 'DELIVERED' WHEN $6::float8 IS NULL THEN 'FAILED' ELSE 'PENDING' END,
+        due_at = now() + make_interval(secs => $6), response_status = $4, error = $5, retry = retry + 1,
+        delivered_at = CASE WHEN $5 IS NULL THEN now() END
+      WHERE account_id = $1 AND id = $2 AND attempts = $3 AND due_at IS NOT DISTINCT FROM $7::timestamptz
+      RETURNING webhook_id
+    )
+    UPDATE webhook w SET failing_since = CASE WHEN $5 IS NOT NULL THEN now() END
+    FROM finished
+    WHERE w.account_id = $1 AND w.id = finished.webhook_id AND w.url = $8
+      AND (w.failing_since IS NULL) = ($5 IS NOT NULL)`,
+};
+
+/**
+ * Writes the result of an attempt, unless another worker has leased the delivery since, or it was redelivered or ended.
+ *
+ * @param webhook as it was when the delivery was leased.
+ */
+export async function finishDelivery(
+  database: Database,
+  { accountId, url }: Pick<ReadWebhook, 'accountId' | 'url'>,
+  { id, attempts, leasedUntil }: Pick<LeasedDelivery, 'id' | 'attempts' | 'leasedUntil'>,
+  { responseStatus = null, error = null, retryInS = null }: Nullable<AttemptResult>,
+): Promise<void> {
+  const values = [accountId, id, attempts, responseStatus, error, retryInS, leasedUntil, url];
+  await database.query(FINISH, values);
+}
+
+const END_EVENTLESS = {
+  name: 'end_eventless_deliveries',
+  text: `
+    UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'EVENT_GONE'
+    WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now()
+      AND NOT EXISTS (SELECT FROM event e WHERE e.account_id = $1 AND e.id = d.event_id)`,
+};
+
+/** Ends the due deliveries of a webhook as FAILED whose events were deleted: there is nothing left to send. */
+export async function endEventlessDeliveries(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+): Promise<void> {
+  await database.query(END_EVENTLESS, [accountId, webhookId]);
+}
+
+const NEXT_DUE = {
+  name: 'next_due_delivery',
+  text: `
+    SELECT greatest(0, extract(epoch FROM min(due_at) - now()))::float8 AS in_s FROM delivery
+    WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL`,
+};
+
+/** Returns the seconds until a webhook's next delivery is due; undefined when none is open. */
+export async function nextDueInS(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+): Promise<number | undefined> {
+  const { rows } = await database.query<{ in_s: number | null }>(NEXT_DUE, [accountId, webhookId]);
+  return rows[0]?.in_s ?? undefined;
+}
+
+/** A delivery as its account sees it. */
+export type StoredDelivery = {
+  readonly id: string;
+  readonly webhookId: string;
+  readonly eventId: string;
+  readonly type: string;
+  readonly paymentId: string;
+  readonly status: string;
+  readonly attempts: number;
+  readonly responseStatus: number | undefined;
+  readonly error: string | undefined;
+  readonly dueAt: Date | undefined;
+  readonly createdAt: Date;
+  readonly deliveredAt: Date | undefined;
+};
+
+type DeliveryRow = Nullable<StoredDelivery>;
+
+const COLUMNS = `d.id, d.webhook_id AS "webhookId", d.event_id AS "eventId", coalesce(e.type, '') AS type,
+      coalesce(e.payment_id, '${NIL_UUID}') AS "paymentId", d.status, d.attempts,
+      d.response_status AS "responseStatus", d.error, d.due_at AS "dueAt",
+      d.created_at AS "createdAt", d.delivered_at AS "deliveredAt"`;
+const SELECT = `
+    SELECT ${COLUMNS}
+    FROM delivery d LEFT JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id`;
+const LIST = {
+  name: 'list_deliveries',
+  text: `${SELECT}
+    WHERE d.account_id = $1 AND d.webhook_id = $2 AND ($3::uuid IS NULL OR d.id < $3)
+    ORDER BY d.id DESC LIMIT $4`,
+};
+
+/** Lists a webhook's deliveries, newest first, those before `beforeId`. */
+export async function listDeliveries(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+  beforeId: string | undefined,
+  limit: number,
+): Promise<StoredDelivery[]> {
+  const values = [accountId, webhookId, beforeId ?? null, limit];
+  return (await database.query<DeliveryRow>(LIST, values)).rows.map(withoutNulls);
+}
+
+const GET = {
+  name: 'get_delivery',
+  text: `${SELECT}
+    WHERE d.account_id = $1 AND d.id = $2`,
+};
+
+/** Returns a delivery of an account. @param id a UUID. */
+export async function getDelivery(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredDelivery | undefined> {
+  return firstRow(await database.query<DeliveryRow>(GET, [accountId, id]));
+}
+
+const REDELIVER = {
+  name: 'redeliver',
+  text: `
+    UPDATE delivery d SET status = 'PENDING', due_at = now(), retry = 0, delivered_at = NULL FROM event e
+    WHERE d.account_id = $1 AND d.id = $2 AND e.account_id = d.account_id AND e.id = d.event_id
+    RETURNING ${COLUMNS}`,
+};
+// Ids follow the time, so the index of the webhook's deliveries finds those since a time.
+const REDELIVER_FAILED = {
+  name: 'redeliver_failed',
+  text: `
+    WITH failed AS (
+      SELECT id FROM delivery
+      WHERE account_id = $1 AND webhook_id = $2 AND status = 'FAILED' AND created_at >= $3
+        AND EXISTS (SELECT FROM event e WHERE e.account_id = $1 AND e.id = delivery.event_id)
+        AND id >= (lpad(to_hex(greatest(0, (extract(epoch FROM $3::timestamptz) * 1000)::bigint)), 12, '0')
+          || repeat('0', 20))::uuid
+      ORDER BY id LIMIT $4 FOR NO KEY UPDATE
+    )
+    UPDATE delivery d SET status = 'PENDING', due_at = now(), retry = 0 FROM failed
+    WHERE d.account_id = $1 AND d.id = failed.id`,
+};
+
+/** Makes a delivery due now, with the whole schedule ahead of it. @returns it as it is then, before it is sent. */
+export async function redeliver(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredDelivery | undefined> {
+  return firstRow(await database.query<DeliveryRow>(REDELIVER, [accountId, id]));
+}
+
+/** Makes up to `limit` FAILED deliveries of a webhook since a time due now, oldest first. @returns their number. */
+export async function redeliverFailed(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+  since: Date,
+  limit: number,
+): Promise<number> {
+  const result = await database.query(REDELIVER_FAILED, [accountId, webhookId, since, limit]);
+  return result.rowCount ?? 0;
+}

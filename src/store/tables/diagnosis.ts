@@ -1,0 +1,102 @@
+import type { Database } from '../engine/database.ts';
+import { onlyRow } from '../engine/rows.ts';
+
+/** Facts about a database and its server. */
+export type DatabaseFacts = {
+  /** For example, 180004 for 18.4. */
+  readonly versionNumber: number;
+  readonly version: string;
+  /** Settings that are off, so that an acknowledged commit can be lost. */
+  readonly unsafeSettings: readonly string[];
+  readonly isReadOnly: boolean;
+  readonly maxConnections: number;
+  /** The connection crosses a network unencrypted. */
+  readonly isInTheClear: boolean;
+  /** Standbys that replicate from it, and whether commits wait for one. */
+  readonly standbys: number;
+  readonly isSynchronous: boolean;
+  readonly invalidIndexes: readonly string[];
+  /** Age of the oldest open transaction of another session; 0 when there is none. */
+  readonly oldestTransactionS: number;
+  /** The service's schema is there. */
+  readonly hasSchema: boolean;
+};
+
+const FACTS = {
+  name: 'database_facts',
+  text: `
+    SELECT current_setting('server_version_num')::integer AS "versionNumber", current_setting('server_version') AS version,
+      ARRAY(SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name
+        WHERE current_setting(name, true) = 'off') AS "unsafeSettings",
+      pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS "isReadOnly",
+      current_setting('max_connections')::integer AS "maxConnections",
+      inet_server_addr() IS NOT NULL AND NOT inet_server_addr() <<= '127.0.0.0/8' AND inet_server_addr() <> '::1'
+        AND NOT coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS "isInTheClear",
+      (SELECT count(*) FROM pg_stat_replication)::integer AS standbys,
+      current_setting('synchronous_standby_names') <> '' AS "isSynchronous",
+      ARRAY(SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+        JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE NOT i.indisvalid AND n.nspname = current_schema() ORDER BY c.relname) AS "invalidIndexes",
+      coalesce((SELECT extract(epoch FROM clock_timestamp() - min(xact_start)) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()), 0)::float8 AS "oldestTransactionS",
+      to_regclass('schema_migration') IS NOT NULL AS "hasSchema"`,
+};
+
+/** Reads facts about the database. */
+export async function readDatabaseFacts(database: Database): Promise<DatabaseFacts> {
+  return onlyRow(await database.query<DatabaseFacts>(FACTS));
+}
+
+/** Facts about the service's accounts, webhooks and open work. */
+export type ServiceFacts = {
+  readonly accounts: number;
+  /** Webhooks that have been failing for an hour, and those that the service turned off. */
+  readonly failingWebhooks: number;
+  readonly disabledWebhooks: number;
+  /** Webhooks with a delivery 10 minutes overdue: no replica is delivering. */
+  readonly overdueWebhooks: number;
+  /** Age of the oldest payment whose outcome is not known; 0 when there is none. */
+  readonly oldestOutcomeS: number;
+  /** Age of the oldest unprocessed notification; 0 when there is none. */
+  readonly oldestNotificationS: number;
+  /** Authorizations about which a provider was asked for a day without an answer, or nobody asked; and the oldest's age. */
+  readonly lateAuthorizations: number;
+  readonly oldestAuthorizationS: number;
+};
+
+// An authorization that its provider is silent about is asked about every hour: one that has been asked about this often,
+// and is again within the hour, has been for a day. Notifications count as asking, so one about which many came, and whose
+// term ends within the hour, is counted too.
+//
+// What is open is read in the order of its index: the planner takes it to be spread over the table, whose end holds it,
+// and would read all of it.
+const SERVICE_FACTS = {
+  name: 'service_facts',
+  text: `
+    SELECT (SELECT count(*) FROM account)::integer AS accounts,
+      (SELECT count(*) FROM webhook WHERE active AND failing_since < now() - interval '1 hour')::integer AS "failingWebhooks",
+      (SELECT count(*) FROM webhook WHERE disabled_reason IS NOT NULL)::integer AS "disabledWebhooks",
+      (SELECT count(*) FROM webhook w WHERE w.active AND EXISTS (
+        SELECT FROM delivery d WHERE d.account_id = w.account_id AND d.webhook_id = w.id
+          AND d.due_at < now() - interval '10 minutes'))::integer AS "overdueWebhooks",
+      coalesce((SELECT extract(epoch FROM now() - min(created_at))
+        FROM (SELECT created_at FROM transaction WHERE look_up_at IS NOT NULL
+          ORDER BY connection_id, look_up_at LIMIT 100000) open),
+        0)::float8 AS "oldestOutcomeS",
+      coalesce((SELECT extract(epoch FROM now() - min(received_at))
+        FROM (SELECT received_at FROM notification WHERE process_at IS NOT NULL
+          ORDER BY connection_id, process_at LIMIT 100000) open),
+        0)::float8 AS "oldestNotificationS",
+      late.n AS "lateAuthorizations", late."ageS" AS "oldestAuthorizationS"
+    FROM (SELECT count(*)::integer AS n, coalesce(extract(epoch FROM now() - min(open.created_at)), 0)::float8 AS "ageS"
+      FROM (SELECT account_id, payment_id, amount_minor_units, created_at FROM transaction
+        WHERE follow_up_at <= now() + interval '1 hour' AND type IN ('PURCHASE', 'AUTHORIZE') AND status = 'SUCCEEDED'
+          AND NOT capture AND (fence >= 24 OR follow_up_at < now() - interval '1 day') LIMIT 100000) open
+      JOIN payment p ON p.account_id = open.account_id AND p.id = open.payment_id
+      WHERE NOT p.released AND p.captured_minor_units < open.amount_minor_units) late`,
+};
+
+/** Reads facts about accounts, webhooks and open work, from a schema that is up to date. */
+export async function readServiceFacts(database: Database): Promise<ServiceFacts> {
+  return onlyRow(await database.query<ServiceFacts>(SERVICE_FACTS));
+}

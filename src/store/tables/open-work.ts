@@ -1,0 +1,121 @@
+import type { Database, Nullable } from '../engine/database.ts';
+import { withoutNulls } from '../engine/rows.ts';
+
+/** The latest attempts at a connection with one status. */
+export type RecentAttempts = {
+  readonly connectionId: string;
+  /** payments.v1.Transaction.Status. */
+  readonly status: string;
+  readonly attempts: number;
+  /** Seconds since the oldest of them began. */
+  readonly sinceS: number;
+};
+
+/** Greatest number of attempts that are counted: an hour may have millions. */
+export const MAX_RECENT_ATTEMPTS = 10_000;
+
+// Ids follow the time, so their index finds the latest. Operations have a parent, and attempts do not.
+const AN_HOUR_AGO =
+  "(lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 3600000), 12, '0') || repeat('0', 20))::uuid";
+const RECENT = {
+  name: 'count_recent_attempts',
+  text: `
+    SELECT connection_id AS "connectionId", status, count(*)::integer AS attempts,
+      extract(epoch FROM now() - min(created_at))::float8 AS "sinceS"
+    FROM (
+      SELECT connection_id, status, created_at FROM transaction
+      WHERE id >= ${AN_HOUR_AGO} AND parent_id IS NULL
+      ORDER BY id DESC LIMIT ${MAX_RECENT_ATTEMPTS}
+    ) latest
+    GROUP BY connection_id, status`,
+};
+
+/** Greatest number of payments that are read for figures. */
+export const MAX_RECENT_PAYMENTS = 500;
+
+const RECENT_RECORDS = {
+  name: 'list_recent_records',
+  text: `
+    SELECT p.record
+    FROM (
+      SELECT account_id, payment_id FROM transaction
+      WHERE id >= ${AN_HOUR_AGO} AND parent_id IS NULL ORDER BY id DESC LIMIT ${MAX_RECENT_PAYMENTS}
+    ) latest JOIN payment p ON p.account_id = latest.account_id AND p.id = latest.payment_id`,
+};
+
+/** Reads the encoded records of the latest payments of the last hour. */
+export async function listRecentRecords(database: Database): Promise<Uint8Array[]> {
+  const { rows } = await database.query<{ record: Buffer }>(RECENT_RECORDS);
+  return rows.map(({ record }) => record);
+}
+
+/** Counts the attempts of the last hour, or the latest MAX_RECENT_ATTEMPTS of them, by connection and status. */
+export async function countRecentAttempts(database: Database): Promise<RecentAttempts[]> {
+  return (await database.query<RecentAttempts>(RECENT)).rows;
+}
+
+/** An attempt whose outcome is not known. */
+export type OpenAttempt = {
+  readonly accountId: string;
+  readonly paymentId: string;
+  readonly connectionId: string;
+  readonly openS: number;
+  readonly lookUps: number;
+};
+
+/** A webhook whose deliveries fail, or that was turned off for it. */
+export type TroubledWebhook = {
+  readonly accountId: string;
+  readonly id: string;
+  readonly accountName: string;
+  readonly url: string;
+  readonly active: boolean;
+  readonly disabledReason: string | undefined;
+  readonly failingSince: Date | undefined;
+};
+
+/** Greatest number of open attempts searched for the oldest: an incident may leave a hundred thousand. */
+const MAX_SEARCHED_ATTEMPTS = 5_000;
+
+const OLDEST_OPEN = {
+  name: 'list_oldest_open_attempts',
+  text: `
+    SELECT account_id AS "accountId", payment_id AS "paymentId", connection_id AS "connectionId",
+      extract(epoch FROM now() - created_at)::float8 AS "openS", fence AS "lookUps"
+    FROM (
+      SELECT account_id, payment_id, connection_id, created_at, fence FROM transaction
+      WHERE look_up_at IS NOT NULL ORDER BY connection_id, look_up_at LIMIT ${MAX_SEARCHED_ATTEMPTS}
+    ) looked_through ORDER BY created_at LIMIT $1::integer`,
+};
+
+/** Lists the attempts whose outcome has been open for longest, including those of requests under way. */
+export async function listOldestOpenAttempts(database: Database, limit: number): Promise<OpenAttempt[]> {
+  return (await database.query<OpenAttempt>(OLDEST_OPEN, [limit])).rows;
+}
+
+const TROUBLED = {
+  name: 'list_troubled_webhooks',
+  text: `
+    SELECT w.account_id AS "accountId", w.id, a.name AS "accountName", w.url, w.active, w.disabled_reason AS "disabledReason",
+      w.failing_since AS "failingSince"
+    FROM webhook w JOIN account a ON a.id = w.account_id
+    WHERE w.failing_since IS NOT NULL AND w.active OR w.disabled_reason IS NOT NULL AND NOT w.active
+    ORDER BY w.failing_since LIMIT $1`,
+};
+
+/** Lists the webhooks that have been failing, longest first, and those that were turned off for failing. */
+export async function listTroubledWebhooks(database: Database, limit: number): Promise<TroubledWebhook[]> {
+  const { rows } = await database.query<Nullable<TroubledWebhook>>(TROUBLED, [limit]);
+  return rows.map(withoutNulls);
+}
+
+const COUNT_PENDING = {
+  name: 'count_pending_deliveries',
+  text: 'SELECT count(*)::integer AS n FROM (SELECT FROM delivery WHERE due_at IS NOT NULL LIMIT $1::integer) open',
+};
+
+/** Counts pending deliveries, up to `most`. */
+export async function countPendingDeliveries(database: Database, most: number): Promise<number> {
+  const { rows } = await database.query<{ n: number }>(COUNT_PENDING, [most]);
+  return rows[0]?.n ?? 0;
+}

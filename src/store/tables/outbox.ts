@@ -1,0 +1,136 @@
+import type { Database, Nullable, Run } from '../engine/database.ts';
+import { NIL_UUID, onlyRow } from '../engine/rows.ts';
+
+/**
+ * SQL for a UUIDv7 by the database's clock; uuidv7() itself exists only from PostgreSQL 18 on. It is made of the
+ * milliseconds, the version, and the last 19 digits of a random UUID. It is not a subquery, which would give all rows
+ * of the statement the same UUID.
+ */
+export const UUID_V7 = `
+  (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
+    || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid`;
+
+/**
+ * Returns a CTE that writes the event of a payment's change in the statement that makes the change. If no webhook of
+ * the account wants the event, it only looks into an index, and writes nothing.
+ *
+ * @param names.changed the CTE of the change: it returns `account_id`, `id` and `event_sequence` of the payment, and
+ *   no row if nothing was changed.
+ * @param names.type the event's type, as a parameter of the statement (`$9::text`).
+ * @param names.record the record after the change, as a parameter (`$3::bytea`).
+ * @returns text such as `event AS (INSERT …)`, which returns the `payment_id` of each event to relay.
+ */
+export function insertEventCte(names: { changed: string; type: string; record: string }): string {
+  const { changed, type, record } = names;
+  return `event AS (
+    INSERT INTO event (account_id, id, type, payment_id, sequence, record)
+    SELECT c.account_id, ${UUID_V7}, ${type}, c.id, c.event_sequence, ${record}
+    FROM ${changed} c
+    WHERE EXISTS (
+      SELECT FROM webhook w WHERE w.account_id = c.account_id AND w.active AND ${type} = ANY (w.events)
+    )
+    RETURNING payment_id
+  )`;
+}
+
+/**
+ * Returns SQL that inserts the event of a stored method, if a webhook wants it; further conditions may be appended.
+ *
+ * @param names the event's type, the account, and the encoded method, each an expression of the statement.
+ */
+export function insertMethodEventText(names: { type: string; account: string; record: string }): string {
+  const { type, account, record } = names;
+  return `INSERT INTO event (account_id, id, type, payment_id, sequence, record)
+    SELECT ${account}, ${UUID_V7}, ${type}, '${NIL_UUID}', 0, ${record}
+    WHERE EXISTS (
+      SELECT FROM webhook w WHERE w.account_id = ${account} AND w.active AND ${type} = ANY (w.events)
+    )`;
+}
+
+const METHOD_EVENT = insertMethodEventText({ type: '$2::text', account: '$1::uuid', record: '$3::bytea' });
+
+/** Writes the event of a stored method in the transaction that changes it, if a webhook wants it. */
+export async function insertMethodEvent(
+  run: Run,
+  event: { readonly accountId: string; readonly type: string; readonly record: Uint8Array },
+): Promise<void> {
+  await run(METHOD_EVENT, [event.accountId, event.type, event.record]);
+}
+
+/** Identifies a webhook. */
+export type WebhookName = { readonly accountId: string; readonly webhookId: string };
+
+// A locked event belongs to another replica, and is skipped.
+const RELAY = {
+  name: 'relay_events',
+  text: `
+    WITH open AS (
+      SELECT account_id, id FROM event WHERE relayed_at IS NULL
+      ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    ), relayed AS (
+      UPDATE event e SET relayed_at = now() FROM open o
+      WHERE e.account_id = o.account_id AND e.id = o.id
+      RETURNING e.account_id, e.id, e.type
+    ), made AS (
+      INSERT INTO delivery (account_id, id, webhook_id, event_id)
+      SELECT r.account_id, ${UUID_V7}, w.id, r.id
+      FROM relayed r JOIN webhook w ON w.account_id = r.account_id AND w.active AND r.type = ANY (w.events)
+      RETURNING account_id, webhook_id
+    )
+    SELECT (SELECT count(*) FROM relayed)::integer AS relayed,
+      made.account_id AS "accountId", made.webhook_id AS "webhookId"
+    FROM (VALUES (1)) AS always (n) LEFT JOIN (SELECT DISTINCT account_id, webhook_id FROM made) made ON true`,
+};
+
+/** Turns up to `limit` events into deliveries. @returns their number, and the webhooks to wake. */
+export async function relayEvents(
+  database: Database,
+  limit: number,
+): Promise<{ relayed: number; webhooks: WebhookName[] }> {
+  const { rows } = await database.query<{ relayed: number } & Nullable<WebhookName>>(RELAY, [limit]);
+  const webhooks = rows.flatMap(({ accountId, webhookId }) =>
+    accountId !== null && webhookId !== null ? [{ accountId, webhookId }] : [],
+  );
+  return { relayed: rows[0]?.relayed ?? 0, webhooks };
+}
+
+// Hops from webhook to webhook in the index of open deliveries, so that one with a million of them costs one step.
+const OVERDUE = {
+  name: 'list_overdue_webhooks',
+  text: `
+    WITH RECURSIVE first_due AS (
+      (SELECT account_id, webhook_id, due_at FROM delivery WHERE due_at IS NOT NULL
+       ORDER BY account_id, webhook_id, due_at LIMIT 1)
+      UNION ALL
+      SELECT next.* FROM first_due f CROSS JOIN LATERAL (
+        SELECT account_id, webhook_id, due_at FROM delivery d
+        WHERE due_at IS NOT NULL AND (d.account_id, d.webhook_id) > (f.account_id, f.webhook_id)
+        ORDER BY account_id, webhook_id, due_at LIMIT 1
+      ) next
+    )
+    SELECT account_id AS "accountId", webhook_id AS "webhookId" FROM first_due
+    WHERE due_at < now() - make_interval(secs => $1)`,
+};
+
+/** Lists webhooks with a delivery over `lateS` seconds late: no replica was woken, or the one that was has died. */
+export async function listOverdueWebhooks(database: Database, lateS: number): Promise<WebhookName[]> {
+  return (await database.query<WebhookName>(OVERDUE, [lateS])).rows;
+}
+
+const TEST_EVENT = {
+  name: 'insert_test_event',
+  text: `
+    WITH event AS (
+      INSERT INTO event (account_id, id, type, payment_id, sequence, record, relayed_at)
+      SELECT $1, ${UUID_V7}, 'webhook.test', '${NIL_UUID}', 0, '', now()
+      RETURNING id
+    )
+    INSERT INTO delivery (account_id, id, webhook_id, event_id)
+    SELECT $1, ${UUID_V7}, $2, id FROM event RETURNING id`,
+};
+
+/** Makes a delivery of a webhook.test event. @returns its id. */
+export async function insertTestDelivery(database: Database, webhook: WebhookName): Promise<string> {
+  const values = [webhook.accountId, webhook.webhookId];
+  return onlyRow(await database.query<{ id: string }>(TEST_EVENT, values)).id;
+}

@@ -1,0 +1,82 @@
+import type { Database, Run } from '../engine/database.ts';
+
+/** Identifies a call under an idempotency key. */
+export type CallName = {
+  readonly accountId: string;
+  /** Name of the rpc, within which idempotency keys are unique. */
+  readonly method: string;
+  readonly idempotencyKey: string;
+};
+/** A call under an idempotency key. */
+export type KeyedCall = CallName & {
+  readonly requestHash: Uint8Array;
+  /** Digest of the fields that the hash covers. */
+  readonly requestShape: Uint8Array;
+};
+
+/** The earlier call that holds a key. */
+export type CallHolder = {
+  readonly requestHash: Uint8Array;
+  readonly requestShape: Uint8Array;
+  readonly response: Uint8Array;
+};
+
+// A call in progress under the same key holds the row's lock; this one waits for it to end.
+const CLAIM = `
+  INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape)
+  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (account_id, method, idempotency_key) DO NOTHING
+  RETURNING account_id`;
+const READ = {
+  name: 'read_replayed_call',
+  text: `
+    SELECT request_hash AS "requestHash", request_shape AS "requestShape", response FROM replayed_call
+    WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`,
+};
+const KEEP = `
+  UPDATE replayed_call SET response = $4 WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`;
+
+/** Claims a key within the transaction that makes the object. @returns the call that holds it, if one does. */
+export async function claimCall(run: Run, call: KeyedCall): Promise<CallHolder | undefined> {
+  const { accountId, method, idempotencyKey, requestHash, requestShape } = call;
+  const values = [accountId, method, idempotencyKey, requestHash, requestShape];
+  if ((await run(CLAIM, values)).rows.length === 1) return undefined;
+  const [holder] = (await run<CallHolder>(READ.text, values.slice(0, 3))).rows;
+  if (!holder) throw new Error('the key is taken, but nothing holds it');
+  return holder;
+}
+
+/** Reads the call that holds a key, if one does. */
+export async function findCall(
+  database: Database,
+  { accountId, method, idempotencyKey }: CallName,
+): Promise<CallHolder | undefined> {
+  return (await database.query<CallHolder>(READ, [accountId, method, idempotencyKey])).rows[0];
+}
+
+/** Keeps the response to a call whose key was claimed in the same transaction, or which is locked. */
+export async function keepResponse(run: Run, call: CallName, response: Uint8Array): Promise<void> {
+  await run(KEEP, [call.accountId, call.method, call.idempotencyKey, response]);
+}
+
+// The expression and the condition are those of an index.
+const LOCK_OF_CUSTOMER = `
+  SELECT account_id AS "accountId", method, idempotency_key AS "idempotencyKey", response FROM replayed_call
+  WHERE account_id = $1
+    AND substring(response FROM CASE method WHEN 'CreateCustomer' THEN 3 ELSE 117 END FOR 36) = $2::bytea
+    AND method IN ('CreateCustomer', 'EnrollPaymentMethod')
+  FOR NO KEY UPDATE`;
+
+/** A response that tells of a customer. */
+export type CustomerResponse = CallName & {
+  readonly method: 'CreateCustomer' | 'EnrollPaymentMethod';
+  readonly response: Uint8Array;
+};
+
+/** Reads the responses that tell of a customer or its methods, and locks them until the transaction ends. */
+export async function lockResponsesOf(
+  run: Run,
+  accountId: string,
+  customerId: string,
+): Promise<CustomerResponse[]> {
+  return (await run<CustomerResponse>(LOCK_OF_CUSTOMER, [accountId, Buffer.from(customerId)])).rows;
+}

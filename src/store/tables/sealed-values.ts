@@ -1,0 +1,59 @@
+import type { Database, Statement } from '../engine/database.ts';
+import { NIL_UUID } from '../engine/rows.ts';
+
+/** A stored ciphertext, with the id to which it is bound. */
+export type SealedValue = { readonly accountId: string; readonly id: string; readonly sealed: string };
+
+const BEFORE_ALL: SealedValue = { accountId: NIL_UUID, id: NIL_UUID, sealed: '' };
+
+const listOf = (table: string, column: string, condition = '') => `
+  SELECT account_id AS "accountId", id, ${column} AS sealed FROM ${table}
+  WHERE (account_id, id) > ($1::uuid, $2::uuid) AND ${column} IS NOT NULL ${condition}
+  ORDER BY account_id, id LIMIT $3`;
+const LISTS = {
+  cards: { name: 'list_sealed_cards', text: listOf('vaulted_token', 'card_number') },
+  tokens: { name: 'list_sealed_tokens', text: listOf('one_time_token', 'sealed', 'AND expires_at > now()') },
+  // A secret that is rotated meanwhile becomes the previous one, which is listed later.
+  secrets: { name: 'list_sealed_secrets', text: listOf('webhook', 'secret') },
+  previousSecrets: { name: 'list_sealed_previous_secrets', text: listOf('webhook', 'previous_secret') },
+  credentials: { name: 'list_sealed_credentials', text: listOf('webhook', 'credentials') },
+};
+
+const replacementIn = (table: string, column: string) =>
+  `UPDATE ${table} SET ${column} = $4 WHERE account_id = $1 AND id = $2 AND ${column} = $3`;
+const REPLACEMENTS: Readonly<Record<SealedKind, Statement>> = {
+  cards: { name: 'replace_sealed_card', text: replacementIn('vaulted_token', 'card_number') },
+  tokens: { name: 'replace_sealed_token', text: replacementIn('one_time_token', 'sealed') },
+  secrets: { name: 'replace_sealed_secret', text: replacementIn('webhook', 'secret') },
+  previousSecrets: {
+    name: 'replace_sealed_previous_secret',
+    text: replacementIn('webhook', 'previous_secret'),
+  },
+  credentials: { name: 'replace_sealed_credentials', text: replacementIn('webhook', 'credentials') },
+};
+
+/** A kind of ciphertext: numbers of stored cards, usable one-time tokens, webhooks' secrets and credentials. */
+export type SealedKind = keyof typeof LISTS;
+
+/** Every kind, in the order in which they have to be listed. */
+export const SEALED_KINDS = Object.keys(LISTS) as SealedKind[];
+
+/** Lists up to `limit` ciphertexts in the order of their keys, from after a given one. */
+export async function listSealed(
+  database: Database,
+  kind: SealedKind,
+  limit: number,
+  { accountId, id }: SealedValue = BEFORE_ALL,
+): Promise<SealedValue[]> {
+  return (await database.query<SealedValue>(LISTS[kind], [accountId, id, limit])).rows;
+}
+
+/** Replaces a ciphertext. @returns false if it is no longer there. */
+export async function replaceSealed(
+  database: Database,
+  kind: SealedKind,
+  { accountId, id, sealed }: SealedValue,
+  resealed: string,
+): Promise<boolean> {
+  return (await database.query(REPLACEMENTS[kind], [accountId, id, sealed, resealed])).rowCount === 1;
+}

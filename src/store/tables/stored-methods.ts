@@ -1,0 +1,206 @@
+import type { Nullable, Queries, Run } from '../engine/database.ts';
+import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
+import { insertMethodEventText } from './outbox.ts';
+
+/** A customer's payment method, as it is stored. */
+export type StoredMethod = {
+  readonly accountId: string;
+  /** '' if it belongs to no customer. */
+  readonly customerId: string;
+  readonly id: string;
+  readonly type: string;
+  /** payments.v1.StoredPaymentMethod.Status. */
+  readonly status: 'READY_TO_ENROLL' | 'ENROLLED' | 'DECLINED' | 'EXPIRED' | 'UNENROLLED';
+  readonly country: string;
+  /** An encoded CardData, for cards. */
+  readonly card: Uint8Array | undefined;
+  /** Address at which the payer agrees to a wallet; set only while READY_TO_ENROLL. */
+  readonly redirectUrl: string | undefined;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly lastUsedAt: Date | undefined;
+};
+
+/** Limit on the methods of a customer: those that can be used, and those that wait for their payer or payment. */
+export const MAX_METHODS = 100;
+/** Limit on the methods that are listed: payments at the same moment that each find room may leave some too many. */
+const MAX_LISTED = 1_000;
+
+/** A row of METHOD_COLUMNS. */
+export type MethodRow = Nullable<StoredMethod>;
+
+/** Columns of a stored method, the row `v` of its table. */
+export const METHOD_COLUMNS = `v.account_id AS "accountId", coalesce(v.customer_id::text, '') AS "customerId", v.id,
+    v.type, v.status, v.country, v.card, v.redirect_url AS "redirectUrl", v.created_at AS "createdAt",
+    v.updated_at AS "updatedAt", v.last_used_at AS "lastUsedAt"`;
+
+/** Identifies a customer. */
+export type CustomerName = { readonly accountId: string; readonly customerId: string };
+/** Identifies a method of a customer. */
+export type MethodName = CustomerName & { readonly id: string };
+
+const LIST = {
+  name: 'list_stored_methods',
+  text: `
+    SELECT ${METHOD_COLUMNS} FROM vaulted_token v
+    WHERE account_id = $1 AND customer_id = $2 AND active AND status = 'ENROLLED' ORDER BY id DESC LIMIT $3`,
+};
+// A card that waits for its payment cannot be read yet, nor can what is left of a deleted customer's methods.
+const GET = {
+  name: 'get_stored_method',
+  text: `
+    SELECT ${METHOD_COLUMNS} FROM vaulted_token v
+    WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND (active OR status <> 'ENROLLED')
+      AND EXISTS (SELECT FROM customer c WHERE c.account_id = $1 AND c.id = $2 AND c.deleted_at IS NULL)`,
+};
+const FIND_CARD = {
+  name: 'find_card_of_customer',
+  text: `
+    SELECT ${METHOD_COLUMNS} FROM vaulted_token v
+    WHERE account_id = $1 AND customer_id = $2 AND fingerprint = $3 AND active AND status = 'ENROLLED'
+    ORDER BY id LIMIT 1`,
+};
+// A card that waits for its payment is ENROLLED and not active. What waits has its place: nothing is refused later on,
+// when the payer has agreed or paid.
+const COUNT = {
+  name: 'count_stored_methods',
+  text: `
+    SELECT count(*)::integer AS methods FROM (
+      SELECT FROM vaulted_token
+      WHERE account_id = $1 AND customer_id = $2 AND status IN ('ENROLLED', 'READY_TO_ENROLL') LIMIT $3
+    ) standing`,
+};
+const INSERT_CARD = `
+  INSERT INTO vaulted_token AS v (account_id, customer_id, id, type, country, card, card_number, fingerprint, active)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, true)
+  RETURNING ${METHOD_COLUMNS}`;
+const UPDATE_CARD = `
+  UPDATE vaulted_token v SET card = $4, country = CASE WHEN $5 = '' THEN country ELSE $5 END, updated_at = now()
+  WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND active AND status = 'ENROLLED'
+  RETURNING ${METHOD_COLUMNS}`;
+const END = `
+  UPDATE vaulted_token v SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, redirect_url = NULL,
+    follow_up_at = NULL, updated_at = now()
+  WHERE account_id = $1 AND customer_id = $2 AND id = $3
+    AND (active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL')
+  RETURNING ${METHOD_COLUMNS}`;
+// Includes the cards that wait for their payments: a payment that is approved later finds nothing to keep. Each row is
+// locked before its status is read, which a payment or an enrollment may just be changing.
+const ERASE = `
+  WITH found AS (
+    SELECT account_id, id, active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL' AS is_ended
+    FROM vaulted_token WHERE account_id = $1 AND customer_id = $2 FOR NO KEY UPDATE
+  ), erased AS (
+    UPDATE vaulted_token v
+    SET status = 'UNENROLLED', active = false, card_number = NULL, card = NULL, fingerprint = NULL, provider_token = NULL,
+      redirect_url = NULL, callback_url = NULL, follow_up_at = NULL, updated_at = now()
+    FROM found WHERE v.account_id = found.account_id AND v.id = found.id
+    RETURNING v.*, is_ended
+  )
+  SELECT ${METHOD_COLUMNS} FROM erased v WHERE is_ended ORDER BY v.id`;
+
+/** Lists the methods of a customer that can be used, newest first. */
+export async function listMethods(
+  queries: Queries,
+  { accountId, customerId }: CustomerName,
+): Promise<StoredMethod[]> {
+  const { rows } = await queries.query<MethodRow>(LIST, [accountId, customerId, MAX_LISTED]);
+  return rows.map(withoutNulls);
+}
+
+/** Reads a method of a customer, ended or not. @param name of UUIDs. */
+export async function readMethod(
+  queries: Queries,
+  { accountId, customerId, id }: MethodName,
+): Promise<StoredMethod | undefined> {
+  return firstRow(await queries.query<MethodRow>(GET, [accountId, customerId, id]));
+}
+
+/** Finds a customer's method by the fingerprint of its card. */
+export async function findCardOfCustomer(
+  queries: Queries,
+  { accountId, customerId }: CustomerName,
+  fingerprint: string,
+): Promise<StoredMethod | undefined> {
+  return firstRow(await queries.query<MethodRow>(FIND_CARD, [accountId, customerId, fingerprint]));
+}
+
+/** Counts a customer's methods that can be used or may come to be, up to MAX_METHODS. */
+export async function countMethods(
+  queries: Queries,
+  { accountId, customerId }: CustomerName,
+): Promise<number> {
+  const values = [accountId, customerId, MAX_METHODS];
+  return (await queries.query<{ methods: number }>(COUNT, values)).rows[0]?.methods ?? 0;
+}
+
+/** A card to store for a customer. */
+export type MethodCard = MethodName & {
+  readonly type: string;
+  readonly country: string;
+  readonly card: Uint8Array;
+  /** The number as a JWE bound to `id`. */
+  readonly cardNumber: string;
+  readonly fingerprint: string;
+};
+
+/** Adds a card that can be used at once. */
+export async function insertMethodCard(run: Run, method: MethodCard): Promise<StoredMethod> {
+  const { accountId, customerId, id, type, country, card, cardNumber, fingerprint } = method;
+  const values = [accountId, customerId, id, type, country, card, cardNumber, fingerprint];
+  return withoutNulls(onlyRow(await run<MethodRow>(INSERT_CARD, values)));
+}
+
+/** Replaces the displayable data of a stored card, such as its expiry. @returns undefined if it was ended. */
+export async function updateMethodCard(
+  run: Run,
+  { accountId, customerId, id }: MethodName,
+  card: Uint8Array,
+  country: string,
+): Promise<StoredMethod | undefined> {
+  return firstRow(await run<MethodRow>(UPDATE_CARD, [accountId, customerId, id, card, country]));
+}
+
+/** Ends a method and deletes its ciphertext. @returns undefined if there was none to end. */
+export async function endMethod(
+  run: Run,
+  { accountId, customerId, id }: MethodName,
+): Promise<StoredMethod | undefined> {
+  return firstRow(await run<MethodRow>(END, [accountId, customerId, id]));
+}
+
+/** Erases every method of a customer. @returns those that were not ended before, without their data. */
+export async function eraseMethods(
+  run: Run,
+  { accountId, customerId }: CustomerName,
+): Promise<StoredMethod[]> {
+  return (await run<MethodRow>(ERASE, [accountId, customerId])).rows.map(withoutNulls);
+}
+
+/**
+ * Returns CTEs that keep the card of an approved payment, or note that a stored one was used, with the event of a card
+ * that was not kept before. A method that was ended meanwhile stays ended.
+ *
+ * @param names the CTE that changed the payment, and parameters: the account, the method, the time, and the encoded
+ *   method (null if its payment did not ask to keep it).
+ */
+export function vaultCardCtes(names: {
+  readonly changed: string;
+  readonly account: string;
+  readonly method: string;
+  readonly at: string;
+  readonly record: string;
+}): string {
+  const { changed, account, method, at, record } = names;
+  // Locked first: a deletion of the customer may just be erasing it, and then there is nothing to tell of either.
+  return `approved_method AS (
+    SELECT v.account_id, v.id, v.active FROM ${changed}, vaulted_token v
+    WHERE v.account_id = ${account} AND v.id = ${method} AND v.status = 'ENROLLED' FOR NO KEY UPDATE OF v
+  ), kept AS (
+    UPDATE vaulted_token v SET active = true, last_used_at = ${at}::timestamptz, updated_at = ${at}::timestamptz
+    FROM approved_method m WHERE v.account_id = m.account_id AND v.id = m.id
+  ), enrolled AS (
+    ${insertMethodEventText({ type: `'enrollment.enroll'`, account, record: `${record}::bytea` })}
+      AND ${record}::bytea IS NOT NULL AND EXISTS (SELECT FROM approved_method WHERE NOT active)
+  )`;
+}

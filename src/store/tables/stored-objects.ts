@@ -1,0 +1,125 @@
+import type { Database, Nullable } from '../engine/database.ts';
+import { NIL_UUID, onlyRow, withoutNulls } from '../engine/rows.ts';
+
+/** The referenced objects that the account has. Messages come encoded. */
+export type StoredObjects = {
+  /** An encoded CustomerPayer. */
+  readonly customer: { readonly id: string; readonly payer: Uint8Array } | undefined;
+  readonly vaultedToken: VaultedToken | undefined;
+};
+
+/** A stored payment method. */
+export type VaultedToken = {
+  readonly id: string;
+  readonly type: string;
+  /** For cards: an encoded CardData and the number's JWE. */
+  readonly card: { readonly data: Uint8Array; readonly number: string } | undefined;
+  /** For wallets: the provider's own token. */
+  readonly providerToken: string | undefined;
+  /** The connection at which a wallet was enrolled; undefined if that is not known. */
+  readonly connectionId: string | undefined;
+  /** The customer to whom it belongs, if any. */
+  readonly customerId: string | undefined;
+};
+
+/** The customer and the token, each undefined in all its columns if it does not exist. */
+type Row = Omit<VaultedToken, 'id' | 'type' | 'card'> & {
+  readonly payerId: string | undefined;
+  readonly payer: Uint8Array | undefined;
+  readonly id: string | undefined;
+  readonly type: string | undefined;
+  readonly card: Uint8Array | undefined;
+  readonly cardNumber: string | undefined;
+};
+
+/** Returns true if a text can be compared with a uuid column. */
+export function isUuid(text: string): boolean {
+  return UUID.test(text);
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+// Always one row: the left joins show which objects exist.
+const FIND = {
+  name: 'find_stored_objects',
+  text: `
+    SELECT c.id AS "payerId", c.payer, t.id, t.type, t.card, t.card_number AS "cardNumber",
+      t.provider_token AS "providerToken", t.customer_id AS "customerId", t.connection_id AS "connectionId"
+    FROM (VALUES ($1::uuid)) AS a (account_id)
+    LEFT JOIN customer c ON c.id = $2::uuid AND c.account_id = a.account_id
+      AND c.deleted_at IS NULL
+    LEFT JOIN vaulted_token t ON t.id = $3::uuid AND t.account_id = a.account_id AND t.active AND t.status = 'ENROLLED'`,
+};
+
+/** Finds the objects that a request refers to, among the account's own. A text that is not a UUID finds nothing. */
+export async function findStoredObjects(
+  database: Database,
+  accountId: string,
+  ids: { readonly customerId: string | undefined; readonly vaultedToken: string | undefined },
+): Promise<StoredObjects> {
+  const { customerId, vaultedToken } = ids;
+  const values = [
+    accountId,
+    customerId === undefined ? null : uuidOrNil(customerId),
+    vaultedToken === undefined ? null : uuidOrNil(vaultedToken),
+  ];
+  const row = withoutNulls<Row>(onlyRow(await database.query<Nullable<Row>>(FIND, values)));
+  const { payerId, payer, id, type, card: data, cardNumber: number, ...rest } = row;
+  const card = data && number ? { data, number } : undefined;
+  return {
+    customer: payerId && payer ? { id: payerId, payer } : undefined,
+    vaultedToken: id && type ? { ...rest, id, type, card } : undefined,
+  };
+}
+
+/** Replaces a text that is not a UUID with the nil UUID, which finds nothing. */
+function uuidOrNil(text: string): string {
+  return isUuid(text) ? text : NIL_UUID;
+}
+
+const INSERT_CUSTOMER = {
+  name: 'insert_customer',
+  text: 'INSERT INTO customer (id, account_id, payer) VALUES ($1, $2, $3) ON CONFLICT (account_id, id) DO NOTHING',
+};
+const INSERT_CHECKOUT_SESSION = {
+  name: 'insert_checkout_session',
+  text: 'INSERT INTO checkout_session (id, account_id, customer_id) VALUES ($1, $2, $3) ON CONFLICT (account_id, id) DO NOTHING',
+};
+const INSERT_VAULTED_TOKEN = {
+  name: 'insert_vaulted_token',
+  text: `
+    INSERT INTO vaulted_token (id, account_id, type, card, card_number, provider_token, active)
+    VALUES ($1, $2, $3, $4, $5, $6, true) ON CONFLICT (account_id, id) DO NOTHING`,
+};
+
+/** Adds a customer, an encoded CustomerPayer; an existing one stays as it is. */
+export async function insertCustomer(
+  database: Database,
+  customer: { readonly id: string; readonly accountId: string; readonly payer: Uint8Array },
+): Promise<void> {
+  await database.query(INSERT_CUSTOMER, [customer.id, customer.accountId, customer.payer]);
+}
+
+/** Adds a checkout session; an existing one stays as it is. */
+export async function insertCheckoutSession(
+  database: Database,
+  session: { readonly id: string; readonly accountId: string; readonly customerId: string | undefined },
+): Promise<void> {
+  await database.query(INSERT_CHECKOUT_SESSION, [session.id, session.accountId, session.customerId ?? null]);
+}
+
+/** Adds a token that can be used at once, of a card (an encoded CardData and the number's JWE) or of a wallet. */
+export async function insertVaultedToken(
+  database: Database,
+  token: {
+    readonly id: string;
+    readonly accountId: string;
+    readonly type: string;
+    readonly card?: Uint8Array;
+    readonly cardNumber?: string;
+    readonly providerToken?: string;
+  },
+): Promise<void> {
+  const { id, accountId, type, card = null, cardNumber = null, providerToken = null } = token;
+  await database.query(INSERT_VAULTED_TOKEN, [id, accountId, type, card, cardNumber, providerToken]);
+}

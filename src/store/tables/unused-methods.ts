@@ -1,0 +1,53 @@
+import type { Database, Run } from '../engine/database.ts';
+import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
+import { type Cursor, STEP_TIMEOUT_MS, type Step } from '../engine/sweep.ts';
+import { METHOD_COLUMNS, type MethodRow, type StoredMethod } from './stored-methods.ts';
+
+/** Rows that a step looks at. */
+const LOOKED_AT = 500;
+
+const WINDOW = `
+  WITH looked_at AS MATERIALIZED (
+    SELECT account_id, id FROM vaulted_token
+    WHERE (account_id, id) > ($1::uuid, $2::uuid) ORDER BY account_id, id LIMIT ${LOOKED_AT}
+  )
+  SELECT (SELECT count(*) FROM looked_at)::integer AS looked_at,
+    (SELECT ARRAY[account_id::text, id::text] FROM looked_at ORDER BY account_id DESC, id DESC LIMIT 1) AS last`;
+
+// A card that waits for its payment is not active: the payment's outcome decides about it.
+const DUE = `
+  SELECT account_id, id FROM vaulted_token
+  WHERE (account_id, id) > ($1::uuid, $2::uuid) AND (account_id, id) <= ($3::uuid, $4::uuid)
+    AND active AND status = 'ENROLLED' AND coalesce(last_used_at, updated_at) < now() - make_interval(days => $5)`;
+const COUNT = `SELECT count(*)::integer AS due FROM (${DUE}) due`;
+const END = `
+  WITH due AS MATERIALIZED (${DUE} FOR UPDATE SKIP LOCKED)
+  UPDATE vaulted_token v
+  SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, updated_at = now()
+  FROM due WHERE v.account_id = due.account_id AND v.id = due.id
+  RETURNING ${METHOD_COLUMNS}`;
+
+/**
+ * Ends the next stored methods that no payment has used for `days`, and deletes their ciphertext. A step is one
+ * commit. A method that is just being used is left for the next run.
+ *
+ * @param ended called for each method, within the commit; undefined for a dry run.
+ */
+export function endUnusedMethods(
+  database: Database,
+  days: number,
+  ended: ((run: Run, method: StoredMethod) => Promise<unknown>) | undefined,
+  after: Cursor = [NIL_UUID, NIL_UUID],
+): Promise<Step> {
+  return database.transaction(async (run) => {
+    const window = await run<{ looked_at: number; last: string[] | null }>(WINDOW, after);
+    const { looked_at: lookedAt = 0, last = null } = window.rows[0] ?? {};
+    if (!last) return { lookedAt, due: 0, next: undefined };
+    const next = lookedAt === LOOKED_AT ? last : undefined;
+    const range = [...after, ...last, days];
+    if (!ended) return { lookedAt, due: (await run<{ due: number }>(COUNT, range)).rows[0]?.due ?? 0, next };
+    const { rows } = await run<MethodRow>(END, range);
+    for (const row of rows) await ended(run, withoutNulls(row));
+    return { lookedAt, due: rows.length, next };
+  }, STEP_TIMEOUT_MS);
+}

@@ -1,0 +1,213 @@
+import type { Database, Nullable } from '../engine/database.ts';
+import { firstRow, withoutNulls } from '../engine/rows.ts';
+import type { WebhookName } from './outbox.ts';
+
+/** A webhook as it is stored. */
+export type StoredWebhook = {
+  readonly accountId: string;
+  readonly id: string;
+  readonly url: string;
+  readonly description: string;
+  readonly events: readonly string[];
+  readonly active: boolean;
+  readonly disabledReason: string | undefined;
+  /** The signing secret as a JWE bound to `id`. */
+  readonly secret: string;
+  /** The previous secret, while it signs as well. */
+  readonly previousSecret: string | undefined;
+  readonly previousSecretUntil: Date | undefined;
+  /** The receiver's credentials as a JWE bound to `id`. */
+  readonly credentials: string | undefined;
+  /** Headers that the credentials make. */
+  readonly credentialHeaders: readonly string[];
+  readonly failingSince: Date | undefined;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
+
+type Row = Nullable<StoredWebhook>;
+
+const COLUMNS = `account_id AS "accountId", id, url, description, events, active,
+  disabled_reason AS "disabledReason", secret,
+  CASE WHEN previous_secret_until > now() THEN previous_secret END AS "previousSecret",
+  CASE WHEN previous_secret_until > now() THEN previous_secret_until END AS "previousSecretUntil",
+  credentials, credential_headers AS "credentialHeaders", failing_since AS "failingSince", created_at AS "createdAt", updated_at AS "updatedAt"`;
+
+const INSERT = `
+  INSERT INTO webhook (account_id, id, url, description, events, secret, credentials, credential_headers)
+  SELECT $1, $2, $3, $4, $5, $6, $8, $9 WHERE (SELECT count(*) FROM webhook WHERE account_id = $1) < $7
+  RETURNING ${COLUMNS}`;
+
+/** A receiver's credentials as they are stored; `sealed` is undefined if there are none. */
+export type SealedCredentials = { readonly sealed: string | undefined; readonly headers: readonly string[] };
+
+const NO_CREDENTIALS: SealedCredentials = { sealed: undefined, headers: [] };
+
+/**
+ * Adds a webhook, unless its account has `limit` of them.
+ *
+ * @returns undefined if the limit is reached.
+ */
+export function insertWebhook(
+  database: Database,
+  webhook: Pick<StoredWebhook, 'accountId' | 'id' | 'url' | 'description' | 'events' | 'secret'> & {
+    readonly credentials?: SealedCredentials | undefined;
+  },
+  limit: number,
+): Promise<StoredWebhook | undefined> {
+  const { accountId, id, url, description, events, secret, credentials = NO_CREDENTIALS } = webhook;
+  const { sealed = null, headers } = credentials;
+  return database.transaction(async (run) => {
+    // Locks the account's row, so that nobody else counts at the same time.
+    await run('SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+    const values = [accountId, id, url, description, events, secret, limit, sealed, headers];
+    return firstRow(await run<Row>(INSERT, values));
+  });
+}
+
+const LIST = {
+  name: 'list_webhooks',
+  text: `SELECT ${COLUMNS} FROM webhook WHERE account_id = $1 ORDER BY created_at, id`,
+};
+const GET = {
+  name: 'get_webhook',
+  text: `SELECT ${COLUMNS} FROM webhook WHERE account_id = $1 AND id = $2`,
+};
+
+/** Lists an account's webhooks, oldest first. */
+export async function listWebhooks(database: Database, accountId: string): Promise<StoredWebhook[]> {
+  return (await database.query<Row>(LIST, [accountId])).rows.map(withoutNulls);
+}
+
+/** Returns a webhook of an account. @param id a UUID. */
+export async function getWebhook(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredWebhook | undefined> {
+  return firstRow(await database.query<Row>(GET, [accountId, id]));
+}
+
+/** Fields that a change of a webhook sets; those that are undefined stay. */
+export type WebhookChange = {
+  readonly url?: string | undefined;
+  readonly description?: string | undefined;
+  readonly events?: readonly string[] | undefined;
+  readonly active?: boolean | undefined;
+  readonly credentials?: SealedCredentials | undefined;
+};
+
+const UPDATE = {
+  name: 'update_webhook',
+  text: `
+    UPDATE webhook SET url = coalesce($3, url), description = coalesce($4, description),
+      events = coalesce($5::text[], events),
+      credentials = CASE WHEN $8::text[] IS NULL THEN credentials ELSE $7 END,
+      credential_headers = coalesce($8, credential_headers), active = coalesce($6::boolean, active), disabled_reason = CASE WHEN $6 IS NULL THEN disabled_reason END,
+      failing_since = CASE WHEN $3::text IS NULL AND $6 IS NOT TRUE THEN failing_since END, updated_at = now()
+    WHERE account_id = $1 AND id = $2
+    RETURNING ${COLUMNS}`,
+};
+
+/**
+ * Changes a webhook. One that is turned off has its open deliveries ended as FAILED, so that nothing old is sent by
+ * surprise when it is turned on again.
+ *
+ * @returns undefined if there is none.
+ */
+export async function updateWebhook(
+  database: Database,
+  accountId: string,
+  id: string,
+  change: WebhookChange,
+): Promise<StoredWebhook | undefined> {
+  const { url = null, description = null, events = null, active = null, credentials } = change;
+  const { sealed = null, headers = null } = credentials ?? {};
+  const name = { accountId, webhookId: id };
+  // Who turned it off may have died before the end of this.
+  if (active === true) await closeDeliveries(database, name);
+  const values = [accountId, id, url, description, events, active, sealed, headers];
+  const updated = firstRow(await database.query<Row>(UPDATE, values));
+  if (active === false) await closeDeliveries(database, name);
+  return updated;
+}
+
+const TURN_OFF = {
+  name: 'turn_off_gone_webhook',
+  text: `
+    UPDATE webhook SET active = false, disabled_reason = 'GONE', updated_at = now()
+    WHERE account_id = $1 AND id = $2 AND url = $3 AND active RETURNING id`,
+};
+
+/**
+ * Turns off a webhook whose receiver is gone; its open deliveries are for the caller to close.
+ *
+ * @param url the URL that is gone; the webhook stays on if it has been given another.
+ * @returns false if it stays on, or was off before.
+ */
+export async function turnOffGoneWebhook(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+  url: string,
+): Promise<boolean> {
+  return (await database.query(TURN_OFF, [accountId, webhookId, url])).rowCount === 1;
+}
+
+/** Deliveries that one statement closes, so that it ends in time. */
+const CLOSED_AT_ONCE = 10_000;
+
+// Locked in the order of their ids, as by all who lock several: any other order could deadlock.
+const CLOSE = {
+  name: 'close_deliveries_of_no_webhook',
+  text: `
+    WITH due AS (
+      SELECT id FROM delivery WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL
+        AND NOT EXISTS (SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active)
+      ORDER BY due_at LIMIT $3
+    ), open AS (
+      SELECT d.id FROM delivery d JOIN due ON due.id = d.id WHERE d.account_id = $1 AND d.due_at IS NOT NULL
+      ORDER BY d.id FOR NO KEY UPDATE OF d
+    )
+    UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF' FROM open
+    WHERE d.account_id = $1 AND d.id = open.id`,
+};
+
+/** Ends the open deliveries of a webhook as FAILED if it is off or deleted. */
+export async function closeDeliveries(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+): Promise<void> {
+  const values = [accountId, webhookId, CLOSED_AT_ONCE];
+  while ((await database.query(CLOSE, values)).rowCount);
+}
+
+const ROTATE = {
+  name: 'rotate_webhook_secret',
+  text: `
+    UPDATE webhook SET secret = $3, previous_secret = secret,
+      previous_secret_until = now() + make_interval(secs => $4), updated_at = now()
+    WHERE account_id = $1 AND id = $2
+    RETURNING ${COLUMNS}`,
+};
+
+/** Gives a webhook another secret; the previous one signs as well for `bothForS` seconds, older ones no longer do. */
+export async function rotateWebhookSecret(
+  database: Database,
+  webhook: { readonly accountId: string; readonly id: string; readonly secret: string },
+  bothForS: number,
+): Promise<StoredWebhook | undefined> {
+  const { accountId, id, secret } = webhook;
+  return firstRow(await database.query<Row>(ROTATE, [accountId, id, secret, bothForS]));
+}
+
+const DELETE = {
+  name: 'delete_webhook',
+  text: 'DELETE FROM webhook WHERE account_id = $1 AND id = $2 RETURNING id',
+};
+
+/** Removes a webhook, and ends its open deliveries; they are deleted by their age. @returns false if there is none. */
+export async function deleteWebhook(database: Database, accountId: string, id: string): Promise<boolean> {
+  const { rows } = await database.query(DELETE, [accountId, id]);
+  await closeDeliveries(database, { accountId, webhookId: id });
+  return rows.length === 1;
+}
