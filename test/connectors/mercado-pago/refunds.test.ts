@@ -93,26 +93,31 @@ describe('refunds at Mercado Pago', () => {
     const made = under.fake.refunds.get(String(payment.id)) ?? [];
     Object.assign(made[0] ?? {}, { date_created: new Date(Date.now() - 2 * HOUR_MS).toISOString() });
     const refund = refundOf(attempt, reference, 100_000n);
-    const old = { ageMs: HOUR_MS };
+    const keyLivesMs = 10 * 60_000;
+    const old = { ageMs: keyLivesMs };
     expect(await lookUpOperation(under, 'refund', refund, old)).toMatchObject({ kind: 'unknown' });
-    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'approved' });
+    const young = { ageMs: keyLivesMs - 1 };
+    expect(await lookUpOperation(under, 'refund', refund, young)).toMatchObject({ kind: 'approved' });
     expect(under.fake.refunds.get(String(payment.id))).toHaveLength(2);
   });
 
-  it('that failed are not taken for one that was made since', async () => {
-    const { attempt, reference, payment } = await paid(under);
-    await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
-    const [failed] = under.fake.refunds.get(String(payment.id)) ?? [];
-    Object.assign(failed ?? {}, { status: 'rejected' });
-    const refund = refundOf(attempt, reference, 100_000n);
-    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'declined' });
-    await under.connection.refund?.(refund);
-    const made = under.fake.refunds.get(String(payment.id))?.at(-1);
-    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({
-      kind: 'approved',
-      reference: String(made?.id),
-    });
-  });
+  it.each(['rejected', 'cancelled'])(
+    'that are %s are not taken for one that was made since',
+    async (status) => {
+      const { attempt, reference, payment } = await paid(under);
+      await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
+      const [failed] = under.fake.refunds.get(String(payment.id)) ?? [];
+      Object.assign(failed ?? {}, { status });
+      const refund = refundOf(attempt, reference, 100_000n);
+      expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'declined' });
+      await under.connection.refund?.(refund);
+      const made = under.fake.refunds.get(String(payment.id))?.at(-1);
+      expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({
+        kind: 'approved',
+        reference: String(made?.id),
+      });
+    },
+  );
 
   it('that are pending are looked up by their id', async () => {
     const { attempt, reference, payment } = await paid(under);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { operationOn } from '../attempts.ts';
 import { lookUp, lookUpOperation } from '../under-test.ts';
+import type { Json } from './fake-ledger.ts';
 import {
   connectionFor,
   openPayPal,
@@ -148,6 +149,34 @@ describe('a refund by PayPal', () => {
     const closed = await lookUpOperation(paypal, 'refund', operation, { ...old, close: true });
     expect(closed).toMatchObject({ kind: 'not_sent' });
     expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(0);
+  });
+
+  it('that was made is found with its order, even once PayPal may have forgotten its request id', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const operation = operationOn(attempt, reference, { money: PART });
+    paypal.fake.trouble(REFUND, 'lost after');
+    await paypal.connection.refund?.(operation);
+    const old = { ageMs: 45 * 24 * HOUR_MS, close: true };
+    expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'approved' });
+    expect(paypal.seen(REFUND)).toBe(1);
+  });
+
+  it.each<[string, (refunds: Json[]) => void]>([
+    ['lists no refund', (refunds) => void refunds.splice(0)],
+    [
+      'does not tell whose each is',
+      (refunds) => {
+        for (const name of ['custom_id', 'invoice_id']) delete refunds[1]?.[name];
+      },
+    ],
+  ])('is not closed, however old, while the order of a capture that was refunded %s', async (_how, hide) => {
+    const { attempt, orderId, reference } = await paid(paypal);
+    const [other, operation] = [PART, PART].map((money) => operationOn(attempt, reference, { money }));
+    if (!other || !operation) throw new Error('there are two');
+    for (const one of [other, operation]) await paypal.connection.refund?.(one);
+    hide(paypal.fake.ledger.orders.get(orderId)?.refunds ?? []);
+    const old = { ageMs: 45 * 24 * HOUR_MS, close: true };
+    expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'unknown' });
   });
 
   it('of a payment whose capture is not known is turned away before anything is sent', async () => {

@@ -26,6 +26,8 @@ describe('a soft descriptor', () => {
     ['Hotel Tequendama', 'Hotel Tequendama'],
     ['Café Müller', 'Cafe Muller'],
     ['Straße & Bjørn Łódź', 'Strasse & Bjorn Lodz'],
+    ['ßẞæÆœŒøØłŁ', 'ssSSaeAEoeOEoOlL'],
+    ['đĐðÐþÞı', 'dDdDthTHi'],
     ['Магазин Shop', 'Shop'],
     ['<"Shop\\*\'>', 'Shop'],
     ['a very long name of a shop', 'a very long name of a'],
@@ -65,7 +67,7 @@ describe('a field that Stripe refuses before anything is charged', () => {
     expect(requestsOf(CONFIRM)).toEqual([]);
   });
 
-  it.each(['card[number]', 'type', 'billing_details[tax_id]'])(
+  it.each(['card[number]', 'type', 'billing_details[tax_id]', 'billing_details[constructor]'])(
     'is not left out if it is part of the payment, or was not sent: %s',
     async (param) => {
       stripe.fake.fail(METHOD, refusing(param));
