@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_CONNECTION_SLOTS } from '#src/payments/connection-slots.ts';
+import { MAX_CONNECTION_SLOTS } from '#src/payments/create/connection-slots.ts';
 import { apiClients, PROTOCOLS, RPC_PROTOCOLS } from './support/api-clients.ts';
 import { HELD, held } from './support/held-provider.ts';
 import {

@@ -62,6 +62,11 @@ describe('the rules', () => {
 
   it.each([
     ['the part above', 'src/payments/a.ts', "import { b } from '../api/b.ts';"],
+    [
+      'what is no door of its room',
+      'src/api/a.ts',
+      "import { b } from '#src/payments/create/prepare-payment.ts';",
+    ],
     ['the part above, by a subpath', 'src/payments/a.ts', "import { b } from '#src/api/b.ts';"],
     ['a type of the part above', 'src/payments/a.ts', "import type { B } from '../api/b.ts';"],
     ['the part above, when it runs', 'src/payments/a.ts', "const b = await import('../api/b.ts');"],

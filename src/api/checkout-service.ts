@@ -18,8 +18,8 @@ import {
 import type { CustomerDeps } from '#src/customers/customers.ts';
 import { listSessionMethods } from '#src/customers/session-methods.ts';
 import { accountOf, type Caller } from '#src/payments/caller.ts';
-import type { PaymentDeps } from '#src/payments/create-payment.ts';
-import type { ReturnDeps } from '#src/payments/payer-return.ts';
+import type { ReturnDeps } from '#src/payments/check/payer-return.ts';
+import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { createdAnswer } from './customer-service.ts';
 import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';

@@ -8,7 +8,11 @@ import {
   ListConnectionsResponseSchema,
   type OperatorService,
 } from '#gen/payments/v1/operator_service_pb.js';
-import { describeConnection, type ExplainedCatalogue, explainRoute } from '#src/payments/explain-route.ts';
+import {
+  describeConnection,
+  type ExplainedCatalogue,
+  explainRoute,
+} from '#src/payments/read/explain-route.ts';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
 import { validate } from '#src/wire/validate.ts';
 import { requireValid } from './require-valid.ts';

@@ -10,16 +10,16 @@ import {
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Caller } from '#src/payments/caller.ts';
-import type { OperationDeps } from '#src/payments/claim-operation.ts';
-import { createPayment, type PaymentDeps, replayOrRefuse } from '#src/payments/create-payment.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
-import { type ListDeps, listPayments } from '#src/payments/list-payments.ts';
+import { createPayment, type PaymentDeps, replayOrRefuse } from '#src/payments/create/create-payment.ts';
+import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
 import {
   cancelOrRefundPayment,
   cancelPayment,
   capturePayment,
   refundPayment,
-} from '#src/payments/payment-operations.ts';
+} from '#src/payments/operate/payment-operations.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
+import { type ListDeps, listPayments } from '#src/payments/read/list-payments.ts';
 import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { onceAnswer } from './customer-service.ts';

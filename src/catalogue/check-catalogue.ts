@@ -7,8 +7,8 @@ import type {
 import { Choice } from '#gen/payments/config/catalogue_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import { CURRENCIES } from '#src/money.ts';
-import { CARD_BRANDS } from '#src/payments/card.ts';
-import { COUNTRIES } from '#src/payments/check-request.ts';
+import { CARD_BRANDS } from '#src/payments/create/card.ts';
+import { COUNTRIES } from '#src/payments/create/check-request.ts';
 import type { Domains } from '#src/routing/condition-check.ts';
 import { ConditionError } from '#src/routing/condition-error.ts';
 import { conditionOf } from '#src/routing/router.ts';

@@ -16,11 +16,11 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import { type Money, parseMoney, toDecimal } from '#src/money.ts';
 import type { Caller } from '#src/payments/caller.ts';
-import { cardName } from '#src/payments/card.ts';
-import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
+import { callbackAddress, closePayment, type ReturnDeps } from '#src/payments/check/payer-return.ts';
+import { cardName } from '#src/payments/create/card.ts';
+import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
+import { hasThreeDSecureResults } from '#src/payments/create/payment-method.ts';
 import { storedIdempotencyKey } from '#src/payments/idempotency.ts';
-import { callbackAddress, closePayment, type ReturnDeps } from '#src/payments/payer-return.ts';
-import { hasThreeDSecureResults } from '#src/payments/payment-method.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { fieldRefusal, notAllowed, ServiceError } from '#src/service-error.ts';
 import { findByKey } from '#src/store/engine/payments.ts';

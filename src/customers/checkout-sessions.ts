@@ -12,9 +12,9 @@ import {
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import { parseMoney, toDecimal } from '#src/money.ts';
 import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
-import { checkAmount, checkCallbackUrl, checkCountry } from '#src/payments/check-request.ts';
-import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
-import { whyClosed, workflowOf } from '#src/payments/session-terms.ts';
+import { checkAmount, checkCallbackUrl, checkCountry } from '#src/payments/create/check-request.ts';
+import { readMetadata, writeMetadata } from '#src/payments/create/metadata.ts';
+import { whyClosed, workflowOf } from '#src/payments/create/session-terms.ts';
 import {
   faultsOf,
   invalidParameters,

@@ -10,11 +10,11 @@ import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Caller } from '#src/payments/caller.ts';
-import { checkCallbackUrl } from '#src/payments/check-request.ts';
-import type { PaymentDeps } from '#src/payments/create-payment.ts';
-import { type LiveCatalogue, openConnection } from '#src/payments/live-catalogue.ts';
-import { notAvailable } from '#src/payments/payment-method.ts';
-import { requireRoom } from '#src/payments/vault-card.ts';
+import { checkCallbackUrl } from '#src/payments/create/check-request.ts';
+import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
+import { type LiveCatalogue, openConnection } from '#src/payments/create/live-catalogue.ts';
+import { notAvailable } from '#src/payments/create/payment-method.ts';
+import { requireRoom } from '#src/payments/create/vault-card.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
 import { fieldRefusal, invalidField, requireFaultless, ServiceError } from '#src/service-error.ts';
 import { queriesOf } from '#src/store/engine/database.ts';

@@ -1,7 +1,7 @@
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import type { LookUpTurns } from '#src/payments/look-up-turns.ts';
-import { merchantAddress } from '#src/payments/payer-return.ts';
+import type { LookUpTurns } from '#src/payments/check/look-up-turns.ts';
+import { merchantAddress } from '#src/payments/check/payer-return.ts';
 import { repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';

@@ -1,6 +1,6 @@
 import type { OfferedPaymentMethod } from '#gen/payments/v1/checkout_service_pb.js';
-import type { PaymentDeps } from '#src/payments/create-payment.ts';
-import { whyClosed } from '#src/payments/session-terms.ts';
+import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
+import { whyClosed } from '#src/payments/create/session-terms.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { findSessionOwner, type StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';

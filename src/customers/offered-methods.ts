@@ -11,11 +11,11 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { toDecimal } from '#src/money.ts';
-import { chooseRoute } from '#src/payments/choose-route.ts';
-import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
-import { chooseMethod } from '#src/payments/payment-method.ts';
-import { routingFacts } from '#src/payments/routing-facts.ts';
-import { takesType } from '#src/payments/session-terms.ts';
+import { chooseRoute } from '#src/payments/create/choose-route.ts';
+import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
+import { chooseMethod } from '#src/payments/create/payment-method.ts';
+import { routingFacts } from '#src/payments/create/routing-facts.ts';
+import { takesType } from '#src/payments/create/session-terms.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 

@@ -8,11 +8,11 @@ import {
   TokenService,
 } from '#gen/payments/v1/token_service_pb.js';
 import type { Caller } from '#src/payments/caller.ts';
-import { cardData, cardFingerprint } from '#src/payments/card.ts';
-import { checkCard } from '#src/payments/check-request.ts';
-import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
-import type { CardDeps } from '#src/payments/payer-card.ts';
-import { ONE_TIME_TOKEN_TYPE } from '#src/payments/payment-method.ts';
+import { cardData, cardFingerprint } from '#src/payments/create/card.ts';
+import { checkCard } from '#src/payments/create/check-request.ts';
+import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
+import type { CardDeps } from '#src/payments/create/payer-card.ts';
+import { ONE_TIME_TOKEN_TYPE } from '#src/payments/create/payment-method.ts';
 import { Secret } from '#src/secret.ts';
 import { invalidField, notAllowed, requireFaultless } from '#src/service-error.ts';
 import { insertToken } from '#src/store/tables/one-time-tokens.ts';

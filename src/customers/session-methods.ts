@@ -6,9 +6,9 @@ import {
 } from '#gen/payments/v1/checkout_service_pb.js';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
-import { cardName } from '#src/payments/card.ts';
-import type { PaymentDeps } from '#src/payments/create-payment.ts';
-import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
+import { cardName } from '#src/payments/create/card.ts';
+import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
+import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { listMethods, type StoredMethod } from '#src/store/tables/stored-methods.ts';

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ClientAddress } from '#src/api/client-address.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { unaskableOf } from '#src/payments/open-outcomes.ts';
+import { unaskableOf } from '#src/payments/check/open-outcomes.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { countOpenAttempts } from '#src/store/engine/look-ups.ts';

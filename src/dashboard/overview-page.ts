@@ -1,5 +1,5 @@
 import { type Payment, type Transaction, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { UnaskableOutcomes } from '#src/payments/open-outcomes.ts';
+import type { UnaskableOutcomes } from '#src/payments/check/open-outcomes.ts';
 import {
   MAX_RECENT_ATTEMPTS,
   MAX_RECENT_PAYMENTS,

@@ -13,8 +13,8 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import { requireValidOf } from '#src/api/require-valid.ts';
 import type { Caller } from '#src/payments/caller.ts';
-import type { OperationDeps } from '#src/payments/claim-operation.ts';
-import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
+import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
+import { cancelPayment, capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';

@@ -1,6 +1,6 @@
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { firstTime, timeAfter } from '#src/payments/list-payments.ts';
-import { pageToken, readPageToken } from '#src/payments/page-token.ts';
+import { firstTime, timeAfter } from '#src/payments/read/list-payments.ts';
+import { pageToken, readPageToken } from '#src/payments/read/page-token.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
-import type { ProcessDeps } from '#src/notifications/process-notifications.ts';
-import type { ReceiveDeps } from '#src/notifications/receive-notification.ts';
-import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/open-outcomes.ts';
-import type { RecoveryObserver } from '#src/payments/recover-payments.ts';
+import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/check/open-outcomes.ts';
+import type { ProcessDeps } from '#src/payments/check/process-notifications.ts';
+import type { ReceiveDeps } from '#src/payments/check/receive-notification.ts';
+import type { RecoveryObserver } from '#src/payments/check/recover-payments.ts';
 import type { Metrics } from './metrics.ts';
 import { observeAlarm } from './observe-alarm.ts';
 

@@ -1,12 +1,12 @@
 import { type FollowDeps, startEnrollments } from '#src/customers/follow-enrollments.ts';
-import { type ProcessDeps, startNotifications } from '#src/notifications/process-notifications.ts';
 import {
   type OpenOutcomesDeps,
   type OpenOutcomesWatch,
   type UnaskableOutcomes,
   watchOpenOutcomes,
-} from '#src/payments/open-outcomes.ts';
-import { type RecoveryDeps, startRecovery } from '#src/payments/recover-payments.ts';
+} from '#src/payments/check/open-outcomes.ts';
+import { type ProcessDeps, startNotifications } from '#src/payments/check/process-notifications.ts';
+import { type RecoveryDeps, startRecovery } from '#src/payments/check/recover-payments.ts';
 import type { WebhookName } from '#src/store/tables/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 import { startAgeOut } from './age-out.ts';

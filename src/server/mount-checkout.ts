@@ -7,9 +7,9 @@ import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import { CHECKOUT_DIR } from '#src/config.ts';
 import { type HostedCheckout, readHostedCheckout } from '#src/customers/hosted-checkout.ts';
 import { currencyDigits, formatMoney, type Money } from '#src/money.ts';
-import type { PaymentDeps } from '#src/payments/create-payment.ts';
-import { merchantAddress } from '#src/payments/payer-return.ts';
-import { whyClosed } from '#src/payments/session-terms.ts';
+import { merchantAddress } from '#src/payments/check/payer-return.ts';
+import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
+import { whyClosed } from '#src/payments/create/session-terms.ts';
 import {
   CHECKOUT_HEADERS,
   type Checkout,

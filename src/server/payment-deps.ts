@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admission } from '#src/api/admission.ts';
 import { systemClock } from '#src/clock.ts';
 import type { Config } from '#src/config.ts';
-import type { OperationDeps } from '#src/payments/claim-operation.ts';
-import type { PaymentDeps } from '#src/payments/create-payment.ts';
-import type { ListDeps } from '#src/payments/list-payments.ts';
-import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
-import type { ReturnDeps } from '#src/payments/payer-return.ts';
+import { createLookUpTurns } from '#src/payments/check/look-up-turns.ts';
+import type { ReturnDeps } from '#src/payments/check/payer-return.ts';
+import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
+import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
+import type { ListDeps } from '#src/payments/read/list-payments.ts';
 
 /** Dependencies of all that callers can do with payments. */
 export type ApiDeps = PaymentDeps & OperationDeps & ListDeps & ReturnDeps;

@@ -9,7 +9,7 @@ import { refuseOtherMethods } from '#src/api/error-handler.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { mountDashboard } from '#src/dashboard/mount-dashboard.ts';
-import type { UnaskableOutcomes } from '#src/payments/open-outcomes.ts';
+import type { UnaskableOutcomes } from '#src/payments/check/open-outcomes.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Database } from '#src/store/engine/database.ts';

@@ -5,7 +5,7 @@ import { CreateCheckoutPaymentRequestSchema } from '#gen/payments/v1/checkout_se
 import { PaymentMethodInputSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { payCheckout } from '#src/customers/checkout-payments.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { interleave } from '../support/interleave.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
-import { createBinTable } from '#src/payments/bin-table.ts';
+import { createBinTable } from '#src/payments/create/bin-table.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';

@@ -20,7 +20,7 @@ const NEVER_RECOVER = `  const due: DueAttempt[] = [];
 
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'no-recovery': {
-    file: 'src/payments/recover-payments.ts',
+    file: 'src/payments/check/recover-payments.ts',
     find: '  const due = takes.length > 0 ? await takeDueAttempts(deps.database, takes) : [];',
     replacement: NEVER_RECOVER,
     cases: ['killed after sending, before the answer'],
@@ -34,14 +34,14 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I5'],
   },
   'recovery-tells-nothing': {
-    file: 'src/payments/finish-payment.ts',
+    file: 'src/payments/check/finish-payment.ts',
     find: 'event: change.event,',
     replacement: "event: attempt.fence > 0 ? '' : change.event,",
     cases: ['killed after sending, before the answer'],
     violates: ['I10'],
   },
   'tell-own-outcome': {
-    file: 'src/payments/create-payment.ts',
+    file: 'src/payments/create/create-payment.ts',
     find: '  if (finished && !finished.earlier) return',
     replacement: '  if (finished) return',
     cases: ['a replica stands still before commit 2, while another answers that nothing is known'],
@@ -55,7 +55,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['told'],
   },
   'claim-after-send': {
-    file: 'src/payments/create-payment.ts',
+    file: 'src/payments/create/create-payment.ts',
     find: '  const holder = await claimKey(deps, claim, read, claimBeforeMs);',
     replacement: `  const { connectionId } = prepared.claim;
   const connection = prepared.catalogue.connections.get(connectionId);
@@ -76,7 +76,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I2'],
   },
   'go-on-after-unknown': {
-    file: 'src/payments/make-attempts.ts',
+    file: 'src/payments/create/make-attempts.ts',
     find: `    case 'unknown':
       return false;`,
     replacement: `      return false;
@@ -86,7 +86,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I1', 'I7'],
   },
   'send-without-begin': {
-    file: 'src/payments/make-attempts.ts',
+    file: 'src/payments/create/make-attempts.ts',
     find: '    if (!isBegun) return last;',
     replacement: '    void isBegun;',
     cases: ['failover: the database refuses the next attempt'],
@@ -145,7 +145,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I10'],
   },
   'believe-notifications': {
-    file: 'src/notifications/process-notifications.ts',
+    file: 'src/payments/check/process-notifications.ts',
     find: `  const { reference } = notification;
   const options =`,
     replacement: `  const { data } = JSON.parse(Buffer.from(notification.body).toString());

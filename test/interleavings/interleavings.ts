@@ -8,10 +8,10 @@ import {
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { createPayment } from '#src/payments/create-payment.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
-import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
-import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
+import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
+import { createPayment } from '#src/payments/create/create-payment.ts';
+import { cancelPayment, capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { parseJson } from '#src/wire/parse-json.ts';

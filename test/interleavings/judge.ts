@@ -1,6 +1,6 @@
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { createPayment } from '#src/payments/create-payment.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
+import type { createPayment } from '#src/payments/create/create-payment.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { LedgerProvider } from '../payments/ledger-provider.ts';
 import type { OperatedPayments } from '../payments/operated-payments.ts';

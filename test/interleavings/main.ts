@@ -31,7 +31,7 @@ const PLANTS = [
   },
   {
     name: 'an operation whose unknown outcome counts as never sent',
-    file: 'src/payments/operate-payment.ts',
+    file: 'src/payments/operate/operate-payment.ts',
     find: '  // 5. Commit 2: the outcome, as far as it is known, and the response.',
     replacement: "  if (outcome.kind === 'unknown') Object.assign(outcome, { kind: 'not_sent' });",
   },

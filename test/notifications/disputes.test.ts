@@ -9,11 +9,11 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
-import { processDue } from '#src/notifications/process-notifications.ts';
-import { applyDispute } from '#src/payments/dispute.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
-import { refundPayment } from '#src/payments/payment-operations.ts';
-import { recoverNow } from '#src/payments/recover-payments.ts';
+import { applyDispute } from '#src/payments/check/dispute.ts';
+import { processDue } from '#src/payments/check/process-notifications.ts';
+import { recoverNow } from '#src/payments/check/recover-payments.ts';
+import { refundPayment } from '#src/payments/operate/payment-operations.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { interleave } from '../support/interleave.ts';

@@ -5,9 +5,9 @@ import { type Payment, Payment_Status, ProviderDataSchema } from '#gen/payments/
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { processDue } from '#src/notifications/process-notifications.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
-import { refundPayment } from '#src/payments/payment-operations.ts';
+import { processDue } from '#src/payments/check/process-notifications.ts';
+import { refundPayment } from '#src/payments/operate/payment-operations.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import type { Behaviour } from '../payments/ledger-provider.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';

@@ -7,8 +7,8 @@ import {
   type ProcessDeps,
   processDue,
   startNotifications,
-} from '#src/notifications/process-notifications.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
+} from '#src/payments/check/process-notifications.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 

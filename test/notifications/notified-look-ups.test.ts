@@ -4,8 +4,8 @@ import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { type ProcessDeps, processDue } from '#src/notifications/process-notifications.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
+import { type ProcessDeps, processDue } from '#src/payments/check/process-notifications.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { insertNotification, MAX_SETTLED, settleServed } from '#src/store/tables/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 

@@ -3,8 +3,13 @@ import { create } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
-import { MAX_TRIES, type ProcessDeps, pauseS, processDue } from '#src/notifications/process-notifications.ts';
-import { receiveNotification } from '#src/notifications/receive-notification.ts';
+import {
+  MAX_TRIES,
+  type ProcessDeps,
+  pauseS,
+  processDue,
+} from '#src/payments/check/process-notifications.ts';
+import { receiveNotification } from '#src/payments/check/receive-notification.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 
 /** The result of each notification, in the order in which they were processed. */

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { AdditionalDataSchema, OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
-import { recordedAdditionalData } from '#src/payments/additional-data.ts';
+import { recordedAdditionalData } from '#src/payments/create/additional-data.ts';
 
 const ticket = (ticketNumber: string) => ({ ticketNumber });
 const airline = (init: object) =>

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type Payment, Payment_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
 import {
   CurrentCancel,
   claimOperationOn,
   type OperationDeps,
   type RequestedOperation,
-} from '#src/payments/claim-operation.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+} from '#src/payments/operate/claim-operation.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';

@@ -4,8 +4,8 @@ import { BrowserInfoSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
-import { describeLack, lacksOf, notOffered } from '#src/payments/connection-lacks.ts';
-import type { CardOptions, ChosenMethod } from '#src/payments/payment-method.ts';
+import { describeLack, lacksOf, notOffered } from '#src/payments/create/connection-lacks.ts';
+import type { CardOptions, ChosenMethod } from '#src/payments/create/payment-method.ts';
 import { CARD_OPTIONS } from '../connectors/attempts.ts';
 
 const { DIRECT, REDIRECT } = Payment_Workflow;

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { acquireSlot, MAX_CONNECTION_SLOTS } from '#src/payments/connection-slots.ts';
-import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
-import type { PreparedPayment } from '#src/payments/prepare-payment.ts';
+import { acquireSlot, MAX_CONNECTION_SLOTS } from '#src/payments/create/connection-slots.ts';
+import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
+import type { PreparedPayment } from '#src/payments/create/prepare-payment.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments();

@@ -3,11 +3,11 @@ import { expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { SignedOutcome } from '#src/connectors/connector.ts';
-import { applySigned } from '#src/payments/apply-signed.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
-import { cancelPayment } from '#src/payments/payment-operations.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { applySigned } from '#src/payments/check/apply-signed.ts';
+import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { interleave } from '../support/interleave.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { finishOf } from '#src/payments/finish-payment.ts';
+import { finishOf } from '#src/payments/check/finish-payment.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { finishPayment } from '#src/store/engine/payments.ts';
 import { cardPayment } from '../support/payment-requests.ts';

@@ -13,11 +13,11 @@ import {
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
-import { applySigned } from '#src/payments/apply-signed.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
-import { cancelPayment, capturePayment } from '#src/payments/payment-operations.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { applySigned } from '#src/payments/check/apply-signed.ts';
+import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { cancelPayment, capturePayment } from '#src/payments/operate/payment-operations.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { interleave } from '../support/interleave.ts';

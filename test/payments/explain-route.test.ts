@@ -15,8 +15,8 @@ import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
 import type { CircuitState } from '#src/connectors/circuit.ts';
-import { createBinTable } from '#src/payments/bin-table.ts';
-import { describeConnection, explainRoute } from '#src/payments/explain-route.ts';
+import { createBinTable } from '#src/payments/create/bin-table.ts';
+import { describeConnection, explainRoute } from '#src/payments/read/explain-route.ts';
 import { createRouter } from '#src/routing/router.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
-import { cancelPayment } from '#src/payments/payment-operations.ts';
-import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
+import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
+import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import {
   alarms,
   capture,

@@ -2,10 +2,10 @@ import { describe, expect, it, vi } from 'vitest';
 import { Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { applyDispute } from '#src/payments/dispute.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { applyDispute } from '#src/payments/check/dispute.ts';
+import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import {
   alarms,

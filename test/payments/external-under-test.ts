@@ -6,8 +6,8 @@ import {
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
-import { capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
+import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 
 /*

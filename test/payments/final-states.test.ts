@@ -4,9 +4,9 @@ import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
-import { applySigned } from '#src/payments/apply-signed.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { applySigned } from '#src/payments/check/apply-signed.ts';
+import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const DAY_MS = 86_400_000;

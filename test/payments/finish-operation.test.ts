@@ -10,10 +10,10 @@ import {
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { writeOutcome } from '#src/payments/finish-operation.ts';
-import type { FinishDeps } from '#src/payments/finish-payment.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
-import { refundPayment } from '#src/payments/payment-operations.ts';
+import { writeOutcome } from '#src/payments/check/finish-operation.ts';
+import type { FinishDeps } from '#src/payments/check/finish-payment.ts';
+import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import { interleave } from '../support/interleave.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

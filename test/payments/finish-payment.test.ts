@@ -11,7 +11,7 @@ import {
   untilWritten,
   within,
   writeFinish,
-} from '#src/payments/finish-payment.ts';
+} from '#src/payments/check/finish-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';

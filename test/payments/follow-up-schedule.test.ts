@@ -5,8 +5,8 @@ import { type Payment, ProviderDataSchema, type Transaction } from '#gen/payment
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { type FollowUpDeps, followUp } from '#src/payments/follow-up.ts';
-import { refundPayment } from '#src/payments/payment-operations.ts';
+import { type FollowUpDeps, followUp } from '#src/payments/check/follow-up.ts';
+import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { withAges } from '../support/database-clock.ts';

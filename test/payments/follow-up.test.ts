@@ -6,11 +6,11 @@ import { type Payment, Payment_Status, ProviderDataSchema } from '#gen/payments/
 import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { applySigned } from '#src/payments/apply-signed.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
-import { capturePayment } from '#src/payments/payment-operations.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { applySigned } from '#src/payments/check/apply-signed.ts';
+import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { capturePayment } from '#src/payments/operate/payment-operations.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { countOpenFollowUps } from '#src/store/engine/follow-ups.ts';
 import { insertAccount } from '#src/store/tables/accounts.ts';
 import { insertCustomer } from '#src/store/tables/stored-objects.ts';

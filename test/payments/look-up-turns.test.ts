@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { beforeEach, expect, it } from 'vitest';
-import { createLookUpTurns, type LookUpTurns } from '#src/payments/look-up-turns.ts';
+import { createLookUpTurns, type LookUpTurns } from '#src/payments/check/look-up-turns.ts';
 
 const EVERY_MS = 100;
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Payment_Status, Payment_SubStatus_Value, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
 import { statesOf } from '#src/payments/model/states.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { ACCOUNT_ONE, cardPayment, ENROLLED_WALLET, withField } from '../support/payment-requests.ts';
 import {
   APPROVED,

@@ -4,9 +4,9 @@ import {
   CapturePaymentRequestSchema,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import { type OpenOutcomes, watchOpenOutcomes } from '#src/payments/open-outcomes.ts';
-import { capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { type OpenOutcomes, watchOpenOutcomes } from '#src/payments/check/open-outcomes.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });

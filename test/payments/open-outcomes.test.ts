@@ -10,7 +10,7 @@ import {
   type OpenOutcomesDeps,
   type UnaskableOutcomes,
   watchOpenOutcomes,
-} from '#src/payments/open-outcomes.ts';
+} from '#src/payments/check/open-outcomes.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { takeDueAttempts } from '#src/store/engine/look-ups.ts';
 import { findByKey } from '#src/store/engine/payments.ts';

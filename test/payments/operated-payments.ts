@@ -14,11 +14,11 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
-import { createBinTable } from '#src/payments/bin-table.ts';
-import type { OperationDeps } from '#src/payments/claim-operation.ts';
-import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
-import type { RecoveryDeps } from '#src/payments/recover-payments.ts';
+import type { RecoveryDeps } from '#src/payments/check/recover-payments.ts';
+import { createBinTable } from '#src/payments/create/bin-table.ts';
+import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
+import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createRouter } from '#src/routing/router.ts';
 import type { Database } from '#src/store/engine/database.ts';

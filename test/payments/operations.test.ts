@@ -8,7 +8,7 @@ import {
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import { refundPayment } from '#src/payments/payment-operations.ts';
+import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { restBody } from '../support/stored-responses.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 import { cancel, capture, idOf, refund, undo } from './requested-operations.ts';

@@ -2,8 +2,8 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
-import { readCard } from '#src/payments/payer-card.ts';
-import type { ChosenMethod } from '#src/payments/payment-method.ts';
+import { readCard } from '#src/payments/create/payer-card.ts';
+import type { ChosenMethod } from '#src/payments/create/payment-method.ts';
 import { Secret } from '#src/secret.ts';
 
 const NUMBER = '4539578763621486';

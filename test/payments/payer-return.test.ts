@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
-import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
-import { returnPayer } from '#src/payments/payer-return.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { createLookUpTurns } from '#src/payments/check/look-up-turns.ts';
+import { returnPayer } from '#src/payments/check/payer-return.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 

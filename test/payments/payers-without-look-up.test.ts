@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;

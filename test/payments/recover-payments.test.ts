@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp } from '#src/connectors/connector.ts';
-import { finishOf, writeFinish } from '#src/payments/finish-payment.ts';
-import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
+import { finishOf, writeFinish } from '#src/payments/check/finish-payment.ts';
+import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
 import {
   APPROVED,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { finishOf, writeFinish } from '#src/payments/finish-payment.ts';
-import { recoverDue, startRecovery } from '#src/payments/recover-payments.ts';
+import { finishOf, writeFinish } from '#src/payments/check/finish-payment.ts';
+import { recoverDue, startRecovery } from '#src/payments/check/recover-payments.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
 import {
   APPROVED,

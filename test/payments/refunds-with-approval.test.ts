@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { writeOutcome } from '#src/payments/finish-operation.ts';
-import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
+import { writeOutcome } from '#src/payments/check/finish-operation.ts';
+import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { alarms, deps, idOf, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
 import { payments } from './operated-payments.ts';

@@ -6,10 +6,10 @@ import { systemClock } from '#src/clock.ts';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { readFollowedUp } from '#src/payments/followed-up.ts';
-import { capturePayment } from '#src/payments/payment-operations.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
-import { type Release, releaseAuthorization } from '#src/payments/release-authorization.ts';
+import { readFollowedUp } from '#src/payments/check/followed-up.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { type Release, releaseAuthorization } from '#src/payments/check/release-authorization.ts';
+import { capturePayment } from '#src/payments/operate/payment-operations.ts';
 import { withClockAhead } from '../support/process-clock.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 

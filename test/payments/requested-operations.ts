@@ -11,7 +11,7 @@ import {
   cancelPayment,
   capturePayment,
   refundPayment,
-} from '#src/payments/payment-operations.ts';
+} from '#src/payments/operate/payment-operations.ts';
 import { payments } from './operated-payments.ts';
 
 /*

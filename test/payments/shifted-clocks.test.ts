@@ -5,8 +5,8 @@ import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.
 import { systemClock } from '#src/clock.ts';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { refundPayment } from '#src/payments/payment-operations.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { withClockAhead } from '../support/process-clock.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { applySigned } from '#src/payments/apply-signed.ts';
+import { applySigned } from '#src/payments/check/apply-signed.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import type { Behaviour } from './ledger-provider.ts';

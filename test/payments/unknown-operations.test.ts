@@ -14,11 +14,11 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { createPayment } from '#src/payments/create-payment.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
-import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { createPayment } from '#src/payments/create/create-payment.ts';
+import { cancelPayment, capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { restBody } from '../support/stored-responses.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
-import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
+import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
 import {
   APPROVED,

@@ -1,6 +1,6 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 import { expect, it } from 'vitest';
-import type { PaymentDeps } from '#src/payments/create-payment.ts';
+import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { mountCheckout } from '#src/server/mount-checkout.ts';
 
 const PAGE = '/checkout/5e550000-0000-4000-8000-000000000001?lang=es';

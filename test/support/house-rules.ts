@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { DOORS } from './rooms.ts';
 
 /** Source files by their path from the checkout's root, such as src/api/rest.ts, with their text. */
 export type Sources = ReadonlyMap<string, string>;
@@ -12,7 +13,7 @@ export function breaches(sources: Sources): string[] {
   const found: string[] = [...cycles(sources)];
   for (const [path, text] of sources) {
     const rules = OURS.some((folder) => path.startsWith(folder))
-      ? [size, fileName, order, places, purity, documentation, openings, refusals, words]
+      ? [size, fileName, order, doors, places, purity, documentation, openings, refusals, words]
       : [size, fileName, openings];
     const code = withoutComments(text);
     for (const rule of rules) {
@@ -60,7 +61,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/web',
   ],
   ['src/payments'],
-  ['src/webhooks', 'src/notifications', 'src/customers'],
+  ['src/webhooks', 'src/customers'],
   ['src/catalogue', 'src/api'],
   ['src/observe', 'src/dashboard', 'src/workers'],
   ['src/server'],
@@ -84,6 +85,14 @@ const order: Rule = (path, _text, code) => {
     return [`imports ${target}, which is not below it`];
   });
 };
+
+const doors: Rule = (path, _text, code) =>
+  imports(path, code).flatMap((target) => {
+    const room = posix.dirname(target);
+    const own = DOORS[room];
+    if (!own || posix.dirname(path) === room || own.includes(posix.basename(target, '.ts'))) return [];
+    return [`imports ${target}, which is no door of its room`];
+  });
 
 /** The parts that may import less than what is below them. */
 const FEW_IMPORTS: Readonly<Record<string, readonly string[]>> = {

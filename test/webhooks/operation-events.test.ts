@@ -5,7 +5,7 @@ import {
   CapturePaymentRequestSchema,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import { capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
+import { capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { wantEveryEvent } from '../support/tables.ts';

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { lookUpPauseS } from '#src/payments/look-up-schedule.ts';
+import { lookUpPauseS } from '#src/payments/check/look-up-schedule.ts';
 import { leaseS, mayBeClosed, payerTimeLeftMs } from '#src/payments/model/schedule.ts';
 
 const schedule = { leaseMarginMs: 10_000, firstLookUpMs: 5_000, closingMarginMs: 20_000 };

@@ -2,10 +2,10 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { LookedUp, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { isAlarm } from './model/contradiction.ts';
-import { isOperation, succeededBase, type TransactionRow, targetOf } from './model/state.ts';
-import { NO_LOOK_UP } from './model/waiting.ts';
-import { attemptFacts, isWalletRedirect } from './payment-attempt.ts';
+import { attemptFacts, isWalletRedirect } from '../create/payment-attempt.ts';
+import { isAlarm } from '../model/contradiction.ts';
+import { isOperation, succeededBase, type TransactionRow, targetOf } from '../model/state.ts';
+import { NO_LOOK_UP } from '../model/waiting.ts';
 
 /** Facts about an attempt that a look-up needs beside its record. */
 export type AskedAttempt = {

@@ -5,11 +5,11 @@ import { type DueFollowUp, hastenFollowUp, scheduleFollowUp } from '#src/store/e
 import { finishOperation } from '#src/store/engine/operations.ts';
 import { readPayment, readTransactions } from '#src/store/tables/operated-payments.ts';
 import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
+import { apply, hasFailed } from '../model/apply.ts';
+import type { PaymentState, TransactionInState } from '../model/state.ts';
+import { decodeRecord, encodeRecord } from '../stored-record.ts';
+import type { PaymentResponse } from '../stored-response.ts';
 import { type FinishDeps, storedFate, untilWritten } from './finish-payment.ts';
-import { apply, hasFailed } from './model/apply.ts';
-import type { PaymentState, TransactionInState } from './model/state.ts';
-import { decodeRecord, encodeRecord } from './stored-record.ts';
-import type { PaymentResponse } from './stored-response.ts';
 
 type TransactionName = Pick<DueFollowUp, 'accountId' | 'paymentId' | 'transactionId'>;
 

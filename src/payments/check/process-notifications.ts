@@ -1,9 +1,9 @@
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
-import { applySigned } from '#src/payments/apply-signed.ts';
-import { applyDispute } from '#src/payments/dispute.ts';
-import { type FollowedUpNow, followUpNow } from '#src/payments/follow-up.ts';
+import { applySigned } from '#src/payments/check/apply-signed.ts';
+import { applyDispute } from '#src/payments/check/dispute.ts';
+import { type FollowedUpNow, followUpNow } from '#src/payments/check/follow-up.ts';
+import { type RecoverOneDeps, recoverNow } from '#src/payments/check/recover-payments.ts';
 import { leaseS } from '#src/payments/model/schedule.ts';
-import { type RecoverOneDeps, recoverNow } from '#src/payments/recover-payments.ts';
 import { type Repeated, repeat } from '#src/repeat.ts';
 import {
   beginNotifiedLookUp,

@@ -4,8 +4,8 @@ import type { Database } from '#src/store/engine/database.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { accountOf, type Caller } from './caller.ts';
-import { decodeRecord } from './stored-record.ts';
+import { accountOf, type Caller } from '../caller.ts';
+import { decodeRecord } from '../stored-record.ts';
 
 /**
  * Returns a payment as it stands now; it may have moved on since its creation's response.

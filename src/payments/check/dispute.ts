@@ -2,9 +2,9 @@ import { randomUUIDv7 } from 'node:crypto';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import { findPaymentOf } from '#src/store/engine/follow-ups.ts';
 import { readPayment, readTransactions } from '#src/store/tables/operated-payments.ts';
+import { apply } from '../model/apply.ts';
+import { decodeRecord } from '../stored-record.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import { apply } from './model/apply.ts';
-import { decodeRecord } from './stored-record.ts';
 import { writeExternal } from './write-external.ts';
 
 type DisputeDeps = Pick<FinishDeps, 'database' | 'now' | 'observer' | 'eventWritten'>;

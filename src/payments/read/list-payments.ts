@@ -12,9 +12,9 @@ import {
 } from '#src/store/tables/list-payments.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import { parseTimestamp } from '#src/wire/wire-json-well-known.ts';
-import { accountOf, type Caller } from './caller.ts';
+import { accountOf, type Caller } from '../caller.ts';
+import { decodeRecord } from '../stored-record.ts';
 import { pageToken, readPageToken } from './page-token.ts';
-import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of listing payments. */
 export type ListDeps = {

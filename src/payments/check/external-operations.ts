@@ -1,10 +1,10 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { DueFollowUp } from '#src/store/engine/follow-ups.ts';
+import { apply } from '../model/apply.ts';
+import type { ExternalOperation } from '../model/external.ts';
+import type { TransactionInState } from '../model/state.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import { apply } from './model/apply.ts';
-import type { ExternalOperation } from './model/external.ts';
-import type { TransactionInState } from './model/state.ts';
 import { type ExternalDeps, writeExternal } from './write-external.ts';
 
 type RecordDeps = ExternalDeps &

@@ -1,9 +1,9 @@
 import { Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { writeExternalTransaction } from '#src/store/engine/external-transactions.ts';
 import type { DueFollowUp } from '#src/store/engine/follow-ups.ts';
+import type { Change } from '../model/change.ts';
+import { encodeRecord } from '../stored-record.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import type { Change } from './model/change.ts';
-import { encodeRecord } from './stored-record.ts';
 
 /** Dependencies of writing what nobody requested here. */
 export type ExternalDeps = Pick<FinishDeps, 'database' | 'observer' | 'eventWritten'>;

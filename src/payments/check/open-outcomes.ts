@@ -9,8 +9,8 @@ import {
   type OpenAttempts,
   takeUnansweredAttempts,
 } from '#src/store/engine/look-ups.ts';
+import { decodeRecord } from '../stored-record.ts';
 import { type FinishDeps, finishOf, writeFinish } from './finish-payment.ts';
-import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of the watch over open outcomes. */
 export type OpenOutcomesDeps = FinishDeps & {

@@ -7,13 +7,13 @@ import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { finishGrouped } from '#src/store/engine/grouped-payments.ts';
 import type { DueAttempt } from '#src/store/engine/look-ups.ts';
 import type { Finish, Finished, MethodFate } from '#src/store/engine/payments.ts';
+import { enrolledByPayment } from '../create/stored-method.ts';
+import { attemptChange } from '../model/attempt.ts';
+import type { MethodChange } from '../model/change.ts';
+import type { LookUpSchedule } from '../model/schedule.ts';
+import { encodeRecord } from '../stored-record.ts';
+import type { StoredResponses } from '../stored-response.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
-import { attemptChange } from './model/attempt.ts';
-import type { MethodChange } from './model/change.ts';
-import type { LookUpSchedule } from './model/schedule.ts';
-import { enrolledByPayment } from './stored-method.ts';
-import { encodeRecord } from './stored-record.ts';
-import type { StoredResponses } from './stored-response.ts';
 
 /** Dependencies of finishing a payment. */
 export type FinishDeps = {

@@ -5,8 +5,7 @@ import { claimGrouped } from '#src/store/engine/grouped-payments.ts';
 import { type Claim, findByKey, type KeyHolder } from '#src/store/engine/payments.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
-import { type Caller, type KeyedCaller, requireOwnAccount } from './caller.ts';
-import { acquireSlot } from './connection-slots.ts';
+import { type Caller, type KeyedCaller, requireOwnAccount } from '../caller.ts';
 import {
   type FinishDeps,
   type FinishObserver,
@@ -14,12 +13,13 @@ import {
   finishWaitMs,
   within,
   writeFinish,
-} from './finish-payment.ts';
-import { inProgress, type ReplayDeps, replay, storedIdempotencyKey, storedResponse } from './idempotency.ts';
+} from '../check/finish-payment.ts';
+import { inProgress, type ReplayDeps, replay, storedIdempotencyKey, storedResponse } from '../idempotency.ts';
+import { hashPaymentRequest, type RequestHash } from '../request-hash.ts';
+import type { KeyedResponse } from '../stored-response.ts';
+import { acquireSlot } from './connection-slots.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
-import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
-import type { KeyedResponse } from './stored-response.ts';
 
 /** Dependencies of creating a payment. */
 export type PaymentDeps = PrepareDeps &

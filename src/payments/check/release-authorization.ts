@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import { targetOf } from '../model/state.ts';
 import type { FollowedUp } from './followed-up.ts';
-import { targetOf } from './model/state.ts';
 
 /** Result of a release; 'unknown': the provider has to be asked again. */
 export type Release = 'released' | 'refused' | 'unknown';

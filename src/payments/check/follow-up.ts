@@ -7,6 +7,12 @@ import {
   postponeFollowUp,
   takeFollowUp,
 } from '#src/store/engine/follow-ups.ts';
+import { contradicts, isAlarm } from '../model/contradiction.ts';
+import { beyondBooks, isRefundUndone } from '../model/external.ts';
+import { FIRST_FOLLOW_UP_S, leaseS, mayBeClosed, reportsMore } from '../model/schedule.ts';
+import { isLapsing, isOpen, isOpenDispute, isOperation, isOver } from '../model/state.ts';
+import { changesNothing, endOf, isShownAlready, timeLeftMs, withoutLookUp } from '../model/waiting.ts';
+import type { PaymentResponse } from '../stored-response.ts';
 import { ask, isAnswered, learn, lookedUpTransaction } from './ask-provider.ts';
 import { endDisputes } from './dispute.ts';
 import { recordExternal } from './external-operations.ts';
@@ -14,13 +20,7 @@ import { writeOutcome } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { type FollowedUp, readFollowedUp } from './followed-up.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
-import { contradicts, isAlarm } from './model/contradiction.ts';
-import { beyondBooks, isRefundUndone } from './model/external.ts';
-import { FIRST_FOLLOW_UP_S, leaseS, mayBeClosed, reportsMore } from './model/schedule.ts';
-import { isLapsing, isOpen, isOpenDispute, isOperation, isOver } from './model/state.ts';
-import { changesNothing, endOf, isShownAlready, timeLeftMs, withoutLookUp } from './model/waiting.ts';
 import { type Release, releaseAuthorization } from './release-authorization.ts';
-import type { PaymentResponse } from './stored-response.ts';
 
 /** Dependencies of following up a transaction. */
 export type FollowUpDeps = FinishDeps & {

@@ -14,13 +14,13 @@ import {
   takeDueAttempts,
   takeOpenAttempt,
 } from '#src/store/engine/look-ups.ts';
+import { leaseS, mayBeClosed, payerTimeLeftMs, reportsMore } from '../model/schedule.ts';
+import { decodeRecord } from '../stored-record.ts';
 import { lookedUpAttempt } from './ask-provider.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
 import { type FollowedUpNow, type FollowUpDeps, followUp, followUpNow } from './follow-up.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
-import { leaseS, mayBeClosed, payerTimeLeftMs, reportsMore } from './model/schedule.ts';
 import { askableConnections } from './open-outcomes.ts';
-import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of looking up one attempt. */
 export type RecoverOneDeps = FollowUpDeps & { readonly recovery: RecoveryObserver };

@@ -8,17 +8,17 @@ import {
   takeFollowUp,
 } from '#src/store/engine/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/engine/look-ups.ts';
+import { contradicts } from '../model/contradiction.ts';
+import { correctionOf } from '../model/correction.ts';
+import { leaseS } from '../model/schedule.ts';
+import { isLapsing, isOver, shownOf } from '../model/state.ts';
+import { decodeRecord } from '../stored-record.ts';
 import { recordExternal } from './external-operations.ts';
 import { writeOutcome } from './finish-operation.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
 import type { FollowedUpNow, FollowUpDeps } from './follow-up.ts';
 import { type FollowedUp, readFollowedUp } from './followed-up.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
-import { contradicts } from './model/contradiction.ts';
-import { correctionOf } from './model/correction.ts';
-import { leaseS } from './model/schedule.ts';
-import { isLapsing, isOver, shownOf } from './model/state.ts';
-import { decodeRecord } from './stored-record.ts';
 
 /**
  * Writes the outcome that a provider without look-up has signed, if its amount and currency are the transaction's own.

@@ -7,16 +7,16 @@ import { claimOperation, type OperationClaim } from '#src/store/engine/operation
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { readPayment, readTransactions, type StoredPayment } from '#src/store/tables/operated-payments.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import type { CallObserver, FinishDeps } from './finish-payment.ts';
-import { inProgress, type ReplayDeps } from './idempotency.ts';
-import type { PlannedOperation } from './model/books.ts';
-import { isBase, withOperation } from './model/operation-record.ts';
-import type { PlannedPayment } from './model/plan.ts';
-import { leaseS } from './model/schedule.ts';
-import { booksOf, succeededBase, type TransactionRow } from './model/state.ts';
-import type { RequestHash } from './request-hash.ts';
-import { decodeRecord, encodeRecord } from './stored-record.ts';
-import type { PaymentResponse } from './stored-response.ts';
+import type { CallObserver, FinishDeps } from '../check/finish-payment.ts';
+import { inProgress, type ReplayDeps } from '../idempotency.ts';
+import type { PlannedOperation } from '../model/books.ts';
+import { isBase, withOperation } from '../model/operation-record.ts';
+import type { PlannedPayment } from '../model/plan.ts';
+import { leaseS } from '../model/schedule.ts';
+import { booksOf, succeededBase, type TransactionRow } from '../model/state.ts';
+import type { RequestHash } from '../request-hash.ts';
+import { decodeRecord, encodeRecord } from '../stored-record.ts';
+import type { PaymentResponse } from '../stored-response.ts';
 
 /** Dependencies of an operation on a payment. */
 export type OperationDeps = FinishDeps &

@@ -32,9 +32,9 @@ import {
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { type Money, toDecimal } from '#src/money.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
+import { atConnection, setStates } from '../model/record.ts';
+import { WAITING } from '../model/states.ts';
 import { recordedAdditionalData } from './additional-data.ts';
-import { atConnection, setStates } from './model/record.ts';
-import { WAITING } from './model/states.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
 /** Everything known about a payment before its provider is called. */

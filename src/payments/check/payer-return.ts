@@ -6,9 +6,9 @@ import { findOwnTransaction, type OwnTransaction } from '#src/store/engine/follo
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
+import { decodeRecord } from '../stored-record.ts';
 import { type FollowUpDeps, followUpNow } from './follow-up.ts';
 import type { LookUpTurns } from './look-up-turns.ts';
-import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of a payer's return. */
 export type ReturnDeps = FollowUpDeps & {

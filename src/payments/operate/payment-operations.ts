@@ -6,14 +6,14 @@ import {
   CapturePaymentRequestSchema,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import type { Caller } from './caller.ts';
-import { requireAmount } from './check-request.ts';
+import type { Caller } from '../caller.ts';
+import { requireAmount } from '../create/check-request.ts';
+import { planCancel, planUndoingCancel, undoingType } from '../model/books.ts';
+import { planCaptureOf, planRefundOf, refundTarget, requireBase } from '../model/plan.ts';
+import { OPERATION_FORM, requestHasher } from '../request-hash.ts';
+import type { KeyedResponse } from '../stored-response.ts';
 import type { OperationDeps, OperationFields, RequestedOperation } from './claim-operation.ts';
-import { planCancel, planUndoingCancel, undoingType } from './model/books.ts';
-import { planCaptureOf, planRefundOf, refundTarget, requireBase } from './model/plan.ts';
 import { operatePayment } from './operate-payment.ts';
-import { OPERATION_FORM, requestHasher } from './request-hash.ts';
-import type { KeyedResponse } from './stored-response.ts';
 
 /** Captures what an authorization holds, or a part of it. */
 export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, (request) => {

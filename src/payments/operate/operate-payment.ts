@@ -3,8 +3,14 @@ import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { findOperation, findOperationByKey, type OperationHolder } from '#src/store/tables/operation-keys.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import { OPERATION_KINDS } from './ask-provider.ts';
-import { accountOf, type Caller } from './caller.ts';
+import { accountOf, type Caller } from '../caller.ts';
+import { OPERATION_KINDS } from '../check/ask-provider.ts';
+import { writeOutcome } from '../check/finish-operation.ts';
+import { finishWaitMs, within } from '../check/finish-payment.ts';
+import { lookUpPauseS } from '../check/look-up-schedule.ts';
+import { replay, requireIdempotencyKey, storedResponse } from '../idempotency.ts';
+import { targetOf } from '../model/state.ts';
+import type { KeyedResponse, PaymentResponse } from '../stored-response.ts';
 import {
   type ClaimedOperation,
   CurrentCancel,
@@ -13,12 +19,6 @@ import {
   type OperationDeps,
   type RequestedOperation,
 } from './claim-operation.ts';
-import { writeOutcome } from './finish-operation.ts';
-import { finishWaitMs, within } from './finish-payment.ts';
-import { replay, requireIdempotencyKey, storedResponse } from './idempotency.ts';
-import { lookUpPauseS } from './look-up-schedule.ts';
-import { targetOf } from './model/state.ts';
-import type { KeyedResponse, PaymentResponse } from './stored-response.ts';
 
 /**
  * Captures, cancels or refunds, or returns the stored response to an earlier call with the same key. The main path of

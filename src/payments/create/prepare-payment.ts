@@ -18,18 +18,18 @@ import type { Database } from '#src/store/engine/database.ts';
 import type { Claim } from '#src/store/engine/payments.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
-import type { KeyedCaller } from './caller.ts';
+import type { KeyedCaller } from '../caller.ts';
+import { type LookUpSchedule, leaseS } from '../model/schedule.ts';
+import { WAITING } from '../model/states.ts';
+import { cardLastFourOf, encodeRecord } from '../stored-record.ts';
 import { chooseRoute } from './choose-route.ts';
 import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
-import { type LookUpSchedule, leaseS } from './model/schedule.ts';
-import { WAITING } from './model/states.ts';
 import { newRecord } from './new-record.ts';
 import { type CardDeps, readCard, walletFingerprint } from './payer-card.ts';
 import { paymentAttempt } from './payment-attempt.ts';
 import { chooseMethod, transactionType } from './payment-method.ts';
 import { routingFacts } from './routing-facts.ts';
 import { requestInSession, requireTypeInSession } from './session-terms.ts';
-import { cardLastFourOf, encodeRecord } from './stored-record.ts';
 import {
   findReferences,
   requireNothingStored,

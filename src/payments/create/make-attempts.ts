@@ -8,14 +8,14 @@ import type { Signals } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { beginNextAttempt, type NextAttempt } from '#src/store/engine/next-attempt.ts';
-import type { CallObserver, FinishDeps } from './finish-payment.ts';
+import type { CallObserver, FinishDeps } from '../check/finish-payment.ts';
+import { recordOutcome, withAttempt } from '../model/record.ts';
+import { leaseS } from '../model/schedule.ts';
+import { WAITING } from '../model/states.ts';
+import { encodeRecord } from '../stored-record.ts';
 import { openConnection } from './live-catalogue.ts';
-import { recordOutcome, withAttempt } from './model/record.ts';
-import { leaseS } from './model/schedule.ts';
-import { WAITING } from './model/states.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
-import { encodeRecord } from './stored-record.ts';
 
 /** Dependencies of making attempts. */
 export type AttemptDeps = FinishDeps & {

@@ -15,12 +15,12 @@ import type { ConnectionHealth } from '#src/connectors/circuit-breaker.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { drawSeed, type Signals } from '#src/routing/order-targets.ts';
 import { chooseTargets, type ReadyRoute } from '#src/routing/router.ts';
-import { cardData } from './card.ts';
-import { describeLack, lacksAt } from './connection-lacks.ts';
-import type { LiveCatalogue } from './live-catalogue.ts';
-import { usesProviderToken } from './payment-attempt.ts';
-import { type ChosenMethod, chooseMethod } from './payment-method.ts';
-import { routingFacts } from './routing-facts.ts';
+import { cardData } from '../create/card.ts';
+import { describeLack, lacksAt } from '../create/connection-lacks.ts';
+import type { LiveCatalogue } from '../create/live-catalogue.ts';
+import { usesProviderToken } from '../create/payment-attempt.ts';
+import { type ChosenMethod, chooseMethod } from '../create/payment-method.ts';
+import { routingFacts } from '../create/routing-facts.ts';
 
 /** Members of a catalogue from which an explanation is made. */
 export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'> & {
