@@ -161,13 +161,13 @@ function applyToOperation(
 ): Change | Unapplied {
   const { payment, transaction, transactions } = found;
   const { id, type, isFinal, minorUnits, currency } = transaction;
-  const base = succeededBase(transactions);
-  if (!base || !isOperation(type)) throw actsOnNothing(transaction);
   const correction = correctionOf(found, outcome);
   if (correction === 'later') return 'waiting';
   if (correction === 'refunded') return 'contradiction';
   const isCorrected = correction === 'now';
   if (transaction.status !== 'PENDING' && !isCorrected) return unapplied(outcome, transaction);
+  const base = succeededBase(transactions);
+  if (!base || !isOperation(type)) throw actsOnNothing(transaction);
   const operation = { type, money: { minorUnits, currency }, isFinal };
   const before = booksOf(payment, base);
   const after = isCorrected

@@ -81,7 +81,8 @@ export function externalChange(
   const isKnown = transactions.some(
     ({ reference }) => reference !== undefined && reference === made.reference,
   );
-  if (isKnown || (made.type === 'CAPTURE' && transaction.capture)) return 'unchanged';
+  if (isKnown || isInBooks(found, made) || (made.type === 'CAPTURE' && transaction.capture))
+    return 'unchanged';
   if (payment.openOperation || isOpen(transaction)) return 'waiting';
   const books = booksOf(payment, transaction);
   // Notifications come in any order, and totals tell both at once.
@@ -93,6 +94,16 @@ export function externalChange(
   if (lost.some(({ minorUnits }) => minorUnits >= transaction.minorUnits)) return 'unchanged';
   const plan = planOf(found, books, report);
   return plan ? madeChange(found, books, report, plan, at) : 'mismatch';
+}
+
+/** Returns true if totals, which name nothing, reported it, and the books have it by now. */
+function isInBooks(
+  found: TransactionInState,
+  { type, money, reported, reference }: ExternalOperation,
+): boolean {
+  if (reference !== undefined || !reported.totals) return false;
+  const missing = beyondBooks(found, reported);
+  return missing?.type !== type || missing.money.minorUnits !== money.minorUnits;
 }
 
 type Plan = ReturnType<typeof planExternal>;

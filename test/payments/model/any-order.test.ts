@@ -1,0 +1,122 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { DisputeStage } from '#src/connectors/dispute-report.ts';
+import type { Report } from '#src/payments/model/apply.ts';
+import type { OperationType } from '#src/payments/model/books.ts';
+import type { PaymentState } from '#src/payments/model/state.ts';
+import { AMOUNT, APPROVED, approved, BASE_ID, begun, CAN, learned } from './kept-payment.ts';
+
+/** Applies reports in their order; those that wait come again, as a notification does. */
+function inOrder(start: PaymentState, reports: readonly Report[]): PaymentState {
+  let [state, waiting, before] = [start, reports, reports.length + 1];
+  while (waiting.length > 0 && waiting.length < before) {
+    before = waiting.length;
+    waiting = waiting.filter((report) => {
+      const next = learned(state, report);
+      state = next.state;
+      return next.change === 'waiting';
+    });
+  }
+  return state;
+}
+
+/** Picks out all that the order must not change: the books, the states, and which transactions there are. */
+function outcomeOf({ payment, record, transactions }: PaymentState): unknown {
+  const { version: _, ...books } = payment;
+  const told = transactions.map((one) =>
+    [one.type, one.status, String(one.minorUnits), one.reference].join(' '),
+  );
+  return { books, status: record.status, subStatus: record.subStatus, told: told.sort() };
+}
+
+function holdsInAnyOrder(arbReports: (start: PaymentState) => fc.Arbitrary<readonly Report[]>): void {
+  const arb = arbBegun.chain((start) =>
+    arbReports(start).chain((reports) => {
+      const arbOrder = fc.shuffledSubarray([...reports], { minLength: reports.length });
+      return fc.record({ start: fc.constant(start), one: arbOrder, other: arbOrder });
+    }),
+  );
+  fc.assert(
+    fc.property(arb, ({ start, one, other }) => {
+      expect(outcomeOf(inOrder(start, one))).toEqual(outcomeOf(inOrder(start, other)));
+    }),
+    { numRuns: 2_000 },
+  );
+}
+
+/** A payment that was approved, perhaps captured in part, with an operation that was begun. */
+const arbBegun = fc
+  .record({
+    capture: fc.boolean(),
+    first: fc.bigInt({ min: 0n, max: AMOUNT }),
+    type: fc.constantFrom<OperationType>('CAPTURE', 'REFUND', 'CANCEL'),
+    minorUnits: fc.bigInt({ min: 1n, max: AMOUNT }),
+  })
+  .map(({ capture, first, type, minorUnits }) => {
+    const captured = begun(approved(capture), 'CAPTURE', first, 'first');
+    return begun(inOrder(captured, approvalsOf(captured)), type, minorUnits, 'second');
+  });
+
+function approvalsOf({ payment: { openOperation } }: PaymentState): Report[] {
+  if (openOperation === undefined) return [];
+  return [{ kind: 'outcome', transactionId: openOperation, outcome: APPROVED, pauseS: 5 }];
+}
+
+/** Divides an amount into at most three parts. */
+const arbParts = (most: bigint) =>
+  fc.tuple(...[1, 2, 3].map(() => fc.bigInt({ min: 0n, max: most > 0n ? most : 0n }))).map((parts) => {
+    let left = most;
+    return parts.flatMap((part) => {
+      const fits = part > 0n && part <= left;
+      if (fits) left -= part;
+      return fits ? [part] : [];
+    });
+  });
+
+function external(type: 'CAPTURE' | 'REFUND', minorUnits: bigint, n: number): Report {
+  const reference = `${type} ${n}`;
+  const money = { minorUnits, currency: 'USD' };
+  const operation = { type, money, reported: APPROVED, reference };
+  return { kind: 'external', transactionId: BASE_ID, operation, newId: reference, can: CAN };
+}
+
+it('approvals, captures and refunds at the provider, and disputes that are won come out the same in any order', () => {
+  let both = 0;
+  holdsInAnyOrder((start) => {
+    const settled = inOrder(start, approvalsOf(start));
+    const { capturedMinorUnits: captured, refundedMinorUnits: refunded } = settled.payment;
+    const isPurchase = settled.transactions.some(({ type }) => type === 'PURCHASE');
+    const toCapture = isPurchase || settled.payment.isReleased ? 0n : AMOUNT - captured;
+    return arbParts(toCapture).chain((captures) => {
+      const taken = isPurchase ? AMOUNT : captures.reduce((sum, part) => sum + part, captured);
+      const won = { stage: 'won', reference: 'dispute-1' } as const;
+      return arbParts(taken - refunded).map((refunds) => {
+        if (captures.length > 0 && refunds.length > 0) both++;
+        return [
+          ...approvalsOf(start),
+          ...captures.map((part, n) => external('CAPTURE', part, n)),
+          ...refunds.map((part, n) => external('REFUND', part, n)),
+          { kind: 'dispute', dispute: won, newId: 'dispute', onlyOpen: false },
+        ];
+      });
+    });
+  });
+  expect(both).toBeGreaterThan(100);
+});
+
+it('approvals and the stages of disputes come out the same in any order', () => {
+  const arbStages = fc.subarray<DisputeStage>(['opened', 'won', 'lost']);
+  holdsInAnyOrder((start) =>
+    fc.tuple(arbStages, arbStages).map((stages) => [
+      ...approvalsOf(start),
+      ...stages.flatMap((own, n) =>
+        own.map(
+          (stage): Report => ({
+            ...{ kind: 'dispute', dispute: { stage, reference: `dispute-${n}` }, onlyOpen: false },
+            newId: `dispute ${n}`,
+          }),
+        ),
+      ),
+    ]),
+  );
+});

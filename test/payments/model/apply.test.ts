@@ -1,0 +1,117 @@
+import { equals } from '@bufbuild/protobuf';
+import { expect, it } from 'vitest';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { apply, type Report } from '#src/payments/model/apply.ts';
+import { attemptChange } from '#src/payments/model/attempt.ts';
+import { isOpen, isOperation, type PaymentState, type TransactionRow } from '#src/payments/model/state.ts';
+import { AMOUNT, BASE_ID, claimed, learned, sumOf, timeOf } from './kept-payment.ts';
+import { holds, OUTCOMES } from './payment-steps.ts';
+
+const STAYS_OPEN: readonly Outcome['kind'][] = ['unknown', 'pending', 'redirect', 'to_complete'];
+
+/** A state without the times and the number of its writes. */
+function withoutTimes({ payment, record, transactions }: PaymentState): unknown {
+  const plain = JSON.parse(
+    JSON.stringify(record, (name, value) => {
+      if (name === 'updatedAt') return undefined;
+      return typeof value === 'bigint' ? String(value) : value;
+    }),
+  );
+  return { payment: { ...payment, version: 0 }, record: plain, transactions };
+}
+
+it('a report that is applied twice changes nothing more', () => {
+  holds((_before, after, report) => {
+    const again = learned(after, report);
+    const isOver = 'outcome' in report && !STAYS_OPEN.includes(report.outcome.kind);
+    if (isOver) expect(again.change).toBeTypeOf('string');
+    expect(withoutTimes(again.state)).toEqual(withoutTimes(after));
+  });
+});
+
+/** The only ways from a final state to another, by what is learned. */
+function mayLeave({ type, status }: TransactionRow, next: string, report: Report): boolean {
+  const outcome = 'outcome' in report ? report.outcome : undefined;
+  const corrects = outcome && 'corrects' in outcome && outcome.corrects;
+  const isApproved = outcome?.kind === 'approved';
+  if (type === 'CHARGEBACK') {
+    return status === 'DECLINED' && next === 'SUCCEEDED' && report.kind === 'dispute';
+  }
+  if (isOperation(type)) {
+    const mayFail = type !== 'CANCEL' && status === 'SUCCEEDED' && next === 'DECLINED';
+    return mayFail && outcome?.kind === 'declined' && corrects === true;
+  }
+  if (status === 'SUCCEEDED') return next === 'EXPIRED' && report.kind === 'lapsed' && type === 'AUTHORIZE';
+  if (next !== 'SUCCEEDED' || !isApproved) return false;
+  return status === 'EXPIRED' || (status === 'DECLINED' && corrects === true);
+}
+
+it('a final state changes only by a correction, late money, a lapse, or a dispute that is lost after it was won', () => {
+  const left = new Set<string>();
+  holds((before, after, report) => {
+    for (const one of before.transactions) {
+      const next = after.transactions.find(({ id }) => id === one.id);
+      if (isOpen(one) || next?.status === one.status) continue;
+      expect([one, next, mayLeave(one, next?.status ?? '', report)]).toEqual([one, next, true]);
+      left.add(`${one.type} ${one.status} ${next?.status}`);
+    }
+  });
+  // Every way was taken, so none is allowed for nothing.
+  expect([...left].sort()).toEqual([
+    'AUTHORIZE DECLINED SUCCEEDED',
+    'AUTHORIZE EXPIRED SUCCEEDED',
+    'AUTHORIZE SUCCEEDED EXPIRED',
+    'CAPTURE SUCCEEDED DECLINED',
+    'CHARGEBACK DECLINED SUCCEEDED',
+    'PURCHASE DECLINED SUCCEEDED',
+    'PURCHASE EXPIRED SUCCEEDED',
+    'REFUND SUCCEEDED DECLINED',
+  ]);
+});
+
+it('no more is refunded than captured, or captured than authorized, and the books are the sum of what succeeded', () => {
+  holds((_before, after) => {
+    const { capturedMinorUnits: captured, refundedMinorUnits: refunded } = after.payment;
+    expect([captured, refunded]).toEqual([sumOf(after, 'CAPTURE'), sumOf(after, 'REFUND')]);
+    const isPurchase = after.transactions.some(({ type }) => type === 'PURCHASE');
+    expect(refunded).toBeLessThanOrEqual(isPurchase ? AMOUNT : captured);
+    expect(captured).toBeLessThanOrEqual(AMOUNT);
+    expect(refunded).toBeGreaterThanOrEqual(0n);
+  });
+});
+it('a change has an event exactly when the record changed', () => {
+  let silent = 0;
+  holds((before, _after, _report, { record, event }) => {
+    expect(event === undefined).toBe(equals(PaymentSchema, before.record, record));
+    if (event === undefined) silent++;
+  });
+  expect(silent).toBeGreaterThan(0);
+});
+
+it('a dispute leaves the books alone', () => {
+  holds((before, after, report) => {
+    if (report.kind === 'dispute') expect(amountsOf(after)).toEqual(amountsOf(before));
+  });
+});
+
+function amountsOf({ payment }: PaymentState) {
+  const { version: _, ...amounts } = payment;
+  return amounts;
+}
+
+it.each(OUTCOMES)(
+  'an attempt is decided as the main path decides it, from a copy of its record: $kind',
+  (outcome) => {
+    const [state, at] = [claimed(false), timeOf(claimed(false))];
+    const report = { kind: 'attempt', transactionId: BASE_ID, outcome, pauseS: 5 } as const;
+    const attempt = { transactionId: BASE_ID, vaultedToken: undefined, capture: false };
+    const decided = attemptChange(claimed(false).record, attempt, outcome, 5, at);
+    const books = { currency: 'USD', amount: AMOUNT, captured: 0n, refunded: 0n };
+    expect(apply(state, report, at)).toEqual({
+      ...decided,
+      books: { ...books, isAuthorization: true, isReleased: false },
+    });
+    expect(state).toEqual(claimed(false));
+  },
+);

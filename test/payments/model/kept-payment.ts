@@ -1,0 +1,154 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { expect } from 'vitest';
+import {
+  PaymentSchema,
+  ProviderDataSchema,
+  Transaction_Category,
+  Transaction_Status,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { apply, type Report } from '#src/payments/model/apply.ts';
+import { type OperationType, type PlannedOperation, planCancel } from '#src/payments/model/books.ts';
+import type { Change, Unapplied } from '#src/payments/model/change.ts';
+import { isBase, withOperation } from '#src/payments/model/operation-record.ts';
+import { planCaptureOf, planRefundOf, refundTarget } from '#src/payments/model/plan.ts';
+import { booksOf, type PaymentState, succeededBase, type TransactionRow } from '#src/payments/model/state.ts';
+import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
+import { ServiceError } from '#src/service-error.ts';
+
+/** All that was authorized or purchased, in minor units of USD. */
+export const AMOUNT = 100n;
+export const CAN: Capabilities = { ...CARDS_ONLY, captures: 50, refunds: 'several', cancel: true };
+export const BASE_ID = 'base';
+
+const providerData = create(ProviderDataSchema);
+export const APPROVED: Extract<Outcome, { kind: 'approved' }> = {
+  ...{ kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' },
+};
+
+/** Times grow with the writes: every change has a time of its own. */
+export const timeOf = ({ payment }: PaymentState) => timestampFromMs(1_000 * (payment.version + 1));
+
+const row = (over: Partial<TransactionRow> & Pick<TransactionRow, 'id' | 'type'>): TransactionRow => ({
+  ...{ status: 'PENDING', parentId: undefined, connectionId: 'one', connectionIdentity: 'one' },
+  ...{ minorUnits: AMOUNT, currency: 'USD', capture: false, reference: undefined, isFinal: false },
+  ...{ vaultedToken: undefined, isScheduled: true, isUnanswered: false, ageMs: 0 },
+  ...over,
+});
+
+/** A payment that was just claimed: its attempt has no outcome yet. */
+export function claimed(capture: boolean): PaymentState {
+  const type = capture ? Transaction_Type.PURCHASE : Transaction_Type.AUTHORIZE;
+  const method = { type: 'CARD', detail: { kind: { case: 'card', value: {} } } } as const;
+  const own = { id: BASE_ID, type, category: Transaction_Category.CARD, status: Transaction_Status.PENDING };
+  const record = create(PaymentSchema, {
+    ...{ id: 'payment', amount: { currency: 'USD' }, paymentMethod: { type: 'CARD' }, checkout: {} },
+    transactionsHistory: [{ ...own, paymentMethod: method }],
+  });
+  return {
+    payment: {
+      ...{ version: 0, capturedMinorUnits: 0n, refundedMinorUnits: 0n },
+      ...{ isReleased: false, openOperation: undefined },
+    },
+    record: decodeRecord(encodeRecord(record)),
+    transactions: [row({ id: BASE_ID, type: Transaction_Type[type], capture, reference: 'base-reference' })],
+  };
+}
+
+/** A payment that was approved. */
+export function approved(capture: boolean): PaymentState {
+  const report = { kind: 'attempt', transactionId: BASE_ID, outcome: APPROVED, pauseS: 5 } as const;
+  return learned(claimed(capture), report).state;
+}
+
+/** A payment after a report, and what the report made of it. */
+export type Learned = { readonly state: PaymentState; readonly change: Change | Unapplied };
+
+/** Applies a report and keeps what it changes, as the store does. It must leave the state that it is given alone. */
+export function learned(state: PaymentState, report: Report): Learned {
+  const before = toBinary(PaymentSchema, state.record);
+  const change = apply(state, report, timeOf(state));
+  expect(Buffer.compare(before, toBinary(PaymentSchema, state.record))).toBe(0);
+  if (typeof change === 'string') return { state, change };
+  return { state: kept(state, change), change };
+}
+
+function kept(state: PaymentState, { record, books, transaction, isOpen }: Change): PaymentState {
+  const { id, external, reference } = transaction;
+  const status = Transaction_Status[transaction.status];
+  const isNew = state.transactions.every((one) => one.id !== id);
+  if (isNew && !external) throw new Error(`${id} is changed and not there`);
+  const added = isNew && external ? [row({ ...external, id, status, reference })] : [];
+  const { openOperation } = state.payment;
+  return {
+    payment: {
+      version: state.payment.version + 1,
+      capturedMinorUnits: books.captured,
+      refundedMinorUnits: books.refunded,
+      isReleased: books.isReleased,
+      openOperation: openOperation === id && !isOpen ? undefined : openOperation,
+    },
+    record: decodeRecord(encodeRecord(record)),
+    transactions: [
+      ...state.transactions.map((one) =>
+        one.id === id ? { ...one, ...external, status, reference: one.reference ?? reference } : one,
+      ),
+      ...added,
+    ],
+  };
+}
+
+/** Begins an operation, as a merchant's request does; the payment as it was if it is refused. */
+export function begun(
+  state: PaymentState,
+  type: OperationType,
+  minorUnits: bigint,
+  id: string,
+): PaymentState {
+  const { payment, record, transactions } = state;
+  const base = succeededBase(transactions);
+  const own = record.transactionsHistory.find(isBase);
+  const isDisputed = transactions.some((one) => one.type === 'CHARGEBACK' && one.status !== 'DECLINED');
+  if (!base || !own || isDisputed || payment.openOperation) return state;
+  const operated = { books: booksOf(payment, base), base, transactions, can: CAN };
+  const money = { minorUnits, currency: 'USD' };
+  try {
+    const target = type === 'REFUND' ? refundTarget(operated, '', money) : base;
+    const plan: Record<OperationType, () => PlannedOperation> = {
+      CAPTURE: () => planCaptureOf(operated, money),
+      CANCEL: () => planCancel(operated.books, CAN),
+      REFUND: () => planRefundOf(operated, target, money),
+    };
+    const planned = plan[type]();
+    const facts = {
+      transactionId: id,
+      parentId: target.id,
+      merchantReference: id,
+      description: '',
+      reason: '',
+    };
+    const draft = withOperation(record, own, operated.books, planned, facts, timeOf(state));
+    const { isFinal } = planned;
+    return {
+      payment: { ...payment, version: payment.version + 1, openOperation: id },
+      record: decodeRecord(encodeRecord(draft)),
+      transactions: [
+        ...transactions,
+        row({ id, type, parentId: target.id, minorUnits: planned.money.minorUnits, isFinal }),
+      ],
+    };
+  } catch (refusal) {
+    if (refusal instanceof ServiceError) return state;
+    throw refusal;
+  }
+}
+
+/** Returns the sum of a payment's transactions of a type that succeeded. */
+export function sumOf({ transactions }: PaymentState, type: string): bigint {
+  return transactions
+    .filter((one) => one.type === type && one.status === 'SUCCEEDED')
+    .reduce((sum, { minorUnits }) => sum + minorUnits, 0n);
+}

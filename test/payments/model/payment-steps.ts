@@ -1,0 +1,160 @@
+import { create } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { DisputeStage } from '#src/connectors/dispute-report.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Report } from '#src/payments/model/apply.ts';
+import type { OperationType } from '#src/payments/model/books.ts';
+import type { Change } from '#src/payments/model/change.ts';
+import { beyondBooks } from '#src/payments/model/external.ts';
+import { isOperation, type PaymentState } from '#src/payments/model/state.ts';
+import { AMOUNT, APPROVED, approved, BASE_ID, begun, CAN, claimed, learned } from './kept-payment.ts';
+
+const providerData = create(ProviderDataSchema);
+/** An outcome of every kind, and those that correct. */
+export const OUTCOMES: readonly Outcome[] = [
+  APPROVED,
+  { ...APPROVED, reference: 'base-reference', corrects: true },
+  { kind: 'declined', iso8583Code: '51', providerData },
+  { kind: 'declined', iso8583Code: '51', providerData, corrects: true },
+  { kind: 'pending', providerData },
+  { kind: 'redirect', redirectUrl: 'https://wallet.example', providerData },
+  { kind: 'to_complete', providerData },
+  { kind: 'expired', providerData },
+  { kind: 'not_sent', because: 'turned_away', detail: '' },
+  { kind: 'unknown', detail: '', providerData: undefined },
+];
+
+/** Something that happens to a payment: an operation begins, or something is learned. */
+type Step =
+  | { readonly begins: OperationType; readonly minorUnits: bigint }
+  | { readonly learns: (state: PaymentState, nth: number) => Report | undefined };
+
+const arbAmount = fc.oneof(
+  fc.bigInt({ min: 1n, max: AMOUNT + 20n }),
+  fc.constantFrom(AMOUNT, AMOUNT / 2n, AMOUNT / 4n),
+);
+const arbBegin = fc
+  .record({ begins: fc.constantFrom<OperationType>('CAPTURE', 'REFUND', 'CANCEL'), minorUnits: arbAmount })
+  .map((step): Step => step);
+const arbOutcome = fc.record({
+  outcome: fc.constantFrom(...OUTCOMES),
+  pick: fc.nat(),
+  isOfOpen: fc.boolean(),
+});
+const arbLearned = arbOutcome.map(
+  ({ outcome, pick, isOfOpen }): Step => ({
+    learns: ({ payment, transactions }) => {
+      const own = transactions.filter(({ type }) => type !== 'CHARGEBACK');
+      const any = own[pick % own.length]?.id ?? BASE_ID;
+      const transactionId = (isOfOpen && payment.openOperation) || any;
+      return { kind: 'outcome', transactionId, outcome, pauseS: 5 };
+    },
+  }),
+);
+const APPROVAL: Step = {
+  learns: ({ payment: { openOperation: transactionId } }) =>
+    transactionId === undefined
+      ? undefined
+      : { kind: 'outcome', transactionId, outcome: APPROVED, pauseS: 5 },
+};
+/** The provider's word that a capture or a refund has failed after all. */
+const arbCorrection = fc.nat().map(
+  (pick): Step => ({
+    learns: ({ transactions }) => {
+      const done = transactions.filter(({ type, status }) => isOperation(type) && status === 'SUCCEEDED');
+      const transactionId = done[pick % done.length]?.id;
+      const outcome = { kind: 'declined', iso8583Code: '05', providerData, corrects: true } as const;
+      return transactionId === undefined ? undefined : { kind: 'outcome', transactionId, outcome, pauseS: 5 };
+    },
+  }),
+);
+const arbAttempt = fc
+  .constantFrom(...OUTCOMES.filter((one) => !('corrects' in one)))
+  .map(
+    (outcome): Step => ({ learns: () => ({ kind: 'attempt', transactionId: BASE_ID, outcome, pauseS: 5 }) }),
+  );
+const LAPSE: Step = { learns: () => ({ kind: 'lapsed', transactionId: BASE_ID }) };
+const arbDispute = fc
+  .record({
+    stage: fc.constantFrom<DisputeStage>('opened', 'won', 'lost'),
+    reference: fc.constantFrom(undefined, 'dispute-1', 'dispute-2'),
+    minorUnits: fc.option(arbAmount, { nil: undefined }),
+    onlyOpen: fc.boolean(),
+  })
+  .map(({ stage, reference, minorUnits, onlyOpen }): Step => {
+    const money = minorUnits === undefined ? undefined : { minorUnits, currency: 'USD' };
+    const dispute = { stage, reference, money };
+    return { learns: (_state, nth) => ({ kind: 'dispute', dispute, newId: `dispute ${nth}`, onlyOpen }) };
+  });
+const arbExternal = fc
+  .record({
+    type: fc.constantFrom('CAPTURE', 'REFUND'),
+    minorUnits: arbAmount,
+    reference: fc.integer({ min: 1, max: 4 }).map((n) => `external-${n}`),
+  })
+  .map(({ type, minorUnits, reference }): Step => {
+    const money = { minorUnits, currency: 'USD' };
+    const operation = { type: type as 'CAPTURE' | 'REFUND', money, reported: APPROVED, reference };
+    return {
+      learns: (_state, nth) => ({
+        ...{ kind: 'external', transactionId: BASE_ID, operation, newId: `external ${nth}`, can: CAN },
+      }),
+    };
+  });
+/** All that was captured and refunded at the provider, of which the books may lack something. */
+const arbTotals = fc.record({ captured: arbAmount, refunded: arbAmount }).map(
+  (totals): Step => ({
+    learns: (state, nth) => {
+      const transaction = state.transactions.find(({ id }) => id === BASE_ID);
+      const operation = transaction && beyondBooks({ ...state, transaction }, { ...APPROVED, totals });
+      if (!operation) return undefined;
+      return { kind: 'external', transactionId: BASE_ID, operation, newId: `external ${nth}`, can: CAN };
+    },
+  }),
+);
+const arbSteps = fc.array(
+  fc.oneof(
+    { weight: 3, arbitrary: arbBegin },
+    { weight: 3, arbitrary: arbLearned },
+    { weight: 3, arbitrary: fc.constant(APPROVAL) },
+    { weight: 1, arbitrary: arbCorrection },
+    { weight: 1, arbitrary: arbAttempt },
+    { weight: 1, arbitrary: fc.constant(LAPSE) },
+    { weight: 1, arbitrary: arbDispute },
+    { weight: 3, arbitrary: arbExternal },
+    { weight: 1, arbitrary: arbTotals },
+  ),
+  { minLength: 1, maxLength: 16, size: 'max' },
+);
+const arbStart = fc
+  .record({ capture: fc.boolean(), isApproved: fc.oneof(fc.constant(true), fc.boolean()) })
+  .map(({ capture, isApproved }) => (isApproved ? approved(capture) : claimed(capture)));
+
+/** Lives through steps; `look` sees the state before and after each report that was applied. */
+function live(
+  start: PaymentState,
+  steps: readonly Step[],
+  look: (before: PaymentState, after: PaymentState, report: Report, change: Change) => void,
+): void {
+  let state = start;
+  for (const [nth, step] of steps.entries()) {
+    if ('begins' in step) {
+      state = begun(state, step.begins, step.minorUnits, `operation ${nth}`);
+      continue;
+    }
+    const report = step.learns(state, nth);
+    if (!report) continue;
+    const { state: after, change } = learned(state, report);
+    if (typeof change !== 'string') look(state, after, report, change);
+    state = after;
+  }
+}
+
+/** Holds a property for payments that live through anything.  */
+export function holds(look: Parameters<typeof live>[2]): void {
+  fc.assert(
+    fc.property(arbStart, arbSteps, (start, steps) => live(start, steps, look)),
+    { numRuns: 2_000 },
+  );
+}
