@@ -65,7 +65,7 @@ it('an outcome that was open at a restart is looked up, though the mounted sandb
   expect(warnings(next)).toBe(0);
 });
 
-it('a connection that stands for another account after a restart is told of, and is not asked', async () => {
+it('a connection that points to a different account after a restart is told of, and is not asked', async () => {
   await payUnknown(await start(CATALOGUE, 60_000));
   await stop();
   await makeDue();

@@ -84,14 +84,16 @@ describe('a catalogue that follows another', () => {
     await after.close();
   });
 
-  it('may not let an id stand for another account at a provider', async () => {
+  it('may not let an id point to a different account at a provider', async () => {
     const before = open(SMALL);
     const moved = change('$SANDBOX_URL', 'http://127.0.0.1:2/sandbox');
     expect(await messageOf(() => open(moved, before))).toBe(
       'connection one: now points to a different account (its address, its account, or the credential that names it); give that an id of its own',
     );
     const gone = open(change('id: one', 'id: two').replace('connection: one', 'connection: two'), before);
-    expect(await messageOf(() => open(moved, gone))).toMatch(/connection one: stands for another/);
+    expect(await messageOf(() => open(moved, gone))).toMatch(
+      /connection one: now points to a different account/,
+    );
     await gone.close();
   });
 

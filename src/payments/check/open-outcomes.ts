@@ -69,7 +69,7 @@ const JITTER = 0.2;
 
 /**
  * Counts open outcomes periodically, however busy recovery is, and reports those that this replica cannot look up:
- * their connection is not in the catalogue, stands for another account, or offers no look-up. No other account is ever
+ * their connection is not in the catalogue, now points to a different account, or offers no look-up. No other account is ever
  * asked about them.
  */
 export function watchOpenOutcomes(
