@@ -16,7 +16,7 @@ it('names every source file once in the map of ARCHITECTURE.md, which stays abou
   const architecture = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
   const files = globSync('src/**/*.{ts,sql}', { cwd: ROOT });
   expect(mapBreaches(architecture, files)).toEqual([]);
-  expect(architecture.split('\n').length).toBeLessThanOrEqual(110);
+  expect(architecture.split('\n').length).toBeLessThanOrEqual(145);
 });
 
 it('finds files that the map leaves out, names twice or invents', () => {

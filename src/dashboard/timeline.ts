@@ -77,7 +77,7 @@ ${rawAnswer(data?.rawResponse)}`,
 
 function openness(state: TransactionState | undefined): Html {
   if (state?.lookUpAt) {
-    return html`<p>Its outcome is not known. ${state.lookUps === 0 ? 'It has not been looked up yet' : `It has been looked up ${state.lookUps} times`}; next at ${time(state.lookUpAt)}.</p>`;
+    return html`<p>Its outcome is not known. Next look-up at ${time(state.lookUpAt)}.</p>`;
   }
   return state?.followUpAt
     ? html`<p class="quiet">Next follow-up at ${time(state.followUpAt)}.</p>`

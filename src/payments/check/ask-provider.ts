@@ -24,7 +24,7 @@ export async function ask({ lookUp }: ProviderConnection, query: LookUp): Promis
 }
 
 /** Asks the provider for an outcome. If the payer has agreed and completing the payment is up to us, completes it. */
-export async function learn(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
+export async function askAndComplete(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
   const { lookUp, complete, repeatOperation } = connection;
   if (!lookUp) {
     if (repeatOperation && OPERATIONS.has(query.of.kind)) return repeatOperation(query);

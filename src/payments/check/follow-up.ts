@@ -13,7 +13,7 @@ import { FIRST_FOLLOW_UP_S, leaseS, mayBeClosed, reportsMore } from '../model/sc
 import { isLapsing, isOpen, isOpenDispute, isOperation, isOver } from '../model/state.ts';
 import { changesNothing, endOf, isShownAlready, timeLeftMs, withoutLookUp } from '../model/waiting.ts';
 import type { PaymentResponse } from '../stored-response.ts';
-import { ask, isAnswered, learn, lookedUpTransaction } from './ask-provider.ts';
+import { ask, askAndComplete, isAnswered, lookedUpTransaction } from './ask-provider.ts';
 import { endDisputes } from './dispute.ts';
 import { recordExternal } from './external-operations.ts';
 import { writeOutcome } from './finish-operation.ts';
@@ -46,7 +46,7 @@ const LONGEST_PAUSE_S = 3_600;
 const GRACE_MS = 30_000;
 
 /**
- * Calls of `learn` for a payer who came back. No other worker may take the transaction between them: that they came back
+ * Calls of `askAndComplete` for a payer who came back. No other worker may take the transaction between them: that they came back
  * is known to this call alone until it is written.
  */
 const MOST_CALLS = 2;
@@ -82,7 +82,7 @@ export async function followUp(
 
   const isLast = timeLeftMs(found, found.terms) + GRACE_MS <= 0;
   const query = { ...lookUpOf(deps, connection, found, isLast || close), ...(hint && { hint }) };
-  const reported = await (isOpen(found.transaction) ? learn : ask)(connection, query);
+  const reported = await (isOpen(found.transaction) ? askAndComplete : ask)(connection, query);
   const isContradiction = contradicts(reported, found.transaction) || isRefundUndone(found, reported);
   deps.recovery.followedUp(due, isContradiction ? 'contradiction' : reported);
   const made = beyondBooks(found, reported);

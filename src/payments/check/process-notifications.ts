@@ -154,7 +154,7 @@ async function believe(
   stop: AbortSignal | undefined,
 ): Promise<NotificationResult> {
   const transactionId = await findNotifiedTransaction(deps.database, notification);
-  if (transactionId === undefined) return hasten(deps, notification);
+  if (transactionId === undefined) return hastenEnrollmentOf(deps, notification);
   if (notification.dispute) return applyDispute(deps, transactionId, notification.dispute);
   const signed = (await readAgain(connection, notification))?.signed;
   return signed ? applySigned(deps, connection, transactionId, signed, stop) : 'unchanged';
@@ -171,7 +171,7 @@ async function lookUp(
   stop: AbortSignal | undefined,
 ): Promise<Processed> {
   const begun = await beginNotifiedLookUp(deps.database, notification, LOOK_UP_EVERY_S);
-  if (!begun) return { result: await hasten(deps, notification) };
+  if (!begun) return { result: await hastenEnrollmentOf(deps, notification) };
   const { transactionId, begunAt, waitS } = begun;
   if (!begunAt) return { result: 'waiting', againInS: waitS };
   const { reference } = notification;
@@ -191,7 +191,7 @@ async function lookUp(
 }
 
 /** Hastens an enrollment's look-up: a notification about no transaction may be about a wallet being enrolled. */
-async function hasten(
+async function hastenEnrollmentOf(
   deps: ProcessDeps,
   { transactionId, connectionId }: DueNotification,
 ): Promise<NotificationResult> {

@@ -164,9 +164,9 @@ export type CurrentStates = { readonly status: Payment_Status; readonly subStatu
 /**
  * State table of a payment that was purchased or authorized, by the operations on it since then.
  *
- * @param told.isShownAsAuthorized the account has authorizations reported as such (AUTHORIZE, PENDING / AUTHORIZED).
- * @param told.dispute the state of its disputes: SUCCEEDED once one is lost, PENDING while one is open.
- * @param told.opens an operation is open that would end the payment: a refund of all that is left, or a cancel.
+ * @param reported.isShownAsAuthorized the account has authorizations reported as such (AUTHORIZE, PENDING / AUTHORIZED).
+ * @param reported.dispute the state of its disputes: SUCCEEDED once one is lost, PENDING while one is open.
+ * @param reported.opens an operation is open that would end the payment: a refund of all that is left, or a cancel.
  */
 export function currentStates(
   books: Books,

@@ -60,7 +60,8 @@ export type OpenAttempt = {
   readonly paymentId: string;
   readonly connectionId: string;
   readonly openS: number;
-  readonly lookUps: number;
+  /** When it is looked up next. */
+  readonly lookUpAt: Date;
 };
 
 /** A webhook whose deliveries fail, or that was turned off for it. */
@@ -81,9 +82,9 @@ const OLDEST_OPEN = {
   name: 'list_oldest_open_attempts',
   text: `
     SELECT account_id AS "accountId", payment_id AS "paymentId", connection_id AS "connectionId",
-      extract(epoch FROM now() - created_at)::float8 AS "openS", fence AS "lookUps"
+      extract(epoch FROM now() - created_at)::float8 AS "openS", look_up_at AS "lookUpAt"
     FROM (
-      SELECT account_id, payment_id, connection_id, created_at, fence FROM transaction
+      SELECT account_id, payment_id, connection_id, created_at, look_up_at FROM transaction
       WHERE look_up_at IS NOT NULL ORDER BY connection_id, look_up_at LIMIT ${MAX_SEARCHED_ATTEMPTS}
     ) looked_through ORDER BY created_at LIMIT $1::integer`,
 };

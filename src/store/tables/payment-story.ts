@@ -33,8 +33,6 @@ export type TransactionState = {
   readonly lookUpAt: Date | undefined;
   /** Time of its next follow-up. */
   readonly followUpAt: Date | undefined;
-  /** Number of times that its outcome was looked up. */
-  readonly lookUps: number;
 };
 
 /** A provider's notification about one of the transactions. */
@@ -86,7 +84,7 @@ const TRANSACTIONS = {
   text: `
     SELECT t.id, t.type, t.status, t.connection_id AS "connectionId", t.reference,
       t.amount_minor_units AS "minorUnits", t.currency, t.capture, t.look_up_at AS "lookUpAt",
-      t.follow_up_at AS "followUpAt", t.fence AS "lookUps"
+      t.follow_up_at AS "followUpAt"
     FROM transaction t
     WHERE t.account_id = $1::uuid AND t.payment_id = $2 ORDER BY t.created_at, t.id LIMIT ${MAX_ROWS_SHOWN}`,
 };

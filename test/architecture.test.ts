@@ -1,0 +1,110 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import {
+  Payment_Status,
+  Payment_SubStatus_Value,
+  ProviderDataSchema,
+  Transaction_Category,
+  Transaction_Status,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { type ShownAttempt, type States, statesOf } from '#src/payments/model/states.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const text = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
+const schema = readFileSync(join(ROOT, 'src/store/migrations/0001_baseline.sql'), 'utf8');
+
+/** The rows of the table whose first heading is given, as lists of cells. */
+function tableOf(heading: string): string[][] {
+  const lines = text.split('\n');
+  const first = lines.findIndex((line) => line.startsWith(`| ${heading} |`)) + 2;
+  const after = lines.slice(first).findIndex((line) => !line.startsWith('|'));
+  return lines.slice(first, first + after).map((line) => {
+    const cells = line.slice(1, -1).split('|');
+    return cells.map((cell) => cell.trim());
+  });
+}
+
+const names = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+
+/** Returns true if the schema has a column, such as `payment.status`. */
+function hasColumn(name: string): boolean {
+  const [table, column] = name.split('.');
+  const [, body = ''] = new RegExp(`CREATE TABLE ${table} \\(\n([^]*?)\n\\)`).exec(schema) ?? [];
+  return new RegExp(`^  ${column} `, 'm').test(body);
+}
+
+/** Returns true for a file of src, a column of the schema, or a variable that docs/configuration.md explains. */
+function exists(name: string): boolean {
+  if (/^[a-z_]+\.[a-z_]+$/.test(name)) return hasColumn(name);
+  if (/^[A-Z_]+$/.test(name)) {
+    return readFileSync(join(ROOT, 'docs/configuration.md'), 'utf8').includes(`\`${name}\``);
+  }
+  return existsSync(join(ROOT, 'src', `${name}.ts`));
+}
+
+const PROVIDER = { reference: 'r', providerData: create(ProviderDataSchema) };
+const CARD = Transaction_Category.CARD;
+const PURCHASE: ShownAttempt = { type: Transaction_Type.PURCHASE, category: CARD, isDeclinedBefore: false };
+const of = (kind: Outcome['kind'], over: Partial<ShownAttempt> = {}): States =>
+  statesOf({ ...PROVIDER, kind, iso8583Code: '05' } as unknown as Outcome, { ...PURCHASE, ...over });
+
+describe('ARCHITECTURE.md', () => {
+  it('has the state table of the code', () => {
+    const WALLET = Transaction_Category.WALLET;
+    const states: readonly [string, States][] = [
+      ['approved', of('approved')],
+      ['an authorization', of('approved', { type: Transaction_Type.AUTHORIZE })],
+      ['a verification', of('approved', { type: Transaction_Type.VERIFY })],
+      ['redirect to a wallet', of('redirect', { category: WALLET })],
+      ['3-D Secure challenge', of('redirect')],
+      ['to_complete', of('to_complete')],
+      ['pending', of('pending')],
+      ['unknown', of('unknown')],
+      ['expired', of('expired')],
+      ['declined', of('declined')],
+      ['not_sent', of('not_sent')],
+      ['not_sent after', of('not_sent', { isDeclinedBefore: true })],
+    ];
+    const rows = tableOf('state of the payment');
+    const reached = new Set<string>();
+    for (const [when, { payment, subStatus, transaction }] of states) {
+      const state = `\`${Payment_Status[payment]} / ${Payment_SubStatus_Value[subStatus]}\``;
+      const row = `${state} \`${Transaction_Status[transaction]}\``;
+      const documented = rows.filter((cells) => cells.slice(0, 2).join(' ') === row);
+      expect.soft(documented.map(([, , cell]) => cell).join(), row).toContain(when);
+      reached.add(row);
+    }
+    expect([...reached].sort()).toEqual(rows.map((cells) => cells.slice(0, 2).join(' ')).sort());
+  });
+
+  it.each(['who', 'loop'])('names files, columns and variables that exist, in its table by %s', (heading) => {
+    const named = tableOf(heading).flat().flatMap(names);
+    expect(named.length).toBeGreaterThan(12);
+    expect(named.filter((name) => !exists(name))).toEqual([]);
+  });
+
+  it('lists every loop, and nothing that is none', () => {
+    const loops = globSync('src/**/*.ts', { cwd: ROOT }).filter((path) =>
+      /\bsetInterval\(|from '#src\/repeat\.ts'|while \(!stop\.signal\.aborted\)/.test(
+        readFileSync(join(ROOT, path), 'utf8'),
+      ),
+    );
+    const listed = tableOf('loop').map(([cell = '']) => `src/${names(cell)[0]}.ts`);
+    expect([...new Set(listed)].sort()).toEqual(loops.sort());
+  });
+
+  it('lists every place that has a provider asked again', () => {
+    // What has a due transaction, or enrollment, looked up; and what asks without one.
+    const asks = /\b(takeDue(Attempts|FollowUps|Enrollments)|followUpNow|recoverNow|technicalCancel\.send)\(/;
+    const callers = globSync('src/{payments,customers,server,dashboard}/**/*.ts', { cwd: ROOT }).filter(
+      (path) =>
+        asks.test(readFileSync(join(ROOT, path), 'utf8').replaceAll(/export async function \w+\(/g, '')),
+    );
+    const listed = tableOf('who').map(([cell = '']) => `src/${names(cell)[0]}.ts`);
+    expect(callers.filter((path) => !listed.includes(path))).toEqual([]);
+  });
+});
