@@ -108,3 +108,16 @@ describe('ARCHITECTURE.md', () => {
     expect(callers.filter((path) => !listed.includes(path))).toEqual([]);
   });
 });
+
+it('the baseline says of every column what is in it', () => {
+  // Said once for all tables, at the top of the file.
+  const ofAll = new Set(['id', 'account_id', 'created_at', 'updated_at']);
+  const columns = [
+    ...schema.matchAll(
+      /(?<comment>--.*)?\n {2}(?<name>[a-z_]+) (?:uuid|text|bytea|boolean|integer|bigint|timestamptz)\b/g,
+    ),
+  ];
+  expect(columns.length).toBeGreaterThan(190);
+  const silent = columns.filter(({ groups: { comment, name } = {} }) => !comment && !ofAll.has(name ?? ''));
+  expect(silent.map(({ groups }) => groups?.name)).toEqual([]);
+});

@@ -1,5 +1,6 @@
 -- The whole schema. The account leads every primary key of what belongs to an account, so that the tables can be
--- distributed by it. Ids are UUIDv7 unless said otherwise. "Encoded" means a protobuf message in its binary form.
+-- distributed by it. Ids are UUIDv7 unless said otherwise: `id` is the row's own, `account_id` that of its merchant account.
+-- `created_at` and `updated_at` say when the row was. "Encoded" means a protobuf message in its binary form.
 
 -- Merchant accounts and the keys that speak for them.
 CREATE TABLE account (
@@ -18,6 +19,7 @@ CREATE TABLE account (
 );
 
 CREATE TABLE public_key (
+  -- As the merchant sends it in the header public-api-key: no secret.
   public_key text COLLATE "C" PRIMARY KEY,
   account_id uuid NOT NULL REFERENCES account,
   created_at timestamptz NOT NULL DEFAULT now(),
@@ -61,13 +63,17 @@ CREATE UNIQUE INDEX customer_merchant_id ON customer (account_id, merchant_custo
 CREATE TABLE checkout_session (
   account_id uuid NOT NULL REFERENCES account,
   id uuid NOT NULL,
+  -- Whose session it is; null for none.
   customer_id uuid,
+  -- The merchant's own id of the order; '' for none.
   merchant_order_id text NOT NULL DEFAULT '',
+  -- Shown to the payer, and the description of its payments.
   payment_description text NOT NULL DEFAULT '',
   -- ISO 3166-1 alpha-2.
   country text NOT NULL DEFAULT '',
   -- ISO 4217.
   currency text NOT NULL DEFAULT '',
+  -- In minor units of `currency`; 0 for a session without terms.
   amount_minor_units bigint NOT NULL DEFAULT 0,
   -- Where the payer goes back to.
   callback_url text,
@@ -77,6 +83,7 @@ CREATE TABLE checkout_session (
   workflow text NOT NULL DEFAULT '',
   -- The types of payment method with which it may be paid; empty: all that the catalogue offers.
   payment_method_types text[] NOT NULL DEFAULT '{}',
+  -- When it takes no more payments; null for a session without terms.
   expires_at timestamptz,
   -- Counts the changes of its terms: a payment made by other terms is not claimed.
   version integer NOT NULL DEFAULT 0,
@@ -115,12 +122,15 @@ CREATE TABLE vaulted_token (
   fingerprint uuid,
   -- ISO 3166-1 alpha-2; '' for none.
   country text NOT NULL DEFAULT '',
+  -- When a payment last used it; null before the first.
   last_used_at timestamptz,
-  -- Of a wallet: the connection that can charge it, and its account at the provider; no other is asked about it.
+  -- Of a wallet: the catalogue's connection that can charge it.
   connection_id text,
+  -- Of a wallet: the account at the provider that the connection pointed to; no other is asked about it.
   connection_identity text,
-  -- Of a wallet: where the payer agrees, and where they go back to.
+  -- Of a wallet: where the payer agrees; null once they have, or can no longer.
   redirect_url text,
+  -- Of a wallet: where the payer goes back to; null for none.
   callback_url text,
   -- Of a wallet: when the provider is asked again whether the payer agreed; null once that is known.
   follow_up_at timestamptz,
@@ -144,6 +154,7 @@ CREATE TABLE single_use (
   account_id uuid NOT NULL,
   -- The checkout session's or the one-time token's.
   object_id uuid NOT NULL,
+  -- The payment that uses it.
   payment_id uuid NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (account_id, object_id)
@@ -159,6 +170,7 @@ CREATE TABLE one_time_token (
   card bytea NOT NULL,
   -- Number and security code as a JWE; null once a payment has used them. Nothing else in the database holds them.
   sealed text,
+  -- When it may no longer be used, and is deleted.
   expires_at timestamptz NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (account_id, id)
@@ -171,6 +183,7 @@ CREATE TABLE payment (
   -- No foreign key: accounts are never deleted, and its check would lock the account's row once a payment.
   account_id uuid NOT NULL,
   id uuid NOT NULL,
+  -- Of the request that created it; prefixed where that came with the public key alone (payments/idempotency).
   idempotency_key text COLLATE "C" NOT NULL,
   -- Keyed hash of the canonical request: tells a retry from another request under the same key.
   request_hash bytea NOT NULL,
@@ -186,8 +199,9 @@ CREATE TABLE payment (
   answer bytea,
   -- The record that the first response shows; null while `record` is still that record.
   answered_record bytea,
-  -- Sums of its operations, in minor units of its currency; the record says the same in decimals.
+  -- Sum of its captures, in minor units of its currency; the record says the same in decimals.
   captured_minor_units bigint NOT NULL DEFAULT 0 CHECK (captured_minor_units >= 0),
+  -- Sum of its refunds, likewise.
   refunded_minor_units bigint NOT NULL DEFAULT 0 CHECK (refunded_minor_units >= 0),
   -- Nothing more may be captured: it was canceled or lapsed, or the last capture was made.
   released boolean NOT NULL DEFAULT false,
@@ -197,8 +211,9 @@ CREATE TABLE payment (
   version integer NOT NULL DEFAULT 0,
   -- Number of its events, which numbers them.
   event_sequence integer NOT NULL DEFAULT 0,
-  -- What payments are found by; '' for none.
+  -- The merchant's own id of the order, by which payments are found; '' for none.
   merchant_order_id text NOT NULL DEFAULT '',
+  -- The last four digits of the card's number; '' for none.
   card_last_four text NOT NULL DEFAULT '',
   -- When the payer's personal data was erased from the payment. A later operation may bring more of it: updated_at is
   -- later then.
@@ -219,14 +234,15 @@ CREATE INDEX payment_by_last_four ON payment (account_id, card_last_four, create
 CREATE TABLE transaction (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
+  -- The payment that it belongs to.
   payment_id uuid NOT NULL,
   -- payments.v1.Transaction.Type. PURCHASE also stands for an authorization of an account that has them shown so.
   type text NOT NULL DEFAULT 'PURCHASE',
   -- The transaction that a capture, cancel, refund or dispute acts on; null for an attempt.
   parent_id uuid,
-  -- The catalogue's connection that was asked, and the account at the provider that it points to: no other is asked
-  -- about this transaction.
+  -- The catalogue's connection that was asked.
   connection_id text NOT NULL,
+  -- The account at the provider that the connection pointed to: no other is asked about this transaction.
   connection_identity text NOT NULL,
   -- payments.v1.Transaction.Status.
   status text NOT NULL,
@@ -254,14 +270,17 @@ CREATE TABLE transaction (
   notified_look_up_at timestamptz,
   -- Counts the takers: "still unknown" is written only by a taker that nobody followed.
   fence integer NOT NULL DEFAULT 0,
-  -- Of an operation: the rpc, its idempotency key there, and its request's hash and shape, as the payment has those of
-  -- its creation.
+  -- Of an operation: the name of its rpc.
   method text,
+  -- Of an operation: its idempotency key, unique within account and rpc.
   idempotency_key text COLLATE "C",
+  -- Of an operation: as of payment.
   request_hash bytea,
+  -- Of an operation: as of payment.
   request_shape bytea,
-  -- Of an operation: the schema of its response, and the record that it shows. They never change.
+  -- Of an operation: names the schema of its response (response_schema). It never changes.
   response bytea,
+  -- Of an operation: the record that its response shows. It never changes.
   response_record bytea,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
@@ -286,26 +305,35 @@ CREATE INDEX transaction_open_follow_up ON transaction (type, created_at)
 CREATE TABLE notification (
   -- The nil UUID until its transaction is found.
   account_id uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+  -- The catalogue's connection at whose address it came.
   connection_id text NOT NULL,
   -- The same for every delivery of one notification.
   deduplication_key text COLLATE "C" NOT NULL,
   -- One notification may be about several transactions.
   subject integer NOT NULL,
-  -- Our id of the transaction, or the provider's own; one of them is there.
+  -- Our id of the transaction; null until it is found, if the notification names only the provider's.
   transaction_id uuid,
+  -- The provider's own id of it; null if the notification does not name it.
   reference text,
-  -- Of a dispute: its stage, the provider's id of it, and the disputed part of the payment.
+  -- Of a dispute: its stage.
   dispute text,
+  -- Of a dispute: the provider's id of it.
   dispute_reference text,
+  -- Of a dispute: the disputed part of the payment; null if the notification does not say.
   disputed_minor_units bigint,
+  -- Of a dispute: ISO 4217 of that part.
   disputed_currency text,
-  -- The body, the query and, as JSON, the headers that its signature covers.
+  -- Its body, byte for byte.
   body bytea NOT NULL,
+  -- The query of its URL, without `?`.
   query text NOT NULL,
+  -- The headers that its signature covers, as a JSON object.
   headers text NOT NULL DEFAULT '{}',
+  -- When it came: its signature is judged as of then.
   received_at timestamptz NOT NULL DEFAULT now(),
   -- When it is processed next; null once it was.
   process_at timestamptz DEFAULT now(),
+  -- Counts the times it was taken; each pause is longer than the one before.
   tries integer NOT NULL DEFAULT 0,
   -- applied, unchanged or unmatched.
   result text,
@@ -323,21 +351,25 @@ CREATE INDEX notification_by_age ON notification (received_at);
 CREATE TABLE webhook (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
+  -- Where events are sent.
   url text NOT NULL,
+  -- The merchant's own words.
   description text NOT NULL,
   -- The types of the events that it receives.
   events text[] NOT NULL,
+  -- false: nothing is sent, and no new event is delivered to it.
   active boolean NOT NULL DEFAULT true,
   -- Why the service turned it off by itself.
   disabled_reason text,
   -- The signing secret as a JWE bound to the webhook's id. Nothing else in the database holds it.
   secret text NOT NULL,
-  -- The secret before it, which signs as well for a while.
+  -- The secret before it, sealed alike; null once it signs no more.
   previous_secret text,
+  -- Until when the secret before signs as well.
   previous_secret_until timestamptz,
-  -- Credentials that the receiver wants beside the signature: a JSON object, sealed as the signing secret is; and the names
-  -- of their headers, to be shown.
+  -- Credentials that the receiver wants beside the signature: a JSON object, sealed as the signing secret is.
   credentials text,
+  -- The names of their headers, to be shown.
   credential_headers text[] NOT NULL DEFAULT '{}',
   -- When deliveries began to fail; null while they succeed.
   failing_since timestamptz,
@@ -350,6 +382,7 @@ CREATE TABLE webhook (
 CREATE TABLE event (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
+  -- Such as payment.purchase (webhooks/events).
   type text NOT NULL,
   -- The nil UUID for an event of a stored method, and for webhook.test.
   payment_id uuid NOT NULL,
@@ -370,7 +403,9 @@ CREATE INDEX event_by_age ON event (created_at);
 CREATE TABLE delivery (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
+  -- Whom it is sent to.
   webhook_id uuid NOT NULL,
+  -- What is sent.
   event_id uuid NOT NULL,
   -- PENDING, DELIVERED or FAILED.
   status text NOT NULL DEFAULT 'PENDING',
@@ -385,6 +420,7 @@ CREATE TABLE delivery (
   -- Why the last attempt failed, such as TIMEOUT.
   error text,
   created_at timestamptz NOT NULL DEFAULT now(),
+  -- When it was answered with 2xx; null before.
   delivered_at timestamptz,
   PRIMARY KEY (account_id, id)
 ) WITH (fillfactor = 80);
@@ -400,9 +436,11 @@ CREATE TABLE replayed_call (
   account_id uuid NOT NULL,
   -- Name of the rpc.
   method text NOT NULL,
+  -- Unique within account and method.
   idempotency_key text COLLATE "C" NOT NULL,
   -- As of payment.
   request_hash bytea NOT NULL,
+  -- As of payment.
   request_shape bytea NOT NULL,
   -- The response message, encoded; null only within the transaction that makes the object.
   response bytea,
@@ -430,6 +468,7 @@ CREATE TABLE response_schema (
 CREATE TABLE installation_key (
   -- `hash key`, or `vault key` and its id.
   name text PRIMARY KEY,
+  -- A keyed hash of a constant.
   check_value bytea NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now()
 );
@@ -461,5 +500,6 @@ CREATE TABLE operator_session (
   -- SHA-256 of the operator key: a key that is no longer configured ends its sessions.
   key_hash bytea NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
+  -- When it was last used: one that is idle too long ends.
   seen_at timestamptz NOT NULL DEFAULT now()
 );
