@@ -10,17 +10,9 @@ import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { interleave } from '../support/interleave.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import {
-  alarms,
-  capture,
-  deps,
-  idOf,
-  onPaymentsElsewhere,
-  others,
-  refund,
-  state,
-} from './external-under-test.ts';
+import { alarms, capture, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
+import { idOf } from './requested-operations.ts';
 
 /*
  * A provider without look-up has reported a capture or a refund as done, and signs later that it failed after all.

@@ -6,23 +6,19 @@ import {
   Payment_SubStatus_Value,
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
-import {
-  CancelPaymentRequestSchema,
-  CapturePaymentRequestSchema,
-} from '#gen/payments/v1/payment_service_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import { applySigned } from '#src/payments/check/apply-signed.ts';
 import { followUpNow } from '#src/payments/check/follow-up.ts';
 import { recoverDue } from '#src/payments/check/recover-payments.ts';
-import { cancelPayment, capturePayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { interleave } from '../support/interleave.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
+import * as requested from './requested-operations.ts';
 
 let payment: Payment;
 let deps: OperatedPayments['deps'];
@@ -36,7 +32,9 @@ beforeEach(async () => {
   ended = {
     ...connection,
     lookUp: async (query) =>
-      query.transactionId === idOf(payment) ? EXPIRED : ((await connection.lookUp?.(query)) ?? EXPIRED),
+      query.transactionId === requested.idOf(payment)
+        ? EXPIRED
+        : ((await connection.lookUp?.(query)) ?? EXPIRED),
   };
   deps = { ...payments.deps, connections: () => new Map([['ledger', ended]]) };
 });
@@ -47,24 +45,15 @@ const APPROVED: Outcome = {
   providerData: create(ProviderDataSchema),
   ...{ authorizationCode: '', retrievalReferenceNumber: '' },
 };
-const idOf = ({ transactions }: Payment) => transactions?.id ?? '';
 
 async function state(): Promise<string> {
   const { status, subStatus } = await getPayment(payments.deps, payment.id, payments.caller());
   return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
 }
 
-const cancel = () =>
-  cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId: payment.id }), payments.caller());
+const cancel = () => requested.cancel(payment, { deps });
 const capture = (amount?: string) =>
-  capturePayment(
-    deps,
-    create(CapturePaymentRequestSchema, {
-      paymentId: payment.id,
-      ...(amount && { amount: { currency: 'USD', value: { value: amount } } }),
-    }),
-    payments.caller(),
-  );
+  requested.capture(payment, { deps, ...(amount !== undefined && { amount }) });
 
 /** Runs statements, but for the one of this name: its database is down. */
 const refusing =
@@ -77,9 +66,9 @@ const refusing =
 describe('an authorization that its provider ended before our term', () => {
   it('is EXPIRED once a notification has it looked up', async () => {
     const { connection } = payments.provider;
-    expect(await followUpNow(deps, connection, idOf(payment), { hint: {} })).toBe('unchanged');
+    expect(await followUpNow(deps, connection, requested.idOf(payment), { hint: {} })).toBe('unchanged');
     expect(await state()).toBe('SUCCEEDED/APPROVED');
-    expect(await followUpNow(deps, ended, idOf(payment), { hint: {} })).toBe('applied');
+    expect(await followUpNow(deps, ended, requested.idOf(payment), { hint: {} })).toBe('applied');
     expect(await state()).toBe('EXPIRED/EXPIRED');
     await expect(cancel()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
@@ -103,7 +92,9 @@ describe('an authorization that its provider ended before our term', () => {
       await capture();
       return APPROVED;
     };
-    expect(await followUpNow(deps, { ...ended, lookUp }, idOf(payment), { hint: {} })).toBe('unchanged');
+    expect(await followUpNow(deps, { ...ended, lookUp }, requested.idOf(payment), { hint: {} })).toBe(
+      'unchanged',
+    );
     await recoverDue(deps);
     expect(await state()).toBe('EXPIRED/EXPIRED');
   });
@@ -115,7 +106,7 @@ describe('an authorization that its provider ended before our term', () => {
       await capture('30');
       await recoverDue(deps);
       const due = "SELECT 1 FROM transaction WHERE id = $1 AND follow_up_at > now() + interval '23 hours'";
-      expect(await payments.tables.query(due, [idOf(payment)])).toHaveLength(1);
+      expect(await payments.tables.query(due, [requested.idOf(payment)])).toHaveLength(1);
     },
   );
 
@@ -129,7 +120,7 @@ describe('an authorization that its provider ended before our term', () => {
     deps = { ...deps, connections: () => new Map([['ledger', { ...connection, capture: unreached }]]) };
     await capture('30');
     const due = "SELECT 1 FROM transaction WHERE id = $1 AND follow_up_at > now() + interval '23 hours'";
-    expect(await payments.tables.query(due, [idOf(payment)])).toHaveLength(1);
+    expect(await payments.tables.query(due, [requested.idOf(payment)])).toHaveLength(1);
   });
 
   it.each<[string, Outcome]>([
@@ -139,7 +130,9 @@ describe('an authorization that its provider ended before our term', () => {
     const results: unknown[] = [];
     const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
     const other: ProviderConnection = { ...ended, lookUp: async () => told };
-    expect(await followUpNow({ ...deps, recovery }, other, idOf(payment), { hint: {} })).toBe('applied');
+    expect(await followUpNow({ ...deps, recovery }, other, requested.idOf(payment), { hint: {} })).toBe(
+      'applied',
+    );
     expect([await state(), results]).toEqual(['EXPIRED/EXPIRED', ['contradiction']]);
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
@@ -149,7 +142,7 @@ describe('an authorization that its provider ended before our term', () => {
       ...ended,
       lookUp: async () => ({ kind: 'unknown', detail: 'silence', providerData: undefined }),
     };
-    expect(await followUpNow(deps, silent, idOf(payment), { hint: {} })).toBe('unchanged');
+    expect(await followUpNow(deps, silent, requested.idOf(payment), { hint: {} })).toBe('unchanged');
     const due = "SELECT 1 FROM transaction WHERE follow_up_at <= now() + interval '1 hour'";
     expect(await payments.tables.query(due)).toHaveLength(1);
   });
@@ -163,7 +156,7 @@ describe('an authorization that its provider ended before our term', () => {
       const answering: ProviderConnection = { ...ended, lookUp: async () => told };
       const dueAt = () => payments.tables.query('SELECT follow_up_at::text FROM transaction');
       const before = await dueAt();
-      expect(await followUpNow(deps, answering, idOf(payment), { hint: {} })).toBe('unchanged');
+      expect(await followUpNow(deps, answering, requested.idOf(payment), { hint: {} })).toBe('unchanged');
       expect(await dueAt()).toEqual(before);
       await payments.makeDue();
       await recoverDue({ ...deps, connections: () => new Map([['ledger', answering]]) });
@@ -174,7 +167,7 @@ describe('an authorization that its provider ended before our term', () => {
 
   it('keeps what was captured of it, and offers no rest', async () => {
     await capture('30');
-    await followUpNow(deps, ended, idOf(payment), { hint: {} });
+    await followUpNow(deps, ended, requested.idOf(payment), { hint: {} });
     expect(await state()).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
@@ -183,7 +176,7 @@ describe('an authorization that its provider ended before our term', () => {
     const results: unknown[] = [];
     const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
     const apply = (minorUnits = 10_000n) =>
-      applySigned({ ...deps, recovery }, { ...ended, lookUp: undefined }, idOf(payment), {
+      applySigned({ ...deps, recovery }, { ...ended, lookUp: undefined }, requested.idOf(payment), {
         ...{ outcome: EXPIRED, minorUnits, currency: 'USD' },
       });
     payments.provider.next.push('delays it');
@@ -208,7 +201,7 @@ describe('an authorization that its provider ended before our term', () => {
     const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
     await payments.tables.query("UPDATE transaction SET reference = 'ours'");
     const apply = (paidReference: string) =>
-      applySigned({ ...deps, recovery }, { ...ended, lookUp: undefined }, idOf(payment), {
+      applySigned({ ...deps, recovery }, { ...ended, lookUp: undefined }, requested.idOf(payment), {
         ...{ outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD', paidReference },
       });
     expect([await apply('theirs'), await state(), results]).toEqual([
@@ -226,11 +219,11 @@ describe('an authorization that its provider ended before our term', () => {
     const racing = { ...deps, database: interleave(payments.database, { before }) };
     const signed = { outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD' };
     const connection = { ...ended, lookUp: undefined };
-    expect(await applySigned(racing, connection, idOf(payment), signed)).toBe('waiting');
+    expect(await applySigned(racing, connection, requested.idOf(payment), signed)).toBe('waiting');
     payments.provider.settleDelayed();
     await payments.makeDue();
     await recoverDue(deps);
-    expect(await applySigned(deps, connection, idOf(payment), signed)).toBe('unchanged');
+    expect(await applySigned(deps, connection, requested.idOf(payment), signed)).toBe('unchanged');
     expect(await state()).toBe('CANCELED/CANCELED');
   });
 
@@ -241,7 +234,7 @@ describe('an authorization that its provider ended before our term', () => {
       payments.tables.query('SELECT record, event_sequence, (SELECT count(*)::int FROM event) FROM payment');
     const before = await changes();
     expect(before).toMatchObject([{ event_sequence: 2, count: 1 }]);
-    expect(await followUpNow(deps, ended, idOf(payment), { hint: {} })).toBe('applied');
+    expect(await followUpNow(deps, ended, requested.idOf(payment), { hint: {} })).toBe('applied');
     expect(await changes()).toEqual(before);
   });
 
@@ -256,7 +249,7 @@ describe('an authorization that its provider ended before our term', () => {
       database: { ...payments.database, query: refusing('finish_operation') },
       observer: { ...deps.observer, finishFailed },
     };
-    const followed = followUpNow(down, ended, idOf(payment), { stop: AbortSignal.abort() });
+    const followed = followUpNow(down, ended, requested.idOf(payment), { stop: AbortSignal.abort() });
     await expect(followed).rejects.toBeInstanceOf(DatabaseUnavailableError);
     expect(failures).toHaveLength(1);
   });
@@ -270,7 +263,7 @@ describe('an authorization that its provider ended before our term', () => {
         return EXPIRED;
       },
     };
-    expect(await followUpNow(deps, racing, idOf(payment), { hint: {} })).toBe('unchanged');
+    expect(await followUpNow(deps, racing, requested.idOf(payment), { hint: {} })).toBe('unchanged');
     payments.provider.settleDelayed();
     await payments.makeDue();
     await recoverDue(deps);

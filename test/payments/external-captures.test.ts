@@ -6,17 +6,9 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
 import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
-import {
-  alarms,
-  capture,
-  deps,
-  idOf,
-  news,
-  onPaymentsElsewhere,
-  others,
-  state,
-} from './external-under-test.ts';
+import { alarms, capture, deps, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
+import { idOf } from './requested-operations.ts';
 
 onPaymentsElsewhere();
 

@@ -7,18 +7,10 @@ import { followUpNow } from '#src/payments/check/follow-up.ts';
 import { recoverDue } from '#src/payments/check/recover-payments.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import {
-  alarms,
-  deps,
-  idOf,
-  news,
-  onPaymentsElsewhere,
-  others,
-  refund,
-  state,
-} from './external-under-test.ts';
+import { alarms, deps, news, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
 import { APPROVED } from './recovery-under-test.ts';
+import { idOf } from './requested-operations.ts';
 
 onPaymentsElsewhere();
 

@@ -1,14 +1,9 @@
-import { create } from '@bufbuild/protobuf';
 import { beforeEach } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import {
-  CapturePaymentRequestSchema,
-  RefundPaymentRequestSchema,
-} from '#gen/payments/v1/payment_service_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { followUpNow } from '#src/payments/check/follow-up.ts';
-import { capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
+import * as requested from './requested-operations.ts';
 
 /*
  * Payments on which something is done at their provider itself.
@@ -31,27 +26,15 @@ export function onPaymentsElsewhere(): void {
   });
 }
 
-export const idOf = ({ transactions }: Payment) => transactions?.id ?? '';
 export const state = (payment: Payment) => payments.stateOf(payment);
-const moneyOf = (value?: string) => value !== undefined && { amount: { currency: 'USD', value: { value } } };
 
 /** A notification has the provider asked. */
 export const news = (payment: Payment, connection: ProviderConnection = payments.provider.connection) =>
-  followUpNow(deps, connection, idOf(payment), { hint: {} });
+  followUpNow(deps, connection, requested.idOf(payment), { hint: {} });
 
-export const refund = ({ id: paymentId }: Payment, value?: string) =>
-  refundPayment(
-    deps,
-    create(RefundPaymentRequestSchema, { paymentId, ...moneyOf(value) }),
-    payments.caller(),
-  );
-
-export const capture = ({ id: paymentId }: Payment, value?: string) =>
-  capturePayment(
-    deps,
-    create(CapturePaymentRequestSchema, { paymentId, ...moneyOf(value) }),
-    payments.caller(),
-  );
+export const refund = (payment: Payment, amount?: string) => requested.refund(payment, askedOf(amount));
+export const capture = (payment: Payment, amount?: string) => requested.capture(payment, askedOf(amount));
+const askedOf = (amount?: string) => ({ deps, ...(amount !== undefined && { amount }) });
 
 /** The transactions that a payment has beside its own: type, status and minor units. */
 export async function others({ id }: Payment): Promise<string[]> {

@@ -4,9 +4,10 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { writeOutcome } from '#src/payments/check/finish-operation.ts';
 import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { alarms, deps, idOf, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
+import { alarms, deps, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
 import { APPROVED } from './recovery-under-test.ts';
+import { idOf } from './requested-operations.ts';
 
 onPaymentsElsewhere();
 

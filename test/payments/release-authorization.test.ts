@@ -1,7 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
@@ -9,9 +8,9 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { readFollowedUp } from '#src/payments/check/followed-up.ts';
 import { recoverDue } from '#src/payments/check/recover-payments.ts';
 import { type Release, releaseAuthorization } from '#src/payments/check/release-authorization.ts';
-import { capturePayment } from '#src/payments/operate/payment-operations.ts';
 import { withClockAhead } from '../support/process-clock.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
+import * as requested from './requested-operations.ts';
 
 const providerData = create(ProviderDataSchema);
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
@@ -29,17 +28,9 @@ beforeEach(async () => {
   payment = await payments.pay({ capture: false });
 });
 
-const idOf = ({ transactions }: Payment) => transactions?.id ?? '';
 const state = () => payments.stateOf(payment);
 const capture = (amount?: string) =>
-  capturePayment(
-    deps,
-    create(CapturePaymentRequestSchema, {
-      paymentId: payment.id,
-      ...(amount && { amount: { currency: 'USD', value: { value: amount } } }),
-    }),
-    payments.caller(),
-  );
+  requested.capture(payment, { deps, ...(amount !== undefined && { amount }) });
 
 const DAY_MS = 86_400_000;
 let results: unknown[];
@@ -57,7 +48,7 @@ async function pastTerm() {
   await payments.makeDue();
   await recoverDue(deps);
 }
-const isHeld = () => !payments.provider.bookOf(idOf(payment)).released;
+const isHeld = () => !payments.provider.bookOf(requested.idOf(payment)).released;
 
 it('an authorization past its term stands, and can be captured, whatever the clock of a process says', async () => {
   await payments.makeDue();
@@ -161,10 +152,10 @@ it('the release of an authorization asks for the rest, under a key of its own th
     money: { minorUnits: 7_000n, currency: 'USD' },
     isWhole: true,
     merchantReference: `reference-${first?.transactionId}`,
-    payment: { transactionId: idOf(payment) },
-    target: { transactionId: idOf(payment) },
+    payment: { transactionId: requested.idOf(payment) },
+    target: { transactionId: requested.idOf(payment) },
   });
-  expect(first?.transactionId).not.toBe(idOf(payment));
+  expect(first?.transactionId).not.toBe(requested.idOf(payment));
 });
 
 it.each<[string, Partial<ProviderConnection>, Release]>([
@@ -193,7 +184,7 @@ it.each<[string, Partial<ProviderConnection>, Release]>([
     ...over,
   };
   const { accountId } = payments.caller();
-  const leased = { accountId, paymentId: payment.id, transactionId: idOf(payment) };
+  const leased = { accountId, paymentId: payment.id, transactionId: requested.idOf(payment) };
   const found = await readFollowedUp(payments, silent, leased);
   const of = {
     kind: 'card',
@@ -204,7 +195,14 @@ it.each<[string, Partial<ProviderConnection>, Release]>([
   } as const;
   const money = { minorUnits: 10_000n, currency: 'USD' };
   const times = { ageMs: 1, payerTimeLeftMs: 1 };
-  const query = { transactionId: idOf(payment), money, reference: undefined, ...times, close: false, of };
+  const query = {
+    transactionId: requested.idOf(payment),
+    money,
+    reference: undefined,
+    ...times,
+    close: false,
+    of,
+  };
   expect(await releaseAuthorization(silent, found, query)).toBe(expected);
   if (expected === 'unknown')
     expect(asked).toMatchObject([{ ageMs: 0, close: false, of: { kind: 'cancel' } }, query]);

@@ -12,14 +12,18 @@ import {
   capturePayment,
   refundPayment,
 } from '#src/payments/operate/payment-operations.ts';
-import { payments } from './operated-payments.ts';
+import { type OperatedPayments, payments } from './operated-payments.ts';
 
 /*
  * Operations as a merchant asks for them, on the payments of `onOperatedPayments`.
  */
 
-/** Fields of a request beside the payment's id. A key of null is none; by default it is a fresh one. */
+/**
+ * Fields of a request beside the payment's id, and the service that is asked if it is not that of `payments`. A key of null
+ * is none; by default it is a fresh one.
+ */
 type Asked = {
+  deps?: OperatedPayments['deps'];
   amount?: string;
   reference?: string;
   transactionId?: string;
@@ -42,7 +46,7 @@ const fieldsOf = (payment: Payment, asked: Asked) => ({
 /** Captures, cancels and refunds a payment, as its merchant asks. */
 export const capture = (payment: Payment, asked: Asked = {}) =>
   capturePayment(
-    payments.deps,
+    asked.deps ?? payments.deps,
     create(CapturePaymentRequestSchema, {
       ...fieldsOf(payment, asked),
       ...(asked.isFinal !== undefined && { finalCapture: asked.isFinal }),
@@ -51,19 +55,19 @@ export const capture = (payment: Payment, asked: Asked = {}) =>
   );
 export const refund = (payment: Payment, asked: Asked = {}) =>
   refundPayment(
-    payments.deps,
+    asked.deps ?? payments.deps,
     create(RefundPaymentRequestSchema, fieldsOf(payment, asked)),
     payments.caller(asked.key),
   );
 export const cancel = (payment: Payment, asked: Asked = {}) =>
   cancelPayment(
-    payments.deps,
+    asked.deps ?? payments.deps,
     create(CancelPaymentRequestSchema, namesOf(payment, asked)),
     payments.caller(asked.key),
   );
 export const undo = (payment: Payment, asked: Asked = {}) =>
   cancelOrRefundPayment(
-    payments.deps,
+    asked.deps ?? payments.deps,
     create(CancelOrRefundPaymentRequestSchema, fieldsOf(payment, asked)),
     payments.caller(asked.key),
   );

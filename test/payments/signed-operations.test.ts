@@ -5,8 +5,9 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { applySigned } from '#src/payments/check/apply-signed.ts';
 import { recoverNow } from '#src/payments/check/recover-payments.ts';
 import { interleave } from '../support/interleave.ts';
-import { alarms, deps, idOf, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
+import { alarms, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
+import { idOf } from './requested-operations.ts';
 
 /*
  * A capture or a refund made at a provider without look-up, as its notification signs it.
