@@ -53,7 +53,7 @@ const of = (kind: Outcome['kind'], over: Partial<ShownAttempt> = {}): States =>
   statesOf({ ...PROVIDER, kind, iso8583Code: '05' } as unknown as Outcome, { ...PURCHASE, ...over });
 
 describe('ARCHITECTURE.md', () => {
-  it('has the state table of the code', () => {
+  it('shows the states that statesOf returns', () => {
     const WALLET = Transaction_Category.WALLET;
     const states: readonly [string, States][] = [
       ['approved', of('approved')],
@@ -81,13 +81,16 @@ describe('ARCHITECTURE.md', () => {
     expect([...reached].sort()).toEqual(rows.map((cells) => cells.slice(0, 2).join(' ')).sort());
   });
 
-  it.each(['who', 'loop'])('names files, columns and variables that exist, in its table by %s', (heading) => {
-    const named = tableOf(heading).flat().flatMap(names);
-    expect(named.length).toBeGreaterThan(12);
-    expect(named.filter((name) => !exists(name))).toEqual([]);
-  });
+  it.each(['who', 'loop'])(
+    'names only files, columns and variables that exist, in the table headed %s',
+    (heading) => {
+      const named = tableOf(heading).flat().flatMap(names);
+      expect(named.length).toBeGreaterThan(12);
+      expect(named.filter((name) => !exists(name))).toEqual([]);
+    },
+  );
 
-  it('lists every loop, and nothing that is none', () => {
+  it('lists every background loop, and nothing else', () => {
     const loops = globSync('src/**/*.ts', { cwd: ROOT }).filter((path) =>
       /\bsetInterval\(|from '#src\/repeat\.ts'|while \(!stop\.signal\.aborted\)/.test(
         readFileSync(join(ROOT, path), 'utf8'),
@@ -97,8 +100,8 @@ describe('ARCHITECTURE.md', () => {
     expect([...new Set(listed)].sort()).toEqual(loops.sort());
   });
 
-  it('lists every place that has a provider asked again', () => {
-    // What has a due transaction, or enrollment, looked up; and what asks without one.
+  it('lists every file that asks a provider again', () => {
+    // Calls that take due work in order to ask about it, and calls that ask at once.
     const asks = /\b(takeDue(Attempts|FollowUps|Enrollments)|followUpNow|recoverNow|technicalCancel\.send)\(/;
     const callers = globSync('src/{payments,customers,server,dashboard}/**/*.ts', { cwd: ROOT }).filter(
       (path) =>
@@ -109,7 +112,7 @@ describe('ARCHITECTURE.md', () => {
   });
 });
 
-it('the baseline says of every column what is in it', () => {
+it('the baseline has a comment for every column', () => {
   // Said once for all tables, at the top of the file.
   const ofAll = new Set(['id', 'account_id', 'created_at', 'updated_at']);
   const columns = [

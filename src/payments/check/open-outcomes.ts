@@ -68,8 +68,8 @@ const COUNT_EVERY_MS = 12_500;
 const JITTER = 0.2;
 
 /**
- * Counts open outcomes periodically, however busy recovery is, and reports those that this replica cannot look up:
- * their connection is not in the catalogue, now points to a different account, or offers no look-up. No other account is ever
+ * Counts open outcomes periodically, however busy recovery is, and reports those that this replica cannot look up: their
+ * connection is not in the catalogue, now points to a different account, or offers no look-up. No other account is ever
  * asked about them.
  */
 export function watchOpenOutcomes(

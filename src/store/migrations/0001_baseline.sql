@@ -1,6 +1,7 @@
 -- The whole schema. The account leads every primary key of what belongs to an account, so that the tables can be
--- distributed by it. Ids are UUIDv7 unless said otherwise: `id` is the row's own, `account_id` that of its merchant account.
--- `created_at` and `updated_at` say when the row was. "Encoded" means a protobuf message in its binary form.
+-- distributed by it. In every table, `id` is the row's own id, a UUIDv7 unless said otherwise; `account_id` is its merchant
+-- account; `created_at` and `updated_at` are when the row was made and last changed, where a lease is no change. "Encoded"
+-- means a protobuf message in its binary form.
 
 -- Merchant accounts and the keys that speak for them.
 CREATE TABLE account (
@@ -19,7 +20,7 @@ CREATE TABLE account (
 );
 
 CREATE TABLE public_key (
-  -- As the merchant sends it in the header public-api-key: no secret.
+  -- The value of the public-api-key header; it is not secret.
   public_key text COLLATE "C" PRIMARY KEY,
   account_id uuid NOT NULL REFERENCES account,
   created_at timestamptz NOT NULL DEFAULT now(),
@@ -363,9 +364,9 @@ CREATE TABLE webhook (
   disabled_reason text,
   -- The signing secret as a JWE bound to the webhook's id. Nothing else in the database holds it.
   secret text NOT NULL,
-  -- The secret before it, sealed alike; null once it signs no more.
+  -- The secret before `secret`, sealed as that is; it signs too until previous_secret_until. Null if there was none.
   previous_secret text,
-  -- Until when the secret before signs as well.
+  -- When previous_secret stops signing.
   previous_secret_until timestamptz,
   -- Credentials that the receiver wants beside the signature: a JSON object, sealed as the signing secret is.
   credentials text,
