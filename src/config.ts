@@ -64,11 +64,11 @@ export type Config = {
   /** Calls of one account in one replica: on average, and in a burst after a pause. */
   readonly rateLimitPerS: number;
   readonly rateLimitBurst: number;
-  readonly lookUpSchedule: {
+  readonly checkSchedule: {
     /** Time that a lease lasts beyond the provider's deadline, for the work around the call. */
     readonly leaseMarginMs: number;
     /** From an unknown outcome to its first look-up; each later pause is half the transaction's age, up to a day. */
-    readonly firstLookUpMs: number;
+    readonly firstCheckMs: number;
     /** Age beyond the provider's deadline from which the provider is asked to close a request that it does not know. */
     readonly closingMarginMs: number;
   };
@@ -148,9 +148,9 @@ export function readConfig(environment: Environment = process.env): Config {
     addressSharePercent: integer('ADDRESS_SHARE_PERCENT', 50, 1, 100),
     rateLimitPerS: integer('RATE_LIMIT_PER_S', 2_000, 1, 1_000_000),
     rateLimitBurst: integer('RATE_LIMIT_BURST', 4_000, 1, 1_000_000),
-    lookUpSchedule: {
+    checkSchedule: {
       leaseMarginMs: integer('LEASE_MARGIN_MS', 10_000, 1_000, 600_000),
-      firstLookUpMs: integer('LOOK_UP_FIRST_MS', 5_000, 10, 600_000),
+      firstCheckMs: integer('LOOK_UP_FIRST_MS', 5_000, 10, 600_000),
       closingMarginMs: integer('CLOSING_MARGIN_MS', 10_000, 0, 600_000),
     },
     webhooksAllowPrivate: flag('WEBHOOKS_ALLOW_PRIVATE', sandbox && !databaseUrl),

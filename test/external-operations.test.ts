@@ -8,6 +8,7 @@ import { merchantOne, pathOf, signIn } from './support/dashboard.ts';
 import { FAKE_SECRETS, startFakeProviders, tell } from './support/fake-providers.ts';
 import { onService, server, tables } from './support/on-service.ts';
 import { cardPayment, walletPayment, withField } from './support/payment-requests.ts';
+import { untilNewsIsSettled } from './support/settled-news.ts';
 import { wantEveryEvent } from './support/tables.ts';
 
 /*
@@ -36,12 +37,10 @@ const stateOf = async ({ id }: Record) => {
   return `${status}/${sub_status}`;
 };
 
-/** Delivers a notification, and waits until it is processed. */
+/** Delivers a notification, and waits until it is settled. */
 async function deliver(connection: string, notification: RawNotification): Promise<void> {
   expect(await tell(server.url, connection, notification)).toBe(200);
-  const open =
-    "SELECT 1 FROM notification WHERE result IS NULL OR (result = 'waiting' AND process_at IS NOT NULL)";
-  await expect.poll(() => tables.query(open)).toEqual([]);
+  await untilNewsIsSettled(tables);
 }
 
 /** The operations of a payment: type, status and amount. */
@@ -265,7 +264,6 @@ it('a refund of ours at Adyen whose answer was lost is none made there, though i
   expect(await operationsOf(purchase)).toEqual(['REFUND PENDING 4']);
   // The repeat under its key brings its reference, by which the notification is known to be about it.
   await expect.poll(() => operationsOf(purchase)).toEqual(['REFUND SUCCEEDED 4']);
-  const open = "SELECT 1 FROM notification WHERE process_at IS NOT NULL AND result = 'waiting'";
-  await expect.poll(() => tables.query(open)).toEqual([]);
+  await untilNewsIsSettled(tables);
   expect((await call(`/${purchase.id}`)).amount.refunded).toBe(4);
 });

@@ -29,12 +29,12 @@ afterEach(async () => {
 
 const keys = { vaultKeys: new Map([['test-1', Buffer.alloc(32, 1)]]), hashKey: Buffer.alloc(32, 2) };
 
-async function start(catalogue: string, firstLookUpMs: number): Promise<TestServer> {
-  const { lookUpSchedule } = readConfig({});
+async function start(catalogue: string, firstCheckMs: number): Promise<TestServer> {
+  const { checkSchedule } = readConfig({});
   // The provider's notifications go nowhere: each would have the outcome looked up.
   const publicUrl = 'http://127.0.0.1:1';
-  const schedule = { ...lookUpSchedule, firstLookUpMs };
-  const config = { publicUrl, lookUpSchedule: schedule, recoveryIntervalMs: 20 };
+  const schedule = { ...checkSchedule, firstCheckMs };
+  const config = { publicUrl, checkSchedule: schedule, recoveryIntervalMs: 20 };
   server = await startTestServer({ catalogue, keys, databaseUrl: test.url, config });
   return server;
 }
@@ -52,7 +52,7 @@ async function payUnknown({ url }: TestServer): Promise<void> {
   expect(JSON.parse(record).status).toBe('PENDING');
 }
 
-const makeDue = () => tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
+const makeDue = () => tables.query('UPDATE transaction SET check_at = now() WHERE check_at IS NOT NULL');
 const warnings = ({ logLines }: TestServer) => logLines.filter((line) => line.includes(WARNING)).length;
 const statusOf = async () => (await tables.query('SELECT status FROM payment'))[0]?.status;
 
@@ -79,8 +79,9 @@ it('a connection that points to a different account after a restart is told of, 
   // And again after each reload.
   repointed.replaceCatalogue(REPOINTED.replace('name: Cards elsewhere', 'name: Reloaded'));
   await expect.poll(() => warnings(repointed)).toBe(2);
+  // Nobody has taken it since its outcome was written.
   expect(await tables.query('SELECT status, fence FROM transaction')).toEqual([
-    { status: 'PENDING', fence: 0 },
+    { status: 'PENDING', fence: 1 },
   ]);
   await stop();
 

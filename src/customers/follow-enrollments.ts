@@ -1,7 +1,8 @@
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import type { LookUpTurns } from '#src/payments/check/look-up-turns.ts';
 import { merchantAddress } from '#src/payments/check/payer-return.ts';
+import { waitUntil } from '#src/payments/check/wait-until.ts';
+import type { Patience } from '#src/payments/idempotency.ts';
 import { repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -12,6 +13,7 @@ import {
   endEnrollment,
   findEnrollment,
   type OpenEnrollment,
+  promptEnrollment,
   takeDueEnrollments,
 } from '#src/store/tables/wallet-enrollments.ts';
 import { emitMethodEvent } from './emit-method-event.ts';
@@ -27,17 +29,31 @@ export type FollowDeps = {
 
 const BATCH = 20;
 
+/** Dependencies of a payer's return from enrolling a wallet. */
+export type EnrollmentReturnDeps = Pick<FollowDeps, 'database'> & {
+  /** The wait of the payer's page for the provider's word. */
+  readonly patience: Patience;
+  /** Has due enrollments looked for at once. */
+  readonly wakeEnrollments: () => void;
+};
+
 /**
  * Asks providers about open enrollments. Any number of replicas may run it at once; another one asks about those that
  * a killed one leaves.
  *
- * @returns a function that stops it after the current batch.
+ * @returns `wake` looks for due enrollments at once; `stop` resolves after the current batch.
  */
 export function startEnrollments(
   deps: FollowDeps,
   { intervalMs }: { intervalMs: number },
-): () => Promise<void> {
-  return repeat(() => followDue(deps), { intervalMs, onError: deps.onFollowError });
+): { readonly wake: () => void; readonly stop: () => Promise<void> } {
+  let woken = Promise.withResolvers<void>();
+  const follow = () => {
+    woken = Promise.withResolvers();
+    return followDue(deps);
+  };
+  const stop = repeat(follow, { intervalMs, sooner: () => woken.promise, onError: deps.onFollowError });
+  return { wake: () => woken.resolve(), stop };
 }
 
 /** Asks about due enrollments. @returns true if there may be more. */
@@ -47,35 +63,38 @@ async function followDue(deps: FollowDeps): Promise<boolean> {
   return due.length === BATCH;
 }
 
+/** Least time between two checks of an enrollment that payers prompt. */
+const PROMPTED_APART_S = 2;
+
 /**
- * Asks the provider about the enrollment of a payer who came back.
+ * Makes the check of the enrollment due whose payer came back, and waits a few seconds for the provider's word.
  *
  * @returns the status, and the address to which the payer is sent: the merchant's `callback_url` with `vaulted_token`
  *   and `status` added.
  * @throws ServiceError VAULTED_TOKEN_NOT_FOUND.
  */
 export async function returnFromEnrollment(
-  deps: FollowDeps,
+  deps: EnrollmentReturnDeps,
   id: string,
-  turns: LookUpTurns,
 ): Promise<{ readonly status: string; readonly address: string | undefined }> {
-  const before = await find(deps, id);
-  const isOpen = ({ status }: OpenEnrollment) => status === 'READY_TO_ENROLL';
-  if (isOpen(before)) {
-    await turns.take(id, {
-      ask: () => orUnavailable(followEnrollment(deps, before)),
-      isOpen: async () => isOpen(await find(deps, id)),
-      evidence: '',
-    });
+  let enrollment = await find(deps, id);
+  const isOver = () => enrollment.status !== 'READY_TO_ENROLL';
+  if (!isOver()) {
+    await orUnavailable(promptEnrollment(deps.database, enrollment, PROMPTED_APART_S));
+    deps.wakeEnrollments();
+    await waitUntil(async () => {
+      enrollment = await find(deps, id);
+      return isOver();
+    }, deps.patience);
   }
-  const { status, callbackUrl } = isOpen(before) ? await find(deps, id) : before;
+  const { status, callbackUrl } = enrollment;
   const url = merchantAddress(callbackUrl);
   url?.searchParams.set('vaulted_token', id);
   url?.searchParams.set('status', status);
   return { status, address: url?.href };
 }
 
-async function find({ database }: FollowDeps, id: string): Promise<OpenEnrollment> {
+async function find({ database }: Pick<FollowDeps, 'database'>, id: string): Promise<OpenEnrollment> {
   const found = isUuid(id) ? await orUnavailable(findEnrollment(database, id)) : undefined;
   if (found) return found;
   throw new ServiceError('VAULTED_TOKEN_NOT_FOUND', 'there is no such enrollment', { isResource: true });

@@ -3,8 +3,8 @@ import type { ClientAddress } from '#src/api/client-address.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { unaskableOf } from '#src/payments/check/open-outcomes.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
+import { countOpenAttempts } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { countOpenAttempts } from '#src/store/engine/look-ups.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { addFailedSignIns, INSTALLATION, recordAction } from '#src/store/tables/audit-log.ts';
 import {

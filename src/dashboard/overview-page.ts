@@ -157,7 +157,7 @@ function openOutcomes(attempts: readonly OpenAttempt[]): Html {
   return html`<section class="card"><h2>Oldest unknown outcomes</h2>${
     attempts.length === 0
       ? html`<p class="quiet">Every outcome is known.</p>`
-      : html`<table><thead><tr><th scope="col">Payment</th><th scope="col">Connection</th><th scope="col" class="number">Open for</th><th scope="col">Next look-up</th></tr></thead><tbody>${attempts.map((one) => html`<tr><th scope="row"><a href="${DASHBOARD}/payments/${one.accountId}/${one.paymentId}"><code>${one.paymentId.slice(-12)}</code></a></th><td>${one.connectionId}</td><td class="number">${duration(one.openS)}</td><td>${time(one.lookUpAt)}</td></tr>`)}</tbody></table>`
+      : html`<table><thead><tr><th scope="col">Payment</th><th scope="col">Connection</th><th scope="col" class="number">Open for</th><th scope="col">Next check</th></tr></thead><tbody>${attempts.map((one) => html`<tr><th scope="row"><a href="${DASHBOARD}/payments/${one.accountId}/${one.paymentId}"><code>${one.paymentId.slice(-12)}</code></a></th><td>${one.connectionId}</td><td class="number">${duration(one.openS)}</td><td>${time(one.checkAt)}</td></tr>`)}</tbody></table>`
   }</section>`;
 }
 

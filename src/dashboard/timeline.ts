@@ -76,13 +76,14 @@ ${rawAnswer(data?.rawResponse)}`,
 }
 
 function openness(state: TransactionState | undefined): Html {
-  if (state?.lookUpAt) {
-    return html`<p>Its outcome is not known. Next look-up at ${time(state.lookUpAt)}.</p>`;
-  }
-  return state?.followUpAt
-    ? html`<p class="quiet">Next follow-up at ${time(state.followUpAt)}.</p>`
-    : NOTHING;
+  if (!state?.checkAt) return NOTHING;
+  const isUnknown = OPEN.has(state.status) && !state.awaitsPayer;
+  return isUnknown
+    ? html`<p>Its outcome is not known. Next check at ${time(state.checkAt)}.</p>`
+    : html`<p class="quiet">Next check at ${time(state.checkAt)}.</p>`;
 }
+
+const OPEN: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
 
 function rawAnswer(raw: JsonObject | undefined): Html {
   if (!raw || Object.keys(raw).length === 0) return NOTHING;
@@ -93,14 +94,18 @@ function rawAnswer(raw: JsonObject | undefined): Html {
   }</details>`;
 }
 
-function notificationEntry({ connectionId, dispute, receivedAt, tries, result }: ToldNotification): Entry {
+const NEWS = {
+  notification: 'Notification',
+  return: 'Payer’s return',
+  close: 'Payer’s wish to pay another way',
+} as const;
+
+function notificationEntry({ connectionId, kind, dispute, receivedAt, result }: ToldNotification): Entry {
   const about = dispute ? ` of a dispute: ${dispute}` : '';
   return {
     at: receivedAt,
     tone: 'plain',
-    content: html`<h3>Notification${about} <span class="quiet">from ${connectionId}</span> ${badge(result ?? 'waiting')}</h3>${
-      tries > 1 ? html`<p class="quiet">Processed ${tries} times</p>` : NOTHING
-    }`,
+    content: html`<h3>${NEWS[kind]}${about} <span class="quiet">from ${connectionId}</span> ${badge(result ?? 'waiting')}</h3>`,
   };
 }
 

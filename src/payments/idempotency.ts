@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
-import type { KeyHolder } from '#src/store/engine/payments.ts';
+import type { KeyHolder } from '#src/store/tables/payment-keys.ts';
 import type { RequestHash } from './request-hash.ts';
 import {
   type KeyedResponse,

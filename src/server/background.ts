@@ -1,12 +1,11 @@
 import { type FollowDeps, startEnrollments } from '#src/customers/follow-enrollments.ts';
+import { type Checker, type CheckerDeps, startChecker } from '#src/payments/check/checker.ts';
 import {
   type OpenOutcomesDeps,
   type OpenOutcomesWatch,
   type UnaskableOutcomes,
   watchOpenOutcomes,
 } from '#src/payments/check/open-outcomes.ts';
-import { type ProcessDeps, startNotifications } from '#src/payments/check/process-notifications.ts';
-import { type RecoveryDeps, startRecovery } from '#src/payments/check/recover-payments.ts';
 import type { WebhookName } from '#src/store/tables/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 import { startAgeOut } from './age-out.ts';
@@ -20,8 +19,10 @@ export type Background = {
   readonly eventWritten: () => void;
   /** Sends a webhook's due deliveries now. */
   readonly wakeWebhook: (webhook: WebhookName) => void;
-  /** Processes stored notifications now. */
-  readonly wakeNotifications: () => void;
+  /** Looks for due checks in so many seconds. */
+  readonly wakeChecker: (inS?: number) => void;
+  /** Looks for due checks of enrollments now. */
+  readonly wakeEnrollments: () => void;
   /** Counts open outcomes again, after a reload for example. */
   readonly lookAtOpenOutcomes: () => void;
   /** Stops everything; resolves once the work in progress has ended. */
@@ -29,8 +30,7 @@ export type Background = {
 };
 
 /** Dependencies of the background work. */
-export type BackgroundDeps = RecoveryDeps &
-  ProcessDeps &
+export type BackgroundDeps = CheckerDeps &
   FollowDeps &
   OpenOutcomesDeps &
   ClockDeps & {
@@ -41,25 +41,22 @@ export type BackgroundDeps = RecoveryDeps &
   };
 
 /**
- * Creates the background work: recovery, notifications, what ages out, enrollments of wallets, the watches over open
- * outcomes and over the clock, and webhooks.
+ * Creates the background work: the checker, enrollments of wallets, what ages out, the watches over open outcomes
+ * and over the clock, and webhooks.
  */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;
   let stops: readonly (() => Promise<void>)[] = [];
-  let notifications: ReturnType<typeof startNotifications> | undefined;
+  let checker: Checker | undefined;
+  let enrollments: ReturnType<typeof startEnrollments> | undefined;
   let openOutcomes: OpenOutcomesWatch | undefined;
   let webhooks: Webhooks | undefined;
 
   return {
     async start() {
-      stops = [
-        startRecovery(deps, { intervalMs }),
-        startAgeOut(deps.database, { onError: deps.onSweepError }),
-        startEnrollments(deps, { intervalMs }),
-        watchClock(deps),
-      ];
-      notifications = startNotifications(deps, { intervalMs });
+      stops = [startAgeOut(deps.database, { onError: deps.onSweepError }), watchClock(deps)];
+      checker = startChecker(deps, { intervalMs });
+      enrollments = startEnrollments(deps, { intervalMs });
       openOutcomes = watchOpenOutcomes(deps);
       const unaskable = await openOutcomes.look();
       webhooks = startWebhooks(deps.webhooks);
@@ -67,11 +64,12 @@ export function createBackground(deps: BackgroundDeps): Background {
     },
     eventWritten: () => webhooks?.eventWritten(),
     wakeWebhook: (webhook) => webhooks?.wake(webhook),
-    wakeNotifications: () => notifications?.wake(),
+    wakeChecker: (inS) => checker?.wake(inS),
+    wakeEnrollments: () => enrollments?.wake(),
     lookAtOpenOutcomes: () => void openOutcomes?.look(),
     async stop() {
       await Promise.all(stops.map((stop) => stop()));
-      await Promise.all([notifications?.stop(), openOutcomes?.stop(), webhooks?.stop()]);
+      await Promise.all([checker?.stop(), enrollments?.stop(), openOutcomes?.stop(), webhooks?.stop()]);
     },
   };
 }

@@ -4,7 +4,7 @@ import { answerError, isOurFault } from '#src/api/error-handler.ts';
 import { toServiceError } from '#src/api/errors.ts';
 import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
-import { type FollowDeps, returnFromEnrollment } from '#src/customers/follow-enrollments.ts';
+import { type EnrollmentReturnDeps, returnFromEnrollment } from '#src/customers/follow-enrollments.ts';
 import { parseMoney } from '#src/money.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/check/payer-return.ts';
 import { type ReceiveDeps, receiveNotification } from '#src/payments/check/receive-notification.ts';
@@ -18,13 +18,11 @@ import { amountOf, checkoutPath, languageOf } from './mount-checkout.ts';
 /** Dependencies of the routes for providers' notifications and returning payers. */
 export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
-  readonly payer: ReturnDeps & FollowDeps;
+  readonly payer: ReturnDeps & EnrollmentReturnDeps;
   /** A return may be the only word that a payer agreed: no connection is closed under it, even if the payer has left. */
   readonly track: InFlight['track'];
   /** true: payers who paid on the checkout page return to it. */
   readonly checkoutPage: boolean;
-  /** Processes stored notifications at once. */
-  readonly wake: () => void;
 };
 
 const NOTIFICATION_LIMIT_BYTES = 256 * 1024;
@@ -55,7 +53,6 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
           request.params.connection,
           notification,
         );
-        routes.wake();
         return reply.code(200).type('text/plain; charset=utf-8').send(acknowledgement);
       },
     );
@@ -80,7 +77,7 @@ function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
     return sendBack(reply, page ?? callbackAddress(payment), outcomePage(payment, languageOf(request)));
   });
   app.get<{ Params: { id: string } }>('/v1/enrollments/:id/return', async (request, reply) => {
-    const returned = returnFromEnrollment(payer, request.params.id, payer.turns);
+    const returned = returnFromEnrollment(payer, request.params.id);
     const { status, address } = await routes.track(returned);
     return sendBack(reply, address, enrollmentPage(status, languageOf(request)));
   });

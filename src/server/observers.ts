@@ -9,8 +9,8 @@ import {
   observeReloads,
   observeVault,
 } from '#src/observe/observe.ts';
+import { observeChecks, observeNotifications, observeOpenOutcomes } from '#src/observe/observe-checks.ts';
 import { observeClock } from '#src/observe/observe-clock.ts';
-import { observeNotifications, observeOpenOutcomes, observeRecovery } from '#src/observe/observe-recovery.ts';
 import { NO_TRACING, type Tracing } from '#src/observe/tracing.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
@@ -33,7 +33,7 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
     payments: observePayments(metrics, tracing, log),
     deliveries: observeDeliveries(metrics, log),
     notifications: observeNotifications(metrics, log),
-    recovery: observeRecovery(metrics, log),
+    checked: observeChecks(metrics, log),
     clock: observeClock(metrics, log),
     openOutcomes: observeOpenOutcomes(metrics, log),
     onFollowError: (err: unknown) =>

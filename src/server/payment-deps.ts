@@ -2,21 +2,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admission } from '#src/api/admission.ts';
 import { systemClock } from '#src/clock.ts';
 import type { Config } from '#src/config.ts';
-import { createLookUpTurns } from '#src/payments/check/look-up-turns.ts';
+import type { CheckDeps } from '#src/payments/check/found-transaction.ts';
 import type { ReturnDeps } from '#src/payments/check/payer-return.ts';
 import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
 import type { ListDeps } from '#src/payments/read/list-payments.ts';
 
 /** Dependencies of all that callers can do with payments. */
-export type ApiDeps = PaymentDeps & OperationDeps & ListDeps & ReturnDeps;
+export type ApiDeps = PaymentDeps & OperationDeps & ListDeps & ReturnDeps & CheckDeps;
 
 /** Dependencies that the caller provides; the rest follows from the configuration. */
-type Given = Omit<ApiDeps, 'now' | 'patience' | 'schedule' | 'turns'>;
+type Given = Omit<ApiDeps, 'now' | 'patience' | 'schedule'>;
 
 /** Completes the dependencies of payments: waiting for a provider or for another call does not count as work. */
 export function paymentDeps(config: Config, admission: Admission, given: Given): ApiDeps {
-  const turns = createLookUpTurns();
   return {
     ...given,
     now: systemClock(),
@@ -30,7 +29,6 @@ export function paymentDeps(config: Config, admission: Admission, given: Given):
       providerCall: (connectionId, transactionId, call) =>
         admission.pauseWork(() => given.observer.providerCall(connectionId, transactionId, call)),
     },
-    schedule: config.lookUpSchedule,
-    turns: { take: (paymentId, lookUp) => admission.pauseWork(() => turns.take(paymentId, lookUp)) },
+    schedule: config.checkSchedule,
   };
 }

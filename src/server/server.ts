@@ -91,7 +91,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     connections: () => live.opened().reachable,
     publicUrl: () => config.publicUrl ?? address,
     observer: observers.payments,
-    recovery: observers.recovery,
+    checked: observers.checked,
+    settled: observers.notifications.settled,
+    wake: (inS) => background.wakeChecker(inS),
     eventWritten: () => background.eventWritten(),
   });
   const background = createBackground(backgroundDeps(config, { deps, live, observers, vault }));
@@ -175,15 +177,16 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
       connections: live.connections,
       nowMs: () => timestampMs(deps.now()),
       notifications: observers.notifications,
+      settled: observers.notifications.settled,
+      wake: background.wakeChecker,
     },
     payer: {
       ...deps,
       connections: live.connections,
-      onFollowError: observers.onFollowError,
+      wakeEnrollments: background.wakeEnrollments,
     },
     track: inFlight.track,
     checkoutPage: config.checkoutPage,
-    wake: background.wakeNotifications,
   });
   if (config.checkoutPage) mountCheckout(app, deps);
   mountPages(app, config);
@@ -200,10 +203,10 @@ function backgroundDeps(
   config: Config,
   { deps, live, observers, vault }: Pick<Routed, 'deps' | 'live' | 'observers' | 'vault'>,
 ): BackgroundDeps {
-  const { notifications, recovery, openOutcomes, clock, onSweepError, onFollowError } = observers;
+  const { openOutcomes, clock, onSweepError, onFollowError } = observers;
   return {
     ...deps,
-    ...{ processed: notifications, recovery, openOutcomes, clock, onSweepError, onFollowError },
+    ...{ openOutcomes, clock, onSweepError, onFollowError },
     connections: live.connections,
     isLeftAlone: (id) => live.health().get(id)?.isLeftAlone() ?? false,
     webhooks: {

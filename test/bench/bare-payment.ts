@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { claimPayment } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { finishPayment } from '#src/store/engine/payments.ts';
+import { writeChange } from '#src/store/engine/write-change.ts';
 import { ACCOUNT_ID, CURRENCY } from './request.ts';
 
 /** The bytes that a real payment wrote: what is compared with the service writes them again. */
@@ -68,19 +68,20 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
       if (!claimed) throw new Error('the key was claimed before');
     },
     async finish(payment) {
-      const finished = await finishPayment(database, {
-        ...payment,
+      const written = await writeChange(database, {
         accountId: ACCOUNT_ID,
+        paymentId: payment.paymentId,
+        version: 0,
         status: 'SUCCEEDED',
         record,
-        answer,
-        transactionStatus: 'SUCCEEDED',
-        fence: 0,
-        lookUpInS: undefined,
+        response: answer,
         event: 'payment.purchase',
-        vault: undefined,
+        transaction: {
+          ...{ id: payment.transactionId, status: 'SUCCEEDED', reference: undefined },
+          ...{ awaitsPayer: false, fence: 0, isOpen: false, checkInS: undefined },
+        },
       });
-      if (!finished) throw new Error('the payment was finished before');
+      if (written.kind !== 'written') throw new Error(`the payment was not finished: ${written.kind}`);
     },
   };
 }

@@ -180,7 +180,9 @@ async function dueWorkMs(port: number): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const sample = (kind: string) =>
     Number(
-      new RegExp(`^database_query_seconds_${kind}{[^}]*take_due_attempts[^}]*} (\\S+)$`, 'm').exec(text)?.[1],
+      new RegExp(`^database_query_seconds_${kind}{[^}]*find_due_transactions[^}]*} (\\S+)$`, 'm').exec(
+        text,
+      )?.[1],
     );
   return round((1_000 * sample('sum')) / sample('count'));
 }

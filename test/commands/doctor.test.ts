@@ -151,7 +151,7 @@ it('the doctor reports overdue work, from the tables of the service', async () =
   );
   await tables.query(
     `INSERT INTO transaction (account_id, id, payment_id, connection_id, connection_identity, status, amount_minor_units,
-       currency, capture, look_up_at, created_at)
+       currency, capture, check_at, created_at)
      VALUES ($1, $1, $1, 'one', 'one', 'PENDING', 1, 'USD', true, now(), now() - interval '1 hour')`,
     [account?.id],
   );
@@ -159,25 +159,28 @@ it('the doctor reports overdue work, from the tables of the service', async () =
     `INSERT INTO notification (connection_id, deduplication_key, subject, body, query, received_at)
      VALUES ('one', 'k', 0, '', '', now() - interval '1 hour')`,
   );
-  // Asked hourly for a day; due for days, without a connection that asks; at its term just now; captured; released; and a refund.
-  for (const [captured, fence, type, followUp, age, released = false] of [
-    [0, 30, 'PURCHASE', '30 minutes', '9 days'],
-    [0, 2, 'AUTHORIZE', '-2 days', '8 days'],
-    [0, 2, 'AUTHORIZE', '10 minutes', '7 days'],
-    [1, 2, 'AUTHORIZE', '-20 days', '27 days'],
-    [0, 2, 'AUTHORIZE', '-21 days', '28 days', true],
-    [0, 30, 'REFUND', '30 minutes', '20 days'],
+  // A day past the usual term, and asked hourly; overdue by a day, without a connection that asks. Not late: at its term just
+  // now; of a longer term; overdue by hours; captured; released; and a refund.
+  for (const [captured, type, check, age, released = false] of [
+    [0, 'PURCHASE', '30 minutes', '9 days'],
+    [0, 'AUTHORIZE', '-2 days', '7 days'],
+    [0, 'AUTHORIZE', '10 minutes', '7 days'],
+    [0, 'AUTHORIZE', '2 hours', '20 days'],
+    [0, 'AUTHORIZE', '-23 hours', '7 days'],
+    [1, 'AUTHORIZE', '-20 days', '27 days'],
+    [0, 'AUTHORIZE', '-21 days', '28 days', true],
+    [0, 'REFUND', '30 minutes', '20 days'],
   ]) {
     await tables.query(
       `WITH made AS (
          INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record,
            captured_minor_units, released)
-         VALUES (gen_random_uuid(), $1, gen_random_uuid()::text, '', '', 'SUCCEEDED', '', $2, $7) RETURNING id
+         VALUES (gen_random_uuid(), $1, gen_random_uuid()::text, '', '', 'SUCCEEDED', '', $2, $6) RETURNING id
        )
        INSERT INTO transaction (account_id, id, payment_id, type, connection_id, connection_identity, status,
-         amount_minor_units, currency, capture, fence, follow_up_at, created_at)
-       SELECT $1, gen_random_uuid(), id, $4, 'one', 'one', 'SUCCEEDED', 1, 'USD', false, $3, now() + $5::interval, now() - $6::interval FROM made`,
-      [account?.id, captured, fence, type, followUp, age, released],
+         amount_minor_units, currency, capture, check_at, created_at)
+       SELECT $1, gen_random_uuid(), id, $3, 'one', 'one', 'SUCCEEDED', 1, 'USD', false, now() + $4::interval, now() - $5::interval FROM made`,
+      [account?.id, captured, type, check, age, released],
     );
   }
   const { stdout } = await doctor({});

@@ -150,9 +150,10 @@ it('retention keeps open payments, however old: authorizations, redirects, unkno
   );
   await age(400);
   // Opened only after they have aged: whatever the service does with them from here on makes them recent again.
-  await tables.query("UPDATE transaction SET look_up_at = now() + interval '1 day' WHERE payment_id = $1", [
-    unknown.payment.id,
-  ]);
+  await tables.query(
+    "UPDATE transaction SET status = 'PENDING', check_at = now() + interval '1 day' WHERE payment_id = $1",
+    [unknown.payment.id],
+  );
   await tables.query('UPDATE payment SET open_operation = id WHERE id = $1', [operated.payment.id]);
   await tables.query(
     "UPDATE payment SET created_at = now() - interval '29 days', updated_at = now() - interval '29 days' WHERE id = $1",
@@ -202,9 +203,9 @@ it('a retention run that is killed leaves each payment either whole or erased, a
 
 it('retention deletes old notifications and deliveries that are done with, and events that no delivery needs', async () => {
   await tables.query(
-    `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, body, query, received_at, process_at)
+    `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, body, query, received_at, settled_at)
      SELECT gen_random_uuid(), 'sandbox', n::text, 0, 'raw', '', now() - make_interval(days => 10 * (n % 5)),
-       CASE WHEN n % 2 = 0 THEN now() END
+       CASE WHEN n % 2 <> 0 THEN now() END
      FROM generate_series(1, 2500) AS n`,
   );
   await tables.query(
@@ -217,7 +218,7 @@ it('retention deletes old notifications and deliveries that are done with, and e
      SELECT account_id, id, id, id, created_at + interval '2 hours', CASE WHEN id = (SELECT id FROM event LIMIT 1) THEN now() + interval '1 hour' END FROM event`,
   );
   const rules = ['--notifications', '31', '--deliveries', '10'];
-  // A fifth is 40 days old, and half of that fifth has not been processed yet.
+  // A fifth is 40 days old, and half of that fifth is not settled yet.
   const due = ['notifications due  250', 'deliveries due     9', 'events due         9'];
   expect((await retention(...rules, '--dry-run')).trim().split('\n')).toEqual(due);
   expect((await retention(...rules)).trim().split('\n')).toEqual([

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { deleteCustomer } from '#src/customers/delete-customer.ts';
-import { claimPayment } from '#src/store/engine/claim-payment.ts';
+import { type Claim, claimPayment } from '#src/store/engine/claim-payment.ts';
 import { type Database, queriesOf, type Run } from '#src/store/engine/database.ts';
-import { type Claim, type Finish, finishPayment } from '#src/store/engine/payments.ts';
+import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
 import { insertNewCustomer, lockCustomer } from '#src/store/tables/customers.ts';
 import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
@@ -45,17 +45,21 @@ function keepingClaim(): Claim {
   return { ...claim, vault: { ...claim.vault, customerId: customer } };
 }
 /** Approves the payment, which then keeps the card. */
-function keepingFinish({ paymentId, transactionId, vault }: Claim): Finish {
+function keepingChange({ paymentId, transactionId, vault }: Claim): StoredChange {
   return {
-    ...{ accountId: ACCOUNT_ONE, paymentId, transactionId, fence: 0, event: 'payment.purchase' },
-    ...{ status: 'SUCCEEDED', transactionStatus: 'SUCCEEDED', lookUpInS: undefined },
-    ...{ record: Buffer.from('approved'), answer: Buffer.from('approved') },
-    vault: {
+    ...{ accountId: ACCOUNT_ONE, paymentId, version: 0, event: 'payment.purchase' },
+    ...{ status: 'SUCCEEDED', record: Buffer.from('approved'), response: Buffer.from('answer') },
+    transaction: {
+      ...{ id: transactionId, status: 'SUCCEEDED', reference: undefined },
+      ...{ awaitsPayer: false, fence: 0, isOpen: false, checkInS: undefined },
+    },
+    method: {
       ...{ token: vault?.token ?? '', fate: 'keep', at: '2026-01-31T09:08:07Z' },
       record: Buffer.from('a card'),
     },
   };
 }
+const WRITTEN = { kind: 'written', earlier: undefined };
 const remove = (on: Database) => deleteCustomer({ database: on }, ACCOUNT_ONE, customer);
 const cards = () => tables.query('SELECT status, active, card_number FROM vaulted_token');
 const oneWaits = () =>
@@ -85,7 +89,7 @@ describe('a customer who is deleted while a payment that keeps its card is being
     await held.query('COMMIT');
     expect(await claimed).toBe(true);
     expect(await cards()).toEqual([]);
-    expect(await finishPayment(database, keepingFinish(claim))).toEqual({ earlier: undefined });
+    expect(await writeChange(database, keepingChange(claim))).toMatchObject(WRITTEN);
     expect(await cards()).toEqual([]);
   });
 
@@ -100,7 +104,7 @@ describe('a customer who is deleted while a payment that keeps its card is being
     await wantEnrollments();
     const claim = keepingClaim();
     await claimPayment(database, claim);
-    await finishPayment(within, keepingFinish(claim));
+    await writeChange(within, keepingChange(claim));
     const removed = remove(database);
     await oneWaits();
     await held.query('COMMIT');
@@ -115,10 +119,10 @@ describe('a customer who is deleted while a payment that keeps its card is being
     const claim = keepingClaim();
     await claimPayment(database, claim);
     await remove(within);
-    const finished = finishPayment(database, keepingFinish(claim));
+    const written = writeChange(database, keepingChange(claim));
     await oneWaits();
     await held.query('COMMIT');
-    expect(await finished).toEqual({ earlier: undefined });
+    expect(await written).toMatchObject(WRITTEN);
     expect(await cards()).toEqual([{ status: 'UNENROLLED', active: false, card_number: null }]);
     expect(await tables.query('SELECT type FROM event')).toEqual([]);
   });
@@ -146,9 +150,9 @@ describe('a customer who is deleted while a payment by their stored card is bein
     await remove(database);
     const claim: Claim = { ...attemptToClaim().claim, storedMethod: method };
     expect(await claimPayment(database, claim)).toBe(true);
-    const finish = keepingFinish(claim);
-    const vault = { token: method, fate: 'keep', at: '2026-01-31T09:08:07Z', record: undefined } as const;
-    expect(await finishPayment(database, { ...finish, vault })).toEqual({ earlier: undefined });
+    const keeps = { token: method, fate: 'keep', at: '2026-01-31T09:08:07Z', record: undefined } as const;
+    const change = { ...keepingChange(claim), method: keeps };
+    expect(await writeChange(database, change)).toMatchObject(WRITTEN);
     expect(await cards()).toEqual([{ status: 'UNENROLLED', active: false, card_number: null }]);
     expect(await found()).toEqual({ customer: undefined, vaultedToken: undefined });
   });

@@ -44,7 +44,7 @@ const comeBack = (id: string) =>
 const overdue = (id: string) =>
   tables.query(
     `UPDATE vaulted_token SET connection_identity = 'another account', expires_at = now() - interval '2 hours',
-       follow_up_at = now() WHERE id = $1`,
+       check_at = now() WHERE id = $1`,
     [id],
   );
 const pay = (token: string) =>
@@ -183,11 +183,11 @@ describe('a wallet that is enrolled', () => {
       await press(made, 'pay');
       await comeBack(made.json.id);
       const rows = await tables.query(
-        'SELECT status, active, provider_token, redirect_url, follow_up_at FROM vaulted_token WHERE id = $1',
+        'SELECT status, active, provider_token, redirect_url, check_at FROM vaulted_token WHERE id = $1',
         [made.json.id],
       );
       expect(rows).toEqual([
-        { status: 'UNENROLLED', active: false, provider_token: null, redirect_url: null, follow_up_at: null },
+        { status: 'UNENROLLED', active: false, provider_token: null, redirect_url: null, check_at: null },
       ]);
     }
   });

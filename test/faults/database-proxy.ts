@@ -51,16 +51,13 @@ async function carryRequests({ client, server, wait }: Link, gate: Gate, asked: 
   }
 }
 
-/** It is planned anew each time, and so has no name on the wire. */
-const FINISH_MANY = /\blook_up_in_s\b/;
-
-/** Parse names its statement first, Bind its portal. What is done with a card beside it makes no other statement. */
+/** Parse names its statement first, Bind its portal. What is written beside makes no other statement. */
 function statementOf(message: Buffer): string {
   const type = String.fromCharCode(message[0] ?? 0);
   if (type !== 'P' && type !== 'B') return '';
   const [first = '', second = ''] = message.toString('latin1', 5).split('\0', 2);
-  if (type === 'P' && first === '' && FINISH_MANY.test(second)) return 'finish_many';
-  return (type === 'P' ? first : second).replace(/_(with|keeping|dropping)_card$/, '');
+  const name = (type === 'P' ? first : second).replace(/_with_card$/, '');
+  return name === 'write_outcome' ? 'write_change' : name;
 }
 
 async function carryResponses({ client, server, wait }: Link, gate: Gate, asked: string[]): Promise<void> {

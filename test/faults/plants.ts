@@ -15,35 +15,36 @@ export type Plant = {
   readonly violates: readonly Invariant[];
 };
 
-const NEVER_RECOVER = `  const due: DueAttempt[] = [];
-  void takeDueAttempts;`;
-
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'no-recovery': {
-    file: 'src/payments/check/recover-payments.ts',
-    find: '  const due = takes.length > 0 ? await takeDueAttempts(deps.database, takes) : [];',
-    replacement: NEVER_RECOVER,
+    file: 'src/store/engine/checks.ts',
+    find: '    WHERE connection_id = $1 AND connection_identity = $2 AND check_at <= now()',
+    replacement:
+      '    WHERE connection_id = $1 AND connection_identity = $2 AND check_at <= now() AND awaits_payer',
     cases: ['killed after sending, before the answer'],
     violates: ['I2'],
   },
-  'no-fence': {
-    file: 'src/store/engine/payments.ts',
-    find: `AND id = $5 AND \${isScheduled('look_up_at')} AND (fence = $7 OR $8::float8 IS NULL)`,
-    replacement: 'AND id = $5 AND $7::integer IS NOT NULL',
+  'no-version': {
+    file: 'src/store/migrations/0001_baseline.sql',
+    find: `AND p.id = i.payment_id AND p.version = i.version
+      AND (NOT i.is_open OR i.fence = (
+        SELECT t.fence FROM transaction t WHERE t.account_id = i.account_id AND t.id = i.transaction_id))`,
+    replacement: 'AND p.id = i.payment_id',
     cases: ['two replicas: one stopped past its lease, then continued'],
     violates: ['I5'],
   },
   'recovery-tells-nothing': {
-    file: 'src/payments/check/finish-payment.ts',
-    find: 'event: change.event,',
-    replacement: "event: attempt.fence > 0 ? '' : change.event,",
+    file: 'src/payments/write-change.ts',
+    find: '    ...{ accountId, paymentId, version, event, parent, reopens, retakes },',
+    replacement:
+      "    ...{ accountId, paymentId, version, event: event && fence > 0 ? '' : event, parent, reopens, retakes },",
     cases: ['killed after sending, before the answer'],
     violates: ['I10'],
   },
   'tell-own-outcome': {
     file: 'src/payments/create/create-payment.ts',
-    find: '  if (finished && !finished.earlier) return',
-    replacement: '  if (finished) return',
+    find: '  if (isWritten && !written.earlier) return',
+    replacement: '  if (isWritten) return',
     cases: ['a replica stands still before commit 2, while another answers that nothing is known'],
     violates: ['I4', 'I11'],
   },
@@ -68,10 +69,9 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I1', 'I2'],
   },
   'ask-any-account': {
-    file: 'src/store/engine/lease-due.ts',
-    find: `            WHERE connection_id = take.connection_id AND \${dueAt} <= now()
-              AND connection_identity = take.identity`,
-    replacement: `            WHERE connection_id = take.connection_id AND \${dueAt} <= now()`,
+    file: 'src/store/engine/checks.ts',
+    find: '    WHERE connection_id = $1 AND connection_identity = $2 AND check_at <= now()',
+    replacement: '    WHERE connection_id = $1 AND $2::text IS NOT NULL AND check_at <= now()',
     cases: ['look-ups: a connection re-pointed while the service was down'],
     violates: ['I2'],
   },
@@ -93,15 +93,18 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I2'],
   },
   'begin-without-fence': {
-    file: 'src/store/engine/next-attempt.ts',
-    find: `AND id = $2 AND \${isScheduled('look_up_at')} AND fence = 0`,
-    replacement: 'AND id = $2',
+    file: 'src/store/migrations/0001_baseline.sql',
+    find: `  WHERE p.account_id = the_account AND p.id = the_payment AND p.version = the_version
+    AND (NOT is_open OR`,
+    replacement: `  WHERE p.account_id = the_account AND p.id = the_payment
+    AND (p.version = the_version OR added_check_in_s IS NOT NULL)
+    AND (NOT is_open OR added_check_in_s IS NOT NULL OR`,
     cases: ['failover: stopped past its lease between the attempts, then continued'],
     violates: ['told'],
   },
   // The plan has checked the bounds before; what races past that the claim alone can stop.
   'bounds-before-claim': {
-    file: 'src/store/engine/operations.ts',
+    file: 'src/store/engine/claim-operation.ts',
     find: `AND p.version = $3 AND p.open_operation IS NULL
         AND base.account_id = $1 AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
         AND CASE $8::text`,
@@ -112,51 +115,29 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I9'],
   },
   'event-after-commit': {
-    file: 'src/store/engine/operations.ts',
-    find: `    finish.event ?? null,
-    finish.wasFinal ?? false,
-    vault?.fate ?? 'wait',
-    finish.reopens ?? null,
-    kept?.at ?? null,
-    kept?.record ?? null,
-    vault?.token ?? null,
-    finish.followUpInS ?? null,
-    finish.retakes ?? null,
-  ]);`,
-    replacement: `    '',
-    finish.wasFinal ?? false,
-    vault?.fate ?? 'wait',
-    finish.reopens ?? null,
-    kept?.at ?? null,
-    kept?.record ?? null,
-    vault?.token ?? null,
-    finish.followUpInS ?? null,
-    finish.retakes ?? null,
-  ]);
-  const change = 'SELECT account_id, id, event_sequence FROM payment WHERE account_id = $1 AND id = $2';
-  const event = insertEventCte({ changed: 'changed', type: '$3::text', record: '$4::bytea' });
-  await database.query({ name: 'late_event', text: \`WITH changed AS (\${change}), \${event} SELECT 1\` }, [
-    finish.accountId,
-    finish.paymentId,
-    finish.event,
-    finish.record,
-  ]);`,
+    file: 'src/store/engine/write-change.ts',
+    find: '      : await database.query<Row>(isNext(change) ? NEXT_ATTEMPT : ANY, callValues(EVERYTHING, change));',
+    replacement: `      : await database.query<Row>(
+        isNext(change) ? NEXT_ATTEMPT : ANY,
+        callValues(EVERYTHING, { ...change, event: change.event && '' }),
+      );
+  const text = \`INSERT INTO event (account_id, id, type, payment_id, sequence, record)
+    SELECT account_id, uuid_v7_1(), $3::text, id, event_sequence, record FROM payment
+    WHERE account_id = $1 AND id = $2 AND $3::text IS NOT NULL AND EXISTS (
+      SELECT 1 FROM webhook w WHERE w.account_id = $1 AND w.active AND $3::text = ANY (w.events))\`;
+  await database.query({ name: 'late_event', text }, [change.accountId, change.paymentId, change.event ?? null]);`,
     cases: ['operations: killed after commit 2, before the response'],
     violates: ['I10'],
   },
   'believe-notifications': {
-    file: 'src/payments/check/process-notifications.ts',
-    find: `  const { reference } = notification;
-  const options =`,
-    replacement: `  const { data } = JSON.parse(Buffer.from(notification.body).toString());
-  if (data.status === 'paid') {
-    const providerData = { $typeName: 'payments.v1.ProviderData', rawResponse: {} } as never;
-    const outcome = { kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' } as const;
-    const told = { outcome, minorUnits: BigInt(data.amount), currency: data.currency };
-    return { result: await applySigned(deps, connection, transactionId, told, stop) };
-  }
-  const { reference } = notification;
-  const options =`,
+    file: 'src/payments/check/check-outcome.ts',
+    find: '  const outcome = connection.lookUp ? reported : withoutLookUp(reported, found, isLast);',
+    replacement: `  const { readOpenNews } = await import('#src/store/tables/open-news.ts');
+  const [told] = await readOpenNews(deps.database, leased.accountId, leased.transactionId);
+  const data = told?.kind === 'notification' ? JSON.parse(Buffer.from(told.body).toString()).data : undefined;
+  const providerData = { $typeName: 'payments.v1.ProviderData', rawResponse: {} } as never;
+  const paid = { kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' } as const;
+  const outcome = data?.status === 'paid' ? paid : reported;`,
     cases: ['payers: a notification that tells what the provider does not'],
     violates: ['I2'],
   },

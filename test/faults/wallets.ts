@@ -74,16 +74,16 @@ export async function returnTo(url: string, { id, query }: Payer): Promise<void>
 
 /** Has what a payment waits for be looked up at once. */
 export async function makeDue(world: World, { transactionId }: Payer): Promise<void> {
-  const sql = 'UPDATE transaction SET follow_up_at = now() WHERE id = $1 AND follow_up_at IS NOT NULL';
+  const sql = 'UPDATE transaction SET check_at = now() WHERE id = $1 AND check_at IS NOT NULL';
   await world.query(sql, [transactionId]);
 }
 
-/** Waits until a payment is what it is expected to be; what is followed up late is due at once. */
+/** Waits until a payment is what it is expected to be; what is checked late is due at once. */
 export async function becomes(world: World, payer: Payer, expected: string): Promise<void> {
   let status: unknown;
   await world
     .until(`${payer.id} to be ${expected}`, async () => {
-      const sql = `UPDATE transaction SET follow_up_at = now() WHERE id = $1 AND follow_up_at > now() + interval '5 s'`;
+      const sql = `UPDATE transaction SET check_at = now() WHERE id = $1 AND check_at > now() + interval '5 s'`;
       await world.query(sql, [payer.transactionId]);
       status = (await world.query('SELECT status FROM payment WHERE id = $1', [payer.id]))[0]?.status;
       return status === expected;

@@ -13,8 +13,8 @@ const TERMINAL: ReadonlySet<string> = new Set(['SUCCEEDED', 'DECLINED', 'ERROR']
 const INTERVAL_MS = 40;
 /** After so long every status has been seen, and a change of it is noticed. */
 export const WATCHED_MS = 400;
-const DOUBLY_OPEN =
-  'SELECT payment_id FROM transaction WHERE look_up_at IS NOT NULL GROUP BY payment_id HAVING count(*) > 1';
+const DOUBLY_OPEN = `SELECT payment_id FROM transaction WHERE parent_id IS NULL AND status IN ('CREATED', 'PENDING')
+   GROUP BY payment_id HAVING count(*) > 1`;
 
 // A payment moves on with its operations; its transactions never leave a terminal status.
 const STATUSES = `SELECT id, status FROM transaction UNION ALL
@@ -23,7 +23,7 @@ const STATUSES = `SELECT id, status FROM transaction UNION ALL
 
 /** The transactions whose outcome is open, or whose operation is. */
 export const OPEN = `FROM transaction
-  WHERE look_up_at IS NOT NULL OR (parent_id IS NOT NULL AND follow_up_at IS NOT NULL)`;
+  WHERE check_at IS NOT NULL AND status IN ('CREATED', 'PENDING') AND NOT awaits_payer`;
 
 type Query = (sql: string) => Promise<readonly Record<string, unknown>[]>;
 

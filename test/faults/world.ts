@@ -256,14 +256,13 @@ export async function openWorld(options: {
       return row?.status === 'SUCCEEDED';
     },
     async endLeases() {
-      const end = (lease: string) => `UPDATE transaction SET ${lease} = now() WHERE ${lease} > now()`;
-      await query(end('look_up_at'));
-      await query(`${end('follow_up_at')} AND method IS NOT NULL`);
+      await query(`UPDATE transaction SET check_at = now()
+        WHERE check_at > now() AND status IN ('CREATED', 'PENDING') AND NOT awaits_payer`);
     },
     open: async () =>
       JSON.stringify(
         await query(`SELECT id, type, status, connection_id, fence, now() - created_at AS age,
-          coalesce(look_up_at, follow_up_at) - now() AS due_in ${OPEN} LIMIT 5`).catch(() => []),
+          check_at - now() AS due_in ${OPEN} LIMIT 5`).catch(() => []),
       ),
     expect(seen, what) {
       if (!seen) disappointments.push(what);

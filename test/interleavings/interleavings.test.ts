@@ -7,9 +7,9 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { ORDERS, PLANS, play } from './interleavings.ts';
 
 /** Number of orders that are tried; `npm run interleave` tries others, and more of them. */
-const RUNS = Number(process.env.FAST_CHECK_RUNS ?? 60);
+const RUNS = Number(process.env.FAST_CHECK_RUNS ?? 300);
 
-onOperatedPayments({ empties: 'payment, transaction, webhook, event' });
+onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
 
 beforeEach(() =>
   insertWebhook(
@@ -29,7 +29,7 @@ beforeEach(() =>
 it('in whatever order a payment is made, operated on, checked and notified, and whoever dies, the books are the provider’s', async () => {
   await fc.assert(
     fc.asyncProperty(ORDERS, PLANS, async (order, plan) => {
-      await payments.tables.query('TRUNCATE payment, transaction, event');
+      await payments.tables.query('TRUNCATE payment, transaction, notification, event');
       await play(payments, order, plan);
     }),
     { numRuns: RUNS },

@@ -8,12 +8,13 @@ import {
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { followUpNow } from '#src/payments/check/follow-up.ts';
-import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
+import { routeNews } from '#src/payments/check/route-news.ts';
 import { createPayment } from '#src/payments/create/create-payment.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
+import { insertNotification } from '#src/store/tables/notifications.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { type Behaviour, type LedgerProvider, ledgerProvider } from '../payments/ledger-provider.ts';
@@ -130,16 +131,18 @@ export async function play(
   const check = async (own: Deps, step: Step) => {
     for (let times = 0; times < 2; times++) {
       await step('is due', () => makeDue(tables));
-      await recoverDue(own);
+      await checkDue(own);
     }
   };
   const news = async (own: Deps, step: Step) => {
     const transactionId = await step('finds the transaction', () => idOf(tables, 'transaction', 'DESC'));
-    const connection = own.connections().get('ledger');
-    if (transactionId === undefined || !connection) return;
-    const options = { hint: {}, stop: undefined };
-    const followed = await followUpNow(own, connection, transactionId, options);
-    if (followed === 'waiting') await recoverNow(own, connection, transactionId, options);
+    if (transactionId === undefined) return;
+    const stored = await insertNotification(own.database, {
+      ...{ connectionId: 'ledger', deduplicationKey: 'news', subjects: [{ transactionId }] },
+      ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
+    });
+    for (const one of stored) await routeNews(own, one);
+    await checkDue(own);
   };
   const alive = replica(deps, provider, (_, take) => take());
   if (plan.isMade) await pay(alive);
@@ -222,10 +225,7 @@ async function idOf(
 }
 
 const makeDue = (tables: Tables) =>
-  tables.query(
-    `UPDATE transaction SET look_up_at = CASE WHEN look_up_at IS NOT NULL THEN now() END,
-      follow_up_at = CASE WHEN follow_up_at IS NOT NULL THEN now() END`,
-  );
+  tables.query('UPDATE transaction SET check_at = now() WHERE check_at IS NOT NULL');
 
 const MOST_CHECKS = 20;
 
@@ -233,9 +233,15 @@ const MOST_CHECKS = 20;
 async function recover(deps: Deps, tables: Tables): Promise<void> {
   for (let times = 0; times < MOST_CHECKS; times++) {
     await makeDue(tables);
-    await recoverDue(deps);
+    // A provider that never heard of what is final here is asked for two days.
+    await tables.query(
+      `UPDATE notification SET received_at = received_at - interval '1 day',
+         check_at = CASE WHEN check_at IS NOT NULL THEN now() END`,
+    );
+    await checkDue(deps);
     const open = await tables.query(
-      "SELECT 1 FROM transaction WHERE look_up_at IS NOT NULL OR status IN ('PENDING', 'CREATED')",
+      `SELECT 1 FROM transaction WHERE status IN ('PENDING', 'CREATED')
+       UNION ALL SELECT 1 FROM notification WHERE settled_at IS NULL`,
     );
     if (open.length === 0) return;
   }

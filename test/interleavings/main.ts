@@ -18,14 +18,14 @@ const TEST = 'test/interleavings/interleavings.test.ts';
 /** Faults of our own, each in a place that only an order of steps reveals. */
 const PLANTS = [
   {
-    name: 'a finish that does not ask whether the outcome is known already',
-    file: 'src/store/engine/payments.ts',
-    find: `AND id = $5 AND \${isScheduled('look_up_at')} AND (fence = $7 OR $8::float8 IS NULL)`,
-    replacement: 'AND id = $5 AND $7::integer IS NOT NULL',
+    name: 'a write that does not ask whether the payment has changed',
+    file: 'src/store/migrations/0001_baseline.sql',
+    find: 'AND p.id = the_payment AND p.version = the_version',
+    replacement: 'AND p.id = the_payment',
   },
   {
     name: 'a claim that does not ask whether the payment has changed, or has an operation open',
-    file: 'src/store/engine/operations.ts',
+    file: 'src/store/engine/claim-operation.ts',
     find: 'AND p.version = $3 AND p.open_operation IS NULL',
     replacement: 'AND (p.version = $3 OR true)',
   },

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, expect, it } from 'vitest';
 import {
@@ -9,14 +8,20 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
-import { applyDispute } from '#src/payments/check/dispute.ts';
-import { processDue } from '#src/payments/check/process-notifications.ts';
-import { recoverNow } from '#src/payments/check/recover-payments.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
-import { insertNotification } from '#src/store/tables/notifications.ts';
+import { writeReport } from '#src/payments/write-change.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { interleave } from '../support/interleave.ts';
+import { notified } from '../support/news.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+
+const APPROVED: Outcome = {
+  ...{ kind: 'approved', providerData: create(ProviderDataSchema), authorizationCode: '' },
+  retrievalReferenceNumber: '',
+};
 
 /** The result of each report, in order. */
 let results: string[];
@@ -32,19 +37,8 @@ async function tell(
   dispute: Dispute | undefined,
   connection = payments.provider.connection,
 ): Promise<void> {
-  await insertNotification(payments.database, {
-    connectionId: 'ledger',
-    deduplicationKey: randomUUID(),
-    subjects: [{ transactionId: transactions?.id, reference: undefined, dispute }],
-    ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
-  });
-  // Its look-ups are two seconds apart.
-  await payments.tables.query('UPDATE transaction SET notified_look_up_at = NULL');
-  await processDue({
-    ...payments.deps,
-    connections: () => new Map([['ledger', connection]]),
-    processed: { settled: (_id, result) => results.push(result), failed: (error) => Promise.reject(error) },
-  });
+  const deps = { ...payments.deps, connections: () => new Map([['ledger', connection]]) };
+  results.push(await notified(deps, 'ledger', { transactionId: transactions?.id, dispute }));
 }
 
 async function tellAll(payment: Payment, stages: readonly DisputeStage[], reference?: string): Promise<void> {
@@ -84,19 +78,21 @@ it('a dispute puts the payment IN_DISPUTE and, once lost, CHARGEBACK, and keeps 
 it('a dispute that is reported at the moment at which its payment is approved leaves the approval as it is', async () => {
   payments.provider.next.push('does it, unanswered');
   const payment = await payments.pay();
-  const { deps, provider, database } = payments;
+  const { deps, database } = payments;
   const transactionId = payment.transactions?.id ?? '';
   const approve = async (nth: number) => {
     if (nth > 1) return;
-    const options = { hint: {}, stop: undefined };
-    expect(await recoverNow(deps, provider.connection, transactionId, options)).toBe('applied');
+    const named = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId, fence: 0 };
+    const report = { kind: 'outcome', transactionId, outcome: APPROVED, pauseS: 60 } as const;
+    await writeReport(deps, named, report);
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   };
-  const report: Dispute = { stage: 'opened', reference: 'dp_1' };
-  const after = { read_payment_for_operation: approve };
-  const racing = { ...deps, database: interleave(database, { after }) };
-  expect(await applyDispute(racing, transactionId, report)).toBe('waiting');
+  const racing = { ...deps, database: interleave(database, { after: { read_payment_state: approve } }) };
+  const dispute: Dispute = { stage: 'opened', reference: 'dp_1' };
+  expect(await notified(racing, 'ledger', { transactionId, dispute })).toBe('waiting');
   expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
-  expect(await applyDispute(deps, transactionId, report)).toBe('applied');
+  await payments.makeDue();
+  expect(await checkDue(deps)).toBe(1);
   expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
   const { transactionsHistory } = await recordOf(payment);
   expect(transactionsHistory.map(({ status }) => Transaction_Status[status])).toEqual([
@@ -209,10 +205,9 @@ it('a dispute with an id is not one that was recorded without, and won', async (
 /** Has the provider asked, which tells that disputes are over. */
 function lookUp(payment: Payment, ...endedDisputes: Dispute[]): Promise<void> {
   const { connection } = payments.provider;
-  const told = { providerData: create(ProviderDataSchema), authorizationCode: '' };
   return tell(payment, undefined, {
     ...connection,
-    lookUp: async () => ({ kind: 'approved', ...told, retrievalReferenceNumber: '', endedDisputes }),
+    lookUp: async () => ({ ...APPROVED, endedDisputes }),
   });
 }
 
@@ -245,10 +240,17 @@ it('a dispute whose end a look-up tells waits for the operation that is open', a
   await payments.tables.query('UPDATE payment SET open_operation = $1', [payment.transactions?.id]);
   await lookUp(payment, { stage: 'won', reference: 'm_1' });
   expect(results).toEqual(['applied', 'waiting']);
-  const [row] = await payments.tables.query('SELECT process_at FROM notification WHERE result = $1', [
-    'waiting',
-  ]);
-  expect(row?.process_at).toBeInstanceOf(Date);
+  const [row] = await payments.tables.query(
+    `SELECT extract(epoch FROM check_at - now())::float8 AS in_s FROM transaction WHERE id = $1`,
+    [payment.transactions?.id],
+  );
+  expect(row?.in_s).toBeGreaterThan(0);
+  await payments.tables.query('UPDATE payment SET open_operation = NULL');
+  await lookUp(payment, { stage: 'won', reference: 'm_1' });
+  expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  await payments.makeDue();
+  await lookUp(payment, { stage: 'won', reference: 'm_1' });
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
 });
 
 it.each([

@@ -1,16 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, expect, it } from 'vitest';
 import { type Payment, Payment_Status, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { processDue } from '#src/payments/check/process-notifications.ts';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
-import { insertNotification } from '#src/store/tables/notifications.ts';
 import type { Behaviour } from '../payments/ledger-provider.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { notified } from '../support/news.ts';
 
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 const REDIRECT: Outcome = {
@@ -28,17 +26,13 @@ beforeEach(() => {
 type Says = (query: LookUp) => Promise<Outcome>;
 const AS_KNOWN: Says = async (query) => (await payments.provider.connection.lookUp?.(query)) ?? UNKNOWN;
 
-/** Brings news of a payment, and has the provider asked because of it. */
-async function bringNews({ transactions }: Payment, lookUp = AS_KNOWN, deps = payments.deps): Promise<void> {
-  await insertNotification(payments.database, {
-    connectionId: 'ledger',
-    deduplicationKey: randomUUID(),
-    subjects: [{ transactionId: transactions?.id }],
-    ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
-  });
-  // What waits is due, and two look-ups that news prompts are two seconds apart.
-  await payments.tables.query("UPDATE transaction SET notified_look_up_at = now() - interval '2 seconds'");
-  await payments.tables.query('UPDATE notification SET process_at = now() WHERE process_at IS NOT NULL');
+/** Brings news of a payment, of which the provider is asked: earlier news that still waits has waited long enough. */
+async function bringNews(
+  { transactions }: Payment,
+  lookUp = AS_KNOWN,
+  deps = payments.deps,
+): Promise<string> {
+  await payments.makeDue();
   const connection: ProviderConnection = {
     ...payments.provider.connection,
     lookUp: (query) => {
@@ -46,40 +40,38 @@ async function bringNews({ transactions }: Payment, lookUp = AS_KNOWN, deps = pa
       return lookUp(query);
     },
   };
-  await processDue({
-    ...deps,
-    connections: () => new Map([['ledger', connection]]),
-    processed: { settled: () => {}, failed: (error) => Promise.reject(error) },
-  });
+  const connections = () => new Map([['ledger', connection]]);
+  return notified({ ...deps, connections }, 'ledger', { transactionId: transactions?.id });
 }
 
 const statusOf = async ({ id }: Payment) =>
   Payment_Status[(await getPayment(payments.deps, id, payments.caller())).status];
 
-const scheduleOf = async ({ id }: Payment) =>
+const dueInS = async ({ id }: Payment) =>
   (
     await payments.tables.query(
-      'SELECT look_up_at::text, follow_up_at::text FROM transaction WHERE payment_id = $1',
+      'SELECT extract(epoch FROM check_at - now())::float8 AS in_s FROM transaction WHERE payment_id = $1',
       [id],
     )
-  )[0];
+  )[0]?.in_s;
 
-it.each<[string, Behaviour]>([
-  ['whose outcome is unknown', 'never hears of it'],
-  ['whose payer was sent away', 'sends the payer away'],
-])('news of a payment %s never postpones its scheduled check', async (_what, behaviour) => {
-  payments.provider.next.push(behaviour);
-  const payment = await payments.pay();
-  await payments.tables.query(
-    `UPDATE transaction SET look_up_at = now() + interval '90 seconds' WHERE look_up_at IS NOT NULL`,
-  );
-  const before = await scheduleOf(payment);
-  const says = behaviour === 'never hears of it' ? UNKNOWN : REDIRECT;
-  for (let news = 1; news <= 10; news++) {
-    await bringNews(payment, async () => says);
-    expect([asked.length, await scheduleOf(payment)]).toEqual([news, before]);
-  }
-});
+it.each<[string, Behaviour, Outcome, string, number]>([
+  ['whose outcome is unknown waits and prompts the next', 'never hears of it', UNKNOWN, 'waiting', 2],
+  ['whose payer was sent away is settled', 'sends the payer away', REDIRECT, 'unchanged', 60],
+])(
+  'the check that news prompts stands for the scheduled one, which it never postpones: news of a payment %s',
+  async (_what, behaviour, says, result, longestS) => {
+    payments.provider.next.push(behaviour);
+    const payment = await payments.pay();
+    for (let news = 1; news <= 10; news++) {
+      expect(await bringNews(payment, async () => says)).toBe(result);
+      expect(asked).toHaveLength(news);
+      // The pause after a scheduled check of this age.
+      expect(await dueInS(payment)).toBeGreaterThan(0);
+      expect(await dueInS(payment)).toBeLessThanOrEqual(longestS);
+    }
+  },
+);
 
 it('a payment that its provider never heard of is closed once it is old enough, although news keeps coming', async () => {
   const deps = { ...payments.deps, schedule: { ...payments.deps.schedule, closingMarginMs: 10_000 } };

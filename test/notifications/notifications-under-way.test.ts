@@ -1,23 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';
-import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import type { Outcome } from '#src/connectors/outcome.ts';
-import {
-  type ProcessDeps,
-  processDue,
-  startNotifications,
-} from '#src/payments/check/process-notifications.ts';
-import { getPayment } from '#src/payments/read/get-payment.ts';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import { type CheckerDeps, checkDue, startChecker } from '#src/payments/check/checker.ts';
+import { routeNews } from '#src/payments/check/route-news.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { dueInS, notify, pass, pays, saysWhatIsSo, statusOf } from './notified-payments.ts';
 
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
-
-/** The result of each notification, in the order in which they were processed. */
+/** The result of each notification, in the order in which they were settled. */
 let results: string[];
 
-onOperatedPayments();
+onOperatedPayments({ empties: 'payment, transaction, notification' });
 beforeEach(() => {
   results = [];
 });
@@ -25,7 +19,7 @@ beforeEach(() => {
 function depsOf(
   connections: Readonly<Record<string, Partial<ProviderConnection>>>,
   leaseMarginMs = 5_000,
-): ProcessDeps {
+): CheckerDeps {
   const opened = Object.entries(connections).map(
     ([id, over]) => [id, { ...payments.provider.connection, ...over }] as const,
   );
@@ -33,54 +27,103 @@ function depsOf(
     ...payments.deps,
     schedule: { ...payments.deps.schedule, leaseMarginMs },
     connections: () => new Map(opened),
-    processed: { settled: (_id, result) => results.push(result), failed: (error) => Promise.reject(error) },
+    settled: (_id, result) => results.push(result),
   };
 }
 
-/** Stores a notification as it comes, due at once. */
-function notified({ transactions }: Payment, connectionId = 'ledger'): Promise<void> {
-  return insertNotification(payments.database, {
-    connectionId,
-    deduplicationKey: randomUUID(),
-    subjects: [{ transactionId: transactions?.id, reference: undefined, dispute: undefined }],
-    ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
-  });
-}
-
-it('a notification with which a replica dies is due again once the lease of a transaction would be over', async () => {
-  const [asked, told] = [Promise.withResolvers<void>(), Promise.withResolvers<Outcome>()];
-  const lookUp = () => {
-    asked.resolve();
-    return told.promise;
-  };
-  await notified(await payments.pay({ wallet: true }));
-  const processed = processDue(depsOf({ ledger: { deadlineMs: 2_000, lookUp } }, 5_000));
-  await asked.promise;
-  const [row] = await payments.tables.query(
-    'SELECT extract(epoch FROM process_at - now())::float8 AS due_in_s FROM notification',
-  );
-  expect(row?.due_in_s).toBeLessThanOrEqual(7);
-  told.resolve(UNKNOWN);
-  await processed;
-  expect(results).toEqual(['unchanged']);
-});
-
-it('a notification is not delayed by those of another connection, whose provider hangs', async () => {
+/** A payment at another connection, of which a notification has come, and whose payer has paid. */
+async function paidElsewhere(): Promise<Payment> {
   const other = await payments.pay({ wallet: true });
   await payments.tables.query("UPDATE transaction SET connection_id = 'other' WHERE payment_id = $1", [
     other.id,
   ]);
-  payments.provider.payerPays(other.transactions?.id ?? '');
-  const told = Promise.withResolvers<Outcome>();
-  for (let i = 0; i < 50; i++) await notified(await payments.pay({ wallet: true }));
-  await notified(other, 'other');
-  const deps = depsOf({ ledger: { lookUp: () => told.promise }, other: {} }, 60_000);
-  const running = startNotifications(deps, { intervalMs: 10 });
+  pays(other);
+  const stored = await insertNotification(payments.database, {
+    ...{
+      connectionId: 'other',
+      deduplicationKey: randomUUID(),
+      body: Buffer.alloc(0),
+      query: '',
+      headers: '{}',
+    },
+    subjects: [{ transactionId: other.transactions?.id }],
+  });
+  for (const news of stored) await routeNews(payments.deps, news);
+  return other;
+}
+
+/** A provider that hangs until it is let go on, and then says what is so. */
+function hanging() {
+  const goesOn = Promise.withResolvers<void>();
+  const asked: LookUp[] = [];
+  const lookUp = async (query: LookUp) => {
+    asked.push(query);
+    await goesOn.promise;
+    return saysWhatIsSo(query);
+  };
+  return { asked, lookUp, goOn: goesOn.resolve };
+}
+
+it('a notification with which a replica dies prompts a check again once the lease of its transaction is over', async () => {
+  const { asked, lookUp, goOn } = hanging();
+  const payment = await payments.pay({ wallet: true });
+  await notify(payment);
+  const checked = checkDue(depsOf({ ledger: { deadlineMs: 2_000, lookUp } }, 5_000));
+  await expect.poll(() => asked).toHaveLength(1);
+  // Two calls and the margin.
+  expect(await dueInS(payment)).toBeLessThanOrEqual(9);
+  expect(await dueInS(payment)).toBeGreaterThan(2);
+  goOn();
+  await checked;
+  expect(results).toEqual(['unchanged']);
+});
+
+it('a notification is not delayed by those of another connection, whose provider hangs', async () => {
+  const { lookUp, goOn } = hanging();
+  for (let i = 0; i < 50; i++) await notify(await payments.pay({ wallet: true }));
+  const other = await paidElsewhere();
+  const running = startChecker(depsOf({ ledger: { lookUp }, other: {} }, 60_000), { intervalMs: 10 });
   await expect.poll(() => results).toEqual(['applied']);
-  expect((await getPayment(payments.deps, other.id, payments.caller())).status).toBe(
-    Payment_Status.SUCCEEDED,
-  );
-  told.resolve(UNKNOWN);
+  expect(await statusOf(other)).toBe('SUCCEEDED');
+  goOn();
   await expect.poll(() => results.length).toBe(51);
   await running.stop();
 });
+
+const FLOOD = 2_000;
+const unrouted = async () =>
+  (await payments.tables.query('SELECT 1 FROM notification WHERE check_at <= now()')).length;
+
+it.each([
+  ['one transaction', 'transaction_id'],
+  ['no transaction of ours', 'gen_random_uuid()'],
+])(
+  'a flood of notifications about %s delays none of another connection, and few questions serve it',
+  async (_what, about) => {
+    const { asked, lookUp, goOn } = hanging();
+    await notify(await payments.pay({ wallet: true }));
+    // They have come, and the search for their transactions was not made.
+    await payments.tables.query(
+      `INSERT INTO notification (connection_id, deduplication_key, subject, transaction_id, body, query, received_at)
+       SELECT connection_id, 'flood-' || n, 0, ${about}, body, query, received_at
+       FROM notification, generate_series(1, $1) n`,
+      [FLOOD],
+    );
+    const other = await paidElsewhere();
+    const deps = depsOf({ ledger: { lookUp }, other: {} }, 60_000);
+    const first = checkDue(deps);
+    await expect.poll(() => results).toEqual(['applied']);
+    expect(await statusOf(other)).toBe('SUCCEEDED');
+    expect(await unrouted()).toBe(FLOOD - 20);
+    goOn();
+    await first;
+    const begunMs = performance.now();
+    while ((await unrouted()) > 0) await checkDue(deps);
+    await pass(2);
+    await checkDue(deps);
+    expect(results).toHaveLength(about === 'transaction_id' ? FLOOD + 2 : 2);
+    // One question, and one more for every two seconds that the searches take on a busy machine.
+    const most = 2 + (performance.now() - begunMs) / 2_000;
+    expect(asked.length).toBeLessThanOrEqual(about === 'transaction_id' ? most : 1);
+  },
+);

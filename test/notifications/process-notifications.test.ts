@@ -3,16 +3,13 @@ import { create } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
-import {
-  MAX_TRIES,
-  type ProcessDeps,
-  pauseS,
-  processDue,
-} from '#src/payments/check/process-notifications.ts';
+import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
 import { receiveNotification } from '#src/payments/check/receive-notification.ts';
+import { newsPauseS } from '#src/payments/model/schedule.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { pass } from './notified-payments.ts';
 
-/** The result of each notification, in the order in which they were processed. */
+/** The result of each notification, in the order in which they were settled. */
 let results: string[];
 
 onOperatedPayments({ empties: 'payment, transaction, notification' });
@@ -48,22 +45,28 @@ function connectionOf(over: Partial<ProviderConnection> = {}): ProviderConnectio
   };
 }
 
-function depsOf(connection: ProviderConnection): ProcessDeps {
+function depsOf(connection: ProviderConnection): CheckerDeps {
   return {
     ...payments.deps,
     connections: () => new Map([['ledger', connection]]),
-    processed: { settled: (_id, result) => results.push(result), failed: (error) => Promise.reject(error) },
+    settled: (_id, result) => results.push(result),
   };
 }
 
+/** Receives a notification, and checks what is due. */
 async function notify(
   connection: ProviderConnection,
   message: object,
   signature = 'genuine',
 ): Promise<string> {
   const deps = depsOf(connection);
+  // As if the check before had been a while ago.
+  await payments.tables.query(
+    `UPDATE notification SET settled_at = settled_at - interval '1 minute',
+       check_at = CASE WHEN check_at IS NOT NULL THEN now() END`,
+  );
   const received = await receiveNotification(
-    { ...deps, nowMs: () => Date.now(), notifications: { received: () => {} } },
+    { ...deps, nowMs: () => Date.now(), wake: () => {}, notifications: { received: () => {} } },
     'ledger',
     {
       header: (name) => (name === 'signature' ? signature : undefined),
@@ -71,10 +74,7 @@ async function notify(
       body: Buffer.from(JSON.stringify({ key: randomUUID(), ...message })),
     },
   );
-  await payments.tables.query('UPDATE notification SET process_at = now() WHERE process_at IS NOT NULL');
-  // As if the look-up before had been a while ago.
-  await payments.tables.query('UPDATE transaction SET notified_look_up_at = NULL');
-  await processDue(deps);
+  await checkDue(deps);
   return received;
 }
 
@@ -125,20 +125,60 @@ describe('a notification', () => {
     expect(results).toEqual(['unchanged']);
   });
 
-  it('about nothing of ours is tried again, and changes nothing', async () => {
+  it('about nothing of ours is searched for again for two days, and changes nothing', async () => {
     await notify(connectionOf(), { reference: 'pi_unknown' });
+    const again = () => payments.tables.query('SELECT check_at > now() AS again, result FROM notification');
+    expect(await again()).toEqual([{ again: true, result: null }]);
+    await pass(2 * 86_400 - 60);
+    await checkDue(depsOf(connectionOf()));
+    expect(await again()).toEqual([{ again: true, result: null }]);
+    expect(results).toEqual([]);
+    await pass(3_600);
+    await checkDue(depsOf(connectionOf()));
+    expect(await again()).toEqual([{ again: null, result: 'unmatched' }]);
     expect(results).toEqual(['unmatched']);
-    const [row] = await payments.tables.query('SELECT process_at > now() AS again, result FROM notification');
-    expect(row).toEqual({ again: true, result: 'unmatched' });
   });
 
-  it('is tried again before it has waited a third longer, each hour at least, for two days', () => {
-    let waitedS = 0;
-    for (let tries = 1; tries < MAX_TRIES; tries++) {
-      expect(pauseS(tries)).toBeLessThanOrEqual(Math.min(2 + waitedS / 3, 3_600));
-      waitedS += pauseS(tries);
+  it('that names both a transaction and a reference is about the transaction', async () => {
+    const payment = await payments.pay();
+    await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
+    const transactionId = randomUUID();
+    await notify(connectionOf(), { transactionId, reference: 'theirs' });
+    await notify(connectionOf(), { reference: 'theirs' });
+    const named = await payments.tables.query(
+      'SELECT transaction_id AS id FROM notification ORDER BY received_at',
+    );
+    expect(named).toEqual([{ id: transactionId }, { id: payment.transactions?.id }]);
+    expect(results).toEqual(['unchanged']);
+  });
+
+  it('about no transaction of ours is given up in the end, also if its reference is that of one', async () => {
+    await payments.pay();
+    await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
+    await notify(connectionOf(), { transactionId: randomUUID(), reference: 'theirs' });
+    await pass(3 * 86_400);
+    await checkDue(depsOf(connectionOf()));
+    expect(results).toEqual(['unmatched']);
+  });
+
+  it('is searched for again before it has waited a third longer, each hour at least', async () => {
+    for (let ageS = 0; ageS < 3 * 86_400; ageS += newsPauseS(ageS * 1_000)) {
+      expect(newsPauseS(ageS * 1_000)).toBeGreaterThanOrEqual(2);
+      expect(newsPauseS(ageS * 1_000)).toBeLessThanOrEqual(Math.min(2 + ageS / 3, 3_600));
     }
-    expect(waitedS).toBeGreaterThan(2 * 86_400);
+    await notify(connectionOf(), { reference: 'pi_unknown' });
+    // A search pauses by the same rule.
+    for (const ageS of [60, 1_000, 86_400]) {
+      await payments.tables.query(
+        'UPDATE notification SET check_at = now(), received_at = now() - make_interval(secs => $1)',
+        [ageS],
+      );
+      await checkDue(depsOf(connectionOf()));
+      const [row] = await payments.tables.query(
+        'SELECT extract(epoch FROM check_at - received_at)::float8 AS at_s FROM notification',
+      );
+      expect(Number(row?.at_s) / (ageS + newsPauseS(ageS * 1_000))).toBeCloseTo(1, 1);
+    }
   });
 
   it('decides by its signed fields where there is no look-up, if they fit the record, and not otherwise', async () => {
@@ -179,42 +219,52 @@ describe('a notification', () => {
     await notify(connectionOf({ lookUp: undefined }), { ...about, minorUnits: 10_000 });
     await notify(connectionOf(), about);
     await notify(connectionOf(), { ...about, dispute: { stage: 'lost' } });
+    await pass(3 * 86_400);
+    await checkDue(depsOf(connectionOf({ lookUp: undefined })));
     expect(await payments.stateOf(payment)).toMatch(/^PENDING/);
-    expect(new Set(results)).toEqual(new Set(['unmatched']));
+    expect(results).toEqual(['unmatched', 'unmatched', 'unmatched']);
   });
 
   it('waits while the creation that it is about is under way', async () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
     // As the claim left it: its lease runs, and nobody was answered.
-    await payments.tables.query("UPDATE transaction SET look_up_at = now() + interval '1 minute'");
+    await payments.tables.query("UPDATE transaction SET fence = 0, check_at = now() + interval '1 minute'");
     await payments.tables.query('UPDATE payment SET answer = NULL');
-    await notify(connectionOf({ lookUp: undefined }), {
-      transactionId: transactionOf(payment),
-      minorUnits: 10_000,
-    });
-    expect(results).toEqual(['waiting']);
+    const mute = connectionOf({ lookUp: undefined });
+    await notify(mute, { transactionId: transactionOf(payment), minorUnits: 10_000 });
+    expect(results).toEqual([]);
+    const times =
+      "SELECT t.check_at > now() + interval '50 seconds' AS leased, n.check_at > now() AS searched";
+    expect(await payments.tables.query(`${times} FROM transaction t, notification n`)).toEqual([
+      { leased: true, searched: true },
+    ]);
+    // Its caller died: once the lease is over, it counts.
+    await pass(60);
+    await checkDue(depsOf(mute));
+    expect(results).toEqual(['applied']);
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
 });
 
-describe('a notification that was processed may be deleted, since the payment keeps what it told:', () => {
-  const deleteProcessed = async () => {
+describe('a notification that was settled may be deleted, since the payment keeps what it told:', () => {
+  const deleteSettled = async () => {
     const rows = await payments.tables.query(
-      'DELETE FROM notification WHERE process_at IS NULL RETURNING result',
+      'DELETE FROM notification WHERE settled_at IS NOT NULL RETURNING result',
     );
     expect(rows.length).toBeGreaterThan(0);
   };
   const versionOf = async ({ id }: Payment) =>
     (await payments.tables.query('SELECT version, event_sequence FROM payment WHERE id = $1', [id]))[0];
 
-  it('told again, it is processed again and changes nothing', async () => {
+  it('told again, it prompts a check again and changes nothing', async () => {
     const payment = await payments.pay({ wallet: true });
     payments.provider.payerPays(transactionOf(payment));
     const told = { key: 'paid', transactionId: transactionOf(payment) };
     await notify(connectionOf(), told);
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     const before = await versionOf(payment);
-    await deleteProcessed();
+    await deleteSettled();
     await notify(connectionOf(), told);
     expect(results).toEqual(['applied', 'unchanged']);
     expect(await versionOf(payment)).toEqual(before);
@@ -227,7 +277,7 @@ describe('a notification that was processed may be deleted, since the payment ke
     await notify(silent, told);
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     const before = await versionOf(payment);
-    await deleteProcessed();
+    await deleteSettled();
     await notify(silent, told);
     expect(await versionOf(payment)).toEqual(before);
   });

@@ -6,8 +6,8 @@ import { server } from '../support/on-service.ts';
 import { cardPayment, headersOne, walletPayment } from '../support/payment-requests.ts';
 
 // No look-up ends a payment that a test leaves open, which others would count.
-const lookUpSchedule = { leaseMarginMs: 10_000, firstLookUpMs: 3_600_000, closingMarginMs: 10_000 };
-onHeldProvider({ config: { lookUpSchedule } });
+const checkSchedule = { leaseMarginMs: 10_000, firstCheckMs: 3_600_000, closingMarginMs: 10_000 };
+onHeldProvider({ config: { checkSchedule } });
 
 it('times provider calls by connection and by what was learned', async () => {
   const before = await scrape();
@@ -28,7 +28,7 @@ it('times statements by their name: two a payment, and the look-up of keys when 
   const before = await scrape();
   await pay();
   const after = await scrape();
-  for (const statement of ['claim', 'finish']) {
+  for (const statement of ['claim', 'write_outcome']) {
     const labels = { statement, result: 'ok' };
     expect(after('database_query_seconds_count', labels)).toBe(
       before('database_query_seconds_count', labels) + 1,

@@ -57,7 +57,7 @@ it("sends the request's span, as the caller's child, with a child for the provid
     'sql find_account_keys',
     'sql claim',
     'provider call',
-    'sql finish',
+    'sql write_outcome',
   ]);
   expect(spans).toHaveLength(1 + children.length);
 });
@@ -75,7 +75,7 @@ it('does the same for the rpc protocols', async () => {
   expect(requests.map(({ parentSpanId }) => parentSpanId)).toEqual([CALLER.spanId, CALLER.spanId]);
   for (const { spanId } of requests) {
     const names = spans.filter(({ parentSpanId }) => parentSpanId === spanId).map(({ name }) => name);
-    expect(names).toEqual(expect.arrayContaining(['sql claim', 'provider call', 'sql finish']));
+    expect(names).toEqual(expect.arrayContaining(['sql claim', 'provider call', 'sql write_outcome']));
   }
 });
 

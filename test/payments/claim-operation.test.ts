@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type Payment, Payment_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
 import {
   CurrentCancel,
   claimOperationOn,
@@ -85,7 +85,7 @@ describe('an operation that is claimed', () => {
       'key-1',
     );
     expect(written).toMatchObject({
-      ...{ accountId: ACCOUNT_ONE, paymentId: payment.id, version: 0, type: 'REFUND', minorUnits: 100n },
+      ...{ accountId: ACCOUNT_ONE, paymentId: payment.id, version: 1, type: 'REFUND', minorUnits: 100n },
       ...{ baseId: payment.transactions?.id, parentId: payment.transactions?.id, connectionId: 'ledger' },
       ...{ connectionIdentity: 'ledger', idempotencyKey: 'key-1', merchantReference: 'r-1', leaseS: 61 },
     });
@@ -115,7 +115,7 @@ describe('an operation that is claimed', () => {
       if (changes-- > 0) await change();
       return run();
     });
-    expect((await claim(asked(payment), undefined, twice)).written.version).toBe(2);
+    expect((await claim(asked(payment), undefined, twice)).written.version).toBe(3);
     await payments.tables.query('UPDATE payment SET open_operation = NULL');
     const always = aroundClaims(async (run) => {
       await change();
@@ -127,16 +127,22 @@ describe('an operation that is claimed', () => {
     expect([twice.claims.count, always.claims.count]).toEqual([3, 3]);
   });
 
-  it('is planned again when the payment is approved while it is read', async () => {
+  it('acts on the payment as it stood when it was read: approved only just after, it is refused; just before, claimed', async () => {
+    const learn = async () => {
+      await payments.makeDue();
+      await checkDue(payments.deps);
+    };
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
-    const recover = async () => {
-      await payments.makeDue();
-      await recoverDue(payments.deps);
-    };
-    const database = interleave(payments.database, { before: { read_transactions: recover } });
-    const { written } = await claim(asked(payment), undefined, { database });
-    expect(written).toMatchObject({ type: 'REFUND', paymentId: payment.id });
+    const late = interleave(payments.database, { after: { read_payment_state: learn } });
+    await expect(claim(asked(payment), undefined, { database: late })).rejects.toMatchObject({
+      reason: 'INVALID_STATUS',
+    });
+    payments.provider.next.push('does it, unanswered');
+    const other = await payments.pay();
+    const database = interleave(payments.database, { before: { read_payment_state: learn } });
+    const { written } = await claim(asked(other), undefined, { database });
+    expect(written).toMatchObject({ type: 'REFUND', paymentId: other.id });
   });
 
   it('has the payment to itself: another is refused without a claim', async () => {

@@ -3,14 +3,16 @@ import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { Payment_Status, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { applySigned } from '#src/payments/check/apply-signed.ts';
-import type { FollowUpDeps } from '#src/payments/check/follow-up.ts';
+import type { CheckerDeps } from '#src/payments/check/checker.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
+import { writeReport } from '#src/payments/write-change.ts';
 import { readSession } from '#src/store/tables/checkout-sessions.ts';
 import { interleave } from '../support/interleave.ts';
+import { signed } from '../support/news.ts';
 import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import { APPROVED, NOT_SENT, PENDING } from './attempt-outcomes.ts';
+import { forgetNews } from './kept-news.ts';
 import { onScriptedPayments, payments } from './scripted-payments.ts';
 
 /*
@@ -40,16 +42,21 @@ type Paid = Awaited<ReturnType<typeof pay>>;
 let alarms: unknown[] = [];
 
 /** Applies what the provider has signed about the first attempt. */
-async function sign({ calls }: Paid, outcome = CORRECTED, over: Partial<FollowUpDeps> = {}) {
+async function sign({ calls }: Paid, outcome = CORRECTED, over: Partial<CheckerDeps> = {}) {
   alarms = [];
-  const followedUp = (_about: unknown, result: unknown) => alarms.push(result);
-  const deps = {
-    ...{ ...payments.finishDeps, publicUrl: () => '', recovery: { followedUp }, ...over },
+  const learned = (_about: unknown, result: unknown) => {
+    if (typeof result === 'string') alarms.push(result);
+  };
+  const deps: CheckerDeps = {
+    ...{ ...payments.writeDeps, publicUrl: () => '', connections: () => new Map(), settled: () => {} },
+    ...{ isLeftAlone: () => false, checked: { learned, failed: (error) => Promise.reject(error) } },
+    ...over,
   };
   const capabilities = { authorizationValidDays: 7, redirectValidMinutes: 60 };
-  const connection = { capabilities, deadlineMs: 1_000, lookUp: undefined } as never;
-  const signed = { outcome, minorUnits: 1_000n, currency: 'USD' };
-  return applySigned(deps, connection, calls[0]?.transactionId ?? '', signed);
+  const connection = { identity: 't1', capabilities, deadlineMs: 1_000 } as never;
+  await forgetNews();
+  const told = { outcome, minorUnits: 1_000n, currency: 'USD' };
+  return signed(deps, 't1', connection, calls[0]?.transactionId ?? '', told);
 }
 
 async function shown({ id }: Paid) {
@@ -84,11 +91,11 @@ it('a declined payment that its provider corrects to approved is SUCCEEDED, by o
   ]);
 });
 
-it('an authorization that is corrected to approved is followed up until it lapses', async () => {
+it('an authorization that is corrected to approved is checked until it lapses', async () => {
   const paid = await pay([DECLINED], withField(cardPayment(), 'payment_method.detail.card.capture', false));
   expect(await sign(paid)).toBe('applied');
   const [row] = await payments.tables.query(
-    'SELECT follow_up_at > now() AS held FROM transaction WHERE id = $1',
+    'SELECT check_at > now() AS held FROM transaction WHERE id = $1',
     [paid.calls[0]?.transactionId],
   );
   expect(row?.held).toBe(true);
@@ -124,15 +131,13 @@ it('a correction waits while another attempt of the payment is open', async () =
 });
 
 it('a correction waits if the record was read before the next attempt ended', async () => {
-  const script = { outcomes: [DECLINED, PENDING], softDeclines: true, truth: DECLINED };
-  const payment = payments.payment(cardPayment(), script);
-  const paid = { id: (await payment.send()).record.id, calls: payment.calls, payment };
-  let isRead = false;
-  const end = async () => {
-    if (!isRead) await payment.recover();
-    isRead = true;
-  };
-  const database = interleave(payments.database, { after: { read_payment_for_operation: end } });
+  const paid = await pay([DECLINED, PENDING]);
+  const transactionId = paid.calls[1]?.transactionId ?? '';
+  const next = { accountId: ACCOUNT_ONE, paymentId: paid.id, transactionId, fence: 0 };
+  const report = { kind: 'outcome', transactionId, outcome: DECLINED, pauseS: 5 } as const;
+  // The second read is that of the write.
+  const end = async (nth: number) => nth === 2 && writeReport(payments.writeDeps, next, report);
+  const database = interleave(payments.database, { after: { read_payment_state: end } });
   expect(await sign(paid, CORRECTED, { database })).toBe('waiting');
   expect(await sign(paid)).toBe('applied');
   expect(await shown(paid)).toMatchObject({ status: 'SUCCEEDED', history: ['DECLINED', 'SUCCEEDED'] });

@@ -3,14 +3,16 @@ import { expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { SignedOutcome } from '#src/connectors/connector.ts';
-import { applySigned } from '#src/payments/check/apply-signed.ts';
-import { followUpNow } from '#src/payments/check/follow-up.ts';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
 import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
+import { writeReport } from '#src/payments/write-change.ts';
 import { interleave } from '../support/interleave.ts';
+import { notified, signed } from '../support/news.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import { alarms, capture, deps, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
+import { checkOperations, forgetNews } from './kept-news.ts';
 import { payments } from './operated-payments.ts';
 import { idOf } from './requested-operations.ts';
 
@@ -23,7 +25,7 @@ onPaymentsElsewhere();
 const DAY_MS = 86_400_000;
 
 /** Applies what the provider has signed about an operation. */
-function sign(
+async function sign(
   { transactions }: Payment,
   status: 'DONE' | 'FAILED',
   minorUnits = 10_000n,
@@ -37,12 +39,12 @@ function sign(
     retrievalReferenceNumber: '',
   } as const;
   const declined = { kind: 'declined', ...told, iso8583Code: '05', ...(corrects && { corrects }) } as const;
-  const signed: SignedOutcome = {
+  const report: SignedOutcome = {
     ...{ outcome: status === 'DONE' ? approved : declined, minorUnits, currency: 'USD' },
     ...(status === 'DONE' && { undoneBy: 'FAILED' }),
   };
-  const connection = { ...payments.provider.connection, lookUp: undefined };
-  return applySigned(on, connection, transactions?.id ?? '', signed);
+  await forgetNews();
+  return signed(on, 'ledger', payments.provider.connection, transactions?.id ?? '', report);
 }
 
 /** The operation fails at the provider, whose books then lack it. */
@@ -60,7 +62,7 @@ async function booksOf(payment: Payment): Promise<string[]> {
 
 const isHeld = async (payment: Payment) => {
   const [row] = await payments.tables.query(
-    'SELECT follow_up_at > now() AS held FROM transaction WHERE id = $1',
+    'SELECT check_at > now() AS held FROM transaction WHERE id = $1',
     [idOf(payment)],
   );
   return row?.held;
@@ -137,8 +139,13 @@ it('the correction is told by one event, and leaves the response to the operatio
 it('two processes that apply a correction at once take the money from the books once', async () => {
   const payment = await authorize();
   const captured = (await capture(payment)).record;
-  const applied = await Promise.all([1, 2, 3].map(() => sign(captured, 'FAILED')));
-  expect(applied).toContain('applied');
+  const transactionId = idOf(captured);
+  const leased = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId, fence: 1 };
+  const told = { kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) } as const;
+  const outcome = { ...told, corrects: true as const };
+  const report = { kind: 'outcome', transactionId, outcome, pauseS: 5 } as const;
+  const written = await Promise.all([1, 2, 3].map(() => writeReport(deps, leased, report)));
+  expect(written.map((one) => typeof one).sort()).toEqual(['object', 'string', 'string']);
   expect(await booksOf(payment)).toEqual(['SUCCEEDED/APPROVED', '0.00 0.00', 'CAPTURE DECLINED 10000']);
 });
 
@@ -164,7 +171,7 @@ it('a refund that was claimed after the payment was read keeps its capture in th
   const refundOnce = async (nth: number) => {
     if (nth === 1) await refund(payment, '40');
   };
-  const database = interleave(payments.database, { before: { finish_operation: refundOnce } });
+  const database = interleave(payments.database, { before: { write_change: refundOnce } });
   expect(await sign(captured, 'FAILED', 10_000n, { on: { ...deps, database } })).toBe('waiting');
   expect((await booksOf(payment)).slice(0, 2)).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', '100.00 40.00']);
 });
@@ -187,8 +194,7 @@ it('a correction waits while an operation is open', async () => {
   expect(await sign(refunded, 'FAILED', 4_000n)).toBe('waiting');
   expect(await state(payment)).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
   payments.provider.settleDelayed();
-  await payments.makeDue();
-  await recoverDue(payments.deps);
+  await checkOperations(payments.deps);
   expect(await sign(refunded, 'FAILED', 4_000n)).toBe('applied');
   expect([(await booksOf(payment)).slice(0, 2), alarms]).toEqual([
     ['SUCCEEDED/PARTIALLY_REFUNDED', '0.00 60.00'],
@@ -204,17 +210,17 @@ it('an operation that is claimed while a correction is written is not lost, and 
     payments.provider.next.push('delays it');
     await refund(payment, '60');
   };
-  const database = interleave(payments.database, { before: { finish_operation: claim } });
+  const database = interleave(payments.database, { before: { write_change: claim } });
   expect(await sign(refunded, 'FAILED', 4_000n, { on: { ...deps, database } })).toBe('waiting');
   expect(await others(payment)).toEqual(['REFUND SUCCEEDED 4000', 'REFUND PENDING 6000']);
 });
 
-it('an authorization whose capture failed is followed up again, so that it lapses', async () => {
+it('an authorization whose capture failed is checked again, so that it lapses', async () => {
   const payment = await authorize();
   const captured = (await capture(payment)).record;
   payments.setAhead(2 * DAY_MS);
   await payments.makeDue();
-  await recoverDue(deps);
+  await checkDue(deps);
   expect(await isHeld(payment)).toBeNull();
   payments.setAhead(0);
   undoAt(payment, { captured: -10_000n });
@@ -229,8 +235,8 @@ it('a worker that read the authorization as captured does not end its schedule a
     undoAt(payment, { captured: -10_000n });
     expect(await sign(captured, 'FAILED')).toBe('applied');
   };
-  const racing = { ...deps, database: interleave(payments.database, { before: { end_follow_up: undo } }) };
-  await followUpNow(racing, payments.provider.connection, idOf(payment));
+  const racing = { ...deps, database: interleave(payments.database, { before: { postpone_check: undo } }) };
+  await notified(racing, 'ledger', { transactionId: idOf(payment) });
   expect(await isHeld(payment)).toBe(true);
 });
 

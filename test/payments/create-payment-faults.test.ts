@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { finishOf } from '#src/payments/check/finish-payment.ts';
-import { decodeRecord } from '#src/payments/stored-record.ts';
-import { finishPayment } from '#src/store/engine/payments.ts';
-import { cardPayment } from '../support/payment-requests.ts';
+import { writeReport } from '#src/payments/write-change.ts';
+import { ACCOUNT_ONE, cardPayment } from '../support/payment-requests.ts';
 import { APPROVED, UNKNOWN } from './attempt-outcomes.ts';
 import { clock, LEASE_MARGIN_MS, onScriptedPayments, payments } from './scripted-payments.ts';
 
@@ -17,13 +15,20 @@ const lost = () => new Error('Connection terminated unexpectedly');
 async function answerPending(): Promise<void> {
   const rows = await payments.tables.query(
     `UPDATE transaction t SET fence = fence + 1 FROM payment p WHERE p.id = t.payment_id
-     RETURNING p.id AS payment_id, t.id AS transaction_id, t.fence, p.record`,
+     RETURNING p.id AS payment_id, t.id AS transaction_id, t.fence`,
   );
-  for (const { payment_id, transaction_id, fence, record } of rows) {
-    const attempt = { paymentId: `${payment_id}`, transactionId: `${transaction_id}`, fence: Number(fence) };
-    const taken = { ...attempt, ageMs: 0, vaultedToken: undefined, capture: true };
-    const finish = finishOf(payments.finishDeps, taken, decodeRecord(record as Uint8Array), UNKNOWN);
-    expect(await finishPayment(payments.database, finish)).toEqual({ earlier: undefined });
+  for (const { payment_id, transaction_id, fence } of rows) {
+    const transactionId = `${transaction_id}`;
+    const leased = {
+      accountId: ACCOUNT_ONE,
+      paymentId: `${payment_id}`,
+      transactionId,
+      fence: Number(fence),
+    };
+    const report = { kind: 'outcome', transactionId, outcome: UNKNOWN, pauseS: 5 } as const;
+    expect(await writeReport(payments.writeDeps, leased, report)).toMatchObject({
+      ...{ record: { status: Payment_Status.PENDING }, earlier: undefined },
+    });
   }
 }
 
@@ -35,7 +40,7 @@ describe('a process that stands still between the approval and commit 2', () => 
       outcomes: [APPROVED],
       finished,
       around: async (statement, run) => {
-        if (statement === 'finish' && !stoodStill) {
+        if (statement === 'write_outcome' && !stoodStill) {
           stoodStill = true;
           await answerPending();
         }
@@ -52,7 +57,7 @@ describe('a process that stands still between the approval and commit 2', () => 
   });
 });
 
-describe('a finish', () => {
+describe('commit 2', () => {
   it('whose acknowledgement is lost is told of once', async () => {
     const finished: string[] = [];
     let tries = 0;
@@ -61,7 +66,7 @@ describe('a finish', () => {
       finished,
       around: async (statement, run) => {
         const result = await run();
-        if (statement === 'finish' && ++tries < 3) throw lost();
+        if (statement === 'write_outcome' && ++tries < 3) throw lost();
         return result;
       },
     });
@@ -78,7 +83,7 @@ describe('a finish', () => {
       finished,
       leaseMarginMs: 1_000,
       around: async (statement, run) => {
-        if (statement === 'finish') await held.promise;
+        if (statement === 'write_outcome') await held.promise;
         return run();
       },
     });

@@ -23,7 +23,7 @@ async function start(databaseUrl = database.url): Promise<void> {
   server = await startTestServer({
     config: {
       inProgressWaitMs: WAIT_MS,
-      lookUpSchedule: { leaseMarginMs: 1_000, firstLookUpMs: 500, closingMarginMs: 0 },
+      checkSchedule: { leaseMarginMs: 1_000, firstCheckMs: 500, closingMarginMs: 0 },
     },
     catalogue: sandboxCatalogue(PROVIDER_TIMEOUT_MS),
     databaseUrl,

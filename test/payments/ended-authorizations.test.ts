@@ -6,17 +6,18 @@ import {
   Payment_SubStatus_Value,
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
-import { applySigned } from '#src/payments/check/apply-signed.ts';
-import { followUpNow } from '#src/payments/check/follow-up.ts';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
+import { isAlarm } from '#src/payments/model/contradiction.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { interleave } from '../support/interleave.ts';
+import { notified, signed } from '../support/news.ts';
 import { wantEveryEvent } from '../support/tables.ts';
+import { checkOperations, forgetNews } from './kept-news.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 import * as requested from './requested-operations.ts';
 
@@ -25,7 +26,7 @@ let deps: OperatedPayments['deps'];
 /** The payment's connection, once the provider has ended the authorization. */
 let ended: ProviderConnection;
 
-onOperatedPayments({ empties: 'payment, transaction, webhook, event' });
+onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
 beforeEach(async () => {
   payment = await payments.pay({ capture: false });
   const { connection } = payments.provider;
@@ -55,6 +56,28 @@ const cancel = () => requested.cancel(payment, { deps });
 const capture = (amount?: string) =>
   requested.capture(payment, { deps, ...(amount !== undefined && { amount }) });
 
+/** A notification has the provider asked. */
+const news = (connection: ProviderConnection = ended, over: Partial<typeof deps> = {}) =>
+  notified({ ...deps, ...over, connections: () => new Map([['ledger', connection]]) }, 'ledger', {
+    transactionId: requested.idOf(payment),
+  });
+
+/** Has the provider sign that the authorization has expired. */
+async function signEnd(over: Partial<SignedOutcome> = {}, on = deps) {
+  await forgetNews();
+  const end = { outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD', ...over };
+  return signed(on, 'ledger', ended, requested.idOf(payment), end);
+}
+
+/** Collects what operators are told. */
+function observed() {
+  const results: unknown[] = [];
+  const learned = (_about: unknown, result: Outcome | string) => {
+    if (typeof result === 'string' ? result !== 'lapsed' : isAlarm(result)) results.push(result);
+  };
+  return { results, checked: { ...payments.deps.checked, learned } };
+}
+
 /** Runs statements, but for the one of this name: its database is down. */
 const refusing =
   (name: string): Database['query'] =>
@@ -65,10 +88,9 @@ const refusing =
 
 describe('an authorization that its provider ended before our term', () => {
   it('is EXPIRED once a notification has it looked up', async () => {
-    const { connection } = payments.provider;
-    expect(await followUpNow(deps, connection, requested.idOf(payment), { hint: {} })).toBe('unchanged');
+    expect(await news(payments.provider.connection)).toBe('unchanged');
     expect(await state()).toBe('SUCCEEDED/APPROVED');
-    expect(await followUpNow(deps, ended, requested.idOf(payment), { hint: {} })).toBe('applied');
+    expect(await news()).toBe('applied');
     expect(await state()).toBe('EXPIRED/EXPIRED');
     await expect(cancel()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
@@ -82,7 +104,7 @@ describe('an authorization that its provider ended before our term', () => {
     payments.provider.next.push(behaviour);
     await operate();
     expect(await state()).toBe('SUCCEEDED/APPROVED');
-    await recoverDue(deps);
+    await checkDue(deps);
     expect(await state()).toBe('EXPIRED/EXPIRED');
   });
 
@@ -92,10 +114,8 @@ describe('an authorization that its provider ended before our term', () => {
       await capture();
       return APPROVED;
     };
-    expect(await followUpNow(deps, { ...ended, lookUp }, requested.idOf(payment), { hint: {} })).toBe(
-      'unchanged',
-    );
-    await recoverDue(deps);
+    expect(await news({ ...ended, lookUp })).toBe('unchanged');
+    await checkDue(deps);
     expect(await state()).toBe('EXPIRED/EXPIRED');
   });
 
@@ -104,8 +124,8 @@ describe('an authorization that its provider ended before our term', () => {
     async (behaviour) => {
       payments.provider.next.push(behaviour);
       await capture('30');
-      await recoverDue(deps);
-      const due = "SELECT 1 FROM transaction WHERE id = $1 AND follow_up_at > now() + interval '23 hours'";
+      await checkDue(deps);
+      const due = "SELECT 1 FROM transaction WHERE id = $1 AND check_at > now() + interval '23 hours'";
       expect(await payments.tables.query(due, [requested.idOf(payment)])).toHaveLength(1);
     },
   );
@@ -119,7 +139,7 @@ describe('an authorization that its provider ended before our term', () => {
     });
     deps = { ...deps, connections: () => new Map([['ledger', { ...connection, capture: unreached }]]) };
     await capture('30');
-    const due = "SELECT 1 FROM transaction WHERE id = $1 AND follow_up_at > now() + interval '23 hours'";
+    const due = "SELECT 1 FROM transaction WHERE id = $1 AND check_at > now() + interval '23 hours'";
     expect(await payments.tables.query(due, [requested.idOf(payment)])).toHaveLength(1);
   });
 
@@ -127,58 +147,55 @@ describe('an authorization that its provider ended before our term', () => {
     ['declined', { kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) }],
     ['never made', { kind: 'not_sent', because: 'turned_away', detail: 'closed' }],
   ])('is EXPIRED, and an alarm, if it is said to be %s: nothing is held any more', async (_what, told) => {
-    const results: unknown[] = [];
-    const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
-    const other: ProviderConnection = { ...ended, lookUp: async () => told };
-    expect(await followUpNow({ ...deps, recovery }, other, requested.idOf(payment), { hint: {} })).toBe(
-      'applied',
-    );
+    const { results, checked } = observed();
+    expect(await news({ ...ended, lookUp: async () => told }, { checked })).toBe('applied');
     expect([await state(), results]).toEqual(['EXPIRED/EXPIRED', ['contradiction']]);
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('is asked about again within the hour if the provider did not answer', async () => {
+  it('is asked about again if the provider did not answer: soon where there is news, else within the hour', async () => {
     const silent: ProviderConnection = {
       ...ended,
       lookUp: async () => ({ kind: 'unknown', detail: 'silence', providerData: undefined }),
     };
-    expect(await followUpNow(deps, silent, requested.idOf(payment), { hint: {} })).toBe('unchanged');
-    const due = "SELECT 1 FROM transaction WHERE follow_up_at <= now() + interval '1 hour'";
-    expect(await payments.tables.query(due)).toHaveLength(1);
+    const within = (from: string, to: string) =>
+      payments.tables.query(
+        `SELECT 1 FROM transaction WHERE check_at BETWEEN now() + interval '${from}' AND now() + interval '${to}'`,
+      );
+    expect(await news(silent)).toBe('waiting');
+    expect(await within('0 s', '3 s')).toHaveLength(1);
+    await forgetNews();
+    await payments.makeDue();
+    await checkDue({ ...deps, connections: () => new Map([['ledger', silent]]) });
+    expect(await within('50 min', '1 hour')).toHaveLength(1);
   });
 
   it.each<[string, Outcome]>([
     ['an approval', APPROVED],
     ['an alarm', alarmingOutcome('its capture failed')],
   ])(
-    'is asked about when it was to be, and then only when our term ends, if the provider answered: %s',
+    'is asked about only when our term ends, if the provider answered news and later the schedule: %s',
     async (_what, told) => {
       const answering: ProviderConnection = { ...ended, lookUp: async () => told };
-      const dueAt = () => payments.tables.query('SELECT follow_up_at::text FROM transaction');
-      const before = await dueAt();
-      expect(await followUpNow(deps, answering, requested.idOf(payment), { hint: {} })).toBe('unchanged');
-      expect(await dueAt()).toEqual(before);
+      const due = "SELECT 1 FROM transaction WHERE check_at > now() + interval '6 days 23 hours'";
+      expect(await news(answering)).toBe('unchanged');
+      expect(await payments.tables.query(due)).toHaveLength(1);
       await payments.makeDue();
-      await recoverDue({ ...deps, connections: () => new Map([['ledger', answering]]) });
-      const due = "SELECT 1 FROM transaction WHERE follow_up_at > now() + interval '6 days 23 hours'";
+      await checkDue({ ...deps, connections: () => new Map([['ledger', answering]]) });
       expect(await payments.tables.query(due)).toHaveLength(1);
     },
   );
 
   it('keeps what was captured of it, and offers no rest', async () => {
     await capture('30');
-    await followUpNow(deps, ended, requested.idOf(payment), { hint: {} });
+    await news();
     expect(await state()).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
   it('is EXPIRED, and no alarm, if its provider has signed that it has expired', async () => {
-    const results: unknown[] = [];
-    const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
-    const apply = (minorUnits = 10_000n) =>
-      applySigned({ ...deps, recovery }, { ...ended, lookUp: undefined }, requested.idOf(payment), {
-        ...{ outcome: EXPIRED, minorUnits, currency: 'USD' },
-      });
+    const { results, checked } = observed();
+    const apply = (minorUnits = 10_000n) => signEnd({ minorUnits }, { ...deps, checked });
     payments.provider.next.push('delays it');
     await cancel();
     expect(await apply()).toBe('waiting');
@@ -197,13 +214,9 @@ describe('an authorization that its provider ended before our term', () => {
   });
 
   it('does not end by the signed end of another charge under our reference: that is an alarm', async () => {
-    const results: unknown[] = [];
-    const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
+    const { results, checked } = observed();
     await payments.tables.query("UPDATE transaction SET reference = 'ours'");
-    const apply = (paidReference: string) =>
-      applySigned({ ...deps, recovery }, { ...ended, lookUp: undefined }, requested.idOf(payment), {
-        ...{ outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD', paidReference },
-      });
+    const apply = (paidReference: string) => signEnd({ paidReference }, { ...deps, checked });
     expect([await apply('theirs'), await state(), results]).toEqual([
       'unchanged',
       'SUCCEEDED/APPROVED',
@@ -215,15 +228,12 @@ describe('an authorization that its provider ended before our term', () => {
   it('keeps its signed end waiting for a cancel that has begun when the end is to be written', async () => {
     payments.provider.next.push('delays it');
     // The second read is that of the write, which comes after the cancel has begun.
-    const before = { read_payment_for_operation: (nth: number) => nth === 2 && cancel() };
+    const before = { read_payment_state: (nth: number) => nth === 2 && cancel() };
     const racing = { ...deps, database: interleave(payments.database, { before }) };
-    const signed = { outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD' };
-    const connection = { ...ended, lookUp: undefined };
-    expect(await applySigned(racing, connection, requested.idOf(payment), signed)).toBe('waiting');
+    expect(await signEnd({}, racing)).toBe('waiting');
     payments.provider.settleDelayed();
-    await payments.makeDue();
-    await recoverDue(deps);
-    expect(await applySigned(deps, connection, requested.idOf(payment), signed)).toBe('unchanged');
+    await checkOperations(deps);
+    expect(await signEnd()).toBe('unchanged');
     expect(await state()).toBe('CANCELED/CANCELED');
   });
 
@@ -234,7 +244,7 @@ describe('an authorization that its provider ended before our term', () => {
       payments.tables.query('SELECT record, event_sequence, (SELECT count(*)::int FROM event) FROM payment');
     const before = await changes();
     expect(before).toMatchObject([{ event_sequence: 2, count: 1 }]);
-    expect(await followUpNow(deps, ended, requested.idOf(payment), { hint: {} })).toBe('applied');
+    expect(await news()).toBe('applied');
     expect(await changes()).toEqual(before);
   });
 
@@ -246,11 +256,11 @@ describe('an authorization that its provider ended before our term', () => {
     };
     const down = {
       ...deps,
-      database: { ...payments.database, query: refusing('finish_operation') },
+      database: { ...payments.database, query: refusing('write_change') },
       observer: { ...deps.observer, finishFailed },
     };
-    const followed = followUpNow(down, ended, requested.idOf(payment), { stop: AbortSignal.abort() });
-    await expect(followed).rejects.toBeInstanceOf(DatabaseUnavailableError);
+    await payments.makeDue();
+    await expect(checkDue(down, AbortSignal.abort())).rejects.toBeInstanceOf(DatabaseUnavailableError);
     expect(failures).toHaveLength(1);
   });
 
@@ -263,10 +273,9 @@ describe('an authorization that its provider ended before our term', () => {
         return EXPIRED;
       },
     };
-    expect(await followUpNow(deps, racing, requested.idOf(payment), { hint: {} })).toBe('unchanged');
+    expect(await news(racing)).toBe('waiting');
     payments.provider.settleDelayed();
-    await payments.makeDue();
-    await recoverDue(deps);
+    await checkOperations(deps);
     expect(await state()).toBe('CANCELED/CANCELED');
   });
 });

@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
 import { cancelPayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { alarms, capture, deps, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
+import { checkOperations, lookAgain } from './kept-news.ts';
 import { payments } from './operated-payments.ts';
 import { idOf } from './requested-operations.ts';
 
@@ -39,10 +40,8 @@ describe('a capture made at the provider itself', () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
-    const options = { hint: {}, stop: undefined };
-    const { connection } = payments.provider;
-    expect(await recoverNow(deps, { ...connection, lookUp }, idOf(payment), options)).toBe('waiting');
-    expect(await recoverNow(deps, payments.provider.connection, idOf(payment), options)).toBe('applied');
+    expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('waiting');
+    expect(await lookAgain(deps)).toBe('applied');
     expect(await state(payment)).toBe('SUCCEEDED/CAPTURED');
   });
 
@@ -51,10 +50,10 @@ describe('a capture made at the provider itself', () => {
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
     payments.setAhead(8 * 86_400_000);
     await payments.makeDue();
-    await recoverDue(deps);
+    await checkDue(deps);
     expect(await state(payment)).toBe('SUCCEEDED/CAPTURED');
     await payments.makeDue();
-    await recoverDue(deps);
+    await checkDue(deps);
     expect([await state(payment), await others(payment)]).toEqual([
       'SUCCEEDED/CAPTURED',
       ['CAPTURE SUCCEEDED 10000'],
@@ -91,16 +90,16 @@ describe('a capture made at the provider itself', () => {
       ...deps,
       connections: () => new Map([['ledger', { ...connection, lookUp: falling }]]),
     };
-    const followUp = async () => {
+    const check = async () => {
       await payments.makeDue();
-      return recoverDue(scheduled);
+      return checkDue(scheduled);
     };
-    expect([await followUp(), await state(payment), asked.length]).toEqual([1, 'SUCCEEDED/CAPTURED', 2]);
-    expect([await followUp(), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
+    expect([await check(), await state(payment), asked.length]).toEqual([1, 'SUCCEEDED/CAPTURED', 2]);
+    expect([await check(), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
     // Once nothing more is told, the provider is left alone.
-    await followUp();
+    await check();
     const before = asked.length;
-    expect([await followUp(), asked.length - before]).toEqual([0, 0]);
+    expect([await check(), asked.length - before]).toEqual([0, 0]);
     expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 10000', 'REFUND SUCCEEDED 1000']);
   });
 
@@ -116,7 +115,10 @@ describe('a capture made at the provider itself', () => {
   it('is asked about again if the provider does not answer news of an authorization that is over', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);
-    expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('unanswered');
+    expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('waiting');
+    const due = "SELECT 1 FROM transaction WHERE id = $1 AND check_at <= now() + interval '5 seconds'";
+    expect(await payments.tables.query(due, [idOf(payment)])).toHaveLength(1);
+    expect(await lookAgain(deps)).toBe('unchanged');
   });
 
   it.each(['declined', 'expired'] as const)(
@@ -154,9 +156,8 @@ describe('a capture made at the provider itself', () => {
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
     expect(await news(payment)).toBe('waiting');
     payments.provider.settleDelayed();
-    await payments.makeDue();
-    await recoverDue(deps);
-    expect([await news(payment), await state(payment), alarms]).toEqual([
+    await checkOperations(deps);
+    expect([await lookAgain(deps), await state(payment), alarms]).toEqual([
       'unchanged',
       'CANCELED/CANCELED',
       ['mismatch'],
@@ -167,7 +168,7 @@ describe('a capture made at the provider itself', () => {
     const payment = await payments.pay({ capture: false });
     payments.setAhead(8 * 86_400_000);
     await payments.makeDue();
-    await recoverDue(deps);
+    await checkDue(deps);
     expect(await state(payment)).toBe('EXPIRED/EXPIRED');
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
     expect([await news(payment), await state(payment), alarms]).toEqual([

@@ -1,13 +1,16 @@
 import { describe, expect, it, vi } from 'vitest';
-import { Transaction_Type } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { applyDispute } from '#src/payments/check/dispute.ts';
-import { followUpNow } from '#src/payments/check/follow-up.ts';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
+import { reportDispute } from '#src/payments/check/external-reports.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
+import { notified } from '../support/news.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import { alarms, deps, news, onPaymentsElsewhere, others, refund, state } from './external-under-test.ts';
+import { checkOperations, leaveOperations, lookAgain } from './kept-news.ts';
 import { payments } from './operated-payments.ts';
 import { APPROVED } from './recovery-under-test.ts';
 import { idOf } from './requested-operations.ts';
@@ -29,6 +32,14 @@ const meanwhile = (act: () => Promise<unknown>): ProviderConnection => {
   };
 };
 
+/** A stage of a dispute is reported by itself, and the provider is not asked. */
+const tellDispute = (payment: Payment, dispute: Dispute) =>
+  reportDispute(
+    deps,
+    { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment), fence: 0 },
+    dispute,
+  );
+
 describe('a refund made at the provider itself', () => {
   it('is a REFUND of the payment, told as one of ours, and bounds those that follow', async () => {
     await wantEveryEvent(payments.tables);
@@ -36,8 +47,7 @@ describe('a refund made at the provider itself', () => {
     payments.provider.elsewhere(idOf(payment), { refunded: 2_500n });
     const [finished, eventWritten] = [vi.fn(), vi.fn()];
     const observed = { ...deps, observer: { ...deps.observer, finished }, eventWritten };
-    const options = { hint: {} };
-    expect(await followUpNow(observed, payments.provider.connection, idOf(payment), options)).toBe('applied');
+    expect(await notified(observed, 'ledger', { transactionId: idOf(payment) })).toBe('applied');
     expect([finished.mock.calls.length, eventWritten.mock.calls.length]).toEqual([1, 1]);
     expect(await state(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
     const record = await getPayment(deps, payment.id, payments.caller());
@@ -75,17 +85,17 @@ describe('a refund made at the provider itself', () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     await refund(payment, '30');
+    await leaveOperations();
     expect(await news(payment)).toBe('waiting');
     payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
-    expect(await news(payment)).toBe('waiting');
+    expect(await lookAgain(deps)).toBe('waiting');
     // Nor is more than was paid an alarm yet: some of it may be ours.
     payments.provider.elsewhere(idOf(payment), { refunded: 6_000n });
-    expect([await news(payment), alarms]).toEqual(['waiting', []]);
+    expect([await lookAgain(deps), alarms]).toEqual(['waiting', []]);
     payments.provider.elsewhere(idOf(payment), { refunded: -6_000n });
-    await payments.makeDue();
-    await recoverDue(deps);
+    await checkOperations(deps);
     expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000']);
-    expect([await news(payment), await news(payment)]).toEqual(['applied', 'unchanged']);
+    expect([await lookAgain(deps), await news(payment)]).toEqual(['applied', 'unchanged']);
     expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000', 'REFUND SUCCEEDED 2000']);
   });
 
@@ -101,9 +111,8 @@ describe('a refund made at the provider itself', () => {
           meanwhile(() => refund(payment, '30')),
         ),
       ).toBe('waiting');
-      await payments.makeDue();
-      await recoverDue(deps);
-      expect([await news(payment), await news(payment)]).toEqual(['applied', 'unchanged']);
+      await checkOperations(deps);
+      expect([await lookAgain(deps), await news(payment)]).toEqual(['applied', 'unchanged']);
       expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000', 'REFUND SUCCEEDED 2000']);
     },
   );
@@ -111,8 +120,15 @@ describe('a refund made at the provider itself', () => {
   it('is booked once by any number of replicas, while refunds of ours begin and end', async () => {
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
-    const calls = [1, 2, 3, 4].flatMap(() => [news(payment), refund(payment, '10').catch(() => undefined)]);
+    // As if the lease of each replica ended while it asks.
+    const check = async () => {
+      await news(payment);
+      await payments.makeDue();
+      return checkDue(deps);
+    };
+    const calls = [1, 2, 3, 4].flatMap(() => [check(), refund(payment, '10').catch(() => undefined)]);
     await Promise.all(calls);
+    while ((await lookAgain(deps)) !== 'waiting');
     while ((await news(payment)) !== 'unchanged');
     const { refunded, captured } = payments.provider.bookOf(idOf(payment));
     const [books] = await payments.tables.query(
@@ -126,17 +142,17 @@ describe('a refund made at the provider itself', () => {
 
   it('is an alarm while the payment is disputed, and recorded once that is won', async () => {
     const payment = await payments.pay();
-    await applyDispute(deps, idOf(payment), { stage: 'opened', reference: 'd', money: undefined });
+    await tellDispute(payment, { stage: 'opened', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
     expect([await news(payment), alarms]).toEqual(['unchanged', ['mismatch']]);
     expect(await state(payment)).toBe('IN_DISPUTE/RECEIVED');
-    await applyDispute(deps, idOf(payment), { stage: 'won', reference: 'd', money: undefined });
+    await tellDispute(payment, { stage: 'won', reference: 'd', money: undefined });
     expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
   });
 
   it('is an alarm after a dispute that was won, too, where the provider may count that as a refund', async () => {
     const payment = await payments.pay();
-    await applyDispute(deps, idOf(payment), { stage: 'won', reference: 'd', money: undefined });
+    await tellDispute(payment, { stage: 'won', reference: 'd', money: undefined });
     const totals = { captured: 10_000n, refunded: 1_000n, mayCountDisputes: true } as const;
     const lookUp = async () => ({ ...APPROVED, totals });
     const connection: ProviderConnection = { ...payments.provider.connection, lookUp };
@@ -146,7 +162,7 @@ describe('a refund made at the provider itself', () => {
 
   it('is none if a lost dispute took the money', async () => {
     const payment = await payments.pay();
-    await applyDispute(deps, idOf(payment), { stage: 'lost', reference: 'd', money: undefined });
+    await tellDispute(payment, { stage: 'lost', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
     expect([await news(payment), await state(payment), alarms]).toEqual(['unchanged', 'CHARGEBACK/LOST', []]);
   });
@@ -154,7 +170,7 @@ describe('a refund made at the provider itself', () => {
   it('is an alarm if a lost dispute took a part of the money: it may be that', async () => {
     const payment = await payments.pay();
     const money = { minorUnits: 3_000n, currency: 'USD' };
-    await applyDispute(deps, idOf(payment), { stage: 'lost', reference: 'd', money });
+    await tellDispute(payment, { stage: 'lost', reference: 'd', money });
     payments.provider.elsewhere(idOf(payment), { refunded: 3_000n });
     expect([await news(payment), await state(payment), alarms]).toEqual([
       ...['unchanged', 'CHARGEBACK/LOST'],
@@ -165,7 +181,7 @@ describe('a refund made at the provider itself', () => {
   it('is told once a dispute is over that is ended by the same look-up', async () => {
     const payment = await payments.pay();
     const dispute = { reference: 'm', money: undefined };
-    await applyDispute(deps, idOf(payment), { stage: 'opened', ...dispute });
+    await tellDispute(payment, { stage: 'opened', ...dispute });
     payments.provider.elsewhere(idOf(payment), { refunded: 1n });
     const { connection } = payments.provider;
     const ending: ProviderConnection = {
@@ -185,7 +201,7 @@ describe('a refund made at the provider itself', () => {
   it('has its provider asked once if no refund is told with the end of the dispute', async () => {
     const payment = await payments.pay();
     const dispute = { reference: 'm', money: undefined };
-    await applyDispute(deps, idOf(payment), { stage: 'opened', ...dispute });
+    await tellDispute(payment, { stage: 'opened', ...dispute });
     const lookUp = vi.fn(
       async () => ({ ...APPROVED, endedDisputes: [{ stage: 'won', ...dispute }] }) as Outcome,
     );

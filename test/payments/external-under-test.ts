@@ -1,7 +1,7 @@
 import { beforeEach } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { followUpNow } from '#src/payments/check/follow-up.ts';
+import { notified } from '../support/news.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 import * as requested from './requested-operations.ts';
 
@@ -15,14 +15,14 @@ export let deps: OperatedPayments['deps'];
 
 /** Opens them for a file's tests: there are none before each. */
 export function onPaymentsElsewhere(): void {
-  onOperatedPayments({ empties: 'payment, transaction, webhook, event' });
+  onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
   beforeEach(() => {
     payments.setAhead(0);
     alarms = [];
-    const followedUp = (_about: unknown, result: unknown) => {
+    const learned = (_about: unknown, result: unknown) => {
       if (typeof result === 'string' && result !== 'lapsed') alarms.push(result);
     };
-    deps = { ...payments.deps, recovery: { ...payments.deps.recovery, followedUp } };
+    deps = { ...payments.deps, checked: { ...payments.deps.checked, learned } };
   });
 }
 
@@ -30,7 +30,9 @@ export const state = (payment: Payment) => payments.stateOf(payment);
 
 /** A notification has the provider asked. */
 export const news = (payment: Payment, connection: ProviderConnection = payments.provider.connection) =>
-  followUpNow(deps, connection, requested.idOf(payment), { hint: {} });
+  notified({ ...deps, connections: () => new Map([['ledger', connection]]) }, 'ledger', {
+    transactionId: requested.idOf(payment),
+  });
 
 export const refund = (payment: Payment, amount?: string) => requested.refund(payment, askedOf(amount));
 export const capture = (payment: Payment, amount?: string) => requested.capture(payment, askedOf(amount));

@@ -4,14 +4,14 @@ import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
-import { applySigned } from '#src/payments/check/apply-signed.ts';
-import { followUpNow } from '#src/payments/check/follow-up.ts';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
-import { onOperatedPayments, payments } from './operated-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
+import { isAlarm } from '#src/payments/model/contradiction.ts';
+import { notified, payerDid, signed } from '../support/news.ts';
+import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 
 const DAY_MS = 86_400_000;
 
-onOperatedPayments();
+onOperatedPayments({ empties: 'payment, transaction, notification' });
 beforeEach(() => payments.setAhead(0));
 
 const statusOf = async (id: string) =>
@@ -29,11 +29,18 @@ const ended = {
   EXPIRED: async () => {
     payments.setAhead(DAY_MS + 120_000);
     await payments.makeDue();
-    await recoverDue(payments.deps);
+    await checkDue(payments.deps);
   },
-  DECLINED: (id: string) => followUpNow(payments.deps, telling(DECLINED), id),
-  SUCCEEDED: (id: string) => followUpNow(payments.deps, telling(APPROVED), id),
+  DECLINED: (id: string) => newsOf(payments.deps, telling(DECLINED), id),
+  SUCCEEDED: (id: string) => newsOf(payments.deps, telling(APPROVED), id),
 };
+/** A notification has the provider asked. */
+const newsOf = (deps: OperatedPayments['deps'], connection: ProviderConnection, transactionId: string) =>
+  notified(at(deps, connection), 'ledger', { transactionId });
+const at = (deps: OperatedPayments['deps'], connection: ProviderConnection): typeof deps => ({
+  ...deps,
+  connections: () => new Map([['ledger', connection]]),
+});
 const telling = (outcome: Outcome): ProviderConnection => ({
   ...payments.provider.connection,
   lookUp: async () => outcome,
@@ -41,8 +48,10 @@ const telling = (outcome: Outcome): ProviderConnection => ({
 /** Dependencies that collect what operators are told. */
 function observed() {
   const results: unknown[] = [];
-  const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
-  return { deps: { ...payments.deps, recovery }, results };
+  const learned = (_about: unknown, result: Outcome | string) => {
+    if (typeof result === 'string' ? result !== 'lapsed' : isAlarm(result)) results.push(result);
+  };
+  return { deps: { ...payments.deps, checked: { ...payments.deps.checked, learned } }, results };
 }
 
 describe('a payment that is over here', () => {
@@ -65,7 +74,8 @@ describe('a payment that is over here', () => {
         return { kind: 'unknown', detail: 'silence', providerData: undefined };
       },
     };
-    await followUpNow(payments.deps, connection, id, { hint: { returnQuery: 'agreed=yes' } });
+    const returned = await payerDid(at(payments.deps, connection), 'ledger', id, { query: 'agreed=yes' });
+    expect(returned).toBe('unchanged');
     expect([completed, await statusOf(id)]).toEqual([0, end]);
   });
 
@@ -78,9 +88,9 @@ describe('a payment that is over here', () => {
     await ended[end](id);
     expect(await statusOf(id)).toBe(end);
     const { deps, results } = observed();
-    expect(await followUpNow(deps, telling(told), id)).toBe('unchanged');
-    const signed = { outcome: told, minorUnits: 10_000n, currency: 'USD' };
-    expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe('unchanged');
+    expect(await newsOf(deps, telling(told), id)).toBe('unchanged');
+    const report = { outcome: told, minorUnits: 10_000n, currency: 'USD' };
+    expect(await signed(deps, 'ledger', payments.provider.connection, id, report)).toBe('unchanged');
     expect([results, await statusOf(id)]).toEqual([['contradiction', 'contradiction'], end]);
   });
 
@@ -93,7 +103,7 @@ describe('a payment that is over here', () => {
     const id = payment.transactions?.id ?? '';
     const { deps, results } = observed();
     const apply = (told: Outcome, status: string, reference: string, undoneBy?: string) =>
-      applySigned(deps, payments.provider.connection, id, {
+      signed(deps, 'ledger', payments.provider.connection, id, {
         ...outcomeOf(told, status, reference),
         ...(undoneBy !== undefined && { undoneBy }),
       });
@@ -120,8 +130,8 @@ describe('a payment that is over here', () => {
       const before = await statusOf(id);
       const { deps, results } = observed();
       const outcome = alarmingOutcome('its capture failed');
-      const signed = { outcome, minorUnits: 10_000n, currency: 'USD', ofPurchase: true as const };
-      expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe('unchanged');
+      const report = { outcome, minorUnits: 10_000n, currency: 'USD', ofPurchase: true as const };
+      expect(await signed(deps, 'ledger', payments.provider.connection, id, report)).toBe('unchanged');
       expect([results, await statusOf(id)]).toEqual([capture ? [outcome] : [], before]);
     },
   );
@@ -132,7 +142,7 @@ describe('a payment that is over here', () => {
     await ended.DECLINED(id);
     const { deps, results } = observed();
     const paidTwice = { ...APPROVED, alarm: true as const };
-    await followUpNow(deps, telling(paidTwice), id);
+    await newsOf(deps, telling(paidTwice), id);
     expect(results).toEqual([paidTwice]);
   });
 });

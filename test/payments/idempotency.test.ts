@@ -5,7 +5,7 @@ import {
   requireSameRequest,
   storedIdempotencyKey,
 } from '#src/payments/idempotency.ts';
-import type { KeyHolder } from '#src/store/engine/payments.ts';
+import type { KeyHolder } from '#src/store/tables/payment-keys.ts';
 
 describe('requireIdempotencyKey', () => {
   it.each(['a', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', ' key with spaces ~', 'x'.repeat(255)])(

@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { followUpNow } from '#src/payments/check/follow-up.ts';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
 import { createPayment } from '#src/payments/create/create-payment.ts';
 import { hasSqlState } from '#src/store/engine/database-error.ts';
 import { readSession } from '#src/store/tables/checkout-sessions.ts';
+import { notified } from '../support/news.ts';
+import { databaseUrl } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { openTables } from '../support/tables.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 let request: CreatePaymentRequest;
@@ -46,7 +48,7 @@ async function payExpired(session: string): Promise<Payment> {
 async function expireAll(): Promise<void> {
   payments.setAhead(2 * 86_400_000);
   await payments.makeDue();
-  await recoverDue(payments.deps);
+  await checkDue(payments.deps);
   payments.setAhead(0);
 }
 
@@ -64,7 +66,7 @@ async function payLate(
 function payerPays({ transactions }: Payment, deps = payments.deps) {
   const transactionId = transactions?.id ?? '';
   payments.provider.payerPays(transactionId);
-  return followUpNow(deps, payments.provider.connection, transactionId);
+  return notified(deps, 'ledger', { transactionId });
 }
 
 const FIVE_HOURS = "now() + interval '5 hours'";
@@ -111,17 +113,19 @@ it('a payment that is claimed in the session at the same moment has no deadlock 
     if (hasSqlState(error, '40P01')) deadlocks += 1;
   };
   const deps = { ...payments.deps, observer: { ...payments.deps.observer, finishFailed } };
-  const { tables, database } = payments;
-  const [claim] = await tables.query('SELECT pg_backend_pid() AS pid');
+  const { database } = payments;
+  const claiming = await openTables(databaseUrl());
+  const [claim] = await claiming.query('SELECT pg_backend_pid() AS pid');
   const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
   const waiting = async () => (await database.query({ name: 'waiting', text }, [claim?.pid])).rowCount;
   // In the order of the claim: first the session, then its use.
-  await tables.query('BEGIN');
-  await tables.query('UPDATE checkout_session SET payment_id = $2 WHERE id = $1', [session, other]);
+  await claiming.query('BEGIN');
+  await claiming.query('UPDATE checkout_session SET payment_id = $2 WHERE id = $1', [session, other]);
   const late = payerPays(payment, deps);
   await expect.poll(waiting).toBe(1);
-  await tables.query('INSERT INTO single_use VALUES ($1, $2, $3)', [ACCOUNT_ONE, session, other]);
-  await tables.query('COMMIT');
+  await claiming.query('INSERT INTO single_use VALUES ($1, $2, $3)', [ACCOUNT_ONE, session, other]);
+  await claiming.query('COMMIT');
+  await claiming.close();
   expect([await late, deadlocks]).toEqual(['applied', 0]);
   // It has used the session first, so the session goes on showing it.
   expect(await readSession(payments.database, ACCOUNT_ONE, session)).toMatchObject({

@@ -35,7 +35,7 @@ const away = () => new DatabaseUnavailableError(new Error('refused'));
 type Fault = <T>(payment: ScriptedPayment, run: () => Promise<T>, tries: number) => Promise<T>;
 
 const takeOpen = () =>
-  payments.tables.query('UPDATE transaction SET fence = fence + 1 WHERE look_up_at IS NOT NULL');
+  payments.tables.query('UPDATE transaction SET fence = fence + 1 WHERE check_at IS NOT NULL');
 
 const FAULTS: Readonly<Record<string, Fault>> = {
   nothing: (_payment, run) => run(),
@@ -96,7 +96,7 @@ function faultyPayment(script: Script, faults: readonly string[]): ScriptedPayme
   const payment: ScriptedPayment = payments.payment(CARD, {
     ...script,
     around: (statement, run) => {
-      if (statement !== 'begin_next_attempt') return run();
+      if (statement !== 'write_next_attempt') return run();
       const made = payment.calls.length;
       const tries = (begun.get(made) ?? 0) + 1;
       begun.set(made, tries);
@@ -154,7 +154,7 @@ describe('no fault between two attempts', () => {
     const payment = payments.payment(CARD, {
       outcomes: [NOT_SENT, APPROVED],
       around: (statement, run) => {
-        if (statement !== 'begin_next_attempt') return run();
+        if (statement !== 'write_next_attempt') return run();
         tries += 1;
         // A database that is silent: each try takes long.
         clock.aheadMs += LEASE_MARGIN_MS / 4;
@@ -174,7 +174,7 @@ describe('no fault between two attempts', () => {
       leaseMarginMs,
       around: async (statement, run) => {
         const result = await run();
-        if (statement === 'begin_next_attempt') clock.aheadMs += leaseMarginMs / 2;
+        if (statement === 'write_next_attempt') clock.aheadMs += leaseMarginMs / 2;
         return result;
       },
     });
@@ -189,7 +189,7 @@ describe('no fault between two attempts', () => {
       outcomes: [declined('51'), APPROVED],
       softDeclines: true,
       around: (statement, run) => {
-        if (statement === 'begin_next_attempt') {
+        if (statement === 'write_next_attempt') {
           isAway = true;
           clock.aheadMs += LEASE_MARGIN_MS;
         }

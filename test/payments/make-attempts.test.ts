@@ -182,7 +182,7 @@ describe('a second attempt', () => {
         softDeclines: true,
         around: async (statement, run) => {
           const result = await run();
-          return sent === 1 && statement === 'begin_next_attempt' ? die() : result;
+          return sent === 1 && statement === 'write_next_attempt' ? die() : result;
         },
         aroundCall: (connectionId, call) => (connectionId === 't2' ? die() : call()),
       });

@@ -11,9 +11,9 @@ import {
   type UnaskableOutcomes,
   watchOpenOutcomes,
 } from '#src/payments/check/open-outcomes.ts';
+import { takeDue } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import { takeDueAttempts } from '#src/store/engine/look-ups.ts';
-import { findByKey } from '#src/store/engine/payments.ts';
+import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -65,7 +65,7 @@ const deps = (): OpenOutcomesDeps => ({
   now: systemClock(),
   responses: RESPONSES,
   observer: { finished: () => {}, finishFailed: () => {} },
-  schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, closingMarginMs: 10_000 },
+  schedule: { leaseMarginMs: 1_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
   connections: () =>
     new Map([
       ['scripted', connectionOf('scripted', async () => UNKNOWN)],
@@ -95,7 +95,7 @@ const UNASKABLE = [
 ];
 
 const passTime = (seconds: number) =>
-  tables.query('UPDATE transaction SET look_up_at = look_up_at - make_interval(secs => $1)', [seconds]);
+  tables.query('UPDATE transaction SET check_at = check_at - make_interval(secs => $1)', [seconds]);
 
 async function answerOf({ idempotencyKey }: OpenAttempt): Promise<string | undefined> {
   return shownUnder(await findByKey(database, ACCOUNT_ONE, idempotencyKey));
@@ -144,16 +144,18 @@ describe('the watch over open outcomes', () => {
 
 describe('a key whose payment nobody can be asked about', () => {
   it('is answered PENDING once no replica has taken the payment for half a minute, and stays due', async () => {
-    const attempts = await claimUnaskable();
-    const askable = await claimAttempt(database);
+    const [gone, elsewhere, mute] = (await claimUnaskable()) as [OpenAttempt, OpenAttempt, OpenAttempt];
+    const attempts = [gone, elsewhere];
+    // Those whose connection this replica has are its checker's to answer.
+    const checked = [mute, await claimAttempt(database)];
     await answerUnaskable(deps());
     for (const attempt of attempts) expect(await answerOf(attempt)).toBeUndefined();
     await passTime(31);
     await answerUnaskable(deps());
     for (const attempt of attempts) expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
-    expect(await answerOf(askable)).toBeUndefined();
+    for (const attempt of checked) expect(await answerOf(attempt)).toBeUndefined();
     const rows = await tables.query(
-      'SELECT DISTINCT status, look_up_at <= now() AS due FROM transaction ORDER BY status',
+      'SELECT DISTINCT status, check_at <= now() AS due FROM transaction ORDER BY status',
     );
     expect(rows).toEqual([{ status: 'PENDING', due: true }]);
   });
@@ -161,8 +163,8 @@ describe('a key whose payment nobody can be asked about', () => {
   it('is left to the replica that can ask and is at it', async () => {
     const [gone] = await claimUnaskable();
     await passTime(31);
-    const take = { connectionId: 'gone', identity: 'old', limit: 1, leaseS: 60 };
-    expect(await takeDueAttempts(database, [take])).toHaveLength(1);
+    const ofGone = { connectionId: 'gone', identity: 'old' };
+    expect(await takeDue(database, ofGone, { limit: 1, leaseS: 60 })).toHaveLength(1);
     await answerUnaskable(deps());
     expect(gone && (await answerOf(gone))).toBeUndefined();
   });

@@ -14,7 +14,7 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
-import type { RecoveryDeps } from '#src/payments/check/recover-payments.ts';
+import type { CheckerDeps } from '#src/payments/check/checker.ts';
 import { createBinTable } from '#src/payments/create/bin-table.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
@@ -37,7 +37,7 @@ export type OperatedPayments = {
   readonly database: Database;
   readonly tables: Tables;
   readonly provider: LedgerProvider;
-  readonly deps: PaymentDeps & OperationDeps & RecoveryDeps;
+  readonly deps: PaymentDeps & OperationDeps & CheckerDeps;
   /** The caller of account one, with a fresh key or the one given; undefined for none. */
   caller(idempotencyKey?: string | null): Caller;
   /** Makes a payment of 100.00 USD by card. */
@@ -113,7 +113,7 @@ async function openOperatedPayments(): Promise<OperatedPayments> {
     publicUrl: () => 'https://payments.example',
     responses: await openStoredResponses(database),
     // Whatever was sent may be closed at once.
-    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 1, closingMarginMs: -60_000 },
+    schedule: { leaseMarginMs: 60_000, firstCheckMs: 1, closingMarginMs: -60_000 },
     patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
     observer: {
       providerCall: (_connection, _transaction, call) => call(),
@@ -125,7 +125,8 @@ async function openOperatedPayments(): Promise<OperatedPayments> {
       refused: () => {},
     },
     isLeftAlone: () => false,
-    recovery: { followedUp: () => {}, lookedUp: () => {}, failed: (error) => Promise.reject(error) },
+    settled: () => {},
+    checked: { learned: () => {}, failed: (error) => Promise.reject(error) },
   };
   const caller = (key: string | null = randomUUID()): Caller => ({
     accountId: ACCOUNT_ONE,
@@ -163,10 +164,6 @@ async function openOperatedPayments(): Promise<OperatedPayments> {
     setAhead(ms) {
       aheadMs = ms;
     },
-    makeDue: () =>
-      tables.query(
-        `UPDATE transaction SET look_up_at = CASE WHEN look_up_at IS NOT NULL THEN now() END,
-          follow_up_at = CASE WHEN follow_up_at IS NOT NULL THEN now() END`,
-      ),
+    makeDue: () => tables.query('UPDATE transaction SET check_at = now() WHERE check_at IS NOT NULL'),
   };
 }

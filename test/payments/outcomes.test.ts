@@ -19,7 +19,7 @@ const TIMEOUT_MS = 2_000;
 onService({
   config: {
     // Outcomes that are not learned at once stay so for these tests: they are looked up after a minute only.
-    lookUpSchedule: { leaseMarginMs: 10_000, firstLookUpMs: 60_000, closingMarginMs: 10_000 },
+    checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 60_000, closingMarginMs: 10_000 },
     // And the provider's notifications, each of which would have one looked up, go nowhere.
     publicUrl: 'http://127.0.0.1:1',
   },

@@ -1,20 +1,26 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, beforeEach, expect, it } from 'vitest';
-import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { create } from '@bufbuild/protobuf';
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Payment, Payment_Status, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
-import { createLookUpTurns } from '#src/payments/check/look-up-turns.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { type Checker, checkDue, startChecker } from '#src/payments/check/checker.ts';
 import { returnPayer } from '#src/payments/check/payer-return.ts';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
+import { idOf } from './requested-operations.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 1_440 * MINUTE_MS;
+const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
-/** Every look-up that a return prompted, in order. */
-let asked: LookUp[];
+/** Every question that a return prompted, in order, and when it was asked. */
+let asked: { readonly query: LookUp; readonly atMs: number }[];
+/** The provider, as the checker asks it. */
+let connection: ProviderConnection;
+let checker: Checker;
 
-onOperatedPayments({ empties: 'payment, transaction, event' });
+onOperatedPayments({ empties: 'payment, transaction, event, notification' });
 beforeAll(async () => {
   await payments.tables.query(
     `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
@@ -24,20 +30,29 @@ beforeAll(async () => {
 beforeEach(() => {
   asked = [];
   payments.setAhead(0);
+  at({ lookUp: async (query) => (await payments.provider.connection.lookUp?.(query)) ?? UNKNOWN });
+  checker = startChecker({ ...payments.deps, connections }, { intervalMs: 1_000 });
 });
+afterEach(() => checker.stop());
+
+const connections = () => new Map([['ledger', connection]]);
+
+/** Has the provider answer so from now on. */
+function at({ lookUp, complete }: Pick<Partial<ProviderConnection>, 'lookUp' | 'complete'>) {
+  const noted = (ask: typeof lookUp) =>
+    ask &&
+    ((query: LookUp) => {
+      asked.push({ query, atMs: performance.now() });
+      return ask(query);
+    });
+  connection = { ...payments.provider.connection, lookUp: noted(lookUp), complete: noted(complete) };
+}
 
 /** Brings the payer of a payment back. @returns the status that they are told. */
-async function comeBack({ id }: Payment, turns = createLookUpTurns(0), query = ''): Promise<string> {
-  const connection: ProviderConnection = {
-    ...payments.provider.connection,
-    async lookUp(query) {
-      asked.push(query);
-      const outcome = await payments.provider.connection.lookUp?.(query);
-      return outcome ?? { kind: 'unknown', detail: 'silence', providerData: undefined };
-    },
-  };
-  const connections = () => new Map([['ledger', connection]]);
-  const { status } = await returnPayer({ ...payments.deps, connections, turns }, id, query);
+async function comeBack({ id }: Payment, query = '', waitMs = 8_000): Promise<string> {
+  const patience = { ...payments.deps.patience, waitMs };
+  const deps = { ...payments.deps, connections, patience, wake: checker.wake };
+  const { status } = await returnPayer(deps, id, query);
   return Payment_Status[status];
 }
 
@@ -45,8 +60,12 @@ async function comeBack({ id }: Payment, turns = createLookUpTurns(0), query = '
 async function expire() {
   payments.setAhead(8 * DAY_MS);
   await payments.makeDue();
-  await recoverDue(payments.deps);
+  await checkDue(payments.deps);
 }
+
+/** Lets the time pass for which the next question has to wait. */
+const pass = () =>
+  payments.tables.query(`UPDATE notification SET settled_at = settled_at - interval '1 hour'`);
 
 const eventsOf = ({ id }: Payment) =>
   payments.tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id]);
@@ -55,7 +74,8 @@ it('a payer who pays after their payment has expired here and comes back is told
   const payment = await payments.pay({ wallet: true });
   await expire();
   expect(await comeBack(payment)).toBe('EXPIRED');
-  payments.provider.payerPays(payment.transactions?.id ?? '');
+  await pass();
+  payments.provider.payerPays(idOf(payment));
   expect(await comeBack(payment)).toBe('SUCCEEDED');
   expect(asked).toHaveLength(2);
   expect(await eventsOf(payment)).toEqual([
@@ -77,12 +97,95 @@ it('an authorization that lapsed is not asked about again, whoever opens its ret
 
 it('a payer who has paid is told so, although somebody opened the return address just before they paid', async () => {
   const payment = await payments.pay({ wallet: true });
-  const turns = createLookUpTurns(200);
-  expect(await comeBack(payment, turns)).toBe('READY_TO_PAY');
-  payments.provider.payerPays(payment.transactions?.id ?? '');
-  expect(await Promise.all([comeBack(payment, turns), comeBack(payment, turns)])).toEqual([
-    'SUCCEEDED',
-    'SUCCEEDED',
-  ]);
+  expect(await comeBack(payment)).toBe('READY_TO_PAY');
+  payments.provider.payerPays(idOf(payment));
+  expect(await Promise.all([comeBack(payment), comeBack(payment)])).toEqual(['SUCCEEDED', 'SUCCEEDED']);
   expect(asked).toHaveLength(2);
+});
+
+it('the questions that one return address prompts are two seconds apart, however often it is opened', async () => {
+  const payment = await payments.pay({ wallet: true });
+  const until = performance.now() + 5_000;
+  while (performance.now() < until) {
+    await Promise.all([comeBack(payment, '', 100), comeBack(payment, '', 100)]);
+  }
+  const gapsMs = asked.slice(1).map(({ atMs }, i) => atMs - (asked[i]?.atMs ?? 0));
+  expect(gapsMs.length).toBeGreaterThan(0);
+  expect(Math.min(...gapsMs)).toBeGreaterThan(1_900);
+});
+
+it('a payer who comes back while their provider is being asked is told what it says afterwards, and it is asked once at a time', async () => {
+  const payment = await payments.pay({ wallet: true });
+  const answer = Promise.withResolvers<void>();
+  let [atOnce, most] = [0, 0];
+  at({
+    lookUp: async (query) => {
+      most = Math.max(most, ++atOnce);
+      const told = (await payments.provider.connection.lookUp?.(query)) ?? UNKNOWN;
+      if (asked.length === 1) await answer.promise;
+      atOnce -= 1;
+      return told;
+    },
+  });
+  const first = comeBack(payment);
+  await expect.poll(() => asked.length).toBe(1);
+  payments.provider.payerPays(idOf(payment));
+  const second = comeBack(payment);
+  await expect.poll(() => payments.tables.query('SELECT 1 FROM notification')).not.toEqual([]);
+  setTimeout(answer.resolve, 500);
+  expect(await Promise.all([first, second])).toEqual(['SUCCEEDED', 'SUCCEEDED']);
+  expect([asked.length, most]).toEqual([2, 1]);
+});
+
+it('a payer whose provider is silent waits so long and no longer, and is told what is known', async () => {
+  const payment = await payments.pay({ wallet: true });
+  at({ lookUp: () => new Promise((done) => setTimeout(done, 3_000, UNKNOWN)) });
+  const begunMs = performance.now();
+  expect(await comeBack(payment, '', 400)).toBe('READY_TO_PAY');
+  expect(performance.now() - begunMs).toBeLessThan(2_000);
+});
+
+it('payers with evidence of their own each have the provider asked by it, one after the other', async () => {
+  const payment = await payments.pay({ wallet: true });
+  at({ complete: async () => ({ kind: 'pending', providerData: create(ProviderDataSchema) }) });
+  await Promise.all(['a', 'b', 'b'].map((query) => comeBack(payment, query)));
+  expect(asked.map(({ query }) => query.hint)).toHaveLength(2);
+  expect(asked.map(({ query }) => query.hint)).toEqual(
+    expect.arrayContaining([{ returnQuery: 'a' }, { returnQuery: 'b' }]),
+  );
+  expect(asked[1]?.atMs).toBeGreaterThan((asked[0]?.atMs ?? 0) + 1_900);
+});
+
+it('a flood of evidence piles up five pieces for one payment, and the payers beyond are told what is known at once', async () => {
+  const [payment, other] = [await payments.pay({ wallet: true }), await payments.pay({ wallet: true })];
+  const answer = Promise.withResolvers<Outcome>();
+  at({ complete: () => answer.promise });
+  const five = Array.from({ length: 5 }, (_, i) => comeBack(payment, `r=${i}`, 3_000));
+  const stored = () => payments.tables.query('SELECT transaction_id AS id FROM notification');
+  await expect.poll(stored).toHaveLength(5);
+  const begunMs = performance.now();
+  expect(await comeBack(payment, 'r=5', 60_000)).toBe('READY_TO_PAY');
+  expect(performance.now() - begunMs).toBeLessThan(2_000);
+  expect(await stored()).toHaveLength(5);
+  // Of others there is nothing to wait for.
+  const elsewhere = comeBack(other, 'r=0', 100);
+  await expect.poll(stored).toHaveLength(6);
+  answer.resolve(UNKNOWN);
+  await Promise.all([...five, elsewhere]);
+});
+
+it('a payer who has paid is told so, although somebody has forged five returns before', async () => {
+  const payment = await payments.pay({ wallet: true });
+  const codes = { authorizationCode: '', retrievalReferenceNumber: '' };
+  at({
+    complete: async ({ hint }) =>
+      hint?.returnQuery === 'true'
+        ? { kind: 'approved', providerData: create(ProviderDataSchema), ...codes }
+        : { kind: 'not_sent', because: 'turned_away', detail: 'forged' },
+  });
+  for (let i = 0; i < 5; i++) {
+    expect(await comeBack(payment, `forged=${i}`, 500)).toBe('READY_TO_PAY');
+    await pass();
+  }
+  expect(await comeBack(payment, 'true')).toBe('SUCCEEDED');
 });

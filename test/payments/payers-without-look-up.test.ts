@@ -1,10 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { followUpNow } from '#src/payments/check/follow-up.ts';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
+import { payerDid } from '../support/news.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
@@ -15,8 +15,23 @@ const fail = () => {
   throw new Error('nothing more was expected');
 };
 
-onOperatedPayments({ empties: 'payment, transaction' });
+onOperatedPayments({ empties: 'payment, transaction, notification' });
 beforeEach(() => payments.setAhead(0));
+
+const at = (connection: ProviderConnection) => ({
+  ...payments.deps,
+  connections: () => new Map([['ledger', connection]]),
+});
+
+/** Has what is open checked as it falls due. */
+async function check(connection: ProviderConnection): Promise<void> {
+  await payments.makeDue();
+  await checkDue(at(connection));
+}
+
+/** Brings the payer back, with what their provider has signed. @returns the result of that. */
+const comeBack = ({ transactions }: Payment, connection: ProviderConnection) =>
+  payerDid(at(connection), 'ledger', transactions?.id ?? '', { query: 'r=1' });
 
 describe('a redirect at a provider without look-up', () => {
   const mute = (over: Partial<ProviderConnection> = {}): ProviderConnection => ({
@@ -34,11 +49,9 @@ describe('a redirect at a provider without look-up', () => {
         return { kind: 'approved', providerData: create(ProviderDataSchema), ...NO_CODES };
       },
     });
-    const id = payment.transactions?.id ?? '';
-    expect(await followUpNow(payments.deps, connection, id)).toBe('unchanged');
-    expect(await followUpNow(payments.deps, connection, id, { hint: { returnQuery: 'r=1' } })).toBe(
-      'applied',
-    );
+    await check(connection);
+    expect([brought, await payments.stateOf(payment)]).toEqual([[], 'READY_TO_PAY/CREATED']);
+    expect(await comeBack(payment, connection)).toBe('applied');
     expect(brought).toEqual([{ returnQuery: 'r=1' }]);
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
@@ -52,28 +65,37 @@ describe('a redirect at a provider without look-up', () => {
       const wallet = method === 'a wallet';
       if (!wallet) payments.provider.next.push('sends the payer away');
       const payment = await payments.pay({ wallet });
-      const id = payment.transactions?.id ?? '';
-      const bringing = (outcome: Outcome) =>
-        followUpNow(payments.deps, mute({ complete: async () => outcome }), id, {
-          hint: { returnQuery: 'r=1' },
-        });
-      const refused = { kind: 'not_sent', because: 'turned_away', detail: 'forged' } as const;
-      expect([await bringing(refused), await payments.stateOf(payment)]).toEqual(['unchanged', before]);
+      const bringing = (outcome: Outcome) => comeBack(payment, mute({ complete: async () => outcome }));
+      expect(await payments.stateOf(payment)).toBe(before);
       const lost = { kind: 'unknown', detail: 'reset', providerData: undefined } as const;
       expect([await bringing(lost), await payments.stateOf(payment)]).toEqual([
         'applied',
         'PENDING/IN_PROCESS',
       ]);
-      expect(await bringing(lost)).toBe('unchanged');
+      // What was brought is kept, and brought again.
+      expect(await bringing(lost)).toBe('waiting');
       payments.setAhead(DAY_MS + 2 * MINUTE_MS);
-      expect(await followUpNow(payments.deps, mute(), id)).toBe('unchanged');
-      expect(await bringing(lost)).toBe('unchanged');
+      await check(mute());
+      expect(await bringing(lost)).toBe('waiting');
       expect(await payments.stateOf(payment)).toBe('PENDING/IN_PROCESS');
-      const open = 'SELECT 1 FROM transaction WHERE follow_up_at IS NOT NULL';
+      const open = 'SELECT 1 FROM transaction WHERE check_at IS NOT NULL';
       expect(await payments.tables.query(open)).toHaveLength(1);
       const told = { kind: 'approved', providerData: create(ProviderDataSchema), ...NO_CODES } as const;
-      expect(await bringing(told)).toBe('applied');
+      await check(mute({ complete: async () => told }));
       expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    },
+  );
+
+  it.each([true, false])(
+    'stays as it is if its provider refuses what was brought, which is not brought again: a wallet %j',
+    async (wallet) => {
+      if (!wallet) payments.provider.next.push('sends the payer away');
+      const payment = await payments.pay({ wallet });
+      const before = await payments.stateOf(payment);
+      const refused = { kind: 'not_sent', because: 'turned_away', detail: 'forged' } as const;
+      expect(await comeBack(payment, mute({ complete: async () => refused }))).toBe('unchanged');
+      expect(await payments.stateOf(payment)).toBe(before);
+      await check(mute({ complete: fail }));
     },
   );
 
@@ -89,10 +111,7 @@ describe('a redirect at a provider without look-up', () => {
       const payment = await payments.pay({ wallet: true });
       const left: Outcome[] = [...answers];
       const connection = mute({ complete: async () => left.shift() ?? fail() });
-      const hint = { returnQuery: 'r=1' };
-      expect(await followUpNow(payments.deps, connection, payment.transactions?.id ?? '', { hint })).toBe(
-        'applied',
-      );
+      expect(await comeBack(payment, connection)).toBe('applied');
       expect([left, await payments.stateOf(payment)]).toEqual([[], state]);
     }
   });
@@ -103,27 +122,24 @@ describe('a redirect at a provider without look-up', () => {
     const connection = mute({
       complete: async () => {
         // Every call may take as long as its deadline.
-        const passed = 'UPDATE transaction SET follow_up_at = follow_up_at - make_interval(secs => $1)';
+        const passed = 'UPDATE transaction SET check_at = check_at - make_interval(secs => $1)';
         await payments.tables.query(passed, [connection.deadlineMs / 1000]);
-        await recoverDue({ ...payments.deps, connections: () => new Map([['ledger', connection]]) });
+        await checkDue(at(connection));
         return lost;
       },
       deadlineMs: 2 * payments.deps.schedule.leaseMarginMs,
     });
-    const hint = { returnQuery: 'r=1' };
-    expect(await followUpNow(payments.deps, connection, payment.transactions?.id ?? '', { hint })).toBe(
-      'applied',
-    );
+    expect(await comeBack(payment, connection)).toBe('applied');
     expect(await payments.stateOf(payment)).toBe('PENDING/IN_PROCESS');
   });
 
   it('whose payer never came back is EXPIRED once its term is over', async () => {
     const payment = await payments.pay({ wallet: true });
-    const id = payment.transactions?.id ?? '';
     payments.setAhead(DAY_MS - MINUTE_MS);
-    expect(await followUpNow(payments.deps, mute(), id)).toBe('unchanged');
+    await check(mute());
+    expect(await payments.stateOf(payment)).toBe('READY_TO_PAY/CREATED');
     payments.setAhead(DAY_MS + 2 * MINUTE_MS);
-    expect(await followUpNow(payments.deps, mute(), id)).toBe('applied');
+    await check(mute());
     expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
   });
 });

@@ -5,10 +5,10 @@ import { systemClock } from '#src/clock.ts';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import type { LeasedAttempt } from '#src/payments/check/finish-payment.ts';
-import type { RecoveryDeps } from '#src/payments/check/recover-payments.ts';
+import type { CheckerDeps } from '#src/payments/check/checker.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { findByKey } from '#src/store/engine/payments.ts';
+import { type Reported, type WriteDeps, writeOwnOutcome, writeReport } from '#src/payments/write-change.ts';
+import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import type { OpenAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase as openOwnDatabase, tables } from '../support/own-database.ts';
@@ -29,19 +29,19 @@ export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerDa
 export { database, tables };
 /** Every look-up, in order. */
 export let asked: LookUp[];
-/** Everything that recovery told its observer. */
+/** Everything that the checker told its observer. */
 export let seen: string[];
 
 /** Gives a file's tests a database of their own, empty before each. */
 export function onOwnDatabase(): void {
-  openOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
+  openOwnDatabase({ empties: 'payment, transaction, vaulted_token, notification' });
   beforeEach(() => {
     [asked, seen] = [[], []];
   });
 }
 
-/** Recovery at a provider whose word is always the same. */
-export function depsOf(says: Says): RecoveryDeps {
+/** The checker at a provider whose word is always the same. */
+export function depsOf(says: Says): CheckerDeps {
   return depsWith({ scripted: connectionOf(says) });
 }
 
@@ -57,7 +57,7 @@ export function connectionOf(says: Says, over: Partial<ProviderConnection> = {})
     refund: undefined,
     complete: undefined,
     readNotification: undefined,
-    pay: () => Promise.reject(new Error('recovery never sends')),
+    pay: () => Promise.reject(new Error('the checker never sends')),
     lookUp: async (query: LookUp) => {
       asked.push(query);
       return typeof says === 'function' ? says(query) : says;
@@ -69,8 +69,8 @@ export function connectionOf(says: Says, over: Partial<ProviderConnection> = {})
   };
 }
 
-/** Recovery at these connections. */
-export function depsWith(connections: Readonly<Record<string, ProviderConnection>>): RecoveryDeps {
+/** The checker at these connections. */
+export function depsWith(connections: Readonly<Record<string, ProviderConnection>>): CheckerDeps {
   return {
     database,
     now: systemClock(),
@@ -78,12 +78,12 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
     responses: RESPONSES,
     observer: { finished: () => {}, finishFailed: () => {} },
     // No lease ends under a look-up, however busy the machine is: another would be made.
-    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 5_000, closingMarginMs: 10_000 },
+    schedule: { leaseMarginMs: 60_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
     connections: () => new Map(Object.entries(connections)),
     isLeftAlone: () => false,
-    recovery: {
-      followedUp: () => {},
-      lookedUp: (_attempt, { kind }) => seen.push(kind),
+    settled: () => {},
+    checked: {
+      learned: (_about, result) => seen.push(typeof result === 'string' ? result : result.kind),
       failed: (error) => seen.push(String(error)),
     },
   };
@@ -101,7 +101,7 @@ export async function answerOf(attempt: OpenAttempt): Promise<string | undefined
 export async function rowOf(attempt: OpenAttempt): Promise<Record<string, unknown>> {
   const [row] = await tables.query(
     `SELECT p.status, t.status AS transaction_status, t.fence,
-      extract(epoch FROM t.look_up_at - now())::float8 AS due_in_s
+      extract(epoch FROM t.check_at - now())::float8 AS due_in_s
       FROM payment p JOIN transaction t ON t.payment_id = p.id WHERE p.id = $1`,
     [attempt.paymentId],
   );
@@ -128,24 +128,33 @@ export async function rowsOf(attempts: readonly OpenAttempt[]): Promise<Record<s
 
 export async function openCount(): Promise<unknown> {
   const [row] = await tables.query(
-    'SELECT count(*)::integer AS open FROM transaction WHERE look_up_at IS NOT NULL',
+    "SELECT count(*)::integer AS open FROM transaction WHERE check_at IS NOT NULL AND status = 'PENDING'",
   );
   return row?.open;
 }
 
 export const makeDue = () =>
-  tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
+  tables.query('UPDATE transaction SET check_at = now() WHERE check_at IS NOT NULL');
 
-export const takenBy = (attempt: OpenAttempt, fence: number): LeasedAttempt => ({
-  ...attempt,
-  fence,
-  ageMs: 0,
-  capture: false,
-});
+/**
+ * Writes an outcome of an attempt as a process does that holds an older token, or the last one.
+ *
+ * @param fence the token: 0 for the process that claimed the attempt, which reads nothing.
+ */
+export function writeLate(
+  deps: WriteDeps,
+  attempt: OpenAttempt,
+  fence: number,
+  outcome: Outcome,
+): Promise<Reported> {
+  const { paymentId, transactionId, vaultedToken } = attempt;
+  const leased = { accountId: ACCOUNT_ONE, paymentId, transactionId, fence };
+  if (fence > 0) return writeReport(deps, leased, { kind: 'outcome', transactionId, outcome, pauseS: 5 });
+  const record = fromBinary(PaymentSchema, toBinary(PaymentSchema, attempt.record));
+  const claimed = { id: transactionId, vaultedToken, capture: false, awaitsPayer: false };
+  return writeOwnOutcome(deps, { ...leased, version: 0, record, attempt: claimed }, outcome);
+}
 
 /** Has what is open been sent so many seconds ago, by the database's clock. */
 export const setAge = (ageS: number) =>
   tables.query('UPDATE transaction SET created_at = now() - make_interval(secs => $1)', [ageS]);
-
-/** A record of one's own, as another process has read it. */
-export const copyOf = ({ record }: OpenAttempt) => fromBinary(PaymentSchema, toBinary(PaymentSchema, record));

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { writeOutcome } from '#src/payments/check/finish-operation.ts';
-import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
+import { writeReport } from '#src/payments/write-change.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { alarms, deps, news, onPaymentsElsewhere, others, state } from './external-under-test.ts';
 import { payments } from './operated-payments.ts';
@@ -16,8 +16,7 @@ describe('a refund made at the provider itself', () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
-    const options = { hint: {}, stop: undefined };
-    expect(await recoverNow(deps, payments.provider.connection, idOf(payment), options)).toBe('applied');
+    expect(await news(payment)).toBe('applied');
     expect(await state(payment)).toBe('REFUNDED/REFUNDED');
   });
 
@@ -41,9 +40,8 @@ describe('a refund made at the provider itself', () => {
     expect(await payments.tables.query(referring)).toEqual([{ type: 'PURCHASE' }]);
     asked = 0;
     expect([await news(kept, telling(0n)), asked]).toEqual(['applied', 1]);
-    const options = { hint: {}, stop: undefined };
     payments.provider.next.push('does it, unanswered');
-    expect(await recoverNow(deps, telling(0n), idOf(await payments.pay()), options)).toBe('applied');
+    expect(await news(await payments.pay(), telling(0n))).toBe('applied');
     expect(asked).toBe(2);
   });
 
@@ -58,21 +56,14 @@ describe('a refund made at the provider itself', () => {
       if (what === 'is unknown') payments.provider.next.push('does it, unanswered');
       const payment = await payments.pay({ wallet: what === 'was open' });
       const connections = () => new Map([['ledger', { ...connection, lookUp }]]);
-      const scheduled = { ...deps, connections, recovery: { ...deps.recovery, failed: () => {} } };
+      const scheduled = { ...deps, connections, checked: { ...deps.checked, failed: () => {} } };
       await payments.makeDue();
-      expect([await recoverDue(scheduled), await state(payment), asked]).toEqual([
-        1,
-        'SUCCEEDED/APPROVED',
-        2,
-      ]);
+      expect([await checkDue(scheduled), await state(payment), asked]).toEqual([1, 'SUCCEEDED/APPROVED', 2]);
       await payments.makeDue();
-      expect([await recoverDue(scheduled), await state(payment)]).toEqual([
-        1,
-        'SUCCEEDED/PARTIALLY_REFUNDED',
-      ]);
+      expect([await checkDue(scheduled), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
       // Then nothing is left to ask about.
       await payments.makeDue();
-      expect([await recoverDue(scheduled), await others(payment)]).toEqual([0, ['REFUND SUCCEEDED 2500']]);
+      expect([await checkDue(scheduled), await others(payment)]).toEqual([0, ['REFUND SUCCEEDED 2500']]);
     },
   );
 
@@ -80,15 +71,16 @@ describe('a refund made at the provider itself', () => {
     const payment = await payments.pay({ wallet: true });
     const told = { ...APPROVED, totals: { captured: 10_000n, refunded: 2_500n } } as Outcome;
     const lookUp = async () => {
-      const leased = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment) };
-      await writeOutcome(deps, { ...leased, fence: 0, followUpInS: undefined }, told);
+      const transactionId = idOf(payment);
+      const leased = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId, fence: 0 };
+      await writeReport(deps, leased, { kind: 'outcome', transactionId, outcome: told, pauseS: 60 });
       return APPROVED;
     };
     const { connection } = payments.provider;
     expect(await news(payment, { ...connection, lookUp })).toBe('unchanged');
     const connections = () => new Map([['ledger', { ...connection, lookUp: async () => told }]]);
     await payments.makeDue();
-    expect([await recoverDue({ ...deps, connections }), await others(payment)]).toEqual([
+    expect([await checkDue({ ...deps, connections }), await others(payment)]).toEqual([
       1,
       ['REFUND SUCCEEDED 2500'],
     ]);
@@ -102,6 +94,6 @@ describe('a refund made at the provider itself', () => {
     expect([await state(payment), alarms]).toEqual(['SUCCEEDED/APPROVED', ['mismatch']]);
     // No schedule has it told again: a person has to look.
     await payments.makeDue();
-    expect([await recoverDue(deps), alarms]).toEqual([0, ['mismatch']]);
+    expect([await checkDue(deps), alarms]).toEqual([0, ['mismatch']]);
   });
 });

@@ -5,8 +5,8 @@ import { systemClock } from '#src/clock.ts';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { readFollowedUp } from '#src/payments/check/followed-up.ts';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
+import { findTransaction } from '#src/payments/check/found-transaction.ts';
 import { type Release, releaseAuthorization } from '#src/payments/check/release-authorization.ts';
 import { withClockAhead } from '../support/process-clock.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
@@ -36,23 +36,20 @@ const DAY_MS = 86_400_000;
 let results: unknown[];
 beforeEach(() => {
   results = [];
-  const recovery = {
-    ...payments.deps.recovery,
-    followedUp: (_one: unknown, told: unknown) => results.push(told),
-  };
-  deps = { ...payments.deps, recovery };
+  const learned = (_about: unknown, told: unknown) => results.push(told);
+  deps = { ...payments.deps, checked: { ...payments.deps.checked, learned } };
 });
 
 async function pastTerm() {
   payments.setAhead(7 * DAY_MS + 1_000);
   await payments.makeDue();
-  await recoverDue(deps);
+  await checkDue(deps);
 }
 const isHeld = () => !payments.provider.bookOf(requested.idOf(payment)).released;
 
 it('an authorization past its term stands, and can be captured, whatever the clock of a process says', async () => {
   await payments.makeDue();
-  await withClockAhead(30 * DAY_MS, () => recoverDue({ ...deps, now: systemClock() }));
+  await withClockAhead(30 * DAY_MS, () => checkDue({ ...deps, now: systemClock() }));
   expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
   await capture();
   expect(await state()).toBe('SUCCEEDED/CAPTURED');
@@ -88,7 +85,7 @@ it('an authorization past its term stays as it is while its release does not rea
   payments.provider.next.push('never hears of it');
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
-  const due = "SELECT 1 FROM transaction WHERE follow_up_at <= now() + interval '1 hour'";
+  const due = "SELECT 1 FROM transaction WHERE check_at <= now() + interval '1 hour'";
   expect(await payments.tables.query(due)).toHaveLength(1);
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['EXPIRED/EXPIRED', false]);
@@ -99,7 +96,7 @@ it('an authorization past its term stays as it is, with an alarm once a day, if 
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
   expect(results).toMatchObject([{ kind: 'unknown', alarm: true }]);
-  const due = "SELECT 1 FROM transaction WHERE follow_up_at > now() + interval '23 hours'";
+  const due = "SELECT 1 FROM transaction WHERE check_at > now() + interval '23 hours'";
   expect(await payments.tables.query(due)).toHaveLength(1);
 });
 
@@ -125,7 +122,7 @@ it('an authorization past its term is left to a capture that begins while it is 
   payments.provider.settleDelayed();
   payments.setAhead(0);
   await payments.makeDue();
-  await recoverDue(payments.deps);
+  await checkDue(payments.deps);
   expect(await state()).toBe('SUCCEEDED/CAPTURED');
 });
 
@@ -184,8 +181,8 @@ it.each<[string, Partial<ProviderConnection>, Release]>([
     ...over,
   };
   const { accountId } = payments.caller();
-  const leased = { accountId, paymentId: payment.id, transactionId: requested.idOf(payment) };
-  const found = await readFollowedUp(payments, silent, leased);
+  const leased = { accountId, paymentId: payment.id, transactionId: requested.idOf(payment), fence: 1 };
+  const found = await findTransaction(deps, silent, leased);
   const of = {
     kind: 'card',
     capture: false,

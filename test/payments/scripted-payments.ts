@@ -15,12 +15,12 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import type { FinishDeps } from '#src/payments/check/finish-payment.ts';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
 import { createBinTable } from '#src/payments/create/bin-table.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { type KeyedResponse, openStoredResponses } from '#src/payments/stored-response.ts';
+import type { WriteDeps } from '#src/payments/write-change.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
@@ -85,22 +85,24 @@ export type ScriptedPayments = {
   readonly database: Database;
   readonly tables: Tables;
   readonly encode: (record: Payment) => Buffer;
-  /** Outcome with which another replica finishes. */
-  readonly finishDeps: FinishDeps;
+  /** With which another replica writes. */
+  readonly writeDeps: WriteDeps;
   payment(request: RequestJson, script: Script): ScriptedPayment;
-  /** The attempts that stand in the database, the first one first. */
+  /** The attempts that stand in the database, the first one first; `open`: the outcome is not known. */
   rows(): Promise<Record<string, unknown>[]>;
 };
 
 const KEY = randomBytes(32);
 export const LEASE_MARGIN_MS = 60_000;
-const SCHEDULE = { leaseMarginMs: LEASE_MARGIN_MS, firstLookUpMs: 1, closingMarginMs: -60_000 };
+const SCHEDULE = { leaseMarginMs: LEASE_MARGIN_MS, firstCheckMs: 1, closingMarginMs: -60_000 };
 
-const STOOD = `SELECT t.connection_id, t.status, t.look_up_at > now() AS leased, p.status AS payment_status, p.record
+const STOOD = `SELECT t.connection_id, t.status, t.check_at > now() AS leased, p.status AS payment_status, p.record
   FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1`;
 
-const ROWS =
-  'SELECT id, connection_id, status, look_up_at IS NOT NULL AS open FROM transaction ORDER BY created_at';
+/** Condition of an attempt whose outcome is not known. */
+const IS_OPEN = `check_at IS NOT NULL AND status IN ('CREATED', 'PENDING') AND NOT awaits_payer
+  AND type IN ('PURCHASE', 'AUTHORIZE', 'VERIFY')`;
+const ROWS = `SELECT id, connection_id, status, ${IS_OPEN} AS open FROM transaction ORDER BY created_at`;
 
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 const encodeJson = jsonEncoder(PaymentSchema);
@@ -112,7 +114,7 @@ export const clock = { aheadMs: 0 };
 
 /** Opens them for a file's tests, with the sandbox's fixtures. There are none before each. */
 export function onScriptedPayments(): void {
-  onOwnDatabase({ empties: 'payment, transaction', account: false });
+  onOwnDatabase({ empties: 'payment, transaction, notification', account: false });
   beforeAll(async () => {
     payments = await openScriptedPayments();
   });
@@ -135,7 +137,7 @@ async function openScriptedPayments(): Promise<ScriptedPayments> {
     database,
     tables,
     encode,
-    finishDeps: {
+    writeDeps: {
       ...{ database, now: systemClock(), responses, schedule: SCHEDULE },
       observer: { finished: () => {}, finishFailed: () => {} },
     },
@@ -152,7 +154,8 @@ function scriptedPayment(opened: Opened, request: RequestJson, script: Script): 
   const connections = scriptedConnections(script, calls, tables);
   const deps = depsOf(opened, script, connections);
   const failed = (error: unknown) => Promise.reject(error);
-  const recovery = { followedUp: () => {}, lookedUp: () => {}, failed };
+  const checked = { learned: () => {}, failed };
+  const settled = () => {};
   const isLeftAlone = () => false;
   const caller = { accountId: ACCOUNT_ONE, idempotencyKey: randomUUID(), secretPresented: true };
   const message = decode(parseJson(Buffer.from(JSON.stringify(request))));
@@ -162,8 +165,10 @@ function scriptedPayment(opened: Opened, request: RequestJson, script: Script): 
   }
   async function recover() {
     do {
-      await tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
-    } while (await recoverDue({ ...deps, database, connections: () => connections, isLeftAlone, recovery }));
+      await tables.query(`UPDATE transaction SET check_at = now() WHERE ${IS_OPEN}`);
+    } while (
+      await checkDue({ ...deps, database, connections: () => connections, isLeftAlone, checked, settled })
+    );
   }
   return {
     calls,

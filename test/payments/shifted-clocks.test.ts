@@ -5,7 +5,7 @@ import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.
 import { systemClock } from '#src/clock.ts';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { recoverDue } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
 import { refundPayment } from '#src/payments/operate/payment-operations.ts';
 import { withClockAhead } from '../support/process-clock.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
@@ -33,7 +33,7 @@ async function checkedBy(aheadMs: number, lookUp = payments.provider.connection.
   };
   await payments.makeDue();
   await withClockAhead(aheadMs, () =>
-    recoverDue({
+    checkDue({
       ...payments.deps,
       now: systemClock(),
       connections: () => new Map([['ledger', connection]]),

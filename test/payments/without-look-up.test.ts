@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
-import { recoverDue, recoverNow } from '#src/payments/check/recover-payments.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
+import { notified } from '../support/news.ts';
 import { claimAttempt } from '../support/open-attempts.ts';
 import {
   APPROVED,
@@ -10,7 +11,9 @@ import {
   database,
   depsOf,
   depsWith,
+  makeDue,
   onOwnDatabase,
+  openCount,
   rowOf,
   seen,
   tables,
@@ -31,51 +34,72 @@ function mute(afterMs: number): { readonly connection: ProviderConnection; reado
   };
 }
 
-const recover = async (connection: ProviderConnection) => {
-  await tables.query('UPDATE transaction SET look_up_at = now()');
-  await recoverDue(depsWith({ scripted: connection }));
+const check = async (connection: ProviderConnection) => {
+  await makeDue();
+  await checkDue(depsWith({ scripted: connection }));
 };
 
 it('a payment without look-up is answered PENDING, and its provider asked to cancel it once it is overdue', async () => {
   const attempt = await claimAttempt(database);
   const early = mute(AN_HOUR_MS);
-  await recover(early.connection);
+  await check(early.connection);
   expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
   expect(early.canceled).toEqual([]);
 
   const late = mute(0);
-  await recover(late.connection);
+  await check(late.connection);
   expect(late.canceled).toMatchObject([{ transactionId: attempt.transactionId, of: { kind: 'card' } }]);
   // The cancel says nothing of what became of it: a notification will.
   expect(await rowOf(attempt)).toMatchObject({ status: 'PENDING', transaction_status: 'PENDING' });
   expect(seen).toEqual(['unknown', 'unknown']);
 });
 
+it('a payment about which nothing can be asked or canceled is answered PENDING, and stays open', async () => {
+  const attempt = await claimAttempt(database);
+  await check(connectionOf(UNKNOWN, { lookUp: undefined }));
+  expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
+  expect(await rowOf(attempt)).toMatchObject({ status: 'PENDING', transaction_status: 'PENDING' });
+  expect(await openCount()).toBe(1);
+});
+
 it('a notification has an open outcome looked up at once, with the reference that it gave', async () => {
   const attempt = await claimAttempt(database);
-  await recover(connectionOf(UNKNOWN));
+  await check(connectionOf(UNKNOWN));
   await tables.query("UPDATE payment SET answer = 'PENDING'");
   const hint = { reference: 'pi_1' };
-  const options = { hint, stop: undefined };
-  const deps = depsOf(APPROVED);
-  expect(await recoverNow(deps, connectionOf(UNKNOWN), attempt.transactionId, options)).toBe('waiting');
-  expect(await recoverNow(deps, connectionOf(APPROVED), attempt.transactionId, options)).toBe('applied');
+  const news = { ...hint, transactionId: attempt.transactionId };
+  expect(await notified(depsOf(UNKNOWN), 'scripted', news)).toBe('waiting');
+  await tables.query('DELETE FROM notification');
+  expect(await notified(depsOf(APPROVED), 'scripted', news)).toBe('applied');
   expect(asked.slice(1)).toMatchObject([
     { hint, close: false },
     { hint, close: false },
   ]);
   expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
-  expect(await recoverNow(deps, connectionOf(APPROVED), attempt.transactionId, options)).toBe('waiting');
+});
+
+it('a notification that the provider does not answer has it asked again in two seconds, and later ones serve it too', async () => {
+  const attempt = await claimAttempt(database);
+  await check(connectionOf(UNKNOWN));
+  expect(await notified(depsOf(UNKNOWN), 'scripted', attempt)).toBe('waiting');
+  const { due_in_s: dueInS } = await rowOf(attempt);
+  expect(dueInS).toBeGreaterThan(1);
+  expect(dueInS).toBeLessThanOrEqual(2);
+  // Another one does not have it asked sooner.
+  expect(await notified(depsOf(APPROVED), 'scripted', attempt)).toBe('waiting');
+  expect(asked).toHaveLength(2);
+  await makeDue();
+  await checkDue(depsOf(APPROVED));
+  const settled = await tables.query('SELECT result FROM notification');
+  expect(settled).toEqual([{ result: 'applied' }, { result: 'applied' }]);
 });
 
 it('a notification never has an attempt closed, however many come', async () => {
   const attempt = await claimAttempt(database);
   await tables.query("UPDATE payment SET answer = 'PENDING'");
   for (let i = 0; i < 6; i++) {
-    await recoverNow(depsOf(UNKNOWN), connectionOf(UNKNOWN), attempt.transactionId, {
-      hint: {},
-      stop: undefined,
-    });
+    await notified(depsOf(UNKNOWN), 'scripted', attempt);
+    await tables.query('DELETE FROM notification');
   }
   expect(asked.map(({ close }) => close)).toEqual(Array(6).fill(false));
 });

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type Plan, scansOf } from '../support/nested-plans.ts';
 import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo, withField } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables, type Tables } from '../support/tables.ts';
@@ -19,7 +20,6 @@ const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
 /** The simulated provider's schema, which is not distributed. */
 const FOREIGN_SCHEMAS = ['sandbox'];
 const OF_ALL = 'takes or counts what is due in the background, of all accounts';
-const TAKEN = 'writes by its id what a background worker has taken';
 const FIRST = 'comes before the account is known: from what a caller, payer or provider names';
 const OPERATOR = 'of the operator, or of one start of the service';
 
@@ -28,31 +28,20 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_account_keys: FIRST,
   find_checkout_session_owner: FIRST,
   find_own_transaction: FIRST,
-  find_payment_of_transaction: FIRST,
   find_notified_transaction: FIRST,
   find_referred_transaction: FIRST,
-  begin_notified_look_up: FIRST,
-  begin_referred_look_up: FIRST,
   insert_notification: FIRST,
   find_enrollment: FIRST,
-  hasten_enrollment: FIRST,
-  take_follow_up: FIRST,
-  read_open_attempt: FIRST,
-  take_open_attempt: FIRST,
-  take_due_attempts: OF_ALL,
-  take_unanswered_attempts: OF_ALL,
   count_open_attempts: OF_ALL,
-  take_due_follow_ups: OF_ALL,
-  count_open_follow_ups: OF_ALL,
-  take_due_notifications: OF_ALL,
-  take_due_enrollments: OF_ALL,
+  count_open_later: OF_ALL,
+  find_due_transactions: OF_ALL,
+  find_unaskable_attempts: OF_ALL,
+  find_due_notifications: OF_ALL,
+  find_due_enrollments: OF_ALL,
   relay_events: OF_ALL,
   list_overdue_webhooks: OF_ALL,
   count_recent_attempts: OF_ALL,
-  postpone_look_up: TAKEN,
-  postpone_follow_up: TAKEN,
-  restore_follow_up: TAKEN,
-  end_follow_up: TAKEN,
+  write_outcomes: 'calls a function, whose statements are held to it by themselves',
   add_response_schema: OPERATOR,
   read_response_schema: 'of the release that stored a response, for a release with another schema',
   insert_operator_session: OPERATOR,
@@ -185,22 +174,11 @@ describe('every statement of the main path', () => {
   it('was seen', () => {
     expect(mainPath().map(([name]) => name)).toEqual(
       expect.arrayContaining([
-        ...['claim', 'claim_with_card', 'finish', 'finish_keeping_card', 'finish_dropping_card'],
-        ...[
-          'begin_next_attempt',
-          'get_payment',
-          'list_payments',
-          'list_payments_by_order',
-          'list_payments_by_status',
-        ],
-        ...['claim_operation', 'finish_operation', 'find_operation_by_key', 'read_payment_for_operation'],
-        ...[
-          'claim_of_session_by_token',
-          'finish_reopening_session',
-          'get_checkout_session',
-          'get_one_time_token',
-        ],
-        ...['read_transactions', 'find_stored_objects', 'list_payments_by_order_and_status', 'find_by_key'],
+        ...['claim', 'claim_with_card', 'claim_of_session_by_token', 'claim_operation', 'find_by_key'],
+        ...['write_outcome', 'write_change', 'write_next_attempt', 'read_payment_state'],
+        ...['get_payment', 'find_operation_by_key', 'find_stored_objects'],
+        ...['list_payments', 'list_payments_by_order', 'list_payments_by_status'],
+        ...['list_payments_by_order_and_status', 'get_checkout_session', 'get_one_time_token'],
       ]),
     );
   });
@@ -252,21 +230,7 @@ describe('every statement of the main path', () => {
 });
 
 /** A statement as the store's files write it. */
-const NAMED_STATEMENT = /name: '(\w+)',\s*text:\s*('[^']*'|`[^`]*`|leaseDue\([^)]*\))/g;
-
-type Plan = {
-  readonly Plans?: readonly Plan[];
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Index Cond'?: string;
-  readonly 'Recheck Cond'?: string;
-  readonly Filter?: string;
-};
-
-function scansOf(plan: Plan): Plan[] {
-  const isScan = plan['Relation Name'] !== undefined && plan['Node Type'].includes('Scan');
-  return [...(isScan ? [plan] : []), ...(plan.Plans ?? []).flatMap(scansOf)];
-}
+const NAMED_STATEMENT = /name: '(\w+)',\s*text:\s*('[^']*'|`[^`]*`)/g;
 
 async function call(method: string, path: string, body?: object, headers = headersOne()) {
   const { 'x-idempotency-key': _, ...keys } = headers;

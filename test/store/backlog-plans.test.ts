@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
 import { type AgedRows, deleteAged } from '#src/store/engine/aged-rows.ts';
+import { countOpenAttempts, countOpenLater, promptCheck, takeUnaskable } from '#src/store/engine/checks.ts';
 import type { Database, Statement } from '#src/store/engine/database.ts';
-import { countOpenAttempts, takeUnansweredAttempts } from '#src/store/engine/look-ups.ts';
 import { readServiceFacts } from '#src/store/tables/diagnosis.ts';
 import { listPayments } from '#src/store/tables/list-payments.ts';
-import { settleServed, takeDueNotifications } from '#src/store/tables/notifications.ts';
+import { takeDueNews } from '#src/store/tables/notifications.ts';
+import { type OpenNews, readOpenNews, settleServed } from '#src/store/tables/open-news.ts';
 import { listOldestOpenAttempts } from '#src/store/tables/open-work.ts';
 import { findPaymentsByReference, searchPayments } from '#src/store/tables/search-payments.ts';
 import { onOwnDatabase, tables } from '../support/own-database.ts';
@@ -28,14 +29,15 @@ beforeAll(async () => {
   );
   await tables.query(
     `INSERT INTO transaction (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units,
-       currency, capture, merchant_reference, reference, look_up_at, updated_at)
+       currency, capture, merchant_reference, reference, check_at, updated_at)
      SELECT gen_random_uuid(), id, account_id, 'silent', 'silent', 'PENDING', 100, 'USD', true, 'ours', 'theirs',
        CASE WHEN n > 10000 THEN now() - interval '1 minute' * (1 + random()) END, now() + interval '1 second'
      FROM (SELECT id, account_id, row_number() OVER () AS n FROM payment) p`,
   );
   await tables.query(
-    `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, transaction_id, body, query, process_at)
-     SELECT $1, 'silent', n, 0, $2, '', '', CASE WHEN n > 10000 THEN now() END FROM generate_series(1, 20000) n`,
+    `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, transaction_id, body, query, check_at, settled_at)
+     SELECT $1, 'silent', n, 0, $2, '', '', CASE WHEN n > 10000 THEN now() END, CASE WHEN n <= 10000 THEN now() END
+     FROM generate_series(1, 20000) n`,
     [ACCOUNT_ONE, STORMED],
   );
   await tables.query(
@@ -126,11 +128,11 @@ function mostTouched(nodes: readonly Node[]): number {
 }
 
 const everything = { accountIds: [ACCOUNT_ONE], status: undefined, from: undefined, before: undefined };
-const served = {
+const served: OpenNews = {
   ...{ accountId: ACCOUNT_ONE, connectionId: 'silent', deduplicationKey: '1', subject: 0 },
-  ...{ transactionId: STORMED, reference: undefined, dispute: undefined },
+  ...{ reference: undefined, dispute: undefined, body: Buffer.alloc(0), query: '', headers: '{}' },
+  ...{ kind: 'notification', receivedAt: new Date(), ageMs: 0, readAt: '2999-01-01T00:00:00Z' },
 };
-const lookUp = { transactionId: STORMED, begunAt: '2999-01-01T00:00:00Z' };
 
 it.each<[AgedRows, string]>([
   ['one_time_tokens', 'one_time_token_age'],
@@ -160,20 +162,49 @@ it.each<[string, (database: Database) => Promise<unknown>]>([
   expect(mostTouched(ofTransactions)).toBeLessThanOrEqual(OPEN);
 });
 
-it('the search for payments without a response reads none of those that have one', async () => {
-  const work = (database: Database) => takeUnansweredAttempts(database, [], { dueForS: 1, leaseS: 1 });
+it('the count of what is open after its call reads no attempt that is open', async () => {
+  const call = await callOf((database) => countOpenLater(database, ['PURCHASE', 'REFUND'], 100_000));
+  const nodes = await carriedOut(call, 'seqscan');
+  expect(mostTouched(nodes.filter((node) => node['Relation Name'] === 'transaction'))).toBe(0);
+});
+
+it('the search for attempts that nobody can be asked about reads what is open only, and no payment', async () => {
+  const work = (database: Database) => takeUnaskable(database, [], { dueForS: 1, leaseS: 1 });
   const nodes = await carriedOut(await callOf(work), 'seqscan', 'hashjoin', 'mergejoin');
-  expect(mostTouched(nodes.filter((node) => node['Relation Name'] === 'payment'))).toBe(0);
+  const read = new Set(nodes.flatMap((node) => node['Relation Name'] ?? []));
+  expect(read).toEqual(new Set(['transaction']));
+  expect(mostTouched(nodes)).toBeLessThanOrEqual(OPEN);
 });
 
-it('the notifications of a connection that is left out are not read, however many wait', async () => {
-  const call = await callOf((database) => takeDueNotifications(database, 10, 1, ['silent']));
-  expect(mostTouched(await carriedOut(call))).toBeLessThanOrEqual(10);
+it('the news of a connection is read as far as it is taken, and that of others not at all', async () => {
+  const pauses = { share: 0.3, firstS: 2, longestS: 3_600 };
+  const taking = (connectionId: string) =>
+    callOf((database) => takeDueNews(database, connectionId, 10, pauses));
+  expect(mostTouched(await carriedOut(await taking('silent')))).toBeLessThanOrEqual(10);
+  expect(mostTouched(await carriedOut(await taking('another')))).toBe(0);
 });
 
-it('a look-up settles what it has served in small commits, and passes over what was settled before', async () => {
-  const call = await callOf((database) => settleServed(database, served, lookUp));
-  expect(mostTouched(await carriedOut(call))).toBe(1_000);
+it('a check reads no more of the news of its transaction than it settles together', async () => {
+  const call = await callOf((database) => readOpenNews(database, ACCOUNT_ONE, STORMED));
+  expect(mostTouched(await carriedOut(call))).toBeLessThanOrEqual(20);
+});
+
+it('a notification that makes a check due reads one other at most, however many there are', async () => {
+  const [row] = await tables.query('SELECT id FROM transaction LIMIT 1');
+  const news = { accountId: ACCOUNT_ONE, transactionId: STORMED, deduplicationKey: '1', subject: 0 };
+  await tables.query('BEGIN');
+  await tables.query('UPDATE transaction SET fence = 1, id = $1 WHERE id = $2', [STORMED, row?.id]);
+  const call = await callOf((database) => promptCheck(database, { ...news, kind: 'notification' }, 2));
+  const nodes = await carriedOut(call, 'seqscan');
+  await tables.query('ROLLBACK');
+  const ofNews = nodes.filter((node) => node['Relation Name'] === 'notification');
+  expect(ofNews).not.toEqual([]);
+  expect(mostTouched(ofNews)).toBeLessThanOrEqual(2);
+});
+
+it('a check settles what it has served in small commits, and passes over what was settled before', async () => {
+  const call = await callOf((database) => settleServed(database, STORMED, served, 'unchanged', true));
+  expect(mostTouched(await carriedOut(call, 'seqscan', 'hashjoin', 'mergejoin'))).toBe(1_000);
 });
 
 it('a reference that a million payments share is searched no further than for a thousand of them', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
 import { isKeyTaken } from '#src/store/engine/database-error.ts';
-import { claimOperation, type OperationClaim } from '#src/store/engine/operations.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { approvedPayment, operationClaimOf as claimOf } from '../support/operation-claims.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
@@ -30,7 +30,7 @@ describe('claiming an operation', () => {
     expect(await row('payment', base.paymentId)).toMatchObject([
       {
         open_operation: claim.transactionId,
-        version: 1,
+        version: 2,
         status: 'CLAIMED',
         record: Buffer.from('claimed'),
         answered_record: Buffer.from('approved'),
@@ -55,9 +55,10 @@ describe('claiming an operation', () => {
       request_hash: Buffer.from('hash'),
       request_shape: Buffer.from('shape'),
       merchant_reference: 'reference',
-      look_up_at: null,
+      awaits_payer: false,
+      fence: 0,
     });
-    expect(Number(transaction?.follow_up_at) - Number(transaction?.created_at)).toBe(LEASE_S * 1000);
+    expect(Number(transaction?.check_at) - Number(transaction?.created_at)).toBe(LEASE_S * 1000);
   });
 
   it('keeps the record that was answered first, and none where nothing was answered', async () => {
@@ -65,7 +66,7 @@ describe('claiming an operation', () => {
     await claimOperation(database, claimOf(base));
     expect((await paymentRow())?.answered_record).toEqual(Buffer.from('first'));
     await tables.query('UPDATE payment SET open_operation = NULL, answer = NULL');
-    await claimOperation(database, claimOf(base, { version: 1, merchantReference: 'another' }));
+    await claimOperation(database, claimOf(base, { version: 2, merchantReference: 'another' }));
     expect((await paymentRow())?.answered_record).toBeNull();
   });
 
@@ -105,7 +106,7 @@ describe('claiming an operation', () => {
     ],
     [false, 'refunds a transaction that is not there', { type: 'REFUND', parentId: randomUUID() }, PURCHASE],
     [false, 'does what nobody knows', { type: 'GIVE_AWAY' as 'REFUND' }, {}],
-    [false, 'was planned on an older version', {}, { payment: 'version = 1' }],
+    [false, 'was planned on an older version', {}, { payment: 'version = 2' }],
     [false, 'meets an open operation', {}, { payment: `open_operation = '${randomUUID()}'` }],
     [false, 'acts on what did not succeed', {}, { base: "status = 'DECLINED'" }],
     [false, 'acts on what is not there', { baseId: randomUUID() }, {}],
@@ -123,7 +124,7 @@ describe('claiming an operation', () => {
       "UPDATE payment SET open_operation = NULL; UPDATE transaction SET status = 'DECLINED' WHERE parent_id IS NOT NULL",
     );
     const before = await everything();
-    const again = { version: 1, isFinal: false };
+    const again = { version: 2, isFinal: false };
     expect(await claimOperation(database, claimOf(base, again))).toBe(false);
     expect(await everything()).toEqual(before);
     const others = [
@@ -133,7 +134,7 @@ describe('claiming an operation', () => {
     ];
     for (const [i, other] of others.entries()) {
       await tables.query('UPDATE payment SET open_operation = NULL');
-      const claim = claimOf(base, { ...again, version: i + 1, ...other });
+      const claim = claimOf(base, { ...again, version: i + 2, ...other });
       expect(await claimOperation(database, claim)).toBe(true);
     }
     // Another payment has references of its own.

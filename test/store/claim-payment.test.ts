@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
-import { claimPayment } from '#src/store/engine/claim-payment.ts';
-import { claimGrouped } from '#src/store/engine/grouped-payments.ts';
-import { type Claim, findByKey } from '#src/store/engine/payments.ts';
+import { type Claim, claimGrouped, claimPayment } from '#src/store/engine/claim-payment.ts';
+import { findByKey } from '#src/store/tables/payment-keys.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -26,11 +25,11 @@ it('a claim writes the same rows in a group as alone', async () => {
   const rowsOf = async ({ paymentId }: Claim) => {
     const [payment] = await tables.query('SELECT * FROM payment WHERE id = $1', [paymentId]);
     const [transaction] = await tables.query(
-      'SELECT *, look_up_at - created_at AS lease FROM transaction WHERE payment_id = $1',
+      'SELECT *, check_at - created_at AS lease FROM transaction WHERE payment_id = $1',
       [paymentId],
     );
     const { id, idempotency_key, record, updated_at, ...samePayment } = payment as Record<string, unknown>;
-    const own = ['id', 'payment_id', 'look_up_at', 'created_at', 'updated_at'];
+    const own = ['id', 'payment_id', 'check_at', 'created_at', 'updated_at'];
     const same = Object.entries(transaction as Record<string, unknown>).filter(
       ([name]) => !own.includes(name),
     );

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { claimOperation, finishOperation, type OperationClaim } from '#src/store/engine/operations.ts';
+import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
+import { writeChange } from '#src/store/engine/write-change.ts';
 import { findOperation, findOperationByKey } from '#src/store/tables/operation-keys.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
@@ -67,12 +68,14 @@ describe('an operation', () => {
 
   it('that was answered is found with its response and the record of then, however the payment moves on', async () => {
     const claim = await claimed('capture');
-    await finishOperation(database, {
-      ...{ accountId: ACCOUNT_ONE, paymentId: claim.paymentId, transactionId: claim.transactionId },
-      ...{ fence: 0, version: 1, status: 'SUCCEEDED', record: Buffer.from('answered') },
-      ...{ transactionStatus: 'SUCCEEDED', reference: undefined, response: Buffer.from('response') },
-      ...{ lookUpInS: undefined, capturedMinorUnits: 575n, refundedMinorUnits: 0n, isReleased: false },
-      event: '',
+    await writeChange(database, {
+      ...{ accountId: ACCOUNT_ONE, paymentId: claim.paymentId, version: 2, status: 'SUCCEEDED' },
+      ...{ record: Buffer.from('answered'), event: '', response: Buffer.from('response') },
+      books: { captured: 575n, refunded: 0n, isReleased: false },
+      transaction: {
+        ...{ id: claim.transactionId, status: 'SUCCEEDED', reference: undefined, awaitsPayer: false },
+        ...{ fence: 0, isOpen: false, checkInS: undefined },
+      },
     });
     await tables.query("UPDATE payment SET record = 'moved on'");
     const answered = { ...holderOf(claim), record: Buffer.from('answered'), answer: Buffer.from('response') };

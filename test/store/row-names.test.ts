@@ -92,7 +92,8 @@ function typedCall(
 
 /**
  * Returns the SQL of each call's statement: its expression's value; where that depends on the function, the value of
- * every constant that the function names. A copy of the module is asked, which exports them.
+ * every constant that the expression names, or the local variable that it is, or else the function. A copy of the module is
+ * asked, which exports them.
  */
 async function textsOf(file: string, calls: readonly TypedCall[]): Promise<string[][]> {
   const source = readFileSync(join(ROOT, file), 'utf8');
@@ -100,7 +101,9 @@ async function textsOf(file: string, calls: readonly TypedCall[]): Promise<strin
     ([, name]) => name ?? '',
   );
   const values = calls.map(({ statement, part }) => {
-    const named = constants.filter((name) => new RegExp(`\\b${name}\\b`).test(part));
+    const [, initial = ''] = new RegExp(`\\bconst ${RegExp.escape(statement)} = ([^;]*);`).exec(part) ?? [];
+    const namedIn = (text: string) => constants.filter((name) => new RegExp(`\\b${name}\\b`).test(text));
+    const named = [statement, initial, part].map(namedIn).find((names) => names.length > 0) ?? [];
     return `orElse(() => (${statement}), () => [${named}])`;
   });
   const copy = `${source.replaceAll('import.meta.dirname', "''")}

@@ -1,40 +1,29 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
+import { postponeCheck, promptCheck, takeDue, takeUnaskable } from '#src/store/engine/checks.ts';
 import type { Database, Run, Statement } from '#src/store/engine/database.ts';
-import {
-  findOwnTransaction,
-  postponeFollowUp,
-  restoreFollowUp,
-  takeDueFollowUps,
-  takeFollowUp,
-} from '#src/store/engine/follow-ups.ts';
-import { finishGrouped } from '#src/store/engine/grouped-payments.ts';
-import {
-  postponeLookUp,
-  readOpenAttempt,
-  takeDueAttempts,
-  takeOpenAttempt,
-  takeUnansweredAttempts,
-} from '#src/store/engine/look-ups.ts';
-import { beginNextAttempt } from '#src/store/engine/next-attempt.ts';
-import { type Finish, finishPayment } from '#src/store/engine/payments.ts';
+import { writeChange } from '#src/store/engine/write-change.ts';
 import { finishDelivery, redeliverFailed } from '#src/store/tables/deliveries.ts';
-import { beginNotifiedLookUp, findNotifiedTransaction } from '#src/store/tables/notifications.ts';
+import { findNotifiedTransaction } from '#src/store/tables/notifications.ts';
+import { findOwnTransaction } from '#src/store/tables/own-transaction.ts';
+import { readPaymentState } from '#src/store/tables/payment-state.ts';
 import { lockResponsesOf } from '#src/store/tables/replayed-calls.ts';
 import { findPaymentsById, findPaymentsByReference } from '#src/store/tables/search-payments.ts';
 import { closeDeliveries } from '#src/store/tables/webhooks.ts';
+import { openShowing } from '../support/nested-plans.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
-import { onOwnDatabase, tables } from '../support/own-database.ts';
+import { databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { changeOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'vaulted_token' });
 
-/** Collects the statements that the store would run. */
+/** Collects the statements that the store would run, to which something is due. */
 const statements = new Map<string, Statement>();
 const collector = {
   query: async (statement: Statement) => {
     statements.set(statement.name, statement);
-    return { rows: [] };
+    return { rows: [{ accountId: ACCOUNT_ONE, id: ACCOUNT_ONE }] };
   },
 } as unknown as Database;
 
@@ -57,28 +46,18 @@ beforeAll(async () => {
   );
   await tables.query('VACUUM (ANALYZE) payment, transaction, delivery');
   const { claim } = attemptToClaim();
-  const finish: Finish = {
-    ...{ ...claim, status: 'SUCCEEDED', transactionStatus: 'SUCCEEDED', answer: new Uint8Array(), fence: 0 },
-    ...{ lookUpInS: undefined, event: 'payment.purchase', vault: undefined },
-  };
-  const due = { transactionId: claim.transactionId, fence: 1 };
-  await Promise.all([1, 2, 3].map(() => finishGrouped(collector, finish)));
-  await finishPayment(collector, { ...finish, vault: { token: claim.paymentId, fate: 'drop' } });
-  await beginNextAttempt(collector, { ...claim, last: claim, next: claim });
-  await takeOpenAttempt(collector, claim.transactionId, 10);
-  await readOpenAttempt(collector, claim.transactionId);
-  await postponeLookUp(collector, due, 10);
-  await takeFollowUp(collector, claim.transactionId, 10);
-  await postponeFollowUp(collector, due, 10);
-  await restoreFollowUp(collector, { ...due, scheduledAt: '2026-01-31T09:08:07.000001Z' });
+  const { accountId, transactionId } = claim;
+  await postponeCheck(collector, { accountId, transactionId, fence: 1 }, 10);
+  const news = { accountId, transactionId, deduplicationKey: 'one', subject: 0, kind: 'return' } as const;
+  await promptCheck(collector, news, 2);
+  await readPaymentState(collector, accountId, claim.paymentId);
   for (const by of [{ transactionId: claim.transactionId }, { reference: 'one' }]) {
     const notification = { connectionId: 'scripted', transactionId: undefined, reference: undefined, ...by };
     await findNotifiedTransaction(collector, notification);
-    await beginNotifiedLookUp(collector, notification, 2);
   }
-  await takeDueAttempts(collector, []);
-  await takeDueFollowUps(collector, []);
-  await takeUnansweredAttempts(collector, [], { dueForS: 10, leaseS: 10 });
+  const connection = { connectionId: 'scripted', identity: 'scripted' };
+  await takeDue(collector, connection, { limit: 10, leaseS: 10 });
+  await takeUnaskable(collector, [connection], { dueForS: 10, leaseS: 10 });
   await findOwnTransaction(collector, claim.paymentId);
   await findPaymentsById(collector, claim.paymentId);
   const all = { accountIds: [ACCOUNT_ONE], status: undefined, from: undefined, before: undefined };
@@ -91,47 +70,67 @@ beforeAll(async () => {
   await closeDeliveries(collector, webhook);
 });
 
+/** Ways to a transaction that pass by others. */
+const AMONG_MANY = /transaction_check|transaction_open|Seq Scan/;
+
 const planOf = async (name: string) => {
   const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${statements.get(name)?.text}`);
   return rows.map((row) => row['QUERY PLAN']).join('\n');
 };
 
 it.each([
-  'finish',
-  'finish_many',
-  'finish_dropping_card',
-  'begin_next_attempt',
-  'take_open_attempt',
-  'read_open_attempt',
-  'postpone_look_up',
-  'take_follow_up',
-  'postpone_follow_up',
-  'restore_follow_up',
+  'postpone_check',
+  'prompt_check',
+  'take_due_transactions',
   'find_notified_transaction',
   'find_referred_transaction',
-  'begin_notified_look_up',
-  'begin_referred_look_up',
 ])('the statement %s finds its transaction by its id, not among all that are due', async (name) => {
   const plan = await planOf(name);
   expect(plan).toMatch(/transaction_by_id|transaction_pkey|transaction_reference/);
-  expect(plan).not.toMatch(
-    /transaction_look_up|transaction_follow_up|transaction_open_follow_up|Seq Scan on (transaction|payment)/,
-  );
+  expect(plan).not.toMatch(AMONG_MANY);
 });
 
-it.each([
-  'take_due_attempts',
-  'take_due_follow_ups',
-  'take_unanswered_attempts',
-  'take_open_attempt',
-  'read_open_attempt',
-  'find_own_transaction',
-  'find_payments_by_id',
-  'find_payments_by_reference',
-])('the statement %s finds its payments by their account and id', async (name) => {
-  const plan = await planOf(name);
-  expect(plan).toContain('payment_pkey');
-  expect(plan).not.toContain('Seq Scan on payment');
+it.each(['find_due_transactions', 'find_unaskable_attempts'])(
+  'the statement %s reads only what is due',
+  async (name) => {
+    const plan = await planOf(name);
+    expect(plan).toMatch(/transaction_check|transaction_open/);
+    expect(plan).not.toMatch(/Seq Scan/);
+  },
+);
+
+it.each(['read_payment_state', 'find_own_transaction', 'find_payments_by_id', 'find_payments_by_reference'])(
+  'the statement %s finds its payments by their account and id',
+  async (name) => {
+    const plan = await planOf(name);
+    expect(plan).toContain('payment_pkey');
+    expect(plan).not.toContain('Seq Scan on payment');
+  },
+);
+
+it('the statement read_payment_state finds the transactions by their payment', async () => {
+  expect(await planOf('read_payment_state')).toContain('transaction_payment');
+});
+
+it('what a change writes is found by its id, alone and with other changes, by a plan that does not grow old', async () => {
+  const showing = await openShowing(databaseUrl());
+  const [row] = await tables.query('SELECT payment_id, id FROM transaction LIMIT 1');
+  const changed = { paymentId: String(row?.payment_id), transactionId: String(row?.id) };
+  const parent = { id: changed.transactionId, checkInS: 1 };
+  await writeChange(showing.database, changeOf(changed, 'PLAIN'));
+  await writeChange(showing.database, changeOf(changed, 'WITH MORE', { version: 1, parent }));
+  await writeChange(showing.database, changeOf(changed, 'OUTDATED', { parent }));
+  await showing.close();
+  const plans = showing.nested
+    .map(({ plan }) => JSON.stringify(plan))
+    .filter((plan) => /"(payment|transaction)"/.test(plan));
+  expect(plans.length).toBeGreaterThanOrEqual(5);
+  for (const plan of plans) {
+    expect(plan).toMatch(/payment_pkey|transaction_pkey|transaction_by_id/);
+    expect(plan).not.toMatch(AMONG_MANY);
+    // By its parameters, not by their values.
+    expect(plan).not.toContain(changed.paymentId);
+  }
 });
 
 it('the statement finish_delivery finds its delivery by its id, not among all that are due', async () => {

@@ -10,9 +10,8 @@ import {
   Transaction_Status,
 } from '#gen/payments/v1/payment_pb.js';
 import { encodeRecord } from '#src/payments/stored-record.ts';
-import { claimPayment } from '#src/store/engine/claim-payment.ts';
+import { type Claim, claimPayment } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import type { Claim } from '#src/store/engine/payments.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 
 /** A payment that was claimed and has no outcome: as a process that died has left it. */

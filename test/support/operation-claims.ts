@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { OperationClaim } from '#src/store/engine/claim-operation.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import type { OperationClaim } from '#src/store/engine/operations.ts';
-import { finishPayment } from '#src/store/engine/payments.ts';
+import { writeChange } from '#src/store/engine/write-change.ts';
 import { claimAttempt, type OpenAttempt } from './open-attempts.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 import type { Tables } from './tables.ts';
@@ -14,18 +14,18 @@ export async function approvedPayment(
   set: { payment?: string; base?: string; vault?: boolean } = {},
 ): Promise<OpenAttempt> {
   const attempt = await claimAttempt(database, { vault: set.vault ?? false });
-  await finishPayment(database, {
+  await writeChange(database, {
     accountId: ACCOUNT_ONE,
     paymentId: attempt.paymentId,
+    version: 0,
     status: 'SUCCEEDED',
     record: Buffer.from('approved'),
-    answer: Buffer.from('answer'),
-    transactionId: attempt.transactionId,
-    transactionStatus: 'SUCCEEDED',
-    fence: 0,
-    lookUpInS: undefined,
+    response: Buffer.from('answer'),
     event: '',
-    vault: undefined,
+    transaction: {
+      ...{ id: attempt.transactionId, status: 'SUCCEEDED', reference: undefined },
+      ...{ awaitsPayer: false, fence: 0, isOpen: false, checkInS: undefined },
+    },
   });
   if (set.payment) await tables.query(`UPDATE payment SET ${set.payment}`);
   if (set.base) await tables.query(`UPDATE transaction SET ${set.base}`);
@@ -37,7 +37,7 @@ export function operationClaimOf(base: OpenAttempt, changes: Partial<OperationCl
   return {
     accountId: ACCOUNT_ONE,
     paymentId: base.paymentId,
-    version: 0,
+    version: 1,
     status: 'SUCCEEDED',
     record: Buffer.from('claimed'),
     transactionId: randomUUID(),

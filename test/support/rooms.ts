@@ -14,8 +14,8 @@ export const DOORS: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/payments/operate': ['payment-operations', 'claim-operation'],
   'src/payments/check': [
-    ...['recover-payments', 'receive-notification', 'process-notifications', 'payer-return', 'look-up-turns'],
-    ...['open-outcomes', 'finish-payment', 'finish-operation', 'ask-provider', 'look-up-schedule'],
+    ...['checker', 'receive-notification', 'payer-return', 'open-outcomes'],
+    ...['found-transaction', 'route-news', 'ask-provider', 'wait-until'],
   ],
   'src/payments/read': ['get-payment', 'list-payments', 'page-token', 'explain-route'],
 };

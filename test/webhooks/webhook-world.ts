@@ -5,7 +5,7 @@ import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { insertAccount } from '#src/store/tables/accounts.ts';
-import { insertEventCte } from '#src/store/tables/outbox.ts';
+import { UUID_V7 } from '#src/store/tables/outbox.ts';
 import type { StoredWebhook } from '#src/store/tables/webhooks.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { addWebhook, type ManageDeps, type WebhookWithSecret } from '#src/webhooks/manage-webhooks.ts';
@@ -60,7 +60,12 @@ const CHANGE = {
       VALUES ($1, $2::uuid, ($2::uuid)::text, '', '', 'SUCCEEDED', $3, 1)
       ON CONFLICT (account_id, id) DO UPDATE SET record = $3, event_sequence = payment.event_sequence + 1
       RETURNING account_id, id, event_sequence
-    ), ${insertEventCte({ changed: 'changed', type: '$4::text', record: '$3' })}
+    ), event AS (
+      INSERT INTO event (account_id, id, type, payment_id, sequence, record)
+      SELECT account_id, ${UUID_V7}, $4::text, id, event_sequence, $3 FROM changed
+      WHERE EXISTS (SELECT FROM webhook w WHERE w.account_id = $1 AND w.active AND $4::text = ANY (w.events))
+      RETURNING id
+    )
     SELECT EXISTS (SELECT FROM event) AS event FROM changed`,
 };
 

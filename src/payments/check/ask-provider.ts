@@ -2,13 +2,59 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { LookedUp, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { attemptFacts, isWalletRedirect } from '../create/payment-attempt.ts';
 import { isAlarm } from '../model/contradiction.ts';
-import { isOperation, succeededBase, type TransactionRow, targetOf } from '../model/state.ts';
-import { NO_LOOK_UP } from '../model/waiting.ts';
+import { mayBeClosed } from '../model/schedule.ts';
+import { isOpen, isOperation, succeededBase, type TransactionRow, targetOf } from '../model/state.ts';
+import { NO_LOOK_UP, timeLeftMs } from '../model/waiting.ts';
+import type { CheckDeps, Found, Prompt } from './found-transaction.ts';
+
+/**
+ * Asks the provider about a transaction. One that is open is also completed, if its payer has agreed and completing it is up
+ * to us; an attempt at a provider without look-up is undone, if no notification has reported it for too long.
+ *
+ * @param prompt.isLast the payer's time is over, so the provider closes what the payer has not done.
+ */
+export async function askAbout(
+  deps: Pick<CheckDeps, 'publicUrl' | 'schedule'>,
+  connection: ProviderConnection,
+  found: Found,
+  prompt: Prompt & { readonly isLast: boolean },
+): Promise<Outcome> {
+  const { transaction } = found;
+  const query = lookUpOf(deps, connection, found, prompt);
+  if (!isOpen(transaction)) return askOnly(connection, query);
+  const isAttempt = !isOperation(transaction.type) && !transaction.awaitsPayer;
+  if (!connection.lookUp && isAttempt) return cancelTechnically(connection, query);
+  return askAndComplete(connection, query);
+}
+
+/** Builds the look-up of a transaction from stored data alone. */
+export function lookUpOf(
+  deps: Pick<CheckDeps, 'publicUrl' | 'schedule'>,
+  connection: ProviderConnection,
+  found: Found,
+  { hint, close, isLast }: Prompt & { readonly isLast: boolean },
+): LookUp {
+  const { transaction } = found;
+  const { ageMs } = transaction;
+  // What waits for no payer is closed by its age alone.
+  const goesByAge = isOperation(transaction.type) || (isOpen(transaction) && !transaction.awaitsPayer);
+  return {
+    transactionId: transaction.id,
+    money: { minorUnits: transaction.minorUnits, currency: transaction.currency },
+    reference: transaction.reference,
+    ageMs,
+    payerTimeLeftMs: timeLeftMs(found, found.terms),
+    close: goesByAge ? mayBeClosed(ageMs, connection, deps.schedule) : isLast || close,
+    of: lookedUpTransaction(found.record, transaction, found.transactions, deps.publicUrl(), found.terms),
+    ...(hint && { hint }),
+  };
+}
 
 /** Facts about an attempt that a look-up needs beside its record. */
-export type AskedAttempt = {
+type AskedAttempt = {
   readonly capture: boolean;
   readonly isVerification: boolean;
 };
@@ -19,12 +65,12 @@ export function isAnswered(reported: Outcome): boolean {
 }
 
 /** Asks the provider for an outcome, and completes nothing, as is right for a payment that is over here. */
-export async function ask({ lookUp }: ProviderConnection, query: LookUp): Promise<Outcome> {
+async function askOnly({ lookUp }: ProviderConnection, query: LookUp): Promise<Outcome> {
   return lookUp ? lookUp(query) : NO_LOOK_UP;
 }
 
 /** Asks the provider for an outcome. If the payer has agreed and completing the payment is up to us, completes it. */
-export async function askAndComplete(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
+async function askAndComplete(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
   const { lookUp, complete, repeatOperation } = connection;
   if (!lookUp) {
     if (repeatOperation && OPERATIONS.has(query.of.kind)) return repeatOperation(query);
@@ -44,12 +90,21 @@ export async function askAndComplete(connection: ProviderConnection, query: Look
   return completed.kind === 'not_sent' ? outcome : completed;
 }
 
+/** Asks a provider without look-up to undo an attempt that no notification has reported for too long. */
+async function cancelTechnically({ technicalCancel }: ProviderConnection, query: LookUp): Promise<Outcome> {
+  if (!technicalCancel || query.ageMs < technicalCancel.afterMs) return NO_LOOK_UP;
+  const isTaken = await technicalCancel.send(query);
+  return unknownOutcome(
+    isTaken ? 'the provider was asked to cancel it' : 'the provider did not take a cancel of it',
+  );
+}
+
 /**
  * Describes an attempt for a look-up at its provider, from stored data alone.
  *
  * @param record its `transactions` is the attempt.
  */
-export function lookedUpAttempt(
+function lookedUpAttempt(
   record: Payment,
   attempt: AskedAttempt,
   publicUrl: string,
@@ -74,7 +129,7 @@ export const OPERATION_KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: '
 const OPERATIONS: ReadonlySet<string> = new Set(Object.values(OPERATION_KINDS));
 
 /** Describes a transaction for a look-up: an attempt, or an operation with the transactions that it acts on. */
-export function lookedUpTransaction(
+function lookedUpTransaction(
   record: Payment,
   transaction: TransactionRow,
   transactions: readonly TransactionRow[],

@@ -1,19 +1,20 @@
 import { setTimeout } from 'node:timers/promises';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { countOpenFollowUps, type OpenFollowUps } from '#src/store/engine/follow-ups.ts';
-import type { AskableConnection } from '#src/store/engine/lease-due.ts';
 import {
+  type AskableConnection,
   countOpenAttempts,
-  type DueAttempt,
+  countOpenLater,
+  type LeasedCheck,
   type OpenAttempts,
-  takeUnansweredAttempts,
-} from '#src/store/engine/look-ups.ts';
-import { decodeRecord } from '../stored-record.ts';
-import { type FinishDeps, finishOf, writeFinish } from './finish-payment.ts';
+  type OpenLater,
+  postponeCheck,
+  takeUnaskable,
+} from '#src/store/engine/checks.ts';
+import { type WriteDeps, writeReport } from '../write-change.ts';
 
 /** Dependencies of the watch over open outcomes. */
-export type OpenOutcomesDeps = FinishDeps & {
+export type OpenOutcomesDeps = WriteDeps & {
   /** Connections through which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly openOutcomes: OpenOutcomesObserver;
@@ -82,7 +83,7 @@ export function watchOpenOutcomes(
   async function count(always: boolean): Promise<readonly UnaskableOutcomes[]> {
     try {
       const attempts = await countOpenAttempts(deps.database, COUNT_LIMIT);
-      const followUps = await countOpenFollowUps(deps.database, Object.keys(KINDS), COUNT_LIMIT);
+      const followUps = await countOpenLater(deps.database, Object.keys(KINDS), COUNT_LIMIT);
       const unaskable = unaskableOf(attempts, deps.connections());
       deps.openOutcomes.counted({ ...totalOf(attempts), unaskable, followUps: followUpKinds(followUps) });
       const kinds = unaskable.map(({ connectionId, identity, reason }) => [connectionId, identity, reason]);
@@ -126,7 +127,7 @@ export function unaskableOf(
     if (identity !== connection.identity) {
       return [{ ...reported, reason: 'other_account', open }];
     }
-    // An attempt that is not due yet, and was never leased for a look-up, belongs to a request under way.
+    // An attempt that is not due yet, and to which nothing was written, belongs to a request under way.
     return connection.lookUp || due === 0 ? [] : [{ ...reported, reason: 'no_look_up', open: due }];
   });
 }
@@ -148,7 +149,7 @@ const KINDS: Readonly<Record<string, OpenFollowUpKind['kind']>> = {
 };
 
 /** Returns every kind, even if none of it is open: a gauge that is not set keeps its last value. */
-function followUpKinds(found: readonly OpenFollowUps[]): OpenFollowUpKind[] {
+function followUpKinds(found: readonly OpenLater[]): OpenFollowUpKind[] {
   return [...new Set(Object.values(KINDS))].map((kind) => ({
     kind,
     ...totalOf(found.filter(({ type }) => KINDS[type] === kind)),
@@ -167,13 +168,9 @@ export function describeUnaskable({ connectionId, reason, identity, open }: Unas
   return `${open} open outcomes of connection ${connectionId} cannot be looked up, and their payments stay PENDING: ${why[reason]}`;
 }
 
-/** Lists the connections that can act on an open outcome, by look-up or technical cancel, with the account of each. */
-export function askableConnections(
-  connections: ReadonlyMap<string, ProviderConnection>,
-): AskableConnection[] {
-  return [...connections].flatMap(([connectionId, { identity, lookUp, technicalCancel }]) =>
-    lookUp || technicalCancel ? [{ connectionId, identity }] : [],
-  );
+/** Lists the connections whose transactions this replica checks, with the account of each. */
+function askableConnections(connections: ReadonlyMap<string, ProviderConnection>): AskableConnection[] {
+  return [...connections].map(([connectionId, { identity }]) => ({ connectionId, identity }));
 }
 
 /** Time for which a due attempt waits for a replica that can ask, which would take it within seconds. */
@@ -186,13 +183,15 @@ const NOBODY_KNOWS: Outcome = { kind: 'unknown', detail: 'nobody can be asked', 
  * asked: otherwise their key would be in progress for ever. They stay due, for a replica that can ask.
  */
 export async function answerUnaskable(deps: OpenOutcomesDeps, stop?: AbortSignal): Promise<void> {
-  const leased = await takeUnansweredAttempts(deps.database, askableConnections(deps.connections()), {
+  const leased = await takeUnaskable(deps.database, askableConnections(deps.connections()), {
     dueForS: NOBODY_ASKS_AFTER_S,
     leaseS: ANSWER_LEASE_S,
   });
-  const answer = async (attempt: DueAttempt) => {
-    const finish = finishOf(deps, attempt, decodeRecord(attempt.record), NOBODY_KNOWS);
-    await writeFinish(deps, { ...finish, lookUpInS: 0 }, stop);
+  const answer = async (one: LeasedCheck) => {
+    const { transactionId } = one;
+    const report = { kind: 'outcome', transactionId, outcome: NOBODY_KNOWS, pauseS: 0 } as const;
+    const written = await writeReport(deps, one, report, stop);
+    if (typeof written === 'string') await postponeCheck(deps.database, one, 0);
   };
-  await Promise.all(leased.map((attempt) => answer(attempt).catch(deps.openOutcomes.failed)));
+  await Promise.all(leased.map((one) => answer(one).catch(deps.openOutcomes.failed)));
 }

@@ -1,25 +1,33 @@
 import { createHash } from 'node:crypto';
 import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
-import type { Hint, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
-import { findOwnTransaction, type OwnTransaction } from '#src/store/engine/follow-ups.ts';
+import { promptCheck } from '#src/store/engine/checks.ts';
+import { type Database, queriesOf } from '#src/store/engine/database.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { endSearch, insertPayerNews, type PayerNews } from '#src/store/tables/notifications.ts';
+import { isNewsSettled } from '#src/store/tables/open-news.ts';
+import { findOwnTransaction, type OwnTransaction } from '#src/store/tables/own-transaction.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
+import type { Patience } from '../idempotency.ts';
 import { decodeRecord } from '../stored-record.ts';
-import { type FollowUpDeps, followUpNow } from './follow-up.ts';
-import type { LookUpTurns } from './look-up-turns.ts';
+import { PROMPTED_APART_S } from './route-news.ts';
+import { waitUntil } from './wait-until.ts';
 
 /** Dependencies of a payer's return. */
-export type ReturnDeps = FollowUpDeps & {
+export type ReturnDeps = {
+  readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Reloading the page must not call the provider again and again. */
-  readonly turns: LookUpTurns;
+  /** The wait of the payer's page for the check. */
+  readonly patience: Patience;
+  /** Has the checker look for due checks in so many seconds. */
+  readonly wake: (inS?: number) => void;
 };
 
 /**
- * Asks the provider about the payment of a payer who came back. The return address itself is only a hint, since
- * anybody can write one.
+ * Stores that a payer came back, which makes the check of their payment due, and waits a few seconds for it. The return
+ * address itself is only a hint, since anybody can write one.
  *
  * @param returnQuery query string of the return address, without the question mark.
  * @returns the payment as it stands then.
@@ -37,35 +45,46 @@ export async function returnPayer(
   const before = await current(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
   if (!connection || !mayChange(before, own)) return before;
-  const hint: Hint = returnQuery.length <= MAX_QUERY_LENGTH ? { returnQuery } : {};
-  await deps.turns.take(paymentId, {
-    ask: () => followUpNow(deps, connection, own.transactionId, { hint }),
-    isOpen: async () => mayChange(await current(deps, paymentId, own), own),
-    // A provider without look-up learns of the payer's agreement by what they bring back.
-    evidence: connection.lookUp
-      ? ''
-      : createHash('sha256')
-          .update(hint.returnQuery ?? '')
-          .digest('base64'),
-  });
+  // A provider without look-up learns of the payer's agreement by what they bring back. No other needs it.
+  const isEvidence = !connection.lookUp && returnQuery.length <= MAX_QUERY_LENGTH;
+  await checked(deps, own, { kind: 'return', query: isEvidence ? returnQuery : '' });
   return current(deps, paymentId, own);
 }
 
 /**
- * Closes a payment whose payer has left the provider's page and wants to pay another way. Only the provider's word that it
- * is closed, or was paid, ends it; otherwise it stays open, since its payer might yet be charged.
+ * Has a payment closed whose payer has left the provider's page and wants to pay another way. Only the provider's word that
+ * it is closed, or was paid, ends it; otherwise it stays open, since its payer might yet be charged.
  */
 export async function closePayment(deps: ReturnDeps, paymentId: string): Promise<void> {
   const own = await orUnavailable(findOwnTransaction(deps.database, paymentId));
   const connection = own && deps.connections().get(own.connectionId);
-  if (!connection) return;
-  const isOpen = async () => awaitsPayer(await current(deps, paymentId, own));
-  if (!(await isOpen())) return;
-  await deps.turns.take(paymentId, {
-    ask: () => followUpNow(deps, connection, own.transactionId, { close: true }),
-    isOpen,
-    evidence: 'close',
+  if (!connection || !awaitsPayer(await current(deps, paymentId, own))) return;
+  await checked(deps, own, { kind: 'close', query: '' });
+}
+
+/** Stores what a payer did and waits until it is settled; not if too much of it waits already. */
+async function checked(
+  deps: ReturnDeps,
+  { accountId, connectionId, transactionId }: OwnTransaction,
+  did: Pick<PayerNews, 'kind' | 'query'>,
+): Promise<void> {
+  const digest = createHash('sha256').update(did.query).digest('base64');
+  const named = { accountId, connectionId, transactionId };
+  const news: PayerNews = { ...named, ...did, deduplicationKey: `${did.kind} ${transactionId} ${digest}` };
+  const name = { ...news, subject: 0 };
+  // In one transaction, so that of many who open one address each knows what the one before has prompted.
+  const prompted = deps.database.transaction(async (run) => {
+    const queries = queriesOf(run);
+    const stored = await insertPayerNews(queries, news);
+    if (!stored) return 'refused';
+    const inS = await promptCheck(queries, { ...name, ...stored }, PROMPTED_APART_S);
+    if (inS !== undefined) await endSearch(queries, name);
+    return inS;
   });
+  const inS = await orUnavailable(prompted);
+  if (inS === 'refused') return;
+  deps.wake(inS);
+  await waitUntil(() => orUnavailable(isNewsSettled(deps.database, name)), deps.patience);
 }
 
 /** Returns true if a payment needs nothing but its payer's approval. */

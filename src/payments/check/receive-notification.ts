@@ -1,15 +1,16 @@
 import type { NotificationReading, ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { Database } from '#src/store/engine/database.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
+import { type RouteDeps, routeNews } from './route-news.ts';
 
 /** Dependencies of receiving a notification. */
-export type ReceiveDeps = {
-  readonly database: Database;
+export type ReceiveDeps = RouteDeps & {
   /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly nowMs: () => number;
+  /** Has the checker look for due checks in so many seconds. */
+  readonly wake: (inS?: number) => void;
   readonly notifications: {
     received(connectionId: string, kind: NotificationReading['kind']): void;
   };
@@ -19,8 +20,8 @@ const MAX_SUBJECTS = 100;
 const SEND_AGAIN_AFTER_S = 60;
 
 /**
- * Verifies a provider's notification and stores it before it is acknowledged. It is processed afterwards, as it says
- * only which transaction to ask about.
+ * Verifies a provider's notification, stores it, and makes the check of its transaction due, before it is acknowledged. It
+ * asks nobody: the checker does.
  *
  * @returns the body of the acknowledgement.
  * @throws ServiceError NOT_FOUND for a connection that takes no notifications, INVALID_CREDENTIALS for a forged one,
@@ -49,7 +50,7 @@ export async function receiveNotification(
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: SEND_AGAIN_AFTER_S });
   }
   if (reading.kind === 'about') {
-    await orUnavailable(
+    const stored = await orUnavailable(
       insertNotification(deps.database, {
         connectionId,
         deduplicationKey: reading.deduplicationKey,
@@ -59,6 +60,8 @@ export async function receiveNotification(
         headers: JSON.stringify(headers),
       }),
     );
+    // What is not routed now is due, and so is routed by the checker.
+    for (const news of stored) deps.wake(await orUnavailable(routeNews(deps, news)));
   }
   return reading.acknowledgement ?? '';
 }

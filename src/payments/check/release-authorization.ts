@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import { targetOf } from '../model/state.ts';
-import type { FollowedUp } from './followed-up.ts';
+import type { Found } from './found-transaction.ts';
 
 /** Result of a release; 'unknown': the provider has to be asked again. */
 export type Release = 'released' | 'refused' | 'unknown';
@@ -17,7 +17,7 @@ const DESCRIPTION = 'The term of the authorization is over';
  */
 export async function releaseAuthorization(
   { cancel, lookUp }: ProviderConnection,
-  { payment, transaction }: FollowedUp,
+  { payment, transaction }: Found,
   query: LookUp,
 ): Promise<Release> {
   if (!cancel || !lookUp) return 'refused';

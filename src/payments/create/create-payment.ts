@@ -1,29 +1,23 @@
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { OverloadError, ServiceError } from '#src/service-error.ts';
+import { type Claim, claimGrouped } from '#src/store/engine/claim-payment.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
-import { claimGrouped } from '#src/store/engine/grouped-payments.ts';
-import { type Claim, findByKey, type KeyHolder } from '#src/store/engine/payments.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
+import { findByKey, type KeyHolder } from '#src/store/tables/payment-keys.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { type Caller, type KeyedCaller, requireOwnAccount } from '../caller.ts';
-import {
-  type FinishDeps,
-  type FinishObserver,
-  finishOf,
-  finishWaitMs,
-  within,
-  writeFinish,
-} from '../check/finish-payment.ts';
 import { inProgress, type ReplayDeps, replay, storedIdempotencyKey, storedResponse } from '../idempotency.ts';
 import { hashPaymentRequest, type RequestHash } from '../request-hash.ts';
 import type { KeyedResponse } from '../stored-response.ts';
+import { type WriteObserver, within, writeWaitMs } from '../until-written.ts';
+import { type WriteDeps, writeOwnOutcome } from '../write-change.ts';
 import { acquireSlot } from './connection-slots.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 
 /** Dependencies of creating a payment. */
 export type PaymentDeps = PrepareDeps &
-  FinishDeps &
+  WriteDeps &
   ReplayDeps & {
     /** Key of the hash that tells a retry from another request. */
     readonly requestHashKey: Uint8Array;
@@ -31,7 +25,7 @@ export type PaymentDeps = PrepareDeps &
   };
 
 /** Observer of payments, for metrics, traces and logs. */
-export type PaymentObserver = FinishObserver &
+export type PaymentObserver = WriteObserver &
   ReplayDeps['observer'] &
   AttemptDeps['observer'] & {
     /** Too many payments are on their way to a connection. */
@@ -64,22 +58,20 @@ export async function createPayment(
 
   // 3. The provider is called, once; another one only if it is known that the call before came to nothing.
   const attempts = makeAttempts(deps, prepared, claimBeforeMs).finally(releaseSlot);
-  const { transactionId, outcome, record } = await attempts;
+  const { transactionId, outcome, record, version } = await attempts;
 
   // 4. Commit 2: the outcome, as far as it is known, and the response.
-  const leased = {
-    ...claim,
-    transactionId,
-    fence: 0,
-    ageMs: 0,
-    vaultedToken: claim.vault?.token ?? claim.storedMethod,
+  const vaultedToken = claim.vault?.token ?? claim.storedMethod;
+  const own = {
+    ...{ accountId: claim.accountId, paymentId: claim.paymentId, transactionId, fence: 0, version, record },
+    attempt: { id: transactionId, vaultedToken, capture: claim.capture, awaitsPayer: false },
   };
-  const finish = finishOf(deps, leased, record, outcome);
-  const finished = await within(writeFinish(deps, finish), finishWaitMs(deps.schedule));
-  if (finished === undefined) throw inProgress(deps.patience, 'payment');
-  if (finished && !finished.earlier) return { record, body: undefined, replayed: false };
-  // The stored response wins: recovery may have written first, or have stored that the outcome was unknown.
-  const earlier = await storedResponse(deps, 'payment', read, finished ? finished.earlier : undefined);
+  const written = await within(writeOwnOutcome(deps, own, outcome), writeWaitMs(deps.schedule));
+  if (written === undefined) throw inProgress(deps.patience, 'payment');
+  const isWritten = typeof written !== 'string';
+  if (isWritten && !written.earlier) return { record: written.record, body: undefined, replayed: false };
+  // The stored response wins: the checker may have written first, or have stored that the outcome was unknown.
+  const earlier = await storedResponse(deps, 'payment', read, isWritten ? written.earlier : undefined);
   return { ...earlier, replayed: false };
 }
 

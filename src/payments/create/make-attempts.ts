@@ -1,24 +1,23 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
-import { type Payment, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { declineOf } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
-import { beginNextAttempt, type NextAttempt } from '#src/store/engine/next-attempt.ts';
-import type { CallObserver, FinishDeps } from '../check/finish-payment.ts';
+import { referenceOf } from '../model/change.ts';
 import { recordOutcome, withAttempt } from '../model/record.ts';
 import { leaseS } from '../model/schedule.ts';
 import { WAITING } from '../model/states.ts';
-import { encodeRecord } from '../stored-record.ts';
+import { type CallObserver, type WriteDeps, writeNextAttempt } from '../write-change.ts';
 import { openConnection } from './live-catalogue.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
 
 /** Dependencies of making attempts. */
-export type AttemptDeps = FinishDeps & {
+export type AttemptDeps = WriteDeps & {
   readonly publicUrl: () => string;
   readonly observer: CallObserver & {
     /** Called when an attempt came to nothing and the payment fails over to another connection. */
@@ -32,6 +31,8 @@ export type LastAttempt = {
   readonly outcome: Outcome;
   /** The record, whose last transaction is this attempt. */
   readonly record: Payment;
+  /** The payment's version. */
+  readonly version: number;
 };
 
 /** Time after which no further attempt begins, since the caller is waiting. */
@@ -55,43 +56,43 @@ export async function makeAttempts(
   let { attempt, record } = prepared;
   let beforeMs = beginBeforeMs;
   let { connectionId } = prepared.claim;
+  let version = 0;
   for (;;) {
     const { transactionId } = attempt;
-    if (performance.now() > beforeMs) return { transactionId, outcome: HELD_UP, record };
+    if (performance.now() > beforeMs) return { transactionId, outcome: HELD_UP, record, version };
     const connection = openConnection(catalogue, connectionId);
     const sent = attempt;
     const outcome = await deps.observer.providerCall(connectionId, transactionId, () => connection.pay(sent));
     catalogue.learn(connectionId, facts, outcome);
 
-    const last: LastAttempt = { transactionId, outcome, record };
+    const last: LastAttempt = { transactionId, outcome, record, version };
     const target = nextTarget(outcome);
     if (!target || performance.now() > goesOnUntilMs) return last;
 
     const { transaction } = recordOutcome(record, outcome, undefined, deps.now());
-    const next = { transactionId: randomUUIDv7(), connectionId: target.id };
+    const next = { transactionId: randomUUIDv7() };
     const moved = withAttempt(record, next.transactionId, target, deps.now());
     beforeMs = Math.min(performance.now() + deps.schedule.leaseMarginMs / 2, goesOnUntilMs);
     const nextConnection = openConnection(catalogue, target.id);
-    const begin: NextAttempt = {
-      accountId: record.accountId,
-      paymentId: attempt.paymentId,
-      record: encodeRecord(moved),
-      last: {
-        ...{ transactionId, transactionStatus: Transaction_Status[transaction] },
-        reference: outcome.kind === 'not_sent' ? undefined : outcome.reference,
-      },
+    const { minorUnits, currency, capture, type } = prepared.claim;
+    const own = { accountId: record.accountId, paymentId: attempt.paymentId, transactionId, version };
+    const begin = {
+      record: moved,
+      ended: { status: transaction, reference: referenceOf(outcome) },
       next: {
-        ...next,
-        transactionStatus: Transaction_Status[WAITING.transaction],
-        connectionIdentity: nextConnection.identity,
-        leaseS: leaseS(nextConnection, deps.schedule),
+        ...{ id: next.transactionId, connectionId: target.id, connectionIdentity: nextConnection.identity },
+        ...{ minorUnits, currency, capture, type, parentId: undefined, isFinal: false, reference: undefined },
+        status: WAITING.transaction,
+        vaultedToken: prepared.claim.vault?.token ?? prepared.claim.storedMethod,
+        checkInS: leaseS(nextConnection, deps.schedule),
       },
     };
-    const isBegun = await beginNext(deps, begin, beforeMs);
+    const isBegun = await beginNext(deps, own, begin, beforeMs);
     if (!isBegun) return last;
     deps.observer.failedOver(connectionId, target.id, outcome);
     attempt = { ...attempt, ...attemptFacts(moved, deps.publicUrl(), nextConnection.capabilities) };
     record = moved;
+    version += 1;
     connectionId = target.id;
   }
 }
@@ -149,12 +150,17 @@ const BEGIN_PAUSE_MS = 50;
  * @returns false if it is not certain that the attempt is stored: it is not sent, and the payment ends with what is
  *   known.
  */
-async function beginNext(deps: AttemptDeps, begin: NextAttempt, beforeMs: number): Promise<boolean> {
+async function beginNext(
+  deps: AttemptDeps,
+  own: Parameters<typeof writeNextAttempt>[1],
+  begin: Parameters<typeof writeNextAttempt>[2],
+  beforeMs: number,
+): Promise<boolean> {
   for (;;) {
     try {
-      return await beginNextAttempt(deps.database, begin);
+      return await writeNextAttempt(deps, own, begin);
     } catch (error) {
-      deps.observer.finishFailed(begin.paymentId, error);
+      deps.observer.finishFailed(own.paymentId, error);
       if (!isUnavailable(error) || performance.now() > beforeMs) return false;
       await setTimeout(BEGIN_PAUSE_MS);
     }

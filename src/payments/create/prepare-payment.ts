@@ -14,12 +14,12 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { type Money, parseMoney } from '#src/money.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
+import type { Claim } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
-import type { Claim } from '#src/store/engine/payments.ts';
 import { AlreadyUsedError } from '#src/store/tables/single-uses.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import type { KeyedCaller } from '../caller.ts';
-import { type LookUpSchedule, leaseS } from '../model/schedule.ts';
+import { type CheckSchedule, leaseS } from '../model/schedule.ts';
 import { WAITING } from '../model/states.ts';
 import { cardLastFourOf, encodeRecord } from '../stored-record.ts';
 import { chooseRoute } from './choose-route.ts';
@@ -44,7 +44,7 @@ export type PrepareDeps = CardDeps & {
   /** The catalogue in force. A payment keeps the one that it started with. */
   readonly catalogue: () => LiveCatalogue;
   readonly now: () => Timestamp;
-  readonly schedule: LookUpSchedule;
+  readonly schedule: CheckSchedule;
   /** The service's address for providers and payers, without a slash at its end. */
   readonly publicUrl: () => string;
 };

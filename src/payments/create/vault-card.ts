@@ -2,8 +2,8 @@ import { randomUUIDv7 } from 'node:crypto';
 import { toBinary } from '@bufbuild/protobuf';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { fieldRefusal } from '#src/service-error.ts';
+import type { Claim } from '#src/store/engine/claim-payment.ts';
 import type { Database, Queries } from '#src/store/engine/database.ts';
-import type { Claim } from '#src/store/engine/payments.ts';
 import {
   type CustomerName,
   countMethods,

@@ -1,24 +1,14 @@
-import { clone } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
-import { attemptChange } from './attempt.ts';
+import { attemptChange, isStillOpen } from './attempt.ts';
 import { type Books, booksWithout } from './books.ts';
-import {
-  type Change,
-  methodOf,
-  NOTHING_ELSE,
-  referenceOf,
-  reopenedSession,
-  type Unapplied,
-} from './change.ts';
+import { type Change, methodOf, NOTHING_ELSE, referenceOf, type Unapplied } from './change.ts';
 import { contradicts } from './contradiction.ts';
 import { correctionOf } from './correction.ts';
 import { type DisputeReport, disputeChange } from './disputes.ts';
 import { eventOf } from './event.ts';
 import { type ExternalReport, externalChange } from './external.ts';
-import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
-import { approvedPauseS } from './schedule.ts';
+import { recordPayer, withLapse, withOperationOutcome, withOwnAttempt } from './operation-record.ts';
 import {
   booksOf,
   isLapsing,
@@ -32,21 +22,13 @@ import {
 
 /** One thing learned about one transaction. */
 export type Report =
-  /** The outcome of the payment's last attempt, of which nothing was learned yet. */
-  | {
-      readonly kind: 'attempt';
-      readonly transactionId: string;
-      readonly outcome: Outcome;
-      /** Seconds until the attempt is asked about, if it stays open. */
-      readonly pauseS: number;
-    }
-  /** The outcome of a transaction, learned after the payment's creation was answered. */
+  /** The outcome of a transaction. */
   | {
       readonly kind: 'outcome';
       readonly transactionId: string;
       readonly outcome: Outcome;
-      /** Seconds until the transaction is asked about, if it stays open. */
-      readonly pauseS: number | undefined;
+      /** Seconds until the transaction is checked, if it stays open. */
+      readonly pauseS: number;
     }
   /** The term of an authorization has passed, or its provider says that it is over. */
   | { readonly kind: 'lapsed'; readonly transactionId: string }
@@ -63,8 +45,6 @@ export type Report =
  */
 export function apply(state: PaymentState, report: Report, at: Timestamp): Change | Unapplied {
   switch (report.kind) {
-    case 'attempt':
-      return applyToAttempt(inState(state, report.transactionId), report.outcome, report.pauseS, at);
     case 'outcome': {
       const found = inState(state, report.transactionId);
       return isOperation(found.transaction.type)
@@ -88,26 +68,11 @@ function inState(state: PaymentState, transactionId: string): TransactionInState
   return { ...state, transaction };
 }
 
-function applyToAttempt(
-  { payment, record, transaction }: TransactionInState,
-  outcome: Outcome,
-  pauseS: number,
-  at: Timestamp,
-): Change | Unapplied {
-  if (!isOpen(transaction)) return unapplied(outcome, transaction);
-  const { id: transactionId, vaultedToken, capture } = transaction;
-  const attempt = { transactionId, vaultedToken, capture };
-  const change = attemptChange(clone(PaymentSchema, record), attempt, outcome, pauseS, at);
-  return { ...change, books: booksOf(payment, transaction) };
-}
-
-const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);
-
-/** The payment's own transaction, after its payer was sent away or its provider had yet to decide. */
+/** A payment's own attempt. */
 function applyToBase(
   found: TransactionInState,
   outcome: Outcome,
-  pauseS: number | undefined,
+  pauseS: number,
   at: Timestamp,
 ): Change | Unapplied {
   const { payment, transaction } = found;
@@ -116,20 +81,14 @@ function applyToBase(
   if (correction !== 'now' && !mayBecome(transaction, outcome, books)) {
     return correction ? 'waiting' : unapplied(outcome, transaction);
   }
-  const { record, transactionStatus } = withBaseOutcome(found.record, transaction, outcome, at);
-  const staysOpen = STAYS_OPEN.has(outcome.kind);
+  const record = withOwnAttempt(found.record, transaction.id);
+  const change = attemptChange(record, transaction, outcome, pauseS, at);
+  recordPayer(record, found.record, outcome);
   return {
-    record,
+    ...change,
     books,
-    transaction: { id: transaction.id, status: transactionStatus, reference: referenceOf(outcome) },
-    event: eventOf(record),
-    method: methodOf(transaction.vaultedToken, transactionStatus),
-    reopens: reopenedSession(record),
     // All that can still be learned of what has failed here is that it was paid.
     retakes: (hasFailed(transaction) && record.checkout?.session) || undefined,
-    isOpen: staysOpen,
-    checkInS: staysOpen ? pauseS : approvedPauseS(transaction, outcome),
-    parentCheckInS: undefined,
   };
 }
 
@@ -156,7 +115,7 @@ function unapplied(outcome: Outcome, transaction: TransactionRow): Unapplied {
 function applyToOperation(
   found: TransactionInState,
   outcome: Outcome,
-  pauseS: number | undefined,
+  pauseS: number,
   at: Timestamp,
 ): Change | Unapplied {
   const { payment, transaction, transactions } = found;
@@ -175,16 +134,19 @@ function applyToOperation(
     : undefined;
   const applied = withOperationOutcome(found.record, id, before, operation, outcome, at, after);
   const { record, books, transactionStatus: status } = applied;
-  const staysOpen = STAYS_OPEN.has(outcome.kind);
+  const isOpen = isStillOpen(outcome) || outcome.kind === 'redirect';
+  const checkInS = isOpen ? pauseS : undefined;
+  const parentInS = isCorrected ? heldAgainS(transaction) : turnedDownS(transaction, outcome);
   return {
     ...NOTHING_ELSE,
     record,
     books,
-    transaction: { id, status, reference: referenceOf(outcome) },
+    transaction: { id, status, reference: referenceOf(outcome), awaitsPayer: false, isOpen, checkInS },
     event: eventOf(record),
-    isOpen: staysOpen,
-    checkInS: staysOpen ? pauseS : undefined,
-    parentCheckInS: isCorrected ? heldAgainS(transaction) : turnedDownS(transaction, outcome),
+    parent:
+      parentInS === undefined || transaction.parentId === undefined
+        ? undefined
+        : { id: transaction.parentId, checkInS: parentInS },
   };
 }
 
@@ -229,7 +191,10 @@ function applyLapse(found: TransactionInState, at: Timestamp): Change | Unapplie
     ...NOTHING_ELSE,
     record: applied.record,
     books: applied.books,
-    transaction: { id, status: applied.transactionStatus, reference: undefined },
+    transaction: {
+      ...{ id, status: applied.transactionStatus, reference: undefined },
+      ...{ awaitsPayer: false, isOpen: false, checkInS: undefined },
+    },
     event: applied.isUnchanged ? undefined : eventOf(applied.record),
     method: methodOf(vaultedToken, applied.transactionStatus),
   };

@@ -1,68 +1,63 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Payment, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { type Change, methodOf, referenceOf, reopenedSession } from './change.ts';
+import { type Change, methodOf, NOTHING_ELSE, referenceOf, reopenedSession } from './change.ts';
 import { eventOf } from './event.ts';
 import { recordOutcome } from './record.ts';
-import { approvedPauseS, FIRST_FOLLOW_UP_S } from './schedule.ts';
+import { approvedPauseS, FIRST_CHECK_S } from './schedule.ts';
+import type { TransactionRow } from './state.ts';
 
-/** The last attempt of a payment, of which nothing has been learned yet. */
-export type OpenAttempt = {
-  readonly transactionId: string;
-  readonly vaultedToken: string | undefined;
-  /** false for an authorization only. */
-  readonly capture: boolean;
-};
+/** The last attempt of a payment. */
+export type LastAttempt = Pick<TransactionRow, 'id' | 'vaultedToken' | 'capture' | 'awaitsPayer'>;
 
 /**
  * Decides what the outcome of an attempt makes of its payment, whose books it leaves alone. Every payment passes here, so
  * nothing is copied.
  *
- * @param record as it stands; it is changed, and part of the change.
- * @param pauseS seconds until the attempt is asked about, if it stays open.
+ * @param record as it stands, its last transaction is the attempt; it is changed, and part of the change.
+ * @param pauseS seconds until the attempt is checked, if it stays open.
  */
 export function attemptChange(
   record: Payment,
-  attempt: OpenAttempt,
+  attempt: LastAttempt,
   outcome: Outcome,
   pauseS: number,
   at: Timestamp,
 ): Omit<Change, 'books'> & { readonly event: string } {
-  const { transactionId: id, vaultedToken } = attempt;
+  const { id, vaultedToken } = attempt;
   // By the transaction's status: a payment that is PENDING / AUTHORIZED is approved.
   const { transaction: status } = recordOutcome(record, outcome, vaultedToken, at);
   return {
+    ...NOTHING_ELSE,
     record,
-    transaction: { id, status, reference: referenceOf(outcome) },
+    transaction: {
+      id,
+      status,
+      reference: referenceOf(outcome),
+      awaitsPayer: awaitsPayer(record, attempt, outcome),
+      isOpen: isStillOpen(outcome),
+      checkInS: checkInS(attempt, outcome, pauseS),
+    },
     event: eventOf(record),
     method: methodOf(vaultedToken, status),
     reopens: reopenedSession(record),
-    retakes: undefined,
-    ...nextCheck(record, attempt, outcome, pauseS),
-    parentCheckInS: undefined,
   };
 }
 
-/**
- * Returns when the attempt is next asked about: it stays open while its provider can tell more, which a look-up learns;
- * else it is checked if its payer has yet to act, or its authorization may lapse.
- */
-function nextCheck(
-  record: Payment,
-  attempt: OpenAttempt,
-  outcome: Outcome,
-  pauseS: number,
-): Pick<Change, 'isOpen' | 'checkInS'> {
-  switch (outcome.kind) {
-    case 'unknown':
-    case 'to_complete':
-      return { isOpen: true, checkInS: pauseS };
-    case 'pending':
-      // A pending wallet waits for its payer, whom no look-up can hurry.
-      return { isOpen: record.transactions?.category === Transaction_Category.CARD, checkInS: pauseS };
-    case 'redirect':
-      return { isOpen: false, checkInS: FIRST_FOLLOW_UP_S };
-    default:
-      return { isOpen: false, checkInS: approvedPauseS(attempt, outcome) };
-  }
+/** Returns true for an outcome of which the provider can tell more. A redirect is known: the payer has to act. */
+export function isStillOpen({ kind }: Outcome): boolean {
+  return kind === 'unknown' || kind === 'to_complete' || kind === 'pending';
+}
+
+/** A pending wallet waits for its payer, whom no look-up can hurry. */
+function awaitsPayer(record: Payment, attempt: LastAttempt, outcome: Outcome): boolean {
+  if (outcome.kind === 'redirect') return true;
+  if (!isStillOpen(outcome)) return false;
+  const isWallet = record.transactions?.category !== Transaction_Category.CARD;
+  return attempt.awaitsPayer || (outcome.kind === 'pending' && isWallet);
+}
+
+function checkInS(attempt: LastAttempt, outcome: Outcome, pauseS: number): number | undefined {
+  if (outcome.kind === 'redirect') return FIRST_CHECK_S;
+  return isStillOpen(outcome) ? pauseS : approvedPauseS(attempt, outcome);
 }

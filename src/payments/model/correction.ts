@@ -1,4 +1,3 @@
-import { Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { isOpen, type TransactionInState } from './state.ts';
 
@@ -31,20 +30,12 @@ function correctedOperation({ payment, transaction }: TransactionInState): Retur
 
 /** Only the charge that was declined counts: another under our reference is money that nobody asked for. */
 function correctedAttempt(
-  { payment, record, transaction, transactions }: TransactionInState,
+  { payment, transaction, transactions }: TransactionInState,
   reference: string | undefined,
 ): ReturnType<typeof correctionOf> {
   const isSame = reference !== undefined && reference === transaction.reference;
   if (transaction.status !== 'DECLINED' || transaction.parentId || !isSame) return undefined;
   const attempts = transactions.filter(({ parentId }) => !parentId);
   if (payment.isReleased || attempts.some(({ status }) => status === 'SUCCEEDED')) return undefined;
-  // The record is read before its transactions, and an attempt may have ended in between.
-  const isAnyOpen =
-    attempts.some(isOpen) || record.transactionsHistory.some(({ status }) => OPEN.has(status));
-  return isAnyOpen ? 'later' : 'now';
+  return attempts.some(isOpen) ? 'later' : 'now';
 }
-
-const OPEN: ReadonlySet<Transaction_Status> = new Set([
-  Transaction_Status.CREATED,
-  Transaction_Status.PENDING,
-]);

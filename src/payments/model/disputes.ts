@@ -8,9 +8,9 @@ import {
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import { type Money, toDecimal } from '#src/money.ts';
 import type { Books } from './books.ts';
-import { type Change, NOTHING_ELSE, type Unapplied } from './change.ts';
+import { addedTo, type Change, NOTHING_ELSE, type Unapplied } from './change.ts';
 import { eventOf } from './event.ts';
-import { isBase, transactionOf, withCurrentStates } from './operation-record.ts';
+import { transactionOf, withCurrentStates } from './operation-record.ts';
 import { booksOf, isOpenDispute, type PaymentState, succeededBase, type TransactionRow } from './state.ts';
 
 /** A provider's report on a dispute. */
@@ -37,8 +37,6 @@ export function disputeChange(
   if (onlyOpen && !(before && isOpenDispute(before))) return 'unchanged';
   if (!base || payment.openOperation) return 'waiting';
   if (before && !mayFollow(before, reported)) return 'unchanged';
-  // Approved after the record was read, and before its transactions were, which does not change the version.
-  if (!current.transactionsHistory.some(isBase)) return 'waiting';
   const money = disputedOf(reported, base) ?? before ?? base;
   const books = booksOf(payment, base);
   const about = { id: before?.id ?? newId, baseId: base.id, stage: reported.stage, money };
@@ -48,12 +46,16 @@ export function disputeChange(
     ...NOTHING_ELSE,
     record,
     books,
-    transaction: {
-      id: dispute.id,
-      status: dispute.status,
-      reference: reported.reference,
-      external: { type: 'CHARGEBACK', minorUnits, baseId: base.id, parentId: base.id, isFinal: false },
-    },
+    added: addedTo(base, {
+      ...{
+        id: dispute.id,
+        type: 'CHARGEBACK',
+        status: dispute.status,
+        reference: reported.reference,
+        minorUnits,
+      },
+      ...{ parentId: base.id, isFinal: false },
+    }),
     event: eventOf(record),
   };
 }

@@ -5,9 +5,9 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Money } from '#src/money.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Books, leftToCapture, leftToRefund } from './books.ts';
-import { type Change, NOTHING_ELSE, type Unapplied } from './change.ts';
+import { addedTo, type Change, NOTHING_ELSE, type Unapplied } from './change.ts';
 import { eventOf } from './event.ts';
-import { isBase, withOperation, withOperationOutcome } from './operation-record.ts';
+import { transactionOf, withOperation, withOperationOutcome } from './operation-record.ts';
 import { planExternal } from './plan.ts';
 import { booksOf, isOpen, type TransactionInState } from './state.ts';
 
@@ -126,16 +126,14 @@ function planOf(
   }
 }
 
-/** @returns 'waiting' if the payment was approved after its record was read. */
 function madeChange(
   { record, transaction: base }: TransactionInState,
   before: Books,
   { operation: { type, reported, reference }, newId }: ExternalReport,
   { planned, target }: Plan,
   at: Timestamp,
-): Change | Unapplied {
-  const own = record.transactionsHistory.find(isBase);
-  if (!own) return 'waiting';
+): Change {
+  const own = transactionOf(record, base.id);
   const facts = {
     transactionId: newId,
     parentId: target.id,
@@ -151,12 +149,10 @@ function madeChange(
     ...NOTHING_ELSE,
     record: made.record,
     books: made.books,
-    transaction: {
-      id: newId,
-      status: Transaction_Status.SUCCEEDED,
-      reference,
-      external: { type, minorUnits, baseId: base.id, parentId: target.id, isFinal },
-    },
+    added: addedTo(base, {
+      ...{ id: newId, type, status: Transaction_Status.SUCCEEDED, reference, minorUnits },
+      ...{ parentId: target.id, isFinal },
+    }),
     event: eventOf(made.record),
   };
 }

@@ -13,7 +13,6 @@ import {
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { toDecimal } from '#src/money.ts';
 import { type Books, booksAfter, leftToRefund, type OperationType, type PlannedOperation } from './books.ts';
-import { recordOutcome } from './record.ts';
 import { currentStates, transactionStates, WAITING } from './states.ts';
 
 /** Fields that an operation's transaction gets from its request. */
@@ -119,33 +118,30 @@ export type Applied = {
 };
 
 /**
- * Writes the outcome of the payment's own transaction, after its payer was redirected or its provider had yet to
- * decide.
+ * Returns a copy of a record whose last transaction is an attempt of its own, so that an outcome can be written into it.
  *
  * @param before as it stands; it is not changed.
  */
-export function withBaseOutcome(
-  before: Payment,
-  { id, vaultedToken }: { readonly id: string; readonly vaultedToken: string | undefined },
-  outcome: Outcome,
-  at: Timestamp,
-): Pick<Applied, 'record' | 'transactionStatus'> {
+export function withOwnAttempt(before: Payment, id: string): Payment {
   const own = clone(TransactionSchema, transactionOf(before, id));
-  const record: Payment = {
+  return {
     ...before,
     ...(before.paymentMethod && { paymentMethod: { ...before.paymentMethod } }),
     transactions: own,
     // The payment is what its last attempt has made of it. Another may have been declined after one that is corrected.
     transactionsHistory: [...before.transactionsHistory.filter((one) => one.id !== id), own],
   };
-  const wasSentAway = SENT_AWAY.has(record.subStatus);
-  const states = recordOutcome(record, outcome, vaultedToken, at);
+}
+
+/** Writes into a record what an outcome says of its payer. @param before the payment's states before the outcome. */
+export function recordPayer(record: Payment, before: Pick<Payment, 'subStatus'>, outcome: Outcome): void {
   // The payer has come back or has acted: it is the provider's turn.
-  if (outcome.kind === 'pending' && wasSentAway) record.subStatus = Payment_SubStatus_Value.IN_PROCESS;
+  if (outcome.kind === 'pending' && SENT_AWAY.has(before.subStatus)) {
+    record.subStatus = Payment_SubStatus_Value.IN_PROCESS;
+  }
   if (outcome.kind !== 'redirect' && record.checkout) {
     record.checkout = { ...record.checkout, sdkActionRequired: false };
   }
-  return { record, transactionStatus: states.transaction };
 }
 
 /** States of a payment whose payer was redirected, to a wallet's page or to a 3-D Secure challenge. */

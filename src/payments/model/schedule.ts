@@ -3,11 +3,11 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 
 /** Times at which an unknown outcome is looked up. */
-export type LookUpSchedule = {
+export type CheckSchedule = {
   /** Time that a lease lasts beyond the provider's deadline, for the work around the call. */
   readonly leaseMarginMs: number;
   /** From an unknown outcome to its first look-up; each later pause is half the transaction's age, up to a day. */
-  readonly firstLookUpMs: number;
+  readonly firstCheckMs: number;
   /** Age beyond the provider's deadline from which the provider is asked to close a request that it does not know. */
   readonly closingMarginMs: number;
 };
@@ -19,7 +19,7 @@ export type LookUpSchedule = {
  */
 export function leaseS(
   connection: Pick<ProviderConnection, 'deadlineMs'>,
-  schedule: Pick<LookUpSchedule, 'leaseMarginMs'>,
+  schedule: Pick<CheckSchedule, 'leaseMarginMs'>,
   calls = 1,
 ): number {
   return (calls * connection.deadlineMs + schedule.leaseMarginMs) / 1000;
@@ -35,11 +35,11 @@ const JITTER = 0.2;
  * @param chance from 0 up to 1, drawn by the caller: where in its range the pause is.
  */
 export function variedPauseS(
-  schedule: Pick<LookUpSchedule, 'firstLookUpMs'>,
+  schedule: Pick<CheckSchedule, 'firstCheckMs'>,
   ageMs: number,
   chance: number,
 ): number {
-  const halfMs = Math.max(schedule.firstLookUpMs, ageMs / 2);
+  const halfMs = Math.max(schedule.firstCheckMs, ageMs / 2);
   const pauseS = Math.min(halfMs / 1000, LONGEST_LOOK_UP_S);
   return pauseS * (1 + JITTER * (2 * chance - 1));
 }
@@ -51,7 +51,7 @@ export function variedPauseS(
 export function mayBeClosed(
   ageMs: number,
   connection: Pick<ProviderConnection, 'deadlineMs'>,
-  schedule: Pick<LookUpSchedule, 'closingMarginMs'>,
+  schedule: Pick<CheckSchedule, 'closingMarginMs'>,
 ): boolean {
   return ageMs >= connection.deadlineMs + schedule.closingMarginMs;
 }
@@ -61,19 +61,55 @@ export function payerTimeLeftMs(ageMs: number, terms: Pick<Capabilities, 'redire
   return terms.redirectValidMinutes * 60_000 - ageMs;
 }
 
-/** Pause before a transaction is first followed up, or one of which more was reported is asked about again. */
-export const FIRST_FOLLOW_UP_S = 60;
+/** Pause before a payer who was sent away is first asked about, or what a provider reported beside an approval. */
+export const FIRST_CHECK_S = 60;
+const LONGEST_PAUSE_S = 3_600;
+
+/**
+ * Returns the pause before the next check of a transaction that awaits its payer: half its age, from a minute to an hour, and
+ * at the latest when the payer's time is over.
+ *
+ * @param leftMs time that the payer has left; negative once it is over.
+ */
+export function payerPauseS(ageMs: number, leftMs: number): number {
+  const pauseS = Math.min(Math.max(FIRST_CHECK_S, ageMs / 2_000), LONGEST_PAUSE_S);
+  return leftMs > 0 ? Math.max(1, Math.min(pauseS, leftMs / 1_000)) : pauseS;
+}
+
+/** Pauses of news that waits, by its age. Small: most of it waits for a lease of some seconds. */
+export const NEWS_PAUSES = { share: 0.3, firstS: 2, longestS: LONGEST_PAUSE_S } as const;
+
+/** Returns the pause before news of an age is looked at again. */
+export function newsPauseS(ageMs: number): number {
+  const { share, firstS, longestS } = NEWS_PAUSES;
+  return Math.min(Math.max(firstS, (ageMs / 1_000) * share), longestS);
+}
+
+/**
+ * Returns the pause before the next check of an authorization that stands, with so much of its term left.
+ *
+ * @param why.isSilent the provider did not answer.
+ * @param why.needsReview it needs manual review, of which is told once a day.
+ */
+export function heldPauseS(
+  restS: number,
+  { isSilent, needsReview }: { readonly isSilent: boolean; readonly needsReview: boolean },
+): number {
+  if (restS <= 0) return needsReview ? DAY_S : LONGEST_PAUSE_S;
+  return Math.max(1, isSilent ? Math.min(restS, LONGEST_PAUSE_S) : restS);
+}
+
 const DAY_S = 86_400;
 
 /**
- * Returns the pause before what was approved is followed up: an authorization may lapse, and a provider that reported
+ * Returns the pause before what was approved is checked: an authorization may lapse, and a provider that reported
  * more is asked again, which whoever learned of it does at once, unless it dies or gets no answer; else undefined.
  */
 export function approvedPauseS(
   transaction: { readonly capture: boolean },
   outcome: Outcome,
 ): number | undefined {
-  if (reportsMore(outcome, transaction)) return FIRST_FOLLOW_UP_S;
+  if (reportsMore(outcome, transaction)) return FIRST_CHECK_S;
   return outcome.kind === 'approved' && !transaction.capture ? DAY_S : undefined;
 }
 

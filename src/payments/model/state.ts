@@ -43,9 +43,9 @@ export type TransactionRow = {
   /** true for a capture that none may follow. */
   readonly isFinal: boolean;
   readonly vaultedToken: string | undefined;
-  /** true: it will be followed up; false once it is final. */
-  readonly isScheduled: boolean;
-  /** true: an operation without a stored response; if it is due as well, its process has died. */
+  /** true: its payer was sent away, or has come back and the provider has yet to confirm. */
+  readonly awaitsPayer: boolean;
+  /** true: the call that began it has no stored response; if it is due as well, its process has died. */
   readonly isUnanswered: boolean;
   /** Time since it was stored, just before it was sent, by the database's clock. */
   readonly ageMs: number;

@@ -1,9 +1,9 @@
-import { create } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { payerTimeLeftMs } from './schedule.ts';
-import { isOperation, shownOf, type TransactionInState, waitsForPayer } from './state.ts';
+import { isOpen, isOperation, shownOf, type TransactionInState, waitsForPayer } from './state.ts';
 
 /** The outcome of asking where there is no look-up. Nothing was asked that could have taken money. */
 export const NO_LOOK_UP: Outcome = {
@@ -21,14 +21,29 @@ export function timeLeftMs(
   return payerTimeLeftMs(transaction.ageMs, terms);
 }
 
-/** Returns true if there is nothing to write: the outcome is not known yet, or the payer has yet to act. */
-export function changesNothing(outcome: Outcome, isLast: boolean): boolean {
-  if (outcome.kind === 'unknown' || outcome.kind === 'to_complete') return true;
-  return !isLast && outcome.kind === 'redirect';
+/** Returns true if an outcome adds nothing to what is shown: it is not known yet, or the payer has yet to act. */
+export function isNothingNew(outcome: Outcome, found: TransactionInState, isLast: boolean): boolean {
+  const { type, awaitsPayer, isUnanswered } = found.transaction;
+  if (outcome.kind === 'unknown') return true;
+  if (isOpen(found.transaction) && !isOperation(type) && !awaitsPayer) {
+    return !isUnanswered && (outcome.kind === 'to_complete' || isSameAsShown(outcome, found));
+  }
+  if (outcome.kind === 'to_complete' || (outcome.kind === 'redirect' && !isLast)) return true;
+  return isPendingAsShown(outcome, found);
+}
+
+/** Returns true if the provider has yet to decide, in the same words as before. */
+function isSameAsShown(outcome: Outcome, found: TransactionInState): boolean {
+  const shown = shownOf(found);
+  return (
+    outcome.kind === 'pending' &&
+    shown !== undefined &&
+    equals(ProviderDataSchema, shown, outcome.providerData)
+  );
 }
 
 /** Returns true if the provider has yet to decide, and the record already says so and has the provider's reference. */
-export function isShownAlready(outcome: Outcome, { transaction, record }: TransactionInState): boolean {
+function isPendingAsShown(outcome: Outcome, { transaction, record }: TransactionInState): boolean {
   if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
   if (outcome.reference !== undefined && transaction.reference === undefined) return false;
   return !waitsForPayer(record, transaction);

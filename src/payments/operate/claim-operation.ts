@@ -2,24 +2,24 @@ import { randomUUIDv7 } from 'node:crypto';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
+import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
-import { claimOperation, type OperationClaim } from '#src/store/engine/operations.ts';
 import { orUnavailable } from '#src/store/engine/unavailable.ts';
-import { readPayment, readTransactions, type StoredPayment } from '#src/store/tables/operated-payments.ts';
+import { readPaymentState, type StoredPayment } from '#src/store/tables/payment-state.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import type { CallObserver, FinishDeps } from '../check/finish-payment.ts';
 import { inProgress, type ReplayDeps } from '../idempotency.ts';
 import type { PlannedOperation } from '../model/books.ts';
-import { isBase, withOperation } from '../model/operation-record.ts';
+import { transactionOf, withOperation } from '../model/operation-record.ts';
 import type { PlannedPayment } from '../model/plan.ts';
 import { leaseS } from '../model/schedule.ts';
 import { booksOf, succeededBase, type TransactionRow } from '../model/state.ts';
 import type { RequestHash } from '../request-hash.ts';
 import { decodeRecord, encodeRecord } from '../stored-record.ts';
 import type { PaymentResponse } from '../stored-response.ts';
+import type { CallObserver, WriteDeps } from '../write-change.ts';
 
 /** Dependencies of an operation on a payment. */
-export type OperationDeps = FinishDeps &
+export type OperationDeps = WriteDeps &
   ReplayDeps & {
     readonly requestHashKey: Uint8Array;
     /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
@@ -104,7 +104,7 @@ export async function claimOperationOn(
     if (stored.transactions.length >= MAX_TRANSACTIONS) throw tooManyTransactions();
     const planned = requested.plan(stored, target);
     const row = claimOf(deps, requested, key, stored, { planned, target }, accountId);
-    if (row && (await claimOnce(deps, row))) return { stored, planned, target, written: row };
+    if (await claimOnce(deps, row)) return { stored, planned, target, written: row };
   }
   const message =
     'another operation on this payment is open; nothing was sent; decide anew once it has its outcome';
@@ -137,9 +137,9 @@ async function readOperated(
   accountId: string,
   paymentId: string,
 ): Promise<StoredOperated> {
-  const payment = isUuid(paymentId) ? await readPayment(deps.database, accountId, paymentId) : undefined;
-  if (!payment) throw unknownId('PAYMENT_NOT_FOUND', 'payment_id');
-  const transactions = await readTransactions(deps.database, accountId, paymentId);
+  const state = isUuid(paymentId) ? await readPaymentState(deps.database, accountId, paymentId) : undefined;
+  if (!state) throw unknownId('PAYMENT_NOT_FOUND', 'payment_id');
+  const { payment, transactions } = state;
   const base = succeededBase(transactions);
   if (!base || base.type === 'VERIFY') throw nothingToActOn(transactions);
   if (transactions.some(({ type, status }) => type === 'CHARGEBACK' && status !== 'DECLINED')) {
@@ -177,7 +177,6 @@ function nothingToActOn(transactions: readonly TransactionRow[]): ServiceError {
   return new ServiceError('INVALID_STATUS', message);
 }
 
-/** @returns undefined if the payment was approved after its record was read, and before its transactions were. */
 function claimOf(
   deps: OperationDeps,
   requested: RequestedOperation,
@@ -185,11 +184,10 @@ function claimOf(
   stored: StoredOperated,
   { planned, target }: Pick<ClaimedOperation, 'planned' | 'target'>,
   accountId: string,
-): OperationClaim | undefined {
+): OperationClaim {
   const transactionId = randomUUIDv7();
   const record = decodeRecord(stored.payment.record);
-  const base = record.transactionsHistory.find(isBase);
-  if (!base) return undefined;
+  const base = transactionOf(record, stored.base.id);
   const facts = { ...namedBy(requested, transactionId), parentId: target.id };
   const { hash, shape } = requested.hash(target.id);
   const draft = withOperation(record, base, stored.books, planned, facts, deps.now());

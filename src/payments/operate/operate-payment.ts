@@ -5,12 +5,11 @@ import { findOperation, findOperationByKey, type OperationHolder } from '#src/st
 import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { accountOf, type Caller } from '../caller.ts';
 import { OPERATION_KINDS } from '../check/ask-provider.ts';
-import { writeOutcome } from '../check/finish-operation.ts';
-import { finishWaitMs, within } from '../check/finish-payment.ts';
-import { lookUpPauseS } from '../check/look-up-schedule.ts';
 import { replay, requireIdempotencyKey, storedResponse } from '../idempotency.ts';
 import { targetOf } from '../model/state.ts';
-import type { KeyedResponse, PaymentResponse } from '../stored-response.ts';
+import { type KeyedResponse, type PaymentResponse, readResponse } from '../stored-response.ts';
+import { within, writeWaitMs } from '../until-written.ts';
+import { pauseS, type Reported, writeReport } from '../write-change.ts';
 import {
   type ClaimedOperation,
   CurrentCancel,
@@ -75,10 +74,11 @@ export async function operatePayment(
   );
 
   // 5. Commit 2: the outcome, as far as it is known, and the response.
-  const leased = { ...row, fence: 0, followUpInS: lookUpPauseS(deps.schedule, 0) };
-  const written = await within(writeOutcome(deps, leased, outcome), finishWaitMs(deps.schedule));
-  // Recovery wrote first, or the database is unavailable: the stored response wins.
-  const response = written ?? (await responseOf(deps, accountId, row.transactionId));
+  const { transactionId } = row;
+  const report = { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, 0) } as const;
+  const written = await within(writeReport(deps, { ...row, fence: 0 }, report), writeWaitMs(deps.schedule));
+  // Another worker wrote first, or the database is unavailable: the stored response wins.
+  const response = (await ownResponse(deps, written)) ?? (await responseOf(deps, accountId, transactionId));
   deps.observer.operated(response);
   return { ...response, replayed: false };
 }
@@ -140,6 +140,17 @@ function send(
     detail: `the connector has no ${type}`,
   };
   return stored.connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
+}
+
+/** Returns the response that a write has stored, or found; undefined if it has written nothing. */
+async function ownResponse(
+  { responses }: OperationDeps,
+  written: Reported | undefined,
+): Promise<PaymentResponse | undefined> {
+  if (written === undefined || typeof written === 'string') return undefined;
+  return written.earlier
+    ? readResponse(responses, written.earlier)
+    : { record: written.record, body: undefined };
 }
 
 /** Awaits the stored response of an operation. */

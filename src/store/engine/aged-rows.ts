@@ -43,7 +43,7 @@ export const AGED = {
     ],
     ...{ age: 'created_at', serviceDays: 30 },
   },
-  // A notification that has yet to be processed stays.
+  // News that is not settled stays.
   notifications: {
     table: 'notification',
     key: [
@@ -51,7 +51,7 @@ export const AGED = {
       ['deduplication_key', 'text'],
       ['subject', 'integer'],
     ],
-    ...{ age: 'received_at', done: 'a.process_at IS NULL' },
+    ...{ age: 'received_at', done: 'a.settled_at IS NOT NULL' },
   },
   deliveries: {
     ...{ table: 'delivery', ...ID, age: 'created_at', done: 'a.due_at IS NULL', serviceDays: 30 },

@@ -36,6 +36,11 @@ export function isUnavailable(error: unknown): boolean {
   return (code !== undefined && NETWORK_CODES.has(code)) || BROKEN_CONNECTION.test(error.message);
 }
 
+/** Reports whether a write was rolled back because another worker holds its transaction (`raise_lost_1`). */
+export function isLost(error: unknown): boolean {
+  return hasSqlState(error, 'PLOST');
+}
+
 /** Reports whether a statement was ended because it ran for too long. */
 export function isTimeout(error: unknown): boolean {
   return hasSqlState(error, '57014');

@@ -25,7 +25,7 @@ const REWRITTEN = 100;
 /** Operations' responses that are read at once. */
 const RESPONSES_READ = 100;
 
-// A payment is due if nothing is open: no state that may still change by itself, no operation, no look-up to come. It
+// A payment is due if nothing is open: no state that may still change by itself, no operation, no check to come. It
 // is due again once an operation has written to it.
 const SCAN_PAYMENTS = `
   SELECT p.id, p.created_at::text AS "createdAt",
@@ -34,7 +34,7 @@ const SCAN_PAYMENTS = `
       AND p.status NOT IN ('READY_TO_PAY', 'PENDING', 'IN_DISPUTE')
       AND NOT EXISTS (
         SELECT FROM transaction t
-        WHERE t.account_id = $1 AND t.payment_id = p.id AND (t.look_up_at IS NOT NULL OR t.follow_up_at IS NOT NULL)
+        WHERE t.account_id = $1 AND t.payment_id = p.id AND t.check_at IS NOT NULL
       ) AS due
   FROM payment p
   WHERE p.account_id = $1 AND p.created_at < now() - make_interval(days => $2)

@@ -1,3 +1,4 @@
+import { IS_OPEN_ATTEMPT } from '../engine/checks.ts';
 import type { Database } from '../engine/database.ts';
 import { onlyRow } from '../engine/rows.ts';
 
@@ -57,16 +58,16 @@ export type ServiceFacts = {
   readonly overdueWebhooks: number;
   /** Age of the oldest payment whose outcome is not known; 0 when there is none. */
   readonly oldestOutcomeS: number;
-  /** Age of the oldest unprocessed notification; 0 when there is none. */
+  /** Age of the oldest news that is not settled; 0 when there is none. */
   readonly oldestNotificationS: number;
   /** Authorizations about which a provider was asked for a day without an answer, or nobody asked; and the oldest's age. */
   readonly lateAuthorizations: number;
   readonly oldestAuthorizationS: number;
 };
 
-// An authorization that its provider is silent about is asked about every hour: one that has been asked about this often,
-// and is again within the hour, has been for a day. Notifications count as asking, so one about which many came, and whose
-// term ends within the hour, is counted too.
+// An authorization that its provider is silent about is asked about every hour. One that is past the usual term of seven days
+// by a day, and is asked about within the hour, has been for a day; one with a longer term of its own is counted for the last
+// hour of it.
 //
 // What is open is read in the order of its index: the planner takes it to be spread over the table, whose end holds it,
 // and would read all of it.
@@ -80,18 +81,17 @@ const SERVICE_FACTS = {
         SELECT FROM delivery d WHERE d.account_id = w.account_id AND d.webhook_id = w.id
           AND d.due_at < now() - interval '10 minutes'))::integer AS "overdueWebhooks",
       coalesce((SELECT extract(epoch FROM now() - min(created_at))
-        FROM (SELECT created_at FROM transaction WHERE look_up_at IS NOT NULL
-          ORDER BY connection_id, look_up_at LIMIT 100000) open),
+        FROM (SELECT created_at FROM transaction WHERE ${IS_OPEN_ATTEMPT}
+          ORDER BY type, awaits_payer, created_at LIMIT 100000) open),
         0)::float8 AS "oldestOutcomeS",
       coalesce((SELECT extract(epoch FROM now() - min(received_at))
-        FROM (SELECT received_at FROM notification WHERE process_at IS NOT NULL
-          ORDER BY connection_id, process_at LIMIT 100000) open),
+        FROM (SELECT received_at FROM notification WHERE settled_at IS NULL ORDER BY received_at LIMIT 1) open),
         0)::float8 AS "oldestNotificationS",
       late.n AS "lateAuthorizations", late."ageS" AS "oldestAuthorizationS"
     FROM (SELECT count(*)::integer AS n, coalesce(extract(epoch FROM now() - min(open.created_at)), 0)::float8 AS "ageS"
       FROM (SELECT account_id, payment_id, amount_minor_units, created_at FROM transaction
-        WHERE follow_up_at <= now() + interval '1 hour' AND type IN ('PURCHASE', 'AUTHORIZE') AND status = 'SUCCEEDED'
-          AND NOT capture AND (fence >= 24 OR follow_up_at < now() - interval '1 day') LIMIT 100000) open
+        WHERE check_at <= now() + interval '1 hour' AND type IN ('PURCHASE', 'AUTHORIZE') AND status = 'SUCCEEDED'
+          AND NOT capture AND (created_at < now() - interval '8 days' OR check_at < now() - interval '1 day') LIMIT 100000) open
       JOIN payment p ON p.account_id = open.account_id AND p.id = open.payment_id
       WHERE NOT p.released AND p.captured_minor_units < open.amount_minor_units) late`,
 };

@@ -1,28 +1,26 @@
-import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
-import type { Database, Nullable } from '../engine/database.ts';
-import { firstRow, NIL_UUID, withoutNulls } from '../engine/rows.ts';
+import type { Dispute } from '#src/connectors/dispute-report.ts';
+import type { Database, Nullable, Queries } from '../engine/database.ts';
+import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
 
-/** One subject of a provider's notification, as it is stored before the notification is acknowledged. */
-export type StoredNotification = {
+/** Names one subject of a provider's notification, or what a payer did. */
+export type NewsName = {
+  /** The nil UUID until its transaction is found. */
   readonly accountId: string;
   readonly connectionId: string;
   readonly deduplicationKey: string;
   readonly subject: number;
-  readonly transactionId: string | undefined;
-  readonly reference: string | undefined;
-  /** The dispute that it reports, if any. */
-  readonly dispute: Dispute | undefined;
 };
 
-/** A due notification, leased to the caller. */
-export type DueNotification = StoredNotification & {
-  readonly body: Uint8Array;
-  readonly query: string;
-  /** The headers that its signature covers, as JSON. */
-  readonly headers: string;
-  readonly receivedAt: Date;
-  /** Number of leases so far, this one included. */
-  readonly tries: number;
+/** notification: of a provider; return: the payer came back; close: the payer wants to pay another way. */
+export type NewsKind = 'notification' | 'return' | 'close';
+
+/** News whose transaction is yet to be found, or to be made due. */
+export type UnroutedNews = NewsName & {
+  readonly kind: NewsKind;
+  readonly transactionId: string | undefined;
+  readonly reference: string | undefined;
+  /** Time since it came, by the database's clock. */
+  readonly ageMs: number;
 };
 
 const INSERT = {
@@ -38,28 +36,36 @@ const INSERT = {
       AS s(number, transaction_id, reference, dispute, dispute_reference, disputed_minor_units, disputed_currency)
     LEFT JOIN LATERAL (
       SELECT id, account_id FROM transaction
-      WHERE connection_id = $1 AND (id = s.transaction_id OR reference = s.reference) LIMIT 1
+      WHERE connection_id = $1 AND (id = s.transaction_id OR s.transaction_id IS NULL AND reference = s.reference) LIMIT 1
     ) t ON true
-    ON CONFLICT DO NOTHING`,
+    ON CONFLICT DO NOTHING
+    RETURNING account_id AS "accountId", connection_id AS "connectionId", deduplication_key AS "deduplicationKey",
+      subject, kind, transaction_id AS "transactionId", reference`,
 };
 
-/** Stores a notification once, however often it is delivered. It is due at once. */
+/**
+ * Stores a notification once, however often it is delivered.
+ *
+ * @returns its subjects, those left out that were stored before.
+ */
 export async function insertNotification(
   database: Database,
   notification: {
     readonly connectionId: string;
     readonly deduplicationKey: string;
-    readonly subjects: readonly Partial<
-      Pick<StoredNotification, 'transactionId' | 'reference' | 'dispute'>
-    >[];
+    readonly subjects: readonly {
+      readonly transactionId?: string | undefined;
+      readonly reference?: string | undefined;
+      readonly dispute?: Dispute | undefined;
+    }[];
     readonly body: Uint8Array;
     readonly query: string;
     /** The headers that its signature covers, as JSON. */
     readonly headers: string;
   },
-): Promise<void> {
+): Promise<UnroutedNews[]> {
   const { subjects } = notification;
-  await database.query(INSERT, [
+  const { rows } = await database.query<Nullable<Omit<UnroutedNews, 'ageMs'>>>(INSERT, [
     notification.connectionId,
     notification.deduplicationKey,
     subjects.map((_, i) => i),
@@ -73,108 +79,122 @@ export async function insertNotification(
     subjects.map(({ dispute }) => dispute?.money?.minorUnits ?? null),
     subjects.map(({ dispute }) => dispute?.money?.currency ?? null),
   ]);
+  return rows.map((row) => ({ ...withoutNulls(row), ageMs: 0 }));
 }
 
-type DueRow = Nullable<Omit<DueNotification, 'dispute'>> & {
-  readonly stage: DisputeStage | null;
-  readonly disputeReference: string | null;
-  readonly minorUnits: bigint | null;
-  readonly currency: string | null;
+/** An act of a payer, as it is stored. */
+export type PayerNews = {
+  readonly accountId: string;
+  readonly connectionId: string;
+  readonly transactionId: string;
+  readonly deduplicationKey: string;
+  readonly kind: Exclude<NewsKind, 'notification'>;
+  /** The query that the payer's browser brought, where the provider needs it. */
+  readonly query: string;
 };
 
-/** Limit on the notifications that are taken at once. */
-export const MAX_NOTIFICATIONS_TAKEN = 10;
+/** Limit on the news of one transaction that payers brought and that is not settled: anybody may open their address. */
+const MAX_PAYER_NEWS = 5;
 
-// Hops from connection to connection in the index of open notifications, so that one that is left out costs one step,
-// however many of it wait. The planner takes an unknown limit for a tenth of the table: hence the constant one.
+const INSERT_PAYER_NEWS = {
+  name: 'insert_payer_news',
+  text: `
+    WITH before AS (
+      SELECT coalesce(settled_at::text, 'now') AS last_at FROM notification
+      WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = 0
+    ), stored AS (
+      INSERT INTO notification AS n
+        (account_id, connection_id, deduplication_key, subject, kind, transaction_id, body, query)
+      SELECT $1, $2, $3, 0, $4, $5, '', $6
+      WHERE (
+        SELECT count(*) FROM (
+          SELECT 1 FROM notification o
+          WHERE o.account_id = $1 AND o.transaction_id = $5 AND o.settled_at IS NULL AND o.kind <> 'notification'
+          LIMIT ${MAX_PAYER_NEWS}
+        ) open
+      ) < ${MAX_PAYER_NEWS}
+      ON CONFLICT (account_id, connection_id, deduplication_key, subject) DO UPDATE
+      SET settled_at = NULL, result = NULL, query = excluded.query, received_at = excluded.received_at,
+        check_at = excluded.check_at
+      RETURNING n.subject
+    )
+    SELECT (SELECT last_at FROM before) AS "lastAt" FROM stored`,
+};
+
+/**
+ * Stores what a payer did. A repeat is news again.
+ *
+ * @returns `lastAt`: when the same was settled before, in the database's time, or 'now' if it is not yet; undefined if too much
+ *   of it waits already.
+ */
+export async function insertPayerNews(
+  queries: Queries,
+  news: PayerNews,
+): Promise<{ readonly lastAt: string | undefined } | undefined> {
+  const { accountId, connectionId, deduplicationKey, kind, transactionId, query } = news;
+  const values = [accountId, connectionId, deduplicationKey, kind, transactionId, query];
+  const { rows } = await queries.query<{ lastAt: string | null }>(INSERT_PAYER_NEWS, values);
+  return rows[0] && { lastAt: rows[0].lastAt ?? undefined };
+}
+
+const FIND_DUE = {
+  name: 'find_due_notifications',
+  text: `
+    SELECT account_id AS "accountId", deduplication_key AS "deduplicationKey", subject FROM notification
+    WHERE connection_id = $1 AND check_at <= now() ORDER BY check_at LIMIT $2::integer`,
+};
+// The pause until the next search is this one's lease.
 const TAKE = {
   name: 'take_due_notifications',
   text: `
-    WITH RECURSIVE waiting AS (
-      (SELECT connection_id FROM notification WHERE process_at IS NOT NULL ORDER BY connection_id LIMIT 1)
-      UNION ALL
-      SELECT next.connection_id FROM waiting w CROSS JOIN LATERAL (
-        SELECT connection_id FROM notification n
-        WHERE process_at IS NOT NULL AND n.connection_id > w.connection_id ORDER BY connection_id LIMIT 1
-      ) next
-    ), due AS (
-      SELECT longest.* FROM waiting w CROSS JOIN LATERAL (
-        SELECT account_id, connection_id, deduplication_key, subject, process_at FROM notification n
-        WHERE n.connection_id = w.connection_id AND process_at <= now()
-        ORDER BY process_at LIMIT ${MAX_NOTIFICATIONS_TAKEN} FOR UPDATE SKIP LOCKED
-      ) longest
-      WHERE w.connection_id <> ALL ($3::text[])
-      ORDER BY longest.process_at LIMIT $1
+    WITH due AS (
+      SELECT deduplication_key, subject, extract(epoch FROM now() - received_at)::float8 * 1000 AS age_ms,
+        now() + least(greatest((now() - received_at) * $5::float8, make_interval(secs => $6)), make_interval(secs => $7))
+          AS next_at
+      FROM notification
+      WHERE account_id = $1 AND connection_id = $2 AND check_at <= now()
+        AND (deduplication_key, subject) IN (SELECT * FROM unnest($3::text[], $4::integer[]))
+      FOR UPDATE SKIP LOCKED
     )
-    UPDATE notification n SET tries = n.tries + 1, process_at = now() + make_interval(secs => $2)
-    FROM due
-    WHERE n.account_id = due.account_id AND n.connection_id = due.connection_id
-      AND n.deduplication_key = due.deduplication_key AND n.subject = due.subject
+    UPDATE notification n SET check_at = due.next_at FROM due
+    WHERE n.account_id = $1 AND n.connection_id = $2 AND n.deduplication_key = due.deduplication_key
+      AND n.subject = due.subject
     RETURNING n.account_id AS "accountId", n.connection_id AS "connectionId",
-      n.deduplication_key AS "deduplicationKey", n.subject, n.transaction_id AS "transactionId", n.reference,
-      n.dispute AS stage, n.dispute_reference AS "disputeReference", n.disputed_minor_units AS "minorUnits",
-      n.disputed_currency AS currency, n.body, n.query, n.headers, n.received_at AS "receivedAt", n.tries`,
+      n.deduplication_key AS "deduplicationKey", n.subject, n.kind, n.transaction_id AS "transactionId", n.reference,
+      due.age_ms AS "ageMs"`,
 };
 
-/**
- * Leases due notifications for `leaseS` seconds each, those of `except` connections left out: up to `limit`, and
- * MAX_NOTIFICATIONS_TAKEN at most.
- */
-export async function takeDueNotifications(
+/** Pauses of news: a share of its age, between a first and a longest pause. */
+export type NewsPauses = { readonly share: number; readonly firstS: number; readonly longestS: number };
+
+/** Takes the news of a connection whose transaction is to be searched for, until the next search. */
+export async function takeDueNews(
   database: Database,
+  connectionId: string,
   limit: number,
-  leaseS: number,
-  except: readonly string[],
-): Promise<DueNotification[]> {
-  const { rows } = await database.query<DueRow>(TAKE, [limit, leaseS, except]);
-  return rows.map(({ stage, disputeReference, minorUnits, currency, ...row }) => {
-    const money = minorUnits !== null && currency !== null ? { minorUnits, currency } : undefined;
-    const dispute = stage ? { stage, reference: disputeReference ?? undefined, money } : undefined;
-    return { ...withoutNulls(row), dispute };
-  });
-}
-
-const SETTLE = {
-  name: 'settle_notification',
-  text: `
-    UPDATE notification SET result = $5, process_at = now() + make_interval(secs => $6::float8)
-    WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4
-      AND process_at IS NOT NULL`,
-};
-
-/**
- * Writes the result of a notification, unless another's look-up has settled it meanwhile.
- *
- * @param againInS seconds until it is tried again; undefined for never.
- */
-export async function settleNotification(
-  database: Database,
-  notification: StoredNotification,
-  result: string,
-  againInS?: number,
-): Promise<void> {
-  const { accountId, connectionId, deduplicationKey, subject } = notification;
-  await database.query(SETTLE, [
-    accountId,
-    connectionId,
-    deduplicationKey,
-    subject,
-    result,
-    againInS ?? null,
-  ]);
+  { share, firstS, longestS }: NewsPauses,
+): Promise<UnroutedNews[]> {
+  const { rows } = await database.query<Omit<NewsName, 'connectionId'>>(FIND_DUE, [connectionId, limit]);
+  const leased: UnroutedNews[] = [];
+  for (const [accountId, own] of Map.groupBy(rows, (one) => one.accountId)) {
+    const keys = [own.map(({ deduplicationKey }) => deduplicationKey), own.map(({ subject }) => subject)];
+    const values = [accountId, connectionId, ...keys, share, firstS, longestS];
+    leased.push(...(await database.query<Nullable<UnroutedNews>>(TAKE, values)).rows.map(withoutNulls));
+  }
+  return leased;
 }
 
 /** Ways to find a transaction, each by its index: one condition for both would keep a plan that reads the table. */
-const NOTIFIED_BY = {
-  id: 'connection_id = $1 AND id = $2::uuid LIMIT 1',
-  reference: 'connection_id = $1 AND reference = $2 LIMIT 1',
-} as const;
-
 const FIND = {
-  id: { name: 'find_notified_transaction', text: `SELECT id FROM transaction WHERE ${NOTIFIED_BY.id}` },
+  id: {
+    name: 'find_notified_transaction',
+    text: `SELECT account_id AS "accountId", id AS "transactionId" FROM transaction
+      WHERE connection_id = $1 AND id = $2::uuid LIMIT 1`,
+  },
   reference: {
     name: 'find_referred_transaction',
-    text: `SELECT id FROM transaction WHERE ${NOTIFIED_BY.reference}`,
+    text: `SELECT account_id AS "accountId", id AS "transactionId" FROM transaction
+      WHERE connection_id = $1 AND reference = $2 LIMIT 1`,
   },
 };
 
@@ -185,97 +205,57 @@ const FIND = {
  */
 export async function findNotifiedTransaction(
   database: Database,
-  notification: Notified,
-): Promise<string | undefined> {
-  const { by, values } = notifiedBy(notification);
-  return (await database.query<{ id: string }>(FIND[by], values)).rows[0]?.id;
-}
-
-type Notified = Pick<StoredNotification, 'connectionId' | 'transactionId' | 'reference'>;
-
-function notifiedBy({ connectionId, transactionId, reference }: Notified) {
-  return transactionId === undefined
-    ? { by: 'reference' as const, values: [connectionId, reference ?? null] }
-    : { by: 'id' as const, values: [connectionId, transactionId] };
-}
-
-/** A look-up that a notification may begin: at once if `begunAt` is there, and otherwise in so many seconds. */
-export type NotifiedLookUp = {
-  readonly transactionId: string;
-  /** The database's time, to the microsecond. */
-  readonly begunAt: string | undefined;
-  readonly waitS: number;
-};
-
-const foundBy = (notified: string) =>
-  `found AS (SELECT id, notified_look_up_at FROM transaction WHERE ${notified})`;
-const BEGUN = `begun AS (
-    UPDATE transaction t SET notified_look_up_at = now() FROM found
-    WHERE t.id = found.id
-      AND (t.notified_look_up_at IS NULL OR t.notified_look_up_at <= now() - make_interval(secs => $3::float8))
-    RETURNING t.notified_look_up_at::text AS begun_at
-  )
-  SELECT found.id AS "transactionId", begun.begun_at AS "begunAt",
-    greatest(0, extract(epoch FROM found.notified_look_up_at - now())::float8 + $3::float8) AS "waitS"
-  FROM found LEFT JOIN begun ON true`;
-const BEGIN = {
-  id: { name: 'begin_notified_look_up', text: `WITH ${foundBy(NOTIFIED_BY.id)}, ${BEGUN}` },
-  reference: { name: 'begin_referred_look_up', text: `WITH ${foundBy(NOTIFIED_BY.reference)}, ${BEGUN}` },
-};
-
-/**
- * Finds the transaction that a notification is about, and begins its look-up, unless another notification had it looked
- * up less than `apartS` seconds ago: in any process, since it goes by the row and the database's clock.
- */
-export async function beginNotifiedLookUp(
-  database: Database,
-  notification: Notified,
-  apartS: number,
-): Promise<NotifiedLookUp | undefined> {
-  const { by, values } = notifiedBy(notification);
-  return firstRow(await database.query<Nullable<NotifiedLookUp>>(BEGIN[by], [...values, apartS]));
-}
-
-/** Limit on the notifications that are settled in one commit. */
-export const MAX_SETTLED = 1_000;
-
-// Waits for rows that another process has locked, which may be about to postpone them. Locked in one order, so that two
-// cannot deadlock.
-const SETTLE_SERVED = {
-  name: 'settle_served_notifications',
-  text: `
-    WITH served AS (
-      SELECT deduplication_key, subject FROM notification
-      WHERE account_id = $1 AND transaction_id = $2 AND connection_id = $3 AND reference IS NOT DISTINCT FROM $4
-        AND dispute IS NULL AND received_at < $5::timestamptz AND num_nonnulls(process_at) = 1
-        AND (deduplication_key <> $6 OR subject <> $7)
-      ORDER BY deduplication_key, subject LIMIT ${MAX_SETTLED} FOR UPDATE
-    )
-    UPDATE notification n SET result = 'unchanged', process_at = NULL FROM served
-    WHERE n.account_id = $1 AND n.connection_id = $3 AND n.deduplication_key = served.deduplication_key
-      AND n.subject = served.subject
-    RETURNING n.subject`,
-};
-
-/**
- * Settles notifications that a look-up has served besides the one that began it: they tell the same of the same
- * transaction, and came before it began.
- *
- * @returns the number of notifications settled; if that is MAX_SETTLED, there may be more.
- */
-export async function settleServed(
-  database: Database,
-  { accountId, connectionId, reference, deduplicationKey, subject }: StoredNotification,
-  lookUp: { readonly transactionId: string; readonly begunAt: string },
-): Promise<number> {
-  const { rows } = await database.query(SETTLE_SERVED, [
-    accountId,
-    lookUp.transactionId,
+  {
     connectionId,
-    reference ?? null,
-    lookUp.begunAt,
-    deduplicationKey,
-    subject,
-  ]);
-  return rows.length;
+    transactionId,
+    reference,
+  }: Pick<UnroutedNews, 'connectionId' | 'transactionId' | 'reference'>,
+): Promise<{ readonly accountId: string; readonly transactionId: string } | undefined> {
+  const by = transactionId === undefined ? 'reference' : 'id';
+  const values = [connectionId, transactionId ?? reference ?? null];
+  type Row = { readonly accountId: string; readonly transactionId: string };
+  return (await database.query<Row>(FIND[by], values)).rows[0];
+}
+
+const ROUTE = {
+  name: 'route_news',
+  text: `
+    UPDATE notification SET check_at = NULL
+    WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4`,
+};
+
+/** Ends the search for the transaction of news, whose check is due. */
+export async function endSearch(queries: Queries, name: NewsName): Promise<void> {
+  await queries.query(ROUTE, keyOf(name));
+}
+
+// The account leads the key, so the row moves.
+const MOVE = {
+  name: 'move_news',
+  text: `
+    WITH moved AS (
+      DELETE FROM notification
+      WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4
+      RETURNING *
+    )
+    INSERT INTO notification (account_id, connection_id, deduplication_key, subject, kind, transaction_id, reference, dispute,
+      dispute_reference, disputed_minor_units, disputed_currency, body, query, headers, received_at, check_at)
+    SELECT $5, connection_id, deduplication_key, subject, kind, $6, reference, dispute, dispute_reference,
+      disputed_minor_units, disputed_currency, body, query, headers, received_at, check_at
+    FROM moved
+    ON CONFLICT DO NOTHING`,
+};
+
+/** Gives news to the account of the transaction that was found for it. */
+export async function moveNews(
+  database: Database,
+  name: NewsName,
+  found: { readonly accountId: string; readonly transactionId: string },
+): Promise<void> {
+  await database.query(MOVE, [...keyOf(name), found.accountId, found.transactionId]);
+}
+
+/** Returns the key of news, as parameters. */
+export function keyOf({ accountId, connectionId, deduplicationKey, subject }: NewsName): unknown[] {
+  return [accountId, connectionId, deduplicationKey, subject];
 }

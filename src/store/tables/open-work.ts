@@ -1,3 +1,4 @@
+import { IS_OPEN_ATTEMPT } from '../engine/checks.ts';
 import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
 
@@ -60,8 +61,8 @@ export type OpenAttempt = {
   readonly paymentId: string;
   readonly connectionId: string;
   readonly openS: number;
-  /** When it is looked up next. */
-  readonly lookUpAt: Date;
+  /** When it is checked next. */
+  readonly checkAt: Date;
 };
 
 /** A webhook whose deliveries fail, or that was turned off for it. */
@@ -82,10 +83,10 @@ const OLDEST_OPEN = {
   name: 'list_oldest_open_attempts',
   text: `
     SELECT account_id AS "accountId", payment_id AS "paymentId", connection_id AS "connectionId",
-      extract(epoch FROM now() - created_at)::float8 AS "openS", look_up_at AS "lookUpAt"
+      extract(epoch FROM now() - created_at)::float8 AS "openS", check_at AS "checkAt"
     FROM (
-      SELECT account_id, payment_id, connection_id, created_at, look_up_at FROM transaction
-      WHERE look_up_at IS NOT NULL ORDER BY connection_id, look_up_at LIMIT ${MAX_SEARCHED_ATTEMPTS}
+      SELECT account_id, payment_id, connection_id, created_at, check_at FROM transaction
+      WHERE ${IS_OPEN_ATTEMPT} ORDER BY type, awaits_payer, created_at LIMIT ${MAX_SEARCHED_ATTEMPTS}
     ) looked_through ORDER BY created_at LIMIT $1::integer`,
 };
 

@@ -1,6 +1,6 @@
 import type { Database, Nullable } from '../engine/database.ts';
-import type { KeyHolder } from '../engine/payments.ts';
 import { firstRow } from '../engine/rows.ts';
+import type { KeyHolder } from './payment-keys.ts';
 
 /** The operation that holds a key, or else its merchant's reference within the payment and the method. */
 export type OperationHolder = KeyHolder & {

@@ -1,37 +1,8 @@
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { NIL_UUID, onlyRow } from '../engine/rows.ts';
 
-/**
- * SQL for a UUIDv7 by the database's clock; uuidv7() itself exists only from PostgreSQL 18 on. It is made of the
- * milliseconds, the version, and the last 19 digits of a random UUID. It is not a subquery, which would give all rows
- * of the statement the same UUID.
- */
-export const UUID_V7 = `
-  (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
-    || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid`;
-
-/**
- * Returns a CTE that writes the event of a payment's change in the statement that makes the change. If no webhook of
- * the account wants the event, it only looks into an index, and writes nothing.
- *
- * @param names.changed the CTE of the change: it returns `account_id`, `id` and `event_sequence` of the payment, and
- *   no row if nothing was changed.
- * @param names.type the event's type, as a parameter of the statement (`$9::text`).
- * @param names.record the record after the change, as a parameter (`$3::bytea`).
- * @returns text such as `event AS (INSERT …)`, which returns the `payment_id` of each event to relay.
- */
-export function insertEventCte(names: { changed: string; type: string; record: string }): string {
-  const { changed, type, record } = names;
-  return `event AS (
-    INSERT INTO event (account_id, id, type, payment_id, sequence, record)
-    SELECT c.account_id, ${UUID_V7}, ${type}, c.id, c.event_sequence, ${record}
-    FROM ${changed} c
-    WHERE EXISTS (
-      SELECT FROM webhook w WHERE w.account_id = c.account_id AND w.active AND ${type} = ANY (w.events)
-    )
-    RETURNING payment_id
-  )`;
-}
+/** SQL for a UUIDv7 by the database's clock. It is not a subquery, which would give all rows of the statement the same. */
+export const UUID_V7 = 'uuid_v7_1()';
 
 /**
  * Returns SQL that inserts the event of a stored method, if a webhook wants it; further conditions may be appended.

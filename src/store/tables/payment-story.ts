@@ -29,20 +29,20 @@ export type TransactionState = {
   readonly currency: string;
   /** false: an authorization only. */
   readonly capture: boolean;
-  /** Time of the next look-up of its unknown outcome. */
-  readonly lookUpAt: Date | undefined;
-  /** Time of its next follow-up. */
-  readonly followUpAt: Date | undefined;
+  /** true: its payer was sent away, or has come back and the provider has yet to confirm. */
+  readonly awaitsPayer: boolean;
+  /** Time of its next check. */
+  readonly checkAt: Date | undefined;
 };
 
 /** A provider's notification about one of the transactions. */
 export type ToldNotification = {
   readonly transactionId: string;
   readonly connectionId: string;
+  readonly kind: 'notification' | 'return' | 'close';
   readonly dispute: string | undefined;
   readonly receivedAt: Date;
-  readonly tries: number;
-  /** undefined: it is still to be processed. */
+  /** undefined: it is not settled yet. */
   readonly result: string | undefined;
 };
 
@@ -83,16 +83,16 @@ const TRANSACTIONS = {
   name: 'read_story_transactions',
   text: `
     SELECT t.id, t.type, t.status, t.connection_id AS "connectionId", t.reference,
-      t.amount_minor_units AS "minorUnits", t.currency, t.capture, t.look_up_at AS "lookUpAt",
-      t.follow_up_at AS "followUpAt"
+      t.amount_minor_units AS "minorUnits", t.currency, t.capture, t.awaits_payer AS "awaitsPayer",
+      t.check_at AS "checkAt"
     FROM transaction t
     WHERE t.account_id = $1::uuid AND t.payment_id = $2 ORDER BY t.created_at, t.id LIMIT ${MAX_ROWS_SHOWN}`,
 };
 const NOTIFICATIONS = {
   name: 'read_story_notifications',
   text: `
-    SELECT transaction_id AS "transactionId", connection_id AS "connectionId", dispute,
-      received_at AS "receivedAt", tries, result
+    SELECT transaction_id AS "transactionId", connection_id AS "connectionId", kind, dispute,
+      received_at AS "receivedAt", result
     FROM notification
     WHERE account_id = $1 AND transaction_id = ANY ($2::uuid[]) AND transaction_id IS NOT NULL
     ORDER BY received_at LIMIT ${MAX_ROWS_SHOWN}`,

@@ -1,6 +1,5 @@
 import type { Nullable, Queries, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
-import { insertMethodEventText } from './outbox.ts';
 
 /** A customer's payment method, as it is stored. */
 export type StoredMethod = {
@@ -80,7 +79,7 @@ const UPDATE_CARD = `
   RETURNING ${METHOD_COLUMNS}`;
 const END = `
   UPDATE vaulted_token v SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, redirect_url = NULL,
-    follow_up_at = NULL, updated_at = now()
+    check_at = NULL, updated_at = now()
   WHERE account_id = $1 AND customer_id = $2 AND id = $3
     AND (active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL')
   RETURNING ${METHOD_COLUMNS}`;
@@ -93,7 +92,7 @@ const ERASE = `
   ), erased AS (
     UPDATE vaulted_token v
     SET status = 'UNENROLLED', active = false, card_number = NULL, card = NULL, fingerprint = NULL, provider_token = NULL,
-      redirect_url = NULL, callback_url = NULL, follow_up_at = NULL, updated_at = now()
+      redirect_url = NULL, callback_url = NULL, check_at = NULL, updated_at = now()
     FROM found WHERE v.account_id = found.account_id AND v.id = found.id
     RETURNING v.*, is_ended
   )
@@ -175,32 +174,4 @@ export async function eraseMethods(
   { accountId, customerId }: CustomerName,
 ): Promise<StoredMethod[]> {
   return (await run<MethodRow>(ERASE, [accountId, customerId])).rows.map(withoutNulls);
-}
-
-/**
- * Returns CTEs that keep the card of an approved payment, or note that a stored one was used, with the event of a card
- * that was not kept before. A method that was ended meanwhile stays ended.
- *
- * @param names the CTE that changed the payment, and parameters: the account, the method, the time, and the encoded
- *   method (null if its payment did not ask to keep it).
- */
-export function vaultCardCtes(names: {
-  readonly changed: string;
-  readonly account: string;
-  readonly method: string;
-  readonly at: string;
-  readonly record: string;
-}): string {
-  const { changed, account, method, at, record } = names;
-  // Locked first: a deletion of the customer may just be erasing it, and then there is nothing to tell of either.
-  return `approved_method AS (
-    SELECT v.account_id, v.id, v.active FROM ${changed}, vaulted_token v
-    WHERE v.account_id = ${account} AND v.id = ${method} AND v.status = 'ENROLLED' FOR NO KEY UPDATE OF v
-  ), kept AS (
-    UPDATE vaulted_token v SET active = true, last_used_at = ${at}::timestamptz, updated_at = ${at}::timestamptz
-    FROM approved_method m WHERE v.account_id = m.account_id AND v.id = m.id
-  ), enrolled AS (
-    ${insertMethodEventText({ type: `'enrollment.enroll'`, account, record: `${record}::bytea` })}
-      AND ${record}::bytea IS NOT NULL AND EXISTS (SELECT FROM approved_method WHERE NOT active)
-  )`;
 }

@@ -1,3 +1,4 @@
+import type { Due } from '../engine/checks.ts';
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
 import { METHOD_COLUMNS, type MethodName, type MethodRow, type StoredMethod } from './stored-methods.ts';
@@ -36,7 +37,7 @@ export type EnrollmentEnd = {
 
 const INSERT = `
   INSERT INTO vaulted_token AS v (account_id, customer_id, id, type, country, status, active, connection_id,
-    connection_identity, redirect_url, callback_url, expires_at, follow_up_at)
+    connection_identity, redirect_url, callback_url, expires_at, check_at)
   VALUES ($1, $2, $3, $4, $5, 'READY_TO_ENROLL', false, $6, $7, $8, $9, now() + make_interval(secs => $10), now() + interval '5 seconds')
   RETURNING ${METHOD_COLUMNS}`;
 
@@ -45,17 +46,23 @@ const OPEN_COLUMNS = `
   v.connection_identity AS "connectionIdentity", v.callback_url AS "callbackUrl",
   v.expires_at < now() - interval '1 hour' AS "isLongOver"`;
 
-// The pause until the next look-up is this one's lease: a quarter of the enrollment's age, 5 seconds to 10 minutes.
+const FIND_DUE = {
+  name: 'find_due_enrollments',
+  text: `
+    SELECT account_id AS "accountId", id FROM vaulted_token
+    WHERE check_at <= now() ORDER BY check_at LIMIT $1::integer`,
+};
+// The pause until the next check is this one's lease: a quarter of the enrollment's age, 5 seconds to 10 minutes.
 const TAKE = {
   name: 'take_due_enrollments',
   text: `
     WITH due AS (
-      SELECT account_id, id FROM vaulted_token
-      WHERE follow_up_at <= now() ORDER BY follow_up_at LIMIT $1 FOR UPDATE SKIP LOCKED
+      SELECT id, now() + least(greatest((now() - created_at) / 4, interval '5 seconds'), interval '10 minutes') AS next_at
+      FROM vaulted_token
+      WHERE account_id = $1 AND id = ANY ($2::uuid[]) AND check_at <= now() FOR UPDATE SKIP LOCKED
     )
-    UPDATE vaulted_token v
-    SET follow_up_at = now() + least(greatest((now() - v.created_at) / 4, interval '5 seconds'), interval '10 minutes')
-    FROM due WHERE v.account_id = due.account_id AND v.id = due.id
+    UPDATE vaulted_token v SET check_at = due.next_at
+    FROM due WHERE v.account_id = $1 AND v.id = due.id
     RETURNING ${OPEN_COLUMNS}`,
 };
 const FIND = {
@@ -64,21 +71,28 @@ const FIND = {
 };
 const END = `
   UPDATE vaulted_token v
-  SET status = $3, active = $3 = 'ENROLLED', provider_token = $4, redirect_url = NULL, follow_up_at = NULL,
+  SET status = $3, active = $3 = 'ENROLLED', provider_token = $4, redirect_url = NULL, check_at = NULL,
     updated_at = now()
   WHERE account_id = $1 AND id = $2 AND status = 'READY_TO_ENROLL'
   RETURNING ${METHOD_COLUMNS}`;
 // Found by connection too: whoever can sign for one must not report on another's enrollments.
-const HASTEN = {
-  name: 'hasten_enrollment',
+const FIND_NOTIFIED = {
+  name: 'find_notified_enrollment',
+  text: 'SELECT account_id AS "accountId", id FROM vaulted_token WHERE id = $1 AND connection_id = $2',
+};
+// Two checks are so far apart. When the last one was follows from when the next one is: the pause was a quarter of the age
+// then, which is a fifth of the age at the next.
+const PROMPT = {
+  name: 'prompt_enrollment_check',
   text: `
     WITH found AS (
-      SELECT account_id, id FROM vaulted_token WHERE id = $1 AND connection_id = $2
-    ), hastened AS (
-      UPDATE vaulted_token v SET follow_up_at = now() FROM found
-      WHERE v.account_id = found.account_id AND v.id = found.id AND v.status = 'READY_TO_ENROLL'
+      SELECT id, greatest(now(), check_at + make_interval(secs => $3)
+        - least(greatest((check_at - created_at) / 5, interval '5 seconds'), interval '10 minutes')) AS prompted_at
+      FROM vaulted_token
+      WHERE account_id = $1 AND id = $2 AND status = 'READY_TO_ENROLL' FOR UPDATE
     )
-    SELECT FROM found`,
+    UPDATE vaulted_token v SET check_at = least(v.check_at, found.prompted_at) FROM found
+    WHERE v.account_id = $1 AND v.id = found.id`,
 };
 
 type OpenRow = Nullable<OpenEnrollment>;
@@ -91,9 +105,15 @@ export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Pro
   return withoutNulls(onlyRow(await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, validS])));
 }
 
-/** Leases up to `limit` enrollments about which to ask their providers, each until its next look-up. */
+/** Takes up to `limit` enrollments about which to ask their providers, each until its next check. */
 export async function takeDueEnrollments(database: Database, limit: number): Promise<OpenEnrollment[]> {
-  return (await database.query<OpenRow>(TAKE, [limit])).rows.map(withoutNulls);
+  const { rows } = await database.query<Due>(FIND_DUE, [limit]);
+  const leased: OpenEnrollment[] = [];
+  for (const [accountId, own] of Map.groupBy(rows, (due) => due.accountId)) {
+    const values = [accountId, own.map(({ id }) => id)];
+    leased.push(...(await database.query<OpenRow>(TAKE, values)).rows.map(withoutNulls));
+  }
+  return leased;
 }
 
 /** Finds an enrollment, over or not. @param id a UUID. */
@@ -111,14 +131,22 @@ export async function endEnrollment(
 }
 
 /**
- * Makes the look-up of an enrollment due now, since its provider sent a notification about it.
- *
- * @returns false if the connection has no such enrollment.
+ * Makes the check of an open enrollment due now, or `apartS` seconds after the last one, since its payer came back or its
+ * provider sent a notification about it.
  */
-export async function hastenEnrollment(
+export async function promptEnrollment(
+  database: Database,
+  { accountId, id }: Due,
+  apartS: number,
+): Promise<void> {
+  await database.query(PROMPT, [accountId, id, apartS]);
+}
+
+/** Finds the enrollment that a connection's notification is about. @param id a UUID. */
+export async function findNotifiedEnrollment(
   database: Database,
   id: string,
   connectionId: string,
-): Promise<boolean> {
-  return (await database.query(HASTEN, [id, connectionId])).rows.length === 1;
+): Promise<Due | undefined> {
+  return (await database.query<Due>(FIND_NOTIFIED, [id, connectionId])).rows[0];
 }

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tell } from '../../support/fake-providers.ts';
 import { onService, server, tables } from '../../support/on-service.ts';
 import { headersOne, walletPayment } from '../../support/payment-requests.ts';
+import { untilNewsIsSettled } from '../../support/settled-news.ts';
 import { wantEveryEvent } from '../../support/tables.ts';
 import { disputeEvent, resolved, reversalEvent, usd } from './fake-disputes.ts';
 import type { Json } from './fake-ledger.ts';
@@ -62,7 +63,7 @@ async function pay(): Promise<{ id: string; captureId: string }> {
   return { id, captureId: order?.captures[0]?.id ?? '' };
 }
 
-/** Posts events of a dispute of a payment, each as its own, and waits until they are processed. */
+/** Posts events of a dispute of a payment, each as its own, and waits until they are settled. */
 async function dispute({ captureId }: { captureId: string }, ...told: readonly Json[]): Promise<void> {
   for (const over of told) {
     const disputed_transactions = [{ seller_transaction_id: captureId }];
@@ -73,8 +74,7 @@ async function dispute({ captureId }: { captureId: string }, ...told: readonly J
 
 async function post(event: Json): Promise<void> {
   expect(await tell(server.url, 'paypal', fake.notify(event))).toBe(200);
-  const waiting = 'SELECT 1 FROM notification WHERE process_at IS NOT NULL';
-  await expect.poll(() => tables.query(waiting)).toEqual([]);
+  await untilNewsIsSettled(tables);
 }
 
 const refund = (id: string) =>

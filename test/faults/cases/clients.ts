@@ -74,7 +74,11 @@ export const CLIENTS: readonly Case[] = [
     name: 'the client goes away',
     async run(world) {
       const { url } = await world.startReplica({ unhurried: true });
-      for (const point of world.random.shuffled(['claim:request', 'charge:response', 'finish:request'])) {
+      for (const point of world.random.shuffled([
+        'claim:request',
+        'charge:response',
+        'write_change:request',
+      ])) {
         await leaveAt(world, url, point);
       }
     },

@@ -34,7 +34,7 @@ export const DATABASE: readonly Case[] = [
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });
       const order = world.order();
-      world.gate.next('finish:response', { refuse: '08P01' }, world.random.integer(1, 3));
+      world.gate.next('write_change:response', { refuse: '08P01' }, world.random.integer(1, 3));
       expectTaken(world, await send(replica.url, order), 'commit 2');
       world.expect(await world.isPaid(await world.insist(order)), 'the approval was lost');
     },
@@ -44,7 +44,7 @@ export const DATABASE: readonly Case[] = [
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });
       const order = world.order({ description: world.random.pick(['', 'sandbox:error_after']) });
-      world.gate.next('finish:response', 'cut', world.random.integer(1, 3));
+      world.gate.next('write_change:response', 'cut', world.random.integer(1, 3));
       expectTaken(world, await send(replica.url, order), 'commit 2');
     },
   },
@@ -89,7 +89,9 @@ export const DATABASE: readonly Case[] = [
     async run(world) {
       const replica = await world.startReplica({ env: { DATABASE_MAX_CONNECTIONS: '1' } });
       const held = world.order();
-      const stop = world.gate.hold(world.random.pick(['claim:request', 'claim:response', 'finish:request']));
+      const stop = world.gate.hold(
+        world.random.pick(['claim:request', 'claim:response', 'write_change:request']),
+      );
       const first = send(replica.url, held);
       await stop.reached;
       const others = await Promise.all([1, 2, 3, 4].map(() => send(replica.url, world.order())));
@@ -106,7 +108,7 @@ export const DATABASE: readonly Case[] = [
       const replica = await world.startReplica();
       const orders = [1, 2, 3].map(() => world.order());
       world.gate.next('claim:request', { refuse: '40P01' }, world.random.integer(1, 3));
-      world.gate.next('finish:request', { refuse: '40P01' }, world.random.integer(1, 5));
+      world.gate.next('write_change:request', { refuse: '40P01' }, world.random.integer(1, 5));
       await Promise.all(orders.map((order) => send(replica.url, order)));
       for (const order of orders) await world.insist(order);
     },
@@ -121,7 +123,7 @@ export const DATABASE: readonly Case[] = [
       world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `it was answered ${answer.status}`);
       world.expect((await world.ledger()).length === 0, 'something was charged');
       const late = world.order();
-      world.gate.next('finish:request', { refuse: '53100' }, 5);
+      world.gate.next('write_change:request', { refuse: '53100' }, 5);
       await send(replica.url, late);
       world.expect(await world.isPaid(await world.insist(late)), 'an approval was lost to a full disk');
     },

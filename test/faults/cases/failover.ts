@@ -94,7 +94,7 @@ export const FAILOVER: readonly Case[] = [
     short: true,
     async run(world) {
       const order = world.order(SOFTLY_DECLINED);
-      const stop = await killAt(world, 'begin_next_attempt:request', order);
+      const stop = await killAt(world, 'write_next_attempt:request', order);
       await world.startReplica({ unhurried: true });
       // The statement may still arrive, before or after the first attempt is looked up.
       await sleep(world.random.integer(0, 4_000));
@@ -107,7 +107,7 @@ export const FAILOVER: readonly Case[] = [
     async run(world) {
       const order = world.order(SOFTLY_DECLINED);
       const [point, nth] = world.random.pick([
-        ['begin_next_attempt:response', 1],
+        ['write_next_attempt:response', 1],
         ['charge:request', 2],
       ] as const);
       const stop = await killAt(world, point, order, nth);
@@ -136,7 +136,7 @@ export const FAILOVER: readonly Case[] = [
     name: 'failover: killed after the second’s answer, before commit',
     async run(world) {
       const order = world.order(SOFTLY_DECLINED);
-      const stop = await killAt(world, 'finish:request', order);
+      const stop = await killAt(world, 'write_change:request', order);
       world.random.pick([stop.cut, stop.release])();
       await world.startReplica({ unhurried: true });
       await world.insist(order);
@@ -148,7 +148,7 @@ export const FAILOVER: readonly Case[] = [
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });
       const order = world.order(SOFTLY_DECLINED);
-      world.gate.next('begin_next_attempt:response', 'cut', world.random.integer(1, 3));
+      world.gate.next('write_next_attempt:response', 'cut', world.random.integer(1, 3));
       const answer = await send(replica.url, order);
       world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `it was answered ${answer.status}`);
       await expectAttempts(world, order, WENT_ON);
@@ -160,7 +160,7 @@ export const FAILOVER: readonly Case[] = [
       const replica = await world.startReplica({ unhurried: true });
       const refused = async (sqlstate: string, times: number) => {
         const order = world.order(SOFTLY_DECLINED);
-        world.gate.next('begin_next_attempt:request', { refuse: sqlstate }, times);
+        world.gate.next('write_next_attempt:request', { refuse: sqlstate }, times);
         await send(replica.url, order);
         return order;
       };
@@ -179,7 +179,7 @@ export const FAILOVER: readonly Case[] = [
       const [one] = [await world.startReplica(), await world.startReplica()];
       // What it had asked for arrives when the other replica has ended the payment.
       await stopPastLease(world, one, {
-        point: 'begin_next_attempt:request',
+        point: 'write_next_attempt:request',
         nth: 1,
         attempts: first,
         verdict: 'release',
@@ -190,7 +190,7 @@ export const FAILOVER: readonly Case[] = [
         attempts: first,
         verdict: 'release',
       });
-      await stopPastLease(world, one, { point: 'begin_next_attempt:response', nth: 1, attempts: both });
+      await stopPastLease(world, one, { point: 'write_next_attempt:response', nth: 1, attempts: both });
       await stopPastLease(world, one, { point: 'charge:request', nth: 2, attempts: both });
     },
   },

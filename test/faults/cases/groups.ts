@@ -13,15 +13,17 @@ const ROUNDS = 10;
 export const GROUPS: readonly Case[] = [
   kill('a group of claims: killed before they are committed', 'claim', 'request'),
   { ...kill('a group of claims: killed once they are committed', 'claim', 'response'), short: true },
-  kill('a group of ends: killed before they are committed', 'finish', 'request'),
-  kill('a group of ends: killed once they are committed', 'finish', 'response'),
+  kill('a group of ends: killed before they are committed', 'write', 'request'),
+  kill('a group of ends: killed once they are committed', 'write', 'response'),
   fault('the database rolls it back', 'request', { refuse: '40P01' }),
   fault('a pooler loses its server, and says so with a FATAL error', 'response', { refuse: '08P01' }),
   fault('its acknowledgement is lost', 'response', 'cut'),
 ];
 
-type Step = 'claim' | 'finish';
+type Step = 'claim' | 'write';
 type Side = 'request' | 'response';
+/** The statements of groups. */
+const MANY: Readonly<Record<Step, string>> = { claim: 'claim_many', write: 'write_outcomes' };
 
 /** Something happens to the commit of a group of claims, and to one of ends. */
 function fault(name: string, side: Side, verdict: 'cut' | { readonly refuse: string }): Case {
@@ -29,8 +31,8 @@ function fault(name: string, side: Side, verdict: 'cut' | { readonly refuse: str
     name: `a group of claims, and one of ends: ${name}`,
     async run(world) {
       const { url } = await world.startReplica({ unhurried: true, env: environment(world) });
-      for (const step of world.random.shuffled(['claim', 'finish'] as const)) {
-        const { left } = world.gate.next(`${step}_many:${side}`, verdict);
+      for (const step of world.random.shuffled(['claim', 'write'] as const)) {
+        const { left } = world.gate.next(`${MANY[step]}:${side}`, verdict);
         for (let round = 1; left() > 0; round++) {
           if (round > ROUNDS) throw new Error(`${step}: no group in ${ROUNDS} rounds`);
           const { sent, release } = sendTogether(world, url, step);
@@ -53,7 +55,7 @@ function kill(name: string, step: Step, side: Side): Case {
     name,
     async run(world) {
       const replica = await world.startReplica({ env: environment(world) });
-      const stop = world.gate.hold(`${step}_many:${side}`);
+      const stop = world.gate.hold(`${MANY[step]}:${side}`);
       for (let round = 1; ; round++) {
         const { orders, sent, release } = sendTogether(world, replica.url, step);
         const isReached = await Promise.race([stop.reached.then(() => true), sent.then(() => false)]);
@@ -87,6 +89,6 @@ function sendTogether(world: World, url: string, step: Step) {
   const { held, release } = world.gate.holdAll(step === 'claim' ? 'claim:request' : 'charge:response');
   const orders: Order[] = Array.from({ length: TOGETHER }, () => world.order({ vault: false }));
   const sent: Promise<Answer[]> = Promise.all(orders.map((order) => send(url, order)));
-  if (step === 'finish') void world.until('answers', () => held() > TOGETHER / 2).then(release, release);
+  if (step === 'write') void world.until('answers', () => held() > TOGETHER / 2).then(release, release);
   return { orders, sent, release };
 }

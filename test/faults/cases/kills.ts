@@ -50,7 +50,7 @@ export const KILLS: readonly Case[] = [
     name: 'killed after the answer, before commit 2',
     async run(world) {
       const order = world.order();
-      const stop = await killAt(world, 'finish:request', order);
+      const stop = await killAt(world, 'write_change:request', order);
       world.random.pick([stop.cut, stop.release])();
       await world.startReplica({ unhurried: true });
       const answer = await world.insist(order);
@@ -61,7 +61,7 @@ export const KILLS: readonly Case[] = [
     name: 'killed after commit 2, before the response',
     async run(world) {
       const order = world.order();
-      const stop = await killAt(world, 'finish:response', order);
+      const stop = await killAt(world, 'write_change:response', order);
       const [committed] = (await storedBodies(world)).values();
       stop.cut();
       await world.startReplica({ unhurried: true });
@@ -70,11 +70,11 @@ export const KILLS: readonly Case[] = [
       world.expect(answer.body === committed, 'the replay is not what was committed, byte for byte');
     },
   },
-  recoveryKill('killed in recovery: taking', 'take_due_attempts', 'reset_after'),
+  recoveryKill('killed in recovery: taking', 'take_due_transactions', 'reset_after'),
   recoveryKill('killed in recovery: asking the provider', 'look_up', 'hang_after'),
   recoveryKill('killed in recovery: closing at the provider', 'close', 'reset_before'),
-  recoveryKill('killed in recovery: postponing', 'postpone_look_up', 'error_before'),
-  recoveryKill('killed in recovery: writing the outcome', 'finish', 'error_after'),
+  recoveryKill('killed in recovery: postponing', 'postpone_check', 'error_before'),
+  recoveryKill('killed in recovery: writing the outcome', 'write_change', 'error_after'),
 ];
 
 /** Makes an outcome unknown, and kills the replica that looks it up, twice. */
@@ -100,7 +100,7 @@ function recoveryKill(name: string, step: string, misbehaviour: string): Case {
         await replica.kill();
         world.random.pick([stop.cut, stop.release])();
         replica = await world.startReplica(options);
-        const [open] = await world.query('SELECT 1 FROM transaction WHERE look_up_at IS NOT NULL');
+        const [open] = await world.query('SELECT 1 FROM transaction WHERE check_at IS NOT NULL');
         if (!open) break;
       }
       const expected = misbehaviour.endsWith('_after') ? 'SUCCEEDED' : 'ERROR';

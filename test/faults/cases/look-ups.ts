@@ -67,7 +67,7 @@ export const LOOK_UPS: readonly Case[] = [
         20,
       );
       const [row] = await world.query(
-        'SELECT count(*)::integer AS open FROM transaction WHERE look_up_at IS NOT NULL',
+        `SELECT count(*)::integer AS open FROM transaction WHERE check_at IS NOT NULL AND status = 'PENDING'`,
       );
       world.expect(row?.open === OPEN_OUTCOMES, `${row?.open} outcomes were open`);
       const healthy = Array.from({ length: 8 }, () => world.order({ description: 'sandbox:reset_after' }));
@@ -86,11 +86,11 @@ export const LOOK_UPS: readonly Case[] = [
 /** Waits until the attempt is due, and holds that nobody has taken it after several searches. */
 async function leftAlone(world: World): Promise<void> {
   const isDue = async () =>
-    (await world.query('SELECT 1 FROM transaction WHERE look_up_at <= now()')).length === 1;
+    (await world.query('SELECT 1 FROM transaction WHERE check_at <= now()')).length === 1;
   await world.until('the end of the lease', isDue);
   await sleep(1_000);
   const read = async () =>
-    (await world.query('SELECT status, fence, look_up_at <= now() AS due FROM transaction'))[0];
+    (await world.query('SELECT status, fence, check_at <= now() AS due FROM transaction'))[0];
   const row = await read();
   if (row?.status === 'PENDING' && row.fence === 0 && row.due === true) return;
   world.expect(false, `it was not left alone: ${JSON.stringify(row)}`);

@@ -10,12 +10,12 @@ export const OPERATIONS: readonly Case[] = [
   kill('after the claim, before sending', 'claim_operation:response'),
   kill('while the request is on its way', 'operation:request'),
   { ...kill('after sending, before the answer', 'operation:response'), short: true },
-  kill('after the answer, before commit 2', 'finish_operation:request'),
-  kill('after commit 2, before the response', 'finish_operation:response'),
-  recoveryKill('taking', 'take_due_follow_ups', 'hang_after'),
+  kill('after the answer, before commit 2', 'write_change:request'),
+  kill('after commit 2, before the response', 'write_change:response'),
+  recoveryKill('taking', 'take_due_transactions', 'hang_after'),
   recoveryKill('asking the provider', 'look_up', 'reset_after'),
   recoveryKill('closing at the provider', 'close', 'reset_before'),
-  recoveryKill('postponing', 'postpone_follow_up', 'error_before'),
+  recoveryKill('postponing', 'postpone_check', 'error_before'),
   {
     name: 'operations: the provider resets, fails or answers nonsense after it has done them',
     async run(world) {
@@ -79,7 +79,7 @@ export const OPERATIONS: readonly Case[] = [
     name: 'operations: the database loses the acknowledgement of their claim, or of their finish',
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });
-      for (const point of ['claim_operation:response', 'finish_operation:response']) {
+      for (const point of ['claim_operation:response', 'write_change:response']) {
         const asked = await somethingTo(world, replica.url);
         world.gate.next(point, world.random.pick(['cut', { refuse: '08P01' }] as const));
         const first = await operate(replica.url, asked);

@@ -9,21 +9,21 @@ import { killAt } from './kills.ts';
 
 /** Payers who were sent away, what they and the provider tell, and verifications. */
 export const PAYERS: readonly Case[] = [
-  completionKill('before it is taken', 'take_follow_up:request'),
-  completionKill('after it is taken', 'take_follow_up:response'),
+  completionKill('before it is taken', 'take_due_transactions:request'),
+  completionKill('after it is taken', 'take_due_transactions:response'),
   completionKill('asking the provider', 'look_up:response'),
   completionKill('while the completion is on its way', 'operation:request'),
   completionKill('after completing, before the answer', 'operation:response'),
-  completionKill('after the answer, before commit 2', 'finish_operation:request'),
-  completionKill('after commit 2, before the response', 'finish_operation:response'),
+  completionKill('after the answer, before commit 2', 'write_change:request'),
+  completionKill('after commit 2, before the response', 'write_change:response'),
   sendingKill('after the claim, before asking the provider', 'claim:response'),
   { ...sendingKill('after asking the provider, before its answer', 'charge:response'), short: true },
-  sendingKill('after its answer, before commit 2', 'finish:request'),
-  sendingKill('after commit 2, before the response', 'finish:response'),
+  sendingKill('after its answer, before commit 2', 'write_change:request'),
+  sendingKill('after commit 2, before the response', 'write_change:response'),
   verificationKill('before the claim', 'claim:request'),
   verificationKill('after sending, before the answer', 'charge:response'),
-  verificationKill('after the answer, before commit 2', 'finish:request'),
-  verificationKill('after commit 2, before the response', 'finish:response'),
+  verificationKill('after the answer, before commit 2', 'write_change:request'),
+  verificationKill('after commit 2, before the response', 'write_change:response'),
   {
     name: 'payers: notification, return and recovery at once, at two replicas',
     short: true,
@@ -74,7 +74,7 @@ export const PAYERS: readonly Case[] = [
       const replica = await world.startReplica();
       const payer = await sendAway(world, replica.url, 'WALLET_B');
       await agree(world, payer);
-      const point = world.random.pick(['begin_notified_look_up', 'take_follow_up', 'settle_notification']);
+      const point = world.random.pick(['take_due_transactions', 'read_open_news', 'settle_served_news']);
       const stop = world.gate.hold(`${point}:${world.random.pick(['request', 'response'])}`);
       const told = await notify(world, replica.url, payer.line);
       world.expect(told === 200, `the notification was answered ${told}`);
@@ -82,7 +82,7 @@ export const PAYERS: readonly Case[] = [
       await replica.kill();
       world.random.pick([stop.cut, stop.release])();
       const other = await world.startReplica({ unhurried: true });
-      await world.query('UPDATE notification SET process_at = now() WHERE process_at IS NOT NULL');
+      await world.query('UPDATE notification SET check_at = now() WHERE check_at IS NOT NULL');
       await becomes(world, payer, 'SUCCEEDED');
       world.expect((await notify(world, other.url, payer.line)) === 200, 'told again, it was refused');
       await processed(world);
@@ -110,7 +110,7 @@ export const PAYERS: readonly Case[] = [
 ];
 
 async function processed(world: World): Promise<void> {
-  const open = 'SELECT 1 FROM notification WHERE process_at IS NOT NULL';
+  const open = 'SELECT 1 FROM notification WHERE settled_at IS NULL';
   await world.until('notifications to be processed', async () => (await world.query(open)).length === 0);
 }
 

@@ -55,7 +55,7 @@ export const RELEASES: readonly Case[] = [
       const [taker, other] = await bothReleases(world);
       const payment = await pay(world, taker.url, { capture: true });
       const asked = { verb: 'refund', payment, key: 'refund', percent: 30 } as const;
-      const point = world.random.pick(['operation', 'finish_operation', 'claim_operation']);
+      const point = world.random.pick(['operation', 'write_change', 'claim_operation']);
       const stop = world.gate.hold(`${point}:response`);
       const sent = operate(taker.url, asked);
       await stop.reached;

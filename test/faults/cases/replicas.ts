@@ -60,7 +60,7 @@ export const REPLICAS: readonly Case[] = [
     async run(world) {
       const replica = await world.startReplica();
       const order = world.order();
-      const stop = world.gate.hold('finish:request');
+      const stop = world.gate.hold('write_change:request');
       const sent = send(replica.url, order);
       await stop.reached;
       await answerPending(world);
@@ -105,12 +105,9 @@ export const REPLICAS: readonly Case[] = [
       const payer = await sendAway(world, right.url);
       await right.kill();
       const ahead = await world.startReplica({ ...aheadBy(240 * HOUR_MS), unhurried: true });
-      await world.query(
-        'UPDATE transaction SET follow_up_at = now(), fence = 0 WHERE follow_up_at IS NOT NULL',
-      );
+      await world.query('UPDATE transaction SET check_at = now(), fence = 1 WHERE check_at IS NOT NULL');
       const isChecked = async () =>
-        (await world.query('SELECT 1 FROM transaction WHERE fence > 0 AND follow_up_at > now()')).length ===
-        2;
+        (await world.query('SELECT 1 FROM transaction WHERE fence > 1 AND check_at > now()')).length === 2;
       await world.until('both to be checked', isChecked);
       await agree(world, payer);
       await returnTo(ahead.url, payer);

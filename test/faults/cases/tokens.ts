@@ -12,7 +12,7 @@ export const TOKENS: readonly Case[] = [
   killAt('before the claim', 'claim_by_token:request'),
   killAt('after the claim, before sending', 'claim_by_token:response'),
   { ...killAt('after sending, before the answer', 'charge:response'), short: true },
-  killAt('after the answer, before commit 2', 'finish:request'),
+  killAt('after the answer, before commit 2', 'write_change:request'),
   {
     name: 'tokens: payments that race for one at two replicas, one of which is killed',
     async run(world) {
@@ -145,7 +145,7 @@ function walletEnrollment(name: string, point: string): Case {
       if (!again.replayed) await agreeAtPage(again);
       const { id } = JSON.parse(again.body);
       await world.until('the wallet to be enrolled', async () => {
-        await world.query('UPDATE vaulted_token SET follow_up_at = now() WHERE follow_up_at > now()');
+        await world.query('UPDATE vaulted_token SET check_at = now() WHERE check_at > now()');
         const rows = await world.query('SELECT id, status FROM vaulted_token WHERE customer_id IS NOT NULL');
         world.expect(rows.length === 1 && rows[0]?.id === id, `${rows.length} wallets are stored`);
         return rows[0]?.status === 'ENROLLED';

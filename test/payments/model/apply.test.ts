@@ -104,8 +104,8 @@ it.each(OUTCOMES)(
   'an attempt is decided as the main path decides it, from a copy of its record: $kind',
   (outcome) => {
     const [state, at] = [claimed(false), timeOf(claimed(false))];
-    const report = { kind: 'attempt', transactionId: BASE_ID, outcome, pauseS: 5 } as const;
-    const attempt = { transactionId: BASE_ID, vaultedToken: undefined, capture: false };
+    const report = { kind: 'outcome', transactionId: BASE_ID, outcome, pauseS: 5 } as const;
+    const attempt = { id: BASE_ID, vaultedToken: undefined, capture: false, awaitsPayer: false };
     const decided = attemptChange(claimed(false).record, attempt, outcome, 5, at);
     const books = { currency: 'USD', amount: AMOUNT, captured: 0n, refunded: 0n };
     expect(apply(state, report, at)).toEqual({

@@ -12,7 +12,7 @@ import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { apply, type Report } from '#src/payments/model/apply.ts';
 import { type OperationType, type PlannedOperation, planCancel } from '#src/payments/model/books.ts';
-import type { Change, Unapplied } from '#src/payments/model/change.ts';
+import type { AddedTransaction, Change, Unapplied } from '#src/payments/model/change.ts';
 import { isBase, withOperation } from '#src/payments/model/operation-record.ts';
 import { planCaptureOf, planRefundOf, refundTarget } from '#src/payments/model/plan.ts';
 import { booksOf, type PaymentState, succeededBase, type TransactionRow } from '#src/payments/model/state.ts';
@@ -35,7 +35,7 @@ export const timeOf = ({ payment }: PaymentState) => timestampFromMs(1_000 * (pa
 const row = (over: Partial<TransactionRow> & Pick<TransactionRow, 'id' | 'type'>): TransactionRow => ({
   ...{ status: 'PENDING', parentId: undefined, connectionId: 'one', connectionIdentity: 'one' },
   ...{ minorUnits: AMOUNT, currency: 'USD', capture: false, reference: undefined, isFinal: false },
-  ...{ vaultedToken: undefined, isScheduled: true, isUnanswered: false, ageMs: 0 },
+  ...{ vaultedToken: undefined, awaitsPayer: false, isUnanswered: false, ageMs: 0 },
   ...over,
 });
 
@@ -60,7 +60,7 @@ export function claimed(capture: boolean): PaymentState {
 
 /** A payment that was approved. */
 export function approved(capture: boolean): PaymentState {
-  const report = { kind: 'attempt', transactionId: BASE_ID, outcome: APPROVED, pauseS: 5 } as const;
+  const report = { kind: 'outcome', transactionId: BASE_ID, outcome: APPROVED, pauseS: 5 } as const;
   return learned(claimed(capture), report).state;
 }
 
@@ -76,29 +76,41 @@ export function learned(state: PaymentState, report: Report): Learned {
   return { state: kept(state, change), change };
 }
 
-function kept(state: PaymentState, { record, books, transaction, isOpen }: Change): PaymentState {
-  const { id, external, reference } = transaction;
-  const status = Transaction_Status[transaction.status];
-  const isNew = state.transactions.every((one) => one.id !== id);
-  if (isNew && !external) throw new Error(`${id} is changed and not there`);
-  const added = isNew && external ? [row({ ...external, id, status, reference })] : [];
+function kept(state: PaymentState, { record, books, transaction, added }: Change): PaymentState {
+  const status = transaction && Transaction_Status[transaction.status];
+  const changed = state.transactions.map((one) =>
+    one.id === transaction?.id && status
+      ? {
+          ...one,
+          status,
+          awaitsPayer: transaction.awaitsPayer,
+          reference: one.reference ?? transaction.reference,
+        }
+      : one,
+  );
+  if (transaction && changed.every(({ id }) => id !== transaction.id))
+    throw new Error(`${transaction.id} is not there`);
   const { openOperation } = state.payment;
+  const isClosed = openOperation === transaction?.id && !transaction?.isOpen;
   return {
     payment: {
       version: state.payment.version + 1,
       capturedMinorUnits: books.captured,
       refundedMinorUnits: books.refunded,
       isReleased: books.isReleased,
-      openOperation: openOperation === id && !isOpen ? undefined : openOperation,
+      openOperation: isClosed ? undefined : openOperation,
     },
     record: decodeRecord(encodeRecord(record)),
-    transactions: [
-      ...state.transactions.map((one) =>
-        one.id === id ? { ...one, ...external, status, reference: one.reference ?? reference } : one,
-      ),
-      ...added,
-    ],
+    transactions: added ? withAdded(changed, added) : changed,
   };
+}
+
+function withAdded(transactions: readonly TransactionRow[], added: AddedTransaction): TransactionRow[] {
+  const { checkInS: _, ...columns } = added;
+  const before = transactions.find(({ id }) => id === added.id);
+  const reference = before?.reference ?? added.reference;
+  const after = row({ ...columns, status: Transaction_Status[added.status], reference });
+  return [...transactions.filter((one) => one !== before), after];
 }
 
 /** Begins an operation, as a merchant's request does; the payment as it was if it is refused. */

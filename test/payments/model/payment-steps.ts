@@ -72,7 +72,7 @@ const arbCorrection = fc.nat().map(
 const arbAttempt = fc
   .constantFrom(...OUTCOMES.filter((one) => !('corrects' in one)))
   .map(
-    (outcome): Step => ({ learns: () => ({ kind: 'attempt', transactionId: BASE_ID, outcome, pauseS: 5 }) }),
+    (outcome): Step => ({ learns: () => ({ kind: 'outcome', transactionId: BASE_ID, outcome, pauseS: 5 }) }),
   );
 const LAPSE: Step = { learns: () => ({ kind: 'lapsed', transactionId: BASE_ID }) };
 const arbDispute = fc

@@ -1,12 +1,16 @@
-import { afterEach, expect, it, vi } from 'vitest';
-import { lookUpPauseS } from '#src/payments/check/look-up-schedule.ts';
-import { leaseS, mayBeClosed, payerTimeLeftMs } from '#src/payments/model/schedule.ts';
+import { expect, it } from 'vitest';
+import {
+  heldPauseS,
+  leaseS,
+  mayBeClosed,
+  newsPauseS,
+  payerPauseS,
+  payerTimeLeftMs,
+  variedPauseS,
+} from '#src/payments/model/schedule.ts';
 
-const schedule = { leaseMarginMs: 10_000, firstLookUpMs: 5_000, closingMarginMs: 20_000 };
+const schedule = { leaseMarginMs: 10_000, firstCheckMs: 5_000, closingMarginMs: 20_000 };
 const connection = { deadlineMs: 30_000 };
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 it.each([
   [0, 5],
@@ -15,16 +19,50 @@ it.each([
   [172_800_000, 86_400],
   [1e15, 86_400],
 ])(
-  'the pause before the next look-up is half the age, between the first pause and a day: %i ms',
+  'the pause before the next check is half the age, between the first pause and a day: %i ms',
   (ageMs, pauseS) => {
-    const drawn = vi.spyOn(Math, 'random').mockReturnValue(0.5);
-    expect(lookUpPauseS(schedule, ageMs)).toBe(pauseS);
-    drawn.mockReturnValue(0);
-    expect(lookUpPauseS(schedule, ageMs)).toBeCloseTo(pauseS * 0.8);
-    drawn.mockReturnValue(1);
-    expect(lookUpPauseS(schedule, ageMs)).toBeCloseTo(pauseS * 1.2);
+    expect(variedPauseS(schedule, ageMs, 0.5)).toBe(pauseS);
+    expect(variedPauseS(schedule, ageMs, 0)).toBeCloseTo(pauseS * 0.8);
+    expect(variedPauseS(schedule, ageMs, 1)).toBeCloseTo(pauseS * 1.2);
   },
 );
+
+it.each([
+  [0, 1e9, 60],
+  [240_000, 1e9, 120],
+  [1e9, 1e9, 3_600],
+  [240_000, 90_000, 90],
+  [240_000, 1, 1],
+  [240_000, -1, 120],
+])(
+  'the pause before a payer is asked about is half the age, from a minute to an hour, and ends with their time: %i ms, %i ms left',
+  (ageMs, leftMs, pauseS) => {
+    expect(payerPauseS(ageMs, leftMs)).toBe(pauseS);
+  },
+);
+
+it.each([
+  [0, 2],
+  [6_000, 2],
+  [100_000, 30],
+  [1e9, 3_600],
+])(
+  'the pause before news is looked at again is 0.3 of its age, from 2 s to an hour: %i ms',
+  (ageMs, pauseS) => {
+    expect(newsPauseS(ageMs)).toBeCloseTo(pauseS);
+  },
+);
+
+it.each([
+  ['stands', 86_400, { isSilent: false, needsReview: false }, 86_400],
+  ['is about to end', 0.5, { isSilent: false, needsReview: false }, 1],
+  ['has a silent provider', 86_400, { isSilent: true, needsReview: false }, 3_600],
+  ['has a silent provider and is about to end', 60, { isSilent: true, needsReview: false }, 60],
+  ['is past its term', 0, { isSilent: true, needsReview: false }, 3_600],
+  ['is past its term and needs review', -1, { isSilent: false, needsReview: true }, 86_400],
+])('the pause of an authorization that %s', (_what, restS, why, pauseS) => {
+  expect(heldPauseS(restS, why)).toBe(pauseS);
+});
 
 it('a request may be closed once the deadline of its call and the margin are over', () => {
   expect([49_999, 50_000].map((ageMs) => mayBeClosed(ageMs, connection, schedule))).toEqual([false, true]);

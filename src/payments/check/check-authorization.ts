@@ -1,0 +1,96 @@
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
+import { isAlarm } from '../model/contradiction.ts';
+import { beyondBooks, isRefundUndone } from '../model/external.ts';
+import { FIRST_CHECK_S, heldPauseS } from '../model/schedule.ts';
+import { isOver } from '../model/state.ts';
+import { type LeasedTransaction, writeReport } from '../write-change.ts';
+import { isAnswered, lookUpOf } from './ask-provider.ts';
+import { recordExternal } from './external-reports.ts';
+import type { Asked, CheckDeps, Found, Prompt } from './found-transaction.ts';
+import { type Release, releaseAuthorization } from './release-authorization.ts';
+
+const DAY_MS = 86_400_000;
+const WHILE_OPERATED_S = 3_600;
+
+/**
+ * Checks an authorization: ends it if its term is over, once its provider has released it. One that is over here is asked
+ * about only for news, and for a capture that the provider's totals reported: a refund may have been reported with it.
+ */
+export async function checkAuthorization(
+  deps: CheckDeps,
+  connection: ProviderConnection,
+  leased: LeasedTransaction,
+  found: Found,
+  prompt: Prompt,
+  stop: AbortSignal | undefined,
+): Promise<Asked> {
+  const { payment, transaction, terms } = found;
+  const { fence } = leased;
+  const { hint } = prompt;
+  const restS = (terms.authorizationValidDays * DAY_MS - transaction.ageMs) / 1000;
+  const isHeld = !isOver(found);
+  // Totals name no reference, so a capture that they reported has none.
+  const hasReportedCapture = found.transactions.some(
+    ({ type, reference }) => type === 'CAPTURE' && !reference,
+  );
+  if (!isHeld && !hint && !hasReportedCapture) return { result: 'unchanged', checkInS: undefined, fence };
+  if (payment.openOperation) {
+    return { result: hint ? 'waiting' : 'unchanged', checkInS: WHILE_OPERATED_S, fence };
+  }
+  const query = lookUpOf(deps, connection, found, { ...prompt, close: false, isLast: false });
+  const reported = await connection.lookUp?.(query);
+  const made = beyondBooks(found, reported);
+  const mayLapse = isHeld && restS <= 0 && !made;
+  const release = mayLapse ? await releaseOf(connection, found, query, reported) : undefined;
+  const end = isHeld ? endOfAuthorization(reported, release) : undefined;
+  const isContradiction = end === 'denied' || isRefundUndone(found, reported);
+  const learned = release === 'refused' ? NOT_RELEASED : reported;
+  const result = isContradiction ? 'contradiction' : end === 'lapsed' ? end : learned;
+  const about = { transactionId: transaction.id, connectionId: transaction.connectionId };
+  if (result) deps.checked.learned(about, result);
+  if (end) {
+    const written = await writeReport(deps, leased, { kind: 'lapsed', transactionId: transaction.id }, stop);
+    return typeof written === 'string'
+      ? { result: written === 'waiting' ? written : 'unchanged', checkInS: WHILE_OPERATED_S, fence }
+      : { result: 'applied', checkInS: undefined, fence: written.fence, isScheduled: true };
+  }
+  const recorded = made && (await recordExternal(deps, connection, leased, found, made));
+  const needsReview = recorded ? recorded === 'unchanged' : learned !== undefined && isAlarm(learned);
+  const isSilent = reported !== undefined && !isAnswered(reported);
+  const isEnd = !isHeld && (!recorded || needsReview) && !isSilent;
+  const pauseS = recorded === 'applied' ? FIRST_CHECK_S : heldPauseS(restS, { isSilent, needsReview });
+  const checkInS = isEnd ? undefined : pauseS;
+  if (recorded) return { result: recorded, checkInS, fence, again: recorded === 'applied' };
+  return { result: isSilent && hint ? 'unanswered' : 'unchanged', checkInS, fence };
+}
+
+const NOT_RELEASED = alarmingOutcome('the term of the authorization is over, and its release was refused');
+
+/** Has the provider release an authorization past our term, if the provider reported that it stands. */
+async function releaseOf(
+  connection: ProviderConnection,
+  found: Found,
+  query: ReturnType<typeof lookUpOf>,
+  reported: Outcome | undefined,
+): Promise<Release | undefined> {
+  // Where the provider cannot be asked, our term ends it.
+  if (!reported) return 'released';
+  const isOver = reported.kind === 'declined' || reported.kind === 'not_sent' || reported.kind === 'expired';
+  return isOver || reported.kind === 'unknown' ? undefined : releaseAuthorization(connection, found, query);
+}
+
+/**
+ * Returns the end of an authorization that stands here: its provider says that it is over, or has released it. One that
+ * its provider denies ever to have approved is over, too, since nothing is held; but it was approved, so it needs manual
+ * review.
+ */
+function endOfAuthorization(
+  reported: Outcome | undefined,
+  release: Release | undefined,
+): 'denied' | 'expired' | 'lapsed' | undefined {
+  if (reported?.kind === 'declined' || reported?.kind === 'not_sent') return 'denied';
+  if (reported?.kind === 'expired') return 'expired';
+  return release === 'released' ? 'lapsed' : undefined;
+}

@@ -1,0 +1,106 @@
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { contradicts } from '../model/contradiction.ts';
+import { beyondBooks, isRefundUndone } from '../model/external.ts';
+import { FIRST_CHECK_S, payerPauseS, reportsMore } from '../model/schedule.ts';
+import { isOpen, isOpenDispute, isOperation } from '../model/state.ts';
+import { endOf, isNothingNew, NO_LOOK_UP, timeLeftMs, withoutLookUp } from '../model/waiting.ts';
+import { type LeasedTransaction, pauseS, writeReport } from '../write-change.ts';
+import { askAbout, isAnswered } from './ask-provider.ts';
+import { recordExternal, reportDispute } from './external-reports.ts';
+import type { Asked, CheckDeps, Found, Prompt } from './found-transaction.ts';
+
+/** Time from an expiry to the last look-up, so that a payment made at the last moment is not reported as expired. */
+const GRACE_MS = 30_000;
+
+/** Learns the outcome of an attempt, of a payer's redirect or challenge, or of an operation. */
+export async function checkOutcome(
+  deps: CheckDeps,
+  connection: ProviderConnection,
+  leased: LeasedTransaction,
+  found: Found,
+  prompt: Prompt,
+  stop: AbortSignal | undefined,
+): Promise<Asked> {
+  const { transaction } = found;
+  const { fence } = leased;
+  // Nothing can be learned of what is final here, and was signed.
+  if (!connection.lookUp && !isOpen(transaction)) return { result: 'unchanged', checkInS: undefined, fence };
+  const isLast = isLastCheck(found);
+  const reported = await askAbout(deps, connection, found, { ...prompt, isLast });
+  const isContradiction = contradicts(reported, transaction) || isRefundUndone(found, reported);
+  const about = { transactionId: transaction.id, connectionId: transaction.connectionId };
+  deps.checked.learned(about, isContradiction ? 'contradiction' : reported);
+  const checkInS = isOpen(transaction) ? nextPauseS(deps, found) : undefined;
+
+  const made = beyondBooks(found, reported);
+  if (reported.kind === 'approved' && found.transactions.some(isOpenDispute)) {
+    const ended = await endDisputes(deps, leased, reported);
+    if (ended)
+      return {
+        result: ended,
+        checkInS: FIRST_CHECK_S,
+        fence,
+        again: made !== undefined && ended === 'applied',
+      };
+  }
+  if (made) {
+    const result = await recordExternal(deps, connection, leased, found, made);
+    return {
+      result,
+      checkInS: result === 'waiting' ? FIRST_CHECK_S : undefined,
+      fence,
+      again: result === 'applied',
+    };
+  }
+
+  const outcome = connection.lookUp ? reported : withoutLookUp(reported, found, isLast);
+  // An operation gets its response here, PENDING for as long as nothing is known; so does an attempt about which there is
+  // no look-up. Any other attempt gets it once something is known, and until then its key is in progress.
+  const mustRespond = transaction.isUnanswered && (isOperation(transaction.type) || !connection.lookUp);
+  if (!mustRespond && isNothingNew(outcome, found, isLast)) {
+    // Where there is no look-up, nothing was asked that could have been answered.
+    const isSilent = !isAnswered(reported) && reported !== NO_LOOK_UP;
+    return { result: isSilent ? 'unanswered' : 'unchanged', checkInS, fence };
+  }
+  const report = {
+    kind: 'outcome',
+    transactionId: transaction.id,
+    outcome: isLast ? endOf(outcome) : outcome,
+    pauseS: nextPauseS(deps, found),
+  } as const;
+  const written = await writeReport(deps, leased, report, stop);
+  if (written === 'lost') return { result: 'unchanged', checkInS, fence: undefined };
+  if (typeof written === 'string') {
+    return { result: written === 'waiting' ? written : 'unchanged', checkInS: undefined, fence };
+  }
+  const again = reportsMore(reported, transaction);
+  return { result: 'applied', checkInS: undefined, fence: written.fence, isScheduled: true, again };
+}
+
+/** Returns true for the last check of a payer's time: its provider closes what the payer has not done by then. */
+function isLastCheck(found: Found): boolean {
+  const isAttempt = isOpen(found.transaction) && !found.transaction.awaitsPayer;
+  return !isAttempt && timeLeftMs(found, found.terms) + GRACE_MS <= 0;
+}
+
+/** Returns the pause of a transaction that stays open. */
+function nextPauseS({ schedule }: CheckDeps, found: Found): number {
+  const { awaitsPayer, ageMs } = found.transaction;
+  return awaitsPayer
+    ? payerPauseS(ageMs, timeLeftMs(found, found.terms) + GRACE_MS)
+    : pauseS(schedule, ageMs);
+}
+
+/** Ends the disputes that the provider reports to be over, of those that are recorded as open. */
+async function endDisputes(
+  deps: CheckDeps,
+  leased: LeasedTransaction,
+  { endedDisputes = [] }: Extract<Outcome, { kind: 'approved' }>,
+): Promise<'applied' | 'waiting' | undefined> {
+  const results: string[] = [];
+  for (const dispute of endedDisputes)
+    results.push(await reportDispute(deps, leased, dispute, { onlyOpen: true }));
+  if (results.includes('waiting')) return 'waiting';
+  return results.includes('applied') ? 'applied' : undefined;
+}

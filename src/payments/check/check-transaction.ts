@@ -1,0 +1,192 @@
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { type LeasedCheck, postponeCheck } from '#src/store/engine/checks.ts';
+import {
+  MAX_SETTLED,
+  type OpenNews,
+  readOpenNews,
+  settleNews,
+  settleServed,
+} from '#src/store/tables/open-news.ts';
+import { FIRST_CHECK_S, newsPauseS } from '../model/schedule.ts';
+import { isLapsing } from '../model/state.ts';
+import type { LeasedTransaction } from '../write-change.ts';
+import { checkAuthorization } from './check-authorization.ts';
+import { checkOutcome } from './check-outcome.ts';
+import { type Asked, type CheckDeps, findTransaction, type Prompt } from './found-transaction.ts';
+import { GIVEN_UP_MS, type NewsResult, PROMPTED_APART_S } from './route-news.ts';
+import { believe } from './signed-news.ts';
+
+/**
+ * Calls that a check makes one after the other. No other worker may take the transaction between them: that its payer came
+ * back is known to this check alone until it is written.
+ */
+export const MOST_CALLS = 2;
+
+/** Limit on the questions of one check. What the provider reports beyond them waits for the next. */
+const MOST_QUESTIONS = 8;
+
+/**
+ * Checks a transaction: applies the news that its signature vouches for, asks the provider, with the other news as hints,
+ * writes what was learned as any outcome is written, settles the news, and sets the time of the next check. If the process
+ * dies in between, the check is repeated when its lease is over, and changes nothing more.
+ */
+export async function checkTransaction(
+  deps: CheckDeps,
+  connection: ProviderConnection,
+  leased: LeasedCheck,
+  stop?: AbortSignal,
+): Promise<void> {
+  const news = await readOpenNews(deps.database, leased.accountId, leased.transactionId);
+  const { signed, hints } = sorted(connection, news);
+  const left: OpenNews[] = [];
+  let current: LeasedTransaction | undefined = leased;
+  for (const one of signed) {
+    const { result, fence } = await believe(deps, connection, current ?? leased, one, stop);
+    current = fence === undefined ? undefined : { ...leased, fence };
+    if (result === 'waiting') left.push(one);
+    else await settle(deps, one, result);
+  }
+
+  const { asked, kept, isMore } = await askWith(deps, connection, current ?? leased, hints, stop);
+  left.push(...kept);
+  const { fence, checkInS, isScheduled } = asked;
+  if (fence === undefined || (isScheduled && left.length === 0)) return;
+  await postponeCheck(deps.database, { ...leased, fence }, soonest(checkInS, left, isMore));
+}
+
+/** Limit on the news by which the provider is asked in one check, each after silence about the one before. */
+const MOST_HINTS = 3;
+
+/**
+ * Asks the provider with the news as hints, those that say most first, until it answers; and settles the news that the
+ * question has served.
+ *
+ * @returns `kept`: the news that is not settled; `isMore`: the provider answers, and some of it has not been asked by.
+ */
+async function askWith(
+  deps: CheckDeps,
+  connection: ProviderConnection,
+  leased: LeasedTransaction,
+  hints: readonly OpenNews[],
+  stop: AbortSignal | undefined,
+): Promise<{ readonly asked: Asked; readonly kept: readonly OpenNews[]; readonly isMore: boolean }> {
+  if (hints.length === 0) {
+    return { asked: await ask(deps, connection, leased, promptOf(undefined), stop), kept: [], isMore: false };
+  }
+  // Drawn, so that news about which the provider is always silent delays no other.
+  const drawn = hints
+    .map((news) => ({ news, order: rank(news) + Math.random() }))
+    .sort((a, b) => b.order - a.order)
+    .map(({ news }) => news);
+  const kept: OpenNews[] = [];
+  let asked: Asked | undefined;
+  let open = drawn;
+  for (let questions = 0; questions < MOST_HINTS; questions++) {
+    const [hint] = open;
+    if (!hint) break;
+    const current: LeasedTransaction = { ...leased, fence: asked?.fence ?? leased.fence };
+    asked = await ask(deps, connection, current, promptOf(hint), stop);
+    open = open.filter((other) => other !== hint && !serves(connection, hint, other));
+    const isSilent = asked.result === 'unanswered';
+    if (asked.result === 'waiting' || (isSilent && hint.ageMs < GIVEN_UP_MS)) kept.push(hint);
+    else await settleAll(deps, connection, leased.transactionId, hint, asked.result, stop);
+    if (!isSilent) break;
+  }
+  if (!asked) throw new Error('nothing was asked');
+  return { asked, kept: [...kept, ...open], isMore: asked.result !== 'unanswered' && open.length > 0 };
+}
+
+/** Sorts news into what its signature vouches for, and what only says where to look. */
+function sorted({ lookUp }: ProviderConnection, news: readonly OpenNews[]) {
+  const isSigned = ({ dispute, kind }: OpenNews) =>
+    dispute !== undefined || (!lookUp && kind === 'notification');
+  return { signed: news.filter(isSigned), hints: news.filter((one) => !isSigned(one)) };
+}
+
+/** Ranks news: the question that the first prompts serves the rest as well. */
+function rank({ kind, reference, query }: OpenNews): number {
+  if (kind === 'close') return 3;
+  if (kind === 'return' && query !== '') return 2;
+  return reference === undefined ? 0 : 1;
+}
+
+/** Returns true if the question that one prompts serves the other: by a look-up, all that only says that there is news. */
+function serves({ lookUp }: ProviderConnection, asked: OpenNews, other: OpenNews): boolean {
+  if (lookUp && rank(other) === 0) return true;
+  return rank(asked) === rank(other) && asked.reference === other.reference && isSameQuery(asked, other);
+}
+
+function isSameQuery(a: OpenNews, b: OpenNews): boolean {
+  return a.kind === 'notification' || a.query === b.query;
+}
+
+function promptOf(news: OpenNews | undefined): Prompt {
+  if (!news) return { hint: undefined, close: false };
+  const { kind, reference, query } = news;
+  if (kind === 'return') return { hint: query === '' ? {} : { returnQuery: query }, close: false };
+  return { hint: reference === undefined ? {} : { reference }, close: kind === 'close' };
+}
+
+/** Returns the seconds until the next check, with this news left. */
+function soonest(
+  checkInS: number | undefined,
+  left: readonly OpenNews[],
+  isMore: boolean,
+): number | undefined {
+  const pauses = left.map(({ ageMs }) => newsPauseS(ageMs));
+  if (isMore) pauses.push(PROMPTED_APART_S);
+  if (checkInS !== undefined) pauses.push(checkInS);
+  return pauses.length > 0 ? Math.min(...pauses) : undefined;
+}
+
+async function settle(deps: CheckDeps, news: OpenNews, result: NewsResult): Promise<void> {
+  await settleNews(deps.database, news, result);
+  deps.settled(news.connectionId, result);
+}
+
+/** Settles all the news that a question has served. */
+async function settleAll(
+  deps: CheckDeps,
+  { lookUp }: ProviderConnection,
+  transactionId: string,
+  news: OpenNews,
+  result: NewsResult,
+  stop: AbortSignal | undefined,
+): Promise<void> {
+  let served: number;
+  do {
+    served = await settleServed(deps.database, transactionId, news, result, lookUp !== undefined);
+    for (let i = 0; i < served; i++) deps.settled(news.connectionId, result);
+  } while (served === MAX_SETTLED && !stop?.aborted);
+}
+
+/** Asks the provider, and asks again while it reports more than was written. */
+async function ask(
+  deps: CheckDeps,
+  connection: ProviderConnection,
+  leased: LeasedTransaction,
+  prompt: Prompt,
+  stop: AbortSignal | undefined,
+): Promise<Asked> {
+  let asked = await askOnce(deps, connection, leased, prompt, stop);
+  for (let questions = 1; asked.again && questions < MOST_QUESTIONS; questions++) {
+    const current = { ...leased, fence: asked.fence ?? leased.fence };
+    const next = await askOnce(deps, connection, current, { ...prompt, hint: prompt.hint ?? {} }, stop);
+    // What was written stands, and its schedule has the provider asked again.
+    if (next.result === 'unanswered') return { ...asked, checkInS: asked.checkInS ?? FIRST_CHECK_S };
+    asked = { ...next, result: next.result === 'unchanged' ? 'applied' : next.result };
+  }
+  return asked;
+}
+
+async function askOnce(
+  deps: CheckDeps,
+  connection: ProviderConnection,
+  leased: LeasedTransaction,
+  prompt: Prompt,
+  stop: AbortSignal | undefined,
+): Promise<Asked> {
+  const found = await findTransaction(deps, connection, leased);
+  if (isLapsing(found.transaction)) return checkAuthorization(deps, connection, leased, found, prompt, stop);
+  return checkOutcome(deps, connection, leased, found, prompt, stop);
+}

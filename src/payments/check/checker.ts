@@ -1,0 +1,127 @@
+import { setTimeout } from 'node:timers/promises';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { repeat } from '#src/repeat.ts';
+import { type LeasedCheck, takeDue } from '#src/store/engine/checks.ts';
+import { leaseS } from '../model/schedule.ts';
+import { checkTransaction, MOST_CALLS } from './check-transaction.ts';
+import type { CheckDeps } from './found-transaction.ts';
+import { routeDueNews } from './route-news.ts';
+
+/** Dependencies of the checker. */
+export type CheckerDeps = CheckDeps & {
+  /** Connections through which an outcome can be learned, by id. */
+  readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+  /** Returns true while a connection's provider is left alone, since its circuit is open. */
+  readonly isLeftAlone: (connectionId: string) => boolean;
+};
+
+/** The checker, as it runs. */
+export type Checker = {
+  /** Looks for due checks in so many seconds, by default at once. */
+  readonly wake: (inS?: number) => void;
+  /** Resolves once the checks under way have ended. */
+  readonly stop: () => Promise<void>;
+};
+
+/** Limit on checks at once at one connection. Its slots are its own, so that a slow provider delays no other. */
+const CONNECTION_SLOTS = 20;
+/** Limit on checks at once over all connections; each connection has at least one slot. */
+const ALL_SLOTS = 200;
+/** Pause between the end of a check and the search for the next, so that one search fills several slots. */
+const BREATH_MS = 20;
+
+/** Checks under way, by connection. */
+type UnderWay = Map<string, Set<Promise<void>>>;
+
+/**
+ * Checks the transactions that are due: outcomes that are not known, payers who were sent away, authorizations whose term
+ * ends, and whatever news came about. Any number of replicas may run it. Each takes due transactions, of the connections
+ * that it has, under a lease by the database's clock; a token keeps a replica that has lost its lease from writing that
+ * nothing is known. No outcome becomes "failed" without the provider's word.
+ *
+ * @param options.intervalMs pause between two searches for due transactions.
+ */
+export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: number }): Checker {
+  const underWay: UnderWay = new Map();
+  let woken = Promise.withResolvers<void>();
+  let freed: Promise<void> | undefined;
+  const search = async (stop: AbortSignal) => {
+    freed = undefined;
+    woken = Promise.withResolvers();
+    const { busy, isMore } = await beginDue(deps, underWay, stop);
+    // More may be due at connections with no free slot.
+    if (busy.length > 0) freed = Promise.race(busy).then(() => setTimeout(BREATH_MS));
+    return isMore;
+  };
+  const sooner = () => (freed ? Promise.race([freed, woken.promise]) : woken.promise);
+  const stop = repeat(search, { ...options, sooner, onError: deps.checked.failed });
+  return {
+    // A little later than it is due, by another clock.
+    wake: (inS = 0) =>
+      void setTimeout(inS > 0 ? inS * 1_000 + BREATH_MS : 0, undefined, { ref: false }).then(() =>
+        woken.resolve(),
+      ),
+    async stop() {
+      await stop();
+      await Promise.all([...underWay.values()].flatMap((checks) => [...checks]));
+    },
+  };
+}
+
+/** Takes due transactions, up to the free slots, and checks them. @returns the number leased. */
+export async function checkDue(deps: CheckerDeps, stop?: AbortSignal): Promise<number> {
+  const { begun } = await beginDue(deps, new Map(), stop);
+  await Promise.all(begun);
+  return begun.length;
+}
+
+/**
+ * Takes due transactions and starts to check them.
+ *
+ * @returns `begun`: every check that it started; `busy`: the checks under way at connections without a free slot; `isMore`:
+ *   more news may be due.
+ */
+async function beginDue(
+  deps: CheckerDeps,
+  underWay: UnderWay,
+  stop: AbortSignal | undefined,
+): Promise<{
+  readonly begun: readonly Promise<void>[];
+  readonly busy: readonly Promise<void>[];
+  readonly isMore: boolean;
+}> {
+  const connections = deps.connections();
+  const slots = Math.max(
+    1,
+    Math.min(CONNECTION_SLOTS, Math.floor(ALL_SLOTS / Math.max(1, connections.size))),
+  );
+  const begun: Promise<void>[] = [];
+  const busy: Promise<void>[] = [];
+  let isMore = false;
+  for (const [connectionId, connection] of connections) {
+    isMore = (await routeDueNews(deps, connectionId)) || isMore;
+    const checks = underWay.get(connectionId) ?? new Set();
+    underWay.set(connectionId, checks);
+    if (checks.size < slots && !deps.isLeftAlone(connectionId)) {
+      const options = { limit: slots - checks.size, leaseS: leaseS(connection, deps.schedule, MOST_CALLS) };
+      const due = await takeDue(deps.database, { connectionId, identity: connection.identity }, options);
+      for (const leased of due) begun.push(begin(deps, connection, leased, checks, stop));
+    }
+    if (checks.size >= slots) busy.push(...checks);
+  }
+  return { begun, busy, isMore };
+}
+
+function begin(
+  deps: CheckerDeps,
+  connection: ProviderConnection,
+  leased: LeasedCheck,
+  checks: Set<Promise<void>>,
+  stop: AbortSignal | undefined,
+): Promise<void> {
+  const check: Promise<void> = checkTransaction(deps, connection, leased, stop)
+    .catch(deps.checked.failed)
+    .finally(() => checks.delete(check));
+  checks.add(check);
+  return check;
+}

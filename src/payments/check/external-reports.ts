@@ -1,0 +1,55 @@
+import { randomUUIDv7 } from 'node:crypto';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Dispute } from '#src/connectors/dispute-report.ts';
+import type { ExternalOperation } from '../model/external.ts';
+import type { TransactionInState } from '../model/state.ts';
+import { type LeasedTransaction, type Reported, writeReport, writeReportOn } from '../write-change.ts';
+import type { CheckDeps } from './found-transaction.ts';
+
+/** Result of a report of what nobody requested here. */
+export type ExternalResult = 'applied' | 'waiting' | 'unchanged';
+
+/**
+ * Writes a provider's report on a dispute into its payment. Reports may come repeatedly and in any order.
+ *
+ * @param leased the disputed purchase or authorization, or one of its captures.
+ * @param options.onlyOpen a report on a dispute that is not recorded as open changes nothing.
+ * @returns 'waiting' while the payment has an operation open.
+ */
+export async function reportDispute(
+  deps: CheckDeps,
+  leased: LeasedTransaction,
+  dispute: Dispute,
+  { onlyOpen = false }: { readonly onlyOpen?: boolean } = {},
+): Promise<ExternalResult> {
+  return resultOf(
+    await writeReport(deps, leased, { kind: 'dispute', dispute, newId: randomUUIDv7(), onlyOpen }),
+  );
+}
+
+/**
+ * Records a capture or a refund that was made at the provider itself, as one of ours that succeeded. What the payment
+ * does not allow changes nothing, and is an alarm: it needs manual review.
+ *
+ * @param before the payment as it was before its provider was asked.
+ * @returns 'waiting' while the payment has an operation open, which may be the very same, or has yet to be told of the
+ *   capture that is refunded, or if it has changed since it was read: the provider has to be asked again.
+ */
+export async function recordExternal(
+  deps: CheckDeps,
+  { capabilities: can }: ProviderConnection,
+  leased: LeasedTransaction,
+  before: TransactionInState,
+  operation: ExternalOperation,
+): Promise<ExternalResult> {
+  const { id: transactionId, connectionId } = before.transaction;
+  const report = { kind: 'external', transactionId, operation, newId: randomUUIDv7(), can } as const;
+  const reported = await writeReportOn(deps, leased, before, report);
+  if (reported === 'mismatch') deps.checked.learned({ transactionId, connectionId }, reported);
+  return resultOf(reported);
+}
+
+function resultOf(reported: Reported): ExternalResult {
+  if (typeof reported !== 'string') return 'applied';
+  return reported === 'waiting' || reported === 'lost' ? 'waiting' : 'unchanged';
+}

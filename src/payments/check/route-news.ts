@@ -1,0 +1,80 @@
+import { promptCheck } from '#src/store/engine/checks.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { NIL_UUID } from '#src/store/engine/rows.ts';
+import {
+  endSearch,
+  findNotifiedTransaction,
+  moveNews,
+  takeDueNews,
+  type UnroutedNews,
+} from '#src/store/tables/notifications.ts';
+import { settleNews } from '#src/store/tables/open-news.ts';
+import { findNotifiedEnrollment, promptEnrollment } from '#src/store/tables/wallet-enrollments.ts';
+import { NEWS_PAUSES } from '../model/schedule.ts';
+
+/** Dependencies of routing news to the checks that it prompts. */
+export type RouteDeps = {
+  readonly database: Database;
+  readonly settled: (connectionId: string, result: NewsResult) => void;
+};
+
+/**
+ * Result of news. 'waiting': it may count later; 'unanswered': the provider did not answer; 'unmatched': its transaction is
+ * not found.
+ */
+export type NewsResult = 'applied' | 'unchanged' | 'waiting' | 'unanswered' | 'unmatched';
+
+/** Least time between two checks of a transaction that news prompts. */
+export const PROMPTED_APART_S = 2;
+/** Age at which news whose transaction is not found is given up. */
+export const GIVEN_UP_MS = 2 * 86_400_000;
+const MOST_ROUTED = 20;
+
+/**
+ * Makes the check of the transaction due that news is about. If there is no such transaction yet, or the call that makes it
+ * is under way, the search for it is repeated.
+ *
+ * @returns the seconds until there is something to check; undefined if there is nothing yet.
+ */
+export async function routeNews(
+  { database, settled }: RouteDeps,
+  news: UnroutedNews,
+): Promise<number | undefined> {
+  const { deduplicationKey, subject, kind } = news;
+  const found = await findOf(database, news);
+  if (found) {
+    const known = { ...news, accountId: found.accountId };
+    if (news.accountId === NIL_UUID) await moveNews(database, news, found);
+    const prompting = { ...found, deduplicationKey, subject, kind };
+    const inS = await promptCheck(database, prompting, PROMPTED_APART_S);
+    if (inS !== undefined) await endSearch(database, known);
+    return inS;
+  }
+  const enrollment = await enrollmentOf(database, news);
+  if (!enrollment && news.ageMs < GIVEN_UP_MS) return undefined;
+  if (enrollment) await promptEnrollment(database, enrollment, PROMPTED_APART_S);
+  const result = enrollment ? 'applied' : 'unmatched';
+  await settleNews(database, news, result);
+  settled(news.connectionId, result);
+  return 0;
+}
+
+/** Routes the news of a connection whose transaction was not found before. @returns true if there may be more. */
+export async function routeDueNews(deps: RouteDeps, connectionId: string): Promise<boolean> {
+  const due = await takeDueNews(deps.database, connectionId, MOST_ROUTED, NEWS_PAUSES);
+  for (const news of due) await routeNews(deps, news);
+  return due.length === MOST_ROUTED;
+}
+
+/** A notification about no transaction may be about a wallet that is being enrolled. */
+async function enrollmentOf(database: Database, { transactionId, connectionId }: UnroutedNews) {
+  return transactionId === undefined
+    ? undefined
+    : findNotifiedEnrollment(database, transactionId, connectionId);
+}
+
+async function findOf(database: Database, news: UnroutedNews) {
+  const { accountId, transactionId } = news;
+  if (accountId !== NIL_UUID && transactionId !== undefined) return { accountId, transactionId };
+  return findNotifiedTransaction(database, news);
+}

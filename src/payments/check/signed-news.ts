@@ -1,0 +1,122 @@
+import type { NotificationSubject, ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
+import type { OpenNews } from '#src/store/tables/open-news.ts';
+import type { Report } from '../model/apply.ts';
+import { isLapsing, isOpen, isOver, shownOf } from '../model/state.ts';
+import { type LeasedTransaction, pauseS, writeReport } from '../write-change.ts';
+import { type ExternalResult, recordExternal, reportDispute } from './external-reports.ts';
+import { type CheckDeps, type Found, findTransaction } from './found-transaction.ts';
+
+/** Result of signed news, with the worker's token from now on; undefined if another worker has the transaction. */
+type Believed = { readonly result: ExternalResult; readonly fence: number | undefined };
+
+/**
+ * Writes what a notification's signature vouches for: a stage of a dispute, or an outcome at a provider without look-up, if
+ * its amount and currency are the transaction's own. Otherwise nothing changes, and an alarm is raised.
+ *
+ * @returns 'waiting' if it may count later: something else of the payment is open, and may be what ended it.
+ */
+export async function believe(
+  deps: CheckDeps,
+  connection: ProviderConnection,
+  leased: LeasedTransaction,
+  news: OpenNews,
+  stop: AbortSignal | undefined,
+): Promise<Believed> {
+  const stays = (result: ExternalResult) => ({ result, fence: leased.fence });
+  if (news.dispute) return stays(await reportDispute(deps, leased, news.dispute));
+  const signed = (await readAgain(connection, news))?.signed;
+  if (!signed) return stays('unchanged');
+  const found = await findTransaction(deps, connection, leased);
+  if (!isOfPaid(deps, signed, found)) return stays('unchanged');
+  if (signed.operation)
+    return stays(await applyOperation(deps, connection, leased, found, signed, signed.operation));
+  return applyOutcome(deps, leased, found, signed, stop);
+}
+
+async function applyOutcome(
+  deps: CheckDeps,
+  leased: LeasedTransaction,
+  found: Found,
+  signed: SignedOutcome,
+  stop: AbortSignal | undefined,
+): Promise<Believed> {
+  const { transaction } = found;
+  const { outcome } = signed;
+  const stays = (result: ExternalResult) => ({ result, fence: leased.fence });
+  const isEnd = outcome.kind === 'expired' && isLapsing(transaction);
+  // The end of what is over says nothing, and the amount may be what a capture left.
+  if ((isEnd && isOver(found)) || !decides(deps, signed, found)) return stays('unchanged');
+  if (!isEnd && isUndone(signed, found)) return stays('unchanged');
+  const { id: transactionId, connectionId, ageMs } = transaction;
+  const report: Report = isEnd
+    ? { kind: 'lapsed', transactionId }
+    : { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, ageMs) };
+  const written = await writeReport(deps, leased, report, stop);
+  if (typeof written !== 'string') return { result: 'applied', fence: written.fence };
+  if (written === 'contradiction') deps.checked.learned({ transactionId, connectionId }, written);
+  if (written === 'lost') return { result: 'waiting', fence: undefined };
+  // More would be refunded than captured: the correction waits until the refund has failed as well.
+  const isCorrection = outcome.kind === 'declined' && outcome.corrects && transaction.type === 'CAPTURE';
+  return stays(
+    written === 'waiting' || (written === 'contradiction' && isCorrection) ? 'waiting' : 'unchanged',
+  );
+}
+
+/** Records a capture or a refund that was made at the provider itself, unless it is one of ours. */
+async function applyOperation(
+  deps: CheckDeps,
+  connection: ProviderConnection,
+  leased: LeasedTransaction,
+  found: Found,
+  { outcome: reported, minorUnits, currency }: SignedOutcome,
+  type: 'CAPTURE' | 'REFUND',
+): Promise<ExternalResult> {
+  if (reported.kind !== 'approved') return 'unchanged';
+  const made = { type, money: { minorUnits, currency }, reported, reference: reported.reference };
+  return recordExternal(deps, connection, leased, found, made);
+}
+
+/** Reads a stored notification as of the time at which it came: its signature may be too old by now. */
+async function readAgain(
+  connection: ProviderConnection,
+  { headers: stored, query, body, receivedAt, subject }: OpenNews,
+): Promise<NotificationSubject | undefined> {
+  const headers = JSON.parse(stored) as Record<string, string>;
+  const notification = { header: (name: string) => headers[name], query, body };
+  const reading = await connection.readNotification?.(notification, receivedAt.getTime());
+  return reading?.kind === 'about' ? reading.subjects[subject] : undefined;
+}
+
+/**
+ * Returns true if what is signed decides the outcome of a transaction. Otherwise it says nothing about a transaction of
+ * this kind, or an alarm is raised: its money is not the transaction's, or it is nothing but an alarm.
+ */
+function decides(
+  { checked }: CheckDeps,
+  { outcome, minorUnits, currency, ofPurchase }: SignedOutcome,
+  { transaction }: Found,
+): boolean {
+  if (ofPurchase && !transaction.capture) return false;
+  const fits = minorUnits === transaction.minorUnits && currency === transaction.currency;
+  if (fits && outcome.kind !== 'unknown') return true;
+  const { id: transactionId, connectionId } = transaction;
+  checked.learned({ transactionId, connectionId }, fits ? outcome : 'mismatch');
+  return false;
+}
+
+/** Returns true unless what is signed is of another charge than ours, under our reference: that is an alarm. */
+function isOfPaid({ checked }: CheckDeps, { paidReference }: SignedOutcome, { transaction }: Found): boolean {
+  const { id: transactionId, connectionId, reference } = transaction;
+  if (!paidReference || !reference || paidReference === reference) return true;
+  // Of an attempt without a known outcome, what was signed says first which charge is ours.
+  if (isOpen(transaction) && !transaction.awaitsPayer) return true;
+  checked.learned({ transactionId, connectionId }, 'mismatch');
+  return false;
+}
+
+/** Returns true if what is told was undone since, and the record says so: the report of it came late. */
+function isUndone({ undoneBy, outcome }: SignedOutcome, found: Found): boolean {
+  const { reference } = found.transaction;
+  const isSame = reference !== undefined && 'reference' in outcome && outcome.reference === reference;
+  return isSame && undoneBy !== undefined && shownOf(found)?.status === undoneBy;
+}

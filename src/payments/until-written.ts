@@ -1,0 +1,71 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { isUnavailable } from '#src/store/engine/database-error.ts';
+import type { CheckSchedule } from './model/schedule.ts';
+
+/** Observer of writing what was learned. */
+export type WriteObserver = {
+  /**
+   * Called when a change was written, by any worker and however late.
+   *
+   * @param isLearnedLater true: the payment's response was stored before, and does not change.
+   */
+  finished(payment: Payment, isLearnedLater: boolean): void;
+  /** Called when a change cannot be written yet; the write is tried again. */
+  finishFailed(paymentId: string, error: unknown): void;
+};
+
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 2_000;
+const WRITE_TRIES = 60;
+const LONGEST_WRITE_WAIT_MS = 5_000;
+
+/**
+ * Returns the longest time that a caller waits for commit 2 while the database is unavailable; the commit itself is
+ * tried for longer. The first attempt is sent within one half of the lease's margin, and this wait takes at most the
+ * other half: the caller has a response before another worker may take the attempt.
+ */
+export function writeWaitMs({ leaseMarginMs }: CheckSchedule): number {
+  return Math.min(LONGEST_WRITE_WAIT_MS, leaseMarginMs / 2);
+}
+
+/**
+ * Runs a write of what was learned, and runs it again while the database is unavailable: an outage must not lose it.
+ *
+ * @param stop ends the tries.
+ * @returns what the write returned; its last error is thrown.
+ */
+export async function untilWritten<T>(
+  { observer }: { readonly observer: WriteObserver },
+  paymentId: string,
+  write: () => Promise<T>,
+  stop?: AbortSignal,
+): Promise<T> {
+  let pauseMs = FIRST_PAUSE_MS;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await write();
+    } catch (error) {
+      observer.finishFailed(paymentId, error);
+      if (!isUnavailable(error) || tries === WRITE_TRIES || stop?.aborted) throw error;
+      await setTimeout(pauseMs, undefined, stop && { signal: stop }).catch(() => {});
+      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+    }
+  }
+}
+
+/**
+ * Awaits a promise for a limited time; undefined if it takes longer. A failure within the time is thrown; a later one
+ * is ignored here, and is for the promise's maker to report.
+ */
+export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  // Not the timer of timers/promises: aborting one creates two errors with stack traces, for every payment.
+  const timer = globalThis.setTimeout(late.resolve, timeoutMs, undefined);
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    clearTimeout(timer);
+    promise.catch(() => {});
+  }
+}

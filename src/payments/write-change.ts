@@ -1,0 +1,253 @@
+import { type Timestamp, timestampDate, timestampNow } from '@bufbuild/protobuf/wkt';
+import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { type MethodFate, type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
+import { readPaymentState } from '#src/store/tables/payment-state.ts';
+import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
+import { enrolledByPayment } from './create/stored-method.ts';
+import { apply, hasFailed, type Report } from './model/apply.ts';
+import { attemptChange, type LastAttempt } from './model/attempt.ts';
+import type { Books } from './model/books.ts';
+import {
+  type AddedTransaction,
+  type Change,
+  type MethodChange,
+  NOTHING_ELSE,
+  type Unapplied,
+} from './model/change.ts';
+import { type CheckSchedule, variedPauseS } from './model/schedule.ts';
+import { isOperation, type PaymentState } from './model/state.ts';
+import { decodeRecord, encodeRecord } from './stored-record.ts';
+import type { StoredResponses } from './stored-response.ts';
+import { untilWritten, type WriteObserver } from './until-written.ts';
+
+/** Dependencies of writing what was learned of a payment. */
+export type WriteDeps = {
+  readonly database: Database;
+  readonly now: () => Timestamp;
+  readonly responses: StoredResponses;
+  readonly observer: WriteObserver;
+  /** Called when a write has left an event to relay to webhooks. */
+  readonly eventWritten?: () => void;
+  readonly schedule: CheckSchedule;
+};
+
+/** Observer of provider calls. */
+export type CallObserver = {
+  /**
+   * Runs a provider call and observes its outcome.
+   *
+   * @param transactionId transaction that the call is about; undefined for an enrollment, which has none.
+   */
+  providerCall(
+    connectionId: string,
+    transactionId: string | undefined,
+    call: () => Promise<Outcome>,
+  ): Promise<Outcome>;
+};
+
+/** A transaction, by its name, and the token of whoever writes about it: 0 for the caller that claimed it. */
+export type LeasedTransaction = {
+  readonly accountId: string;
+  readonly paymentId: string;
+  readonly transactionId: string;
+  readonly fence: number;
+};
+
+/** A change as it was written. */
+export type Written = {
+  readonly record: Payment;
+  /** The writer's token from now on; undefined if it does not hold the transaction any more. */
+  readonly fence: number | undefined;
+  /** The response that was stored before this change; it wins over the change's own. */
+  readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
+};
+
+/**
+ * Result of a report: what was written; the reason for which it changes nothing; or `lost`: the outcome is still open, and
+ * another worker holds the transaction.
+ */
+export type Reported = Written | Unapplied | 'lost';
+
+/** Limit on tries that find the payment changed since it was read. */
+const MAX_OUTDATED = 60;
+
+/**
+ * Applies a report to its payment as it stands, and writes the change: THE way in which something learned reaches the
+ * database. It tries again while the database is unavailable, and decides again if the payment has changed.
+ *
+ * @param stop ends the tries; what was not written is learned again later.
+ */
+export async function writeReport(
+  deps: WriteDeps,
+  leased: LeasedTransaction,
+  report: Report,
+  stop?: AbortSignal,
+): Promise<Reported> {
+  const write = async (): Promise<Reported> => {
+    for (let outdated = 0; outdated < MAX_OUTDATED; outdated++) {
+      const state = await withCurrentToken(deps, leased, report, await loadPayment(deps.database, leased));
+      const written = await writeOnce(deps, leased, state, apply(state, report, deps.now()));
+      if (written !== 'outdated') return written;
+    }
+    throw new Error(`payment ${leased.paymentId} changes all the time`);
+  };
+  return untilWritten(deps, leased.paymentId, write, stop);
+}
+
+/**
+ * Applies a report to a payment as it was read, and writes the change if the payment is still the same.
+ *
+ * @returns 'waiting' if the payment has changed since.
+ */
+export async function writeReportOn(
+  deps: WriteDeps,
+  leased: LeasedTransaction,
+  state: PaymentState,
+  report: Report,
+): Promise<Reported> {
+  const written = await writeOnce(deps, leased, state, apply(state, report, deps.now()));
+  return written === 'outdated' ? 'waiting' : written;
+}
+
+async function writeOnce(
+  deps: WriteDeps,
+  leased: LeasedTransaction,
+  { payment, transactions }: PaymentState,
+  change: Change | Unapplied,
+): Promise<Reported | 'outdated'> {
+  if (typeof change === 'string') return change;
+  const written = await write(deps, leased, payment.version, change);
+  if (typeof written === 'string') return written;
+  const own = transactions.find(({ id }) => id === change.transaction?.id);
+  const isFirst = own !== undefined && !isOperation(own.type) && written.earlier === undefined;
+  deps.observer.finished(change.record, !isFirst);
+  return written;
+}
+
+/** Writes a change that was decided from a version of its payment. */
+async function write(
+  deps: WriteDeps,
+  { accountId, paymentId, fence }: LeasedTransaction,
+  version: number,
+  change: ChangeOfAny,
+): Promise<Written | 'outdated' | 'lost'> {
+  const { record, transaction, added, books, event, parent, reopens, retakes } = change;
+  const stored: StoredChange = {
+    ...{ accountId, paymentId, version, event, parent, reopens, retakes },
+    ...(books && { books }),
+    status: Payment_Status[record.status],
+    record: encodeRecord(record),
+    // An attempt that replaces another responds to nothing yet.
+    response: added && transaction ? undefined : deps.responses.own,
+    transaction: transaction && { ...transaction, status: Transaction_Status[transaction.status], fence },
+    added: added && { ...added, status: Transaction_Status[added.status] },
+    method: storedFate(record, change.method),
+  };
+  const written = await writeChange(deps.database, stored);
+  if (written.kind !== 'written') return written.kind;
+  if (written.event) deps.eventWritten?.();
+  return { record, fence: written.fence, earlier: written.earlier };
+}
+
+/** A change; `books` is undefined where they stay as they are. */
+type ChangeOfAny = Omit<Change, 'books'> & { readonly books?: Books };
+
+/** The attempt of a caller, with the payment's version and record as the caller knows them. */
+export type OwnAttempt = LeasedTransaction & {
+  readonly version: number;
+  /** It is changed. */
+  readonly record: Payment;
+  readonly attempt: LastAttempt;
+};
+
+/**
+ * Writes the outcome of an attempt for the caller that made it: what it has written itself is all that stands, unless
+ * another worker was faster, and so nothing is read. It calls the piece of the model that decides about attempts, not
+ * `apply`, which would copy the record of every payment.
+ */
+export async function writeOwnOutcome(deps: WriteDeps, own: OwnAttempt, outcome: Outcome): Promise<Reported> {
+  const pause = pauseS(deps.schedule, 0);
+  const change = attemptChange(own.record, own.attempt, outcome, pause, deps.now());
+  const written = await untilWritten(deps, own.paymentId, () => write(deps, own, own.version, change));
+  if (written === 'outdated') {
+    const { transactionId } = own;
+    return writeReport(deps, own, { kind: 'outcome', transactionId, outcome, pauseS: pause });
+  }
+  if (typeof written !== 'string') deps.observer.finished(written.record, written.earlier !== undefined);
+  return written;
+}
+
+/**
+ * Ends an attempt that failed and begins the next, before it is sent: one commit. It may be repeated if its
+ * acknowledgement was lost.
+ *
+ * @param record its last transaction is the next attempt.
+ * @returns false if another worker has taken the payment over since; then nothing was changed.
+ */
+export async function writeNextAttempt(
+  deps: WriteDeps,
+  own: Pick<OwnAttempt, 'accountId' | 'paymentId' | 'transactionId' | 'version'>,
+  moved: { readonly record: Payment; readonly ended: EndedAttempt; readonly next: AddedTransaction },
+): Promise<boolean> {
+  const { record, ended, next } = moved;
+  // By the token of its claimer alone: what another worker has taken is that worker's.
+  const transaction = {
+    ...ended,
+    id: own.transactionId,
+    awaitsPayer: false,
+    isOpen: true,
+    checkInS: undefined,
+  };
+  const change = { ...NOTHING_ELSE, event: undefined, record, transaction, added: next };
+  const written = await write(deps, { ...own, fence: 0 }, own.version, change);
+  return typeof written !== 'string';
+}
+
+/** The end of an attempt that another one follows. */
+type EndedAttempt = { readonly status: Transaction_Status; readonly reference: string | undefined };
+
+/** Reads a payment with its transactions as they stand. @throws Error if it is not there. */
+export async function loadPayment(
+  database: Database,
+  { accountId, paymentId }: Pick<LeasedTransaction, 'accountId' | 'paymentId'>,
+): Promise<PaymentState> {
+  const state = await readPaymentState(database, accountId, paymentId);
+  if (!state) throw new Error(`there is no payment ${paymentId}`);
+  return { ...state, record: decodeRecord(state.payment.record) };
+}
+
+/**
+ * Returns a state with the token of the card that the transaction's approval keeps or uses. A card that waited for a
+ * transaction was dropped when that expired or was declined; one that was stored before stands.
+ */
+async function withCurrentToken(
+  { database }: WriteDeps,
+  { accountId }: LeasedTransaction,
+  report: Report,
+  state: PaymentState,
+): Promise<PaymentState> {
+  if (report.kind !== 'outcome') return state;
+  const reported = state.transactions.find(({ id }) => id === report.transactionId);
+  const token = reported?.vaultedToken;
+  if (!reported || !hasFailed(reported) || token === undefined) return state;
+  const named = { customerId: undefined, vaultedToken: token };
+  const vaultedToken = (await findStoredObjects(database, accountId, named)).vaultedToken?.id;
+  const transactions = state.transactions.map((one) => (one === reported ? { ...one, vaultedToken } : one));
+  return { ...state, transactions };
+}
+
+/** Returns the fate of a stored method as it is stored: with what shows it, once it is kept. */
+function storedFate(record: Payment, method: MethodChange | undefined): MethodFate | undefined {
+  if (!method) return undefined;
+  const { token, fate } = method;
+  if (fate === 'drop') return { token, fate };
+  const at = timestampDate(record.updatedAt ?? timestampNow());
+  return { token, fate, at: at.toISOString(), record: enrolledByPayment(record, token, at) };
+}
+
+/** Returns the pause before the next check of a transaction of an age, in seconds, varied by chance. */
+export function pauseS(schedule: CheckSchedule, ageMs: number): number {
+  return variedPauseS(schedule, ageMs, Math.random());
+}

@@ -1,0 +1,246 @@
+import type { Database, Nullable, Queries } from './database.ts';
+import { withoutNulls } from './rows.ts';
+
+/*
+ * The one clock: `transaction.check_at` says when a transaction's provider is asked about it next. Leases go by the
+ * database's clock, so that the replicas' clocks do not matter.
+ */
+
+/** A connection that this replica can ask about its transactions. */
+export type AskableConnection = { readonly connectionId: string; readonly identity: string };
+
+/** A due transaction, before it is taken. */
+export type Due = { readonly accountId: string; readonly id: string };
+
+/** A transaction that the caller has taken: until the lease ends, nobody else asks about it. */
+export type LeasedCheck = {
+  readonly accountId: string;
+  readonly paymentId: string;
+  readonly transactionId: string;
+  readonly connectionId: string;
+  /** The token that a write must present. */
+  readonly fence: number;
+};
+
+const FIND = {
+  name: 'find_due_transactions',
+  text: `
+    SELECT account_id AS "accountId", id FROM transaction
+    WHERE connection_id = $1 AND connection_identity = $2 AND check_at <= now()
+    ORDER BY check_at LIMIT $3::integer`,
+};
+
+// Hides from the planner that the rows are in the index of those that are due: a plan made while that index is small would
+// read all of it.
+const TAKE = {
+  name: 'take_due_transactions',
+  text: `
+    WITH due AS (
+      SELECT id, now() + make_interval(secs => $3) AS leased_until FROM transaction
+      WHERE account_id = $1 AND id = ANY ($2::uuid[]) AND coalesce(check_at, 'infinity') <= now() FOR UPDATE SKIP LOCKED
+    )
+    UPDATE transaction t SET fence = t.fence + 1, check_at = due.leased_until FROM due
+    WHERE t.account_id = $1 AND t.id = due.id
+    RETURNING t.account_id AS "accountId", t.payment_id AS "paymentId", t.id AS "transactionId",
+      t.connection_id AS "connectionId", t.fence`,
+};
+
+/**
+ * Takes the transactions of a connection that have been due for longest. They are found in all accounts without a lock,
+ * and then taken account by account, those left out that another replica is taking.
+ *
+ * @param limit on the transactions taken.
+ */
+export async function takeDue(
+  database: Database,
+  { connectionId, identity }: AskableConnection,
+  { limit, leaseS }: { readonly limit: number; readonly leaseS: number },
+): Promise<LeasedCheck[]> {
+  const { rows } = await database.query<Due>(FIND, [connectionId, identity, limit]);
+  return take(database, rows, leaseS);
+}
+
+async function take(database: Database, due: readonly Due[], leaseS: number): Promise<LeasedCheck[]> {
+  const leased: LeasedCheck[] = [];
+  for (const [accountId, own] of Map.groupBy(due, (one) => one.accountId)) {
+    const values = [accountId, own.map(({ id }) => id), leaseS];
+    leased.push(...(await database.query<LeasedCheck>(TAKE, values)).rows);
+  }
+  return leased;
+}
+
+/** Types of the transactions that a payment begins with, in SQL. */
+const BASE_TYPES = `('PURCHASE', 'AUTHORIZE', 'VERIFY')`;
+/** Condition of an attempt whose outcome is not known, worded as its index is. */
+export const IS_OPEN_ATTEMPT = `check_at IS NOT NULL AND status IN ('CREATED', 'PENDING') AND NOT awaits_payer
+      AND type IN ${BASE_TYPES}`;
+
+const MAX_UNASKABLE_TAKEN = 100;
+
+// What was written since its claim has its response, so the times of the transaction tell what has none.
+const FIND_UNASKABLE = {
+  name: 'find_unaskable_attempts',
+  text: `
+    SELECT account_id AS "accountId", id FROM transaction t
+    WHERE ${IS_OPEN_ATTEMPT} AND t.check_at <= now() - make_interval(secs => $3) AND t.updated_at <= t.created_at
+      AND NOT EXISTS (
+        SELECT 1 FROM unnest($1::text[], $2::text[]) AS askable(connection_id, identity)
+        WHERE askable.connection_id = t.connection_id AND askable.identity = t.connection_identity
+      )
+    LIMIT ${MAX_UNASKABLE_TAKEN}`,
+};
+
+/**
+ * Takes attempts to which nothing was written since their claim, and that no replica has taken although they were due: of
+ * other connections than those that this replica can ask; a hundred at most.
+ *
+ * @param options.dueForS shortest time for which they have been due.
+ */
+export async function takeUnaskable(
+  database: Database,
+  askable: readonly AskableConnection[],
+  options: { readonly dueForS: number; readonly leaseS: number },
+): Promise<LeasedCheck[]> {
+  const { rows } = await database.query<Due>(FIND_UNASKABLE, [
+    askable.map(({ connectionId }) => connectionId),
+    askable.map(({ identity }) => identity),
+    options.dueForS,
+  ]);
+  return take(database, rows, options.leaseS);
+}
+
+const POSTPONE = {
+  name: 'postpone_check',
+  text: `
+    WITH next AS (SELECT now() + make_interval(secs => $4::float8) AS check_at)
+    UPDATE transaction t SET check_at = next.check_at FROM next
+    WHERE t.account_id = $1 AND t.id = $2 AND t.fence = $3`,
+};
+
+/**
+ * Gives back a transaction that was taken, unless it was taken, written or made due since.
+ *
+ * @param inS seconds until it is checked again; undefined if nothing more is expected of it.
+ */
+export async function postponeCheck(
+  database: Database,
+  { accountId, transactionId, fence }: Pick<LeasedCheck, 'accountId' | 'transactionId' | 'fence'>,
+  inS: number | undefined,
+): Promise<void> {
+  await database.query(POSTPONE, [accountId, transactionId, fence, inS ?? null]);
+}
+
+// Two checks that news of one kind prompts are so far apart: from one that is under way, or from the settling of what the
+// last one served. Whoever is asking now cannot know the news: with another fence, it postpones nothing.
+const PROMPT = {
+  name: 'prompt_check',
+  text: `
+    WITH last AS (
+      SELECT greatest($7::timestamptz, (
+        SELECT coalesce(settled_at, now()) FROM notification
+        WHERE account_id = $1 AND transaction_id = $2 AND kind = $6 AND (deduplication_key <> $3 OR subject <> $4)
+        ORDER BY settled_at DESC NULLS FIRST LIMIT 1
+      )) AS at
+    ), found AS (
+      SELECT id, greatest(now(), (SELECT at FROM last) + make_interval(secs => $5)) AS prompted_at,
+        greatest(0, extract(epoch FROM (SELECT at FROM last) - now())::float8 + $5) AS in_s
+      FROM transaction WHERE account_id = $1 AND id = $2 AND fence > 0 FOR UPDATE
+    )
+    UPDATE transaction t SET check_at = least(t.check_at, found.prompted_at), fence = t.fence + 1 FROM found
+    WHERE t.account_id = $1 AND t.id = found.id
+    RETURNING coalesce(found.in_s, 0) AS "inS"`,
+};
+
+/** The news that prompts a check: it is stored, and belongs to the transaction. */
+export type PromptingNews = {
+  readonly accountId: string;
+  readonly transactionId: string;
+  readonly deduplicationKey: string;
+  readonly subject: number;
+  readonly kind: 'notification' | 'return' | 'close';
+  /** When the same was settled before, in the database's time; 'now' if it is not yet. */
+  readonly lastAt?: string | undefined;
+};
+
+/**
+ * Makes the check of a transaction due now, or `apartS` seconds after the last one that news of its kind has
+ * prompted. It brings checks forward only.
+ *
+ * @returns the seconds until then; undefined while the call of the transaction's claimer is under way, which nothing may
+ *   overtake.
+ */
+export async function promptCheck(
+  queries: Queries,
+  news: PromptingNews,
+  apartS: number,
+): Promise<number | undefined> {
+  const { accountId, transactionId, deduplicationKey, subject, kind, lastAt = null } = news;
+  const values = [accountId, transactionId, deduplicationKey, subject, apartS, kind, lastAt];
+  return (await queries.query<{ inS: number }>(PROMPT, values)).rows[0]?.inS;
+}
+
+/** Open attempts of one connection, begun while it pointed to one account. */
+export type OpenAttempts = {
+  readonly connectionId: string;
+  /** Identity of the connection at the time of the attempts. */
+  readonly identity: string;
+  /** Includes attempts of requests in progress. */
+  readonly open: number;
+  /** Of these, the ones that are not of a request in progress. */
+  readonly due: number;
+  /** Seconds for which the oldest has been open. */
+  readonly oldestS: number;
+};
+
+// In the order of the index: the planner takes the open attempts to be spread over the table, whose end holds them, and
+// would read all of it.
+const COUNT_OPEN = {
+  name: 'count_open_attempts',
+  text: `
+    SELECT connection_id AS "connectionId", connection_identity AS identity, count(*)::integer AS open,
+      (count(*) FILTER (WHERE check_at <= now() OR fence > 0))::integer AS due,
+      extract(epoch FROM now() - min(created_at))::float8 AS "oldestS"
+    FROM (
+      SELECT connection_id, connection_identity, check_at, fence, created_at FROM transaction
+      WHERE ${IS_OPEN_ATTEMPT} ORDER BY type, awaits_payer, created_at LIMIT $1
+    ) open
+    GROUP BY connection_id, connection_identity ORDER BY connection_id, connection_identity`,
+};
+
+/** Counts the attempts whose outcome is open, up to `limit` of them, by connection and account. */
+export async function countOpenAttempts(database: Database, limit: number): Promise<OpenAttempts[]> {
+  return (await database.query<Nullable<OpenAttempts>>(COUNT_OPEN, [limit])).rows.map(withoutNulls);
+}
+
+/** Transactions of one type that are open after their call. */
+export type OpenLater = {
+  /** Name of a payments.v1.Transaction.Type. */
+  readonly type: string;
+  readonly open: number;
+  /** Seconds for which the oldest has been open. */
+  readonly oldestS: number;
+};
+
+// One index walk per type, so that a hundred thousand payers who never came back do not hide a refund. An authorization
+// that waits to be captured is not open: its status is SUCCEEDED.
+const COUNT_LATER = {
+  name: 'count_open_later',
+  text: `
+    SELECT types.type, count(open.created_at)::integer AS open,
+      extract(epoch FROM now() - min(open.created_at))::float8 AS "oldestS"
+    FROM unnest($1::text[]) AS types(type), LATERAL (
+      SELECT created_at FROM transaction t
+      WHERE t.type = types.type AND t.awaits_payer = (types.type IN ${BASE_TYPES})
+        AND t.check_at IS NOT NULL AND t.status IN ('CREATED', 'PENDING') LIMIT $2
+    ) open
+    GROUP BY types.type`,
+};
+
+/** Counts open operations, and attempts that await their payer, by type, up to `limit` of each. */
+export async function countOpenLater(
+  database: Database,
+  types: readonly string[],
+  limit: number,
+): Promise<OpenLater[]> {
+  return (await database.query<OpenLater>(COUNT_LATER, [types, limit])).rows;
+}

@@ -1,0 +1,221 @@
+import type { Database } from './database.ts';
+import { isLost } from './database-error.ts';
+import { arraysOf, callsValues, callText, callValues, type Parameter } from './function-call.ts';
+import { groupCommits } from './group-commit.ts';
+import { onlyRow } from './rows.ts';
+
+/** A stored method after a payment by it was approved. */
+type KeptMethod = {
+  /** Time of the approval, as PostgreSQL reads it. */
+  readonly at: string;
+  /** An encoded StoredPaymentMethod for the event of a newly kept method; undefined if there is no such event. */
+  readonly record: Uint8Array | undefined;
+};
+
+/** Fate of the stored method of a transaction: a card that waits for the outcome is kept, or dropped. */
+export type MethodFate =
+  | { readonly token: string; readonly fate: 'drop' }
+  | ({ readonly token: string; readonly fate: 'keep' } & KeptMethod);
+
+/** The transaction that a change is about. */
+export type ChangedTransaction = {
+  readonly id: string;
+  /** payments.v1.Transaction.Status. */
+  readonly status: string;
+  /** The connector's reference to it; undefined: an earlier one stays. */
+  readonly reference: string | undefined;
+  readonly awaitsPayer: boolean;
+  /** The writer's token: 0 for the caller that claimed it. */
+  readonly fence: number;
+  /** true: the outcome is still open, so only the last taker may write it. */
+  readonly isOpen: boolean;
+  /** Seconds until it is checked; undefined once nothing more is expected of it. */
+  readonly checkInS: number | undefined;
+};
+
+/** A transaction that a change adds, or changes if it is there. */
+export type AddedTransaction = {
+  readonly id: string;
+  readonly type: string;
+  readonly parentId: string | undefined;
+  readonly status: string;
+  readonly connectionId: string;
+  readonly connectionIdentity: string;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+  readonly capture: boolean;
+  readonly isFinal: boolean;
+  readonly reference: string | undefined;
+  readonly vaultedToken: string | undefined;
+  /** Of an attempt that is about to be sent: the lease of its caller. */
+  readonly checkInS: number | undefined;
+};
+
+/** All that is written when something was learned of a payment. Messages come encoded: the store knows rows. */
+export type StoredChange = {
+  readonly accountId: string;
+  readonly paymentId: string;
+  /** The version from which the change was decided. */
+  readonly version: number;
+  /** payments.v1.Payment.Status. */
+  readonly status: string;
+  /** An encoded Payment. */
+  readonly record: Uint8Array;
+  /** Type of the event that reports the change; undefined if the record stays as it was. */
+  readonly event: string | undefined;
+  /** The response that is stored if there was none; undefined if the change responds to nothing. */
+  readonly response: Uint8Array | undefined;
+  readonly transaction: ChangedTransaction | undefined;
+  /** The amounts in minor units; undefined: they stay. */
+  readonly books?: { readonly captured: bigint; readonly refunded: bigint; readonly isReleased: boolean };
+  readonly added?: AddedTransaction | undefined;
+  /** The authorization whose schedule changes. */
+  readonly parent?: { readonly id: string; readonly checkInS: number } | undefined;
+  readonly method?: MethodFate | undefined;
+  /** The checkout session that may be paid again, since this payment failed. */
+  readonly reopens?: string | undefined;
+  /** The checkout session that this payment uses again, since it was paid after it had failed. */
+  readonly retakes?: string | undefined;
+};
+
+/** Result of writing a change. */
+export type WrittenChange =
+  | {
+      readonly kind: 'written';
+      /** The writer's token from now on; undefined if it does not hold the transaction any more. */
+      readonly fence: number | undefined;
+      /** There is an event to relay. */
+      readonly event: boolean;
+      /** The response that was stored before this change; it wins over the change's own. */
+      readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
+    }
+  /** The payment has changed since it was read: the change has to be decided again. */
+  | { readonly kind: 'outdated' }
+  /** The outcome is still open, and another worker holds the transaction. */
+  | { readonly kind: 'lost' };
+
+/** Parameters of every change, of which `write_outcomes_1` has no other. */
+const PLAIN: readonly Parameter<StoredChange>[] = [
+  ['the_account', 'uuid', ({ accountId }) => accountId],
+  ['the_payment', 'uuid', ({ paymentId }) => paymentId],
+  ['the_version', 'integer', ({ version }) => version],
+  ['new_status', 'text', ({ status }) => status],
+  ['new_record', 'bytea', ({ record }) => record],
+  ['new_event', 'text', ({ event }) => event],
+  ['new_response', 'bytea', ({ response }) => response],
+  ['the_transaction', 'uuid', ({ transaction }) => transaction?.id],
+  ['new_transaction_status', 'text', ({ transaction }) => transaction?.status],
+  ['new_reference', 'text', ({ transaction }) => transaction?.reference],
+  ['new_awaits_payer', 'boolean', ({ transaction }) => transaction?.awaitsPayer],
+  ['the_fence', 'integer', ({ transaction }) => transaction?.fence],
+  ['is_open', 'boolean', ({ transaction }) => transaction?.isOpen ?? false],
+  ['check_in_s', 'float8', ({ transaction }) => transaction?.checkInS],
+];
+
+/** Parameters of a change that writes more than the payment and one of its transactions. */
+const MORE: readonly Parameter<StoredChange>[] = [
+  ['new_captured', 'bigint', ({ books }) => books?.captured],
+  ['new_refunded', 'bigint', ({ books }) => books?.refunded],
+  ['new_released', 'boolean', ({ books }) => books?.isReleased],
+  ['added_transaction', 'uuid', ({ added }) => added?.id],
+  ['added_type', 'text', ({ added }) => added?.type],
+  ['added_parent', 'uuid', ({ added }) => added?.parentId],
+  ['added_status', 'text', ({ added }) => added?.status],
+  ['added_connection', 'text', ({ added }) => added?.connectionId],
+  ['added_identity', 'text', ({ added }) => added?.connectionIdentity],
+  ['added_minor_units', 'bigint', ({ added }) => added?.minorUnits],
+  ['added_currency', 'text', ({ added }) => added?.currency],
+  ['added_capture', 'boolean', ({ added }) => added?.capture],
+  ['added_final', 'boolean', ({ added }) => added?.isFinal],
+  ['added_reference', 'text', ({ added }) => added?.reference],
+  ['added_token', 'uuid', ({ added }) => added?.vaultedToken],
+  ['added_check_in_s', 'float8', ({ added }) => added?.checkInS],
+  ['the_parent', 'uuid', ({ parent }) => parent?.id],
+  ['parent_check_in_s', 'float8', ({ parent }) => parent?.checkInS],
+  ['method_fate', 'text', ({ method }) => method?.fate],
+  ['the_method', 'uuid', ({ method }) => method?.token],
+  ['method_at', 'timestamptz', ({ method }) => (method?.fate === 'keep' ? method.at : undefined)],
+  ['method_record', 'bytea', ({ method }) => (method?.fate === 'keep' ? method.record : undefined)],
+  ['reopened_session', 'uuid', ({ reopens }) => reopens],
+  ['retaken_session', 'uuid', ({ retakes }) => retakes],
+];
+
+const FUNCTION = 'write_change_1';
+const EVERYTHING = [...PLAIN, ...MORE];
+const OUTCOME = { name: 'write_outcome', text: callText(FUNCTION, PLAIN) };
+const ANY = { name: 'write_change', text: callText(FUNCTION, EVERYTHING) };
+/** Named for itself, since it comes before an attempt is sent. */
+const NEXT_ATTEMPT = { name: 'write_next_attempt', text: ANY.text };
+const OUTCOMES = {
+  name: 'write_outcomes',
+  text: `SELECT * FROM write_outcomes_1(${arraysOf(PLAIN)})`,
+};
+
+/** Writes all that one report makes of a payment: in one call and one commit, with the changes that come meanwhile. */
+export const writeChange = groupCommits<StoredChange, WrittenChange>({
+  one: writeOne,
+  many: (database, changes) => writeOutcomes(database, changes),
+});
+
+type WrittenRow = {
+  readonly fence: number | null;
+  readonly has_event: boolean;
+  readonly earlier_response: Buffer | null;
+  readonly earlier_record: Buffer | null;
+};
+
+/** Writes one change by itself, or tells why it is not written. */
+async function writeOne(database: Database, change: StoredChange): Promise<WrittenChange> {
+  type Row = WrittenRow & { readonly result: WrittenChange['kind'] };
+  try {
+    const { rows } = isPlain(change)
+      ? await database.query<Row>(OUTCOME, callValues(PLAIN, change))
+      : await database.query<Row>(isNext(change) ? NEXT_ATTEMPT : ANY, callValues(EVERYTHING, change));
+    const row = onlyRow({ rows });
+    return row.result === 'written' ? toWritten(row) : { kind: row.result };
+  } catch (error) {
+    if (isLost(error)) return { kind: 'lost' };
+    throw error;
+  }
+}
+
+/** Writes the plain changes. The others are left to `writeOne`, and so are those that were not written, which it explains. */
+async function writeOutcomes(
+  database: Database,
+  changes: readonly StoredChange[],
+): Promise<(WrittenChange | undefined)[]> {
+  // All groups write their rows in one order, so that two cannot deadlock.
+  const plain = changes.filter(isPlain).sort(byPayment);
+  if (plain.length === 0) return changes.map(() => undefined);
+  type Row = WrittenRow & { readonly place: bigint };
+  const { rows } = await database.query<Row>(OUTCOMES, callsValues(PLAIN, plain));
+  const written = new Map(rows.map((row) => [plain[Number(row.place) - 1], toWritten(row)]));
+  return changes.map((change) => written.get(change));
+}
+
+function isPlain({ transaction, books, added, parent, method, reopens, retakes }: StoredChange): boolean {
+  return (
+    transaction !== undefined &&
+    [books, added, parent, method, reopens, retakes].every((part) => part === undefined)
+  );
+}
+
+/** Returns true for a change that ends an attempt and begins the next. */
+function isNext({ added, transaction }: StoredChange): boolean {
+  return added !== undefined && transaction !== undefined;
+}
+
+function byPayment(a: StoredChange, b: StoredChange): number {
+  if (a.accountId !== b.accountId) return a.accountId < b.accountId ? -1 : 1;
+  return a.paymentId < b.paymentId ? -1 : Number(a.paymentId > b.paymentId);
+}
+
+function toWritten(row: WrittenRow): WrittenChange {
+  const { earlier_response: answer, earlier_record: record } = row;
+  return {
+    kind: 'written',
+    fence: row.fence ?? undefined,
+    event: row.has_event,
+    earlier: answer && record ? { answer, record } : undefined,
+  };
+}

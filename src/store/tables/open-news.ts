@@ -1,0 +1,126 @@
+import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
+import type { Database, Nullable } from '../engine/database.ts';
+import { withoutNulls } from '../engine/rows.ts';
+import { keyOf, type NewsKind, type NewsName } from './notifications.ts';
+
+/** News of a transaction that is not settled yet. */
+export type OpenNews = NewsName & {
+  readonly kind: NewsKind;
+  readonly reference: string | undefined;
+  /** The dispute that it reports, if any. */
+  readonly dispute: Dispute | undefined;
+  readonly body: Uint8Array;
+  readonly query: string;
+  /** The headers that its signature covers, as JSON. */
+  readonly headers: string;
+  readonly receivedAt: Date;
+  readonly ageMs: number;
+  /** The database's time when it was read, to the microsecond. */
+  readonly readAt: string;
+};
+
+/** Limit on the news that is read at once: what tells the same is settled together. */
+const MAX_NEWS_READ = 20;
+
+const READ = {
+  name: 'read_open_news',
+  text: `
+    SELECT account_id AS "accountId", connection_id AS "connectionId", deduplication_key AS "deduplicationKey", subject,
+      kind, reference, dispute AS stage, dispute_reference AS "disputeReference", disputed_minor_units AS "minorUnits",
+      disputed_currency AS currency, body, query, headers, received_at AS "receivedAt",
+      extract(epoch FROM now() - received_at)::float8 * 1000 AS "ageMs", now()::text AS "readAt"
+    FROM notification WHERE account_id = $1 AND transaction_id = $2 AND settled_at IS NULL
+    ORDER BY settled_at, received_at LIMIT ${MAX_NEWS_READ}`,
+};
+
+type OpenRow = Nullable<Omit<OpenNews, 'dispute'>> & {
+  readonly stage: DisputeStage | null;
+  readonly disputeReference: string | null;
+  readonly minorUnits: bigint | null;
+  readonly currency: string | null;
+};
+
+/** Reads the oldest news of a transaction that is not settled. */
+export async function readOpenNews(
+  database: Database,
+  accountId: string,
+  transactionId: string,
+): Promise<OpenNews[]> {
+  const { rows } = await database.query<OpenRow>(READ, [accountId, transactionId]);
+  return rows.map(({ stage, disputeReference, minorUnits, currency, ...row }) => {
+    const money = minorUnits !== null && currency !== null ? { minorUnits, currency } : undefined;
+    const dispute = stage ? { stage, reference: disputeReference ?? undefined, money } : undefined;
+    return { ...withoutNulls(row), dispute };
+  });
+}
+
+// The query of a payer's return has done its service.
+const SETTLE = {
+  name: 'settle_news',
+  text: `
+    UPDATE notification
+    SET result = $5, settled_at = now(), check_at = NULL, query = CASE WHEN kind = 'notification' THEN query ELSE '' END
+    WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4 AND settled_at IS NULL`,
+};
+
+/** Settles news with its result. */
+export async function settleNews(database: Database, name: NewsName, result: string): Promise<void> {
+  await database.query(SETTLE, [...keyOf(name), result]);
+}
+
+/** Limit on the news that is settled in one commit. */
+export const MAX_SETTLED = 1_000;
+
+// Locked in one order, so that two cannot deadlock.
+const SETTLE_SERVED = {
+  name: 'settle_served_news',
+  text: `
+    WITH served AS (
+      SELECT connection_id, deduplication_key, subject FROM notification
+      WHERE account_id = $1 AND transaction_id = $2 AND settled_at IS NULL AND received_at <= $3::timestamptz
+        AND dispute IS NULL AND (
+          kind = $4 AND reference IS NOT DISTINCT FROM $5 AND (kind = 'notification' OR query = $6)
+          OR $8 AND reference IS NULL AND (kind = 'notification' OR kind = 'return' AND query = '')
+        )
+      ORDER BY settled_at, received_at LIMIT ${MAX_SETTLED} FOR UPDATE
+    )
+    UPDATE notification n
+    SET result = $7, settled_at = now(), check_at = NULL,
+      query = CASE WHEN n.kind = 'notification' THEN n.query ELSE '' END
+    FROM served
+    WHERE n.account_id = $1 AND n.connection_id = served.connection_id
+      AND n.deduplication_key = served.deduplication_key AND n.subject = served.subject
+    RETURNING n.subject`,
+};
+
+/**
+ * Settles the news that a question to the provider has served: all that tells the same of the transaction, and came before it
+ * was read.
+ *
+ * @param isLookUp true: it has also served the news that says nothing but that there is some.
+ * @returns the number settled; if that is MAX_SETTLED, there may be more.
+ */
+export async function settleServed(
+  database: Database,
+  transactionId: string,
+  { accountId, kind, reference, query, readAt }: OpenNews,
+  result: string,
+  isLookUp: boolean,
+): Promise<number> {
+  const values = [accountId, transactionId, readAt, kind, reference ?? null, query, result, isLookUp];
+  return (await database.query(SETTLE_SERVED, values)).rows.length;
+}
+
+const IS_SETTLED = {
+  name: 'is_news_settled',
+  text: `
+    SELECT 1 FROM notification
+    WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4 AND settled_at IS NULL`,
+};
+
+/** Returns true once news is settled. */
+export async function isNewsSettled(database: Database, name: NewsName): Promise<boolean> {
+  const { accountId, connectionId, deduplicationKey, subject } = name;
+  const values = [accountId, connectionId, deduplicationKey, subject];
+  return (await database.query(IS_SETTLED, values)).rows.length === 0;
+}

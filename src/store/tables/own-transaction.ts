@@ -1,0 +1,27 @@
+import type { Database } from '../engine/database.ts';
+
+const FIND = {
+  name: 'find_own_transaction',
+  text: `
+    SELECT t.id AS "transactionId", p.account_id AS "accountId", t.connection_id AS "connectionId",
+      p.released AS "isReleased"
+    FROM payment p JOIN transaction t ON p.account_id = t.account_id AND p.id = t.payment_id
+    WHERE t.payment_id = $1::uuid AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
+};
+
+/** A payment's own transaction, in any account. */
+export type OwnTransaction = {
+  readonly transactionId: string;
+  readonly accountId: string;
+  readonly connectionId: string;
+  /** true: it was an authorization that is over, so nothing more can come of it. */
+  readonly isReleased: boolean;
+};
+
+/** Finds the last attempt of a payment of any account: a payer who returns names none. @param paymentId a UUID. */
+export async function findOwnTransaction(
+  database: Database,
+  paymentId: string,
+): Promise<OwnTransaction | undefined> {
+  return (await database.query<OwnTransaction>(FIND, [paymentId])).rows[0];
+}

@@ -1,0 +1,85 @@
+import type { Database, Nullable } from '../engine/database.ts';
+import { withoutNulls } from '../engine/rows.ts';
+
+/** A payment with its transactions, as they stand at one moment. */
+export type StoredState = {
+  readonly payment: StoredPayment;
+  /** In the order in which they began. */
+  readonly transactions: readonly StoredTransaction[];
+};
+
+/** The columns of a payment from which its changes are decided. */
+export type StoredPayment = {
+  /** An encoded Payment. */
+  readonly record: Uint8Array;
+  /** Number of writes so far; a write that presents an older version changes nothing. */
+  readonly version: number;
+  readonly capturedMinorUnits: bigint;
+  readonly refundedMinorUnits: bigint;
+  readonly isReleased: boolean;
+  /** The transaction of the open operation, if any. */
+  readonly openOperation: string | undefined;
+};
+
+/** The columns of a transaction from which changes are decided. */
+export type StoredTransaction = {
+  readonly id: string;
+  readonly type: string;
+  readonly status: string;
+  readonly parentId: string | undefined;
+  readonly connectionId: string;
+  readonly connectionIdentity: string;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+  /** false for an authorization only. */
+  readonly capture: boolean;
+  readonly reference: string | undefined;
+  /** true for a capture that none may follow. */
+  readonly isFinal: boolean;
+  readonly vaultedToken: string | undefined;
+  /** true: its payer was sent away, or has come back and the provider has yet to confirm. */
+  readonly awaitsPayer: boolean;
+  /** true: the call that began it has no stored response; if it is due as well, its process has died. */
+  readonly isUnanswered: boolean;
+  /** Time since it was stored, just before it was sent, by the database's clock. */
+  readonly ageMs: number;
+};
+
+// The record is large, so one row has it.
+const READ = {
+  name: 'read_payment_state',
+  text: `
+    SELECT t.id, t.type, t.status, t.parent_id AS "parentId", t.connection_id AS "connectionId",
+      t.connection_identity AS "connectionIdentity", t.amount_minor_units AS "minorUnits", t.currency, t.capture,
+      t.reference, t.final AS "isFinal", t.vaulted_token AS "vaultedToken", t.awaits_payer AS "awaitsPayer",
+      CASE WHEN t.parent_id IS NULL THEN p.answer IS NULL ELSE t.method IS NOT NULL AND t.response IS NULL END
+        AS "isUnanswered",
+      extract(epoch FROM now() - t.created_at)::float8 * 1000 AS "ageMs",
+      CASE WHEN row_number() OVER (ORDER BY t.created_at, t.id) = 1 THEN p.record END AS record, p.version,
+      p.captured_minor_units AS "capturedMinorUnits", p.refunded_minor_units AS "refundedMinorUnits",
+      p.released AS "isReleased", p.open_operation AS "openOperation"
+    FROM payment p JOIN transaction t ON t.account_id = $1 AND t.payment_id = $2
+    WHERE p.account_id = $1 AND p.id = $2 ORDER BY t.created_at, t.id`,
+};
+
+type StateRow = Nullable<StoredTransaction> & Nullable<StoredPayment>;
+
+/** Reads a payment of an account with its transactions. @param paymentId a UUID. */
+export async function readPaymentState(
+  database: Database,
+  accountId: string,
+  paymentId: string,
+): Promise<StoredState | undefined> {
+  const { rows } = await database.query<StateRow>(READ, [accountId, paymentId]);
+  const states = rows.map((row) => {
+    const { record, version, capturedMinorUnits, refundedMinorUnits, isReleased, openOperation, ...own } =
+      row;
+    const payment = { record, version, capturedMinorUnits, refundedMinorUnits, isReleased, openOperation };
+    return { payment, transaction: withoutNulls<StoredTransaction>(own) };
+  });
+  if (!states[0]) return undefined;
+  return {
+    payment: withoutNulls<StoredPayment>(states[0].payment),
+    transactions: states.map(({ transaction }) => transaction),
+  };
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Dispute } from '#src/connectors/dispute-report.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
+import { routeNews } from '#src/payments/check/route-news.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
+import { insertNotification } from '#src/store/tables/notifications.ts';
+import { payments } from '../payments/operated-payments.ts';
+
+/*
+ * Payments of which notifications come.
+ */
+
+export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+
+/** Longer than any lease of these payments. */
+export const LEASE_S = 600;
+
+/** Every look-up, in order. */
+export let asked: LookUp[];
+/** The result of each notification that was settled, in order. */
+export let results: string[];
+export let failures: unknown[];
+
+/** Forgets what was seen. */
+export function startOver(): void {
+  [asked, results, failures] = [[], [], []];
+}
+
+type Says = (query: LookUp) => Promise<Outcome>;
+
+/** The provider's word. */
+export const saysWhatIsSo: Says = async (query) =>
+  (await payments.provider.connection.lookUp?.(query)) ?? UNKNOWN;
+
+/** A process that checks what is due; each look-up is noted. */
+export function checkAt(lookUp = saysWhatIsSo): () => Promise<number> {
+  const connection: ProviderConnection = {
+    ...payments.provider.connection,
+    lookUp: (query) => {
+      asked.push(query);
+      return lookUp(query);
+    },
+  };
+  const deps: CheckerDeps = {
+    ...payments.deps,
+    connections: () => new Map([['ledger', connection]]),
+    settled: (_id, result) => results.push(result),
+    checked: { learned: () => {}, failed: (error) => failures.push(error) },
+  };
+  return () => checkDue(deps);
+}
+
+/** Receives notifications of one payment, as they come. */
+export async function notify(
+  { transactions }: Payment,
+  times = 1,
+  told: { transactionId?: string | undefined; reference?: string; dispute?: Dispute } = {},
+): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    const stored = await insertNotification(payments.database, {
+      connectionId: 'ledger',
+      deduplicationKey: randomUUID(),
+      subjects: [{ transactionId: transactions?.id, ...told }],
+      ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
+    });
+    for (const news of stored) await routeNews(payments.deps, news);
+  }
+}
+
+/** Lets time pass, for the database: everything was so many seconds earlier. */
+export async function pass(seconds: number): Promise<void> {
+  const earlier = 'make_interval(secs => $1)';
+  await payments.tables.query(
+    `UPDATE transaction SET check_at = check_at - ${earlier}, created_at = created_at - ${earlier}`,
+    [seconds],
+  );
+  await payments.tables.query(
+    `UPDATE notification SET received_at = received_at - ${earlier}, check_at = check_at - ${earlier},
+       settled_at = settled_at - ${earlier}`,
+    [seconds],
+  );
+}
+
+/** Number of notifications that are not settled. */
+export const queued = async (): Promise<number> =>
+  (await payments.tables.query('SELECT 1 FROM notification WHERE settled_at IS NULL')).length;
+
+/** Seconds until a payment's own transaction is checked; null if nothing is expected of it. */
+export const dueInS = async ({ transactions }: Payment) =>
+  (
+    await payments.tables.query(
+      'SELECT extract(epoch FROM check_at - now())::float8 AS in_s FROM transaction WHERE id = $1',
+      [transactions?.id],
+    )
+  )[0]?.in_s;
+
+export const statusOf = async ({ id }: Payment) =>
+  Payment_Status[(await getPayment(payments.deps, id, payments.caller())).status];
+
+export const pays = ({ transactions }: Payment) => payments.provider.payerPays(transactions?.id ?? '');

@@ -1,0 +1,215 @@
+import { describe, expect, it } from 'vitest';
+import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import type { LookUp } from '#src/connectors/connector.ts';
+import { checkDue } from '#src/payments/check/checker.ts';
+import { notified } from '../support/news.ts';
+import { claimAttempt } from '../support/open-attempts.ts';
+import {
+  APPROVED,
+  answerOf,
+  asked,
+  connectionOf,
+  DECLINED,
+  database,
+  depsOf,
+  depsWith,
+  makeDue,
+  NOT_SENT,
+  onOwnDatabase,
+  pauseOf,
+  rowOf,
+  rowsOf,
+  seen,
+  setAge,
+  standing,
+  tables,
+  UNKNOWN,
+  writeLate,
+} from './recovery-under-test.ts';
+
+onOwnDatabase();
+
+const isNearlyADay = (dueInS: number) => dueInS > 86_000 && dueInS <= 86_400;
+
+describe('an outcome that nobody knows', () => {
+  it.each([
+    // An authorization is checked again: it may lapse.
+    ['approved', APPROVED, 'SUCCEEDED', expect.toSatisfy(isNearlyADay)],
+    ['declined', DECLINED, 'DECLINED', null],
+    ['not sent', NOT_SENT, 'ERROR', null],
+  ])('becomes what the provider says: %s', async (_name, outcome, status, dueInS) => {
+    const attempt = await claimAttempt(database);
+    expect(await checkDue(depsOf(outcome))).toBe(1);
+    expect(await rowOf(attempt)).toMatchObject({ status, transaction_status: status, due_in_s: dueInS });
+    const record = await standing(attempt);
+    expect(Payment_Status[record.status]).toBe(status);
+    expect(record.transactionsHistory).toHaveLength(1);
+    expect(await answerOf(attempt)).toBe(`${attempt.paymentId} ${status}`);
+    expect(await checkDue(depsOf(outcome))).toBe(0);
+  });
+
+  it('is asked for by what was claimed', async () => {
+    const attempt = await claimAttempt(database);
+    await checkDue(depsOf(APPROVED));
+    expect(asked).toMatchObject([
+      {
+        transactionId: attempt.transactionId,
+        money: { minorUnits: 5_575n, currency: 'USD' },
+        of: { kind: 'card', capture: false, attempt: { transactionId: attempt.transactionId } },
+        close: false,
+      },
+    ]);
+  });
+
+  it('stays open while the provider does not tell it, and is asked for after growing pauses', async () => {
+    const attempt = await claimAttempt(database);
+    const deps = depsOf(UNKNOWN);
+    // However often it was asked for before, half its age.
+    for (const pauseS of [5, 8, 20, 400]) {
+      await setAge(2 * pauseS);
+      await makeDue();
+      const { leastS, mostS } = await pauseOf(attempt, () => checkDue(deps));
+      expect(await rowOf(attempt)).toMatchObject({ status: 'PENDING', transaction_status: 'PENDING' });
+      expect(mostS).toBeGreaterThan(pauseS * 0.79);
+      expect(leastS).toBeLessThan(pauseS * 1.21);
+    }
+    // Its key stays in progress: nothing was answered, and nothing may be made up.
+    expect(await answerOf(attempt)).toBeUndefined();
+    expect(seen).toEqual(['unknown', 'unknown', 'unknown', 'unknown']);
+  });
+
+  it('is never asked for more seldom than once a day and a fifth', async () => {
+    const attempt = await claimAttempt(database);
+    await tables.query("UPDATE transaction SET created_at = now() - interval '1 year'");
+    const { leastS, mostS } = await pauseOf(attempt, () => checkDue(depsOf(UNKNOWN)));
+    expect(mostS).toBeGreaterThan(86_400 * 0.79);
+    expect(leastS).toBeLessThan(86_400 * 1.21);
+  });
+
+  it('has the provider close it once its call and the margin are over, however often it was asked for', async () => {
+    const attempt = await claimAttempt(database);
+    const deps = depsOf(UNKNOWN);
+    await writeLate(deps, attempt, 0, UNKNOWN);
+    const askedAt = async (ageS: number) => {
+      await setAge(ageS);
+      await makeDue();
+      await checkDue(deps);
+      await notified(deps, 'scripted', attempt);
+      // What is left unanswered would have the next news wait for two seconds.
+      await tables.query('DELETE FROM notification');
+    };
+    for (const ageS of [0, 1, 2, 3, 12]) await askedAt(ageS);
+    expect(asked.map(({ close }) => close)).toEqual([...Array(8).fill(false), true, true]);
+  });
+
+  it('is left to other replicas, as it is, where its connection is gone or is another account', async () => {
+    const attempts = [
+      await claimAttempt(database, { connectionId: 'gone' }),
+      await claimAttempt(database, { identity: 'another account' }),
+    ];
+    const before = await rowsOf(attempts);
+    expect(await checkDue(depsOf(APPROVED))).toBe(0);
+    expect(asked).toEqual([]);
+    const after = await rowsOf(attempts);
+    expect(after.map(({ status, fence }) => [status, fence])).toEqual(
+      before.map(({ status, fence }) => [status, fence]),
+    );
+    expect(after.every(({ due_in_s }) => Number(due_in_s) <= 0)).toBe(true);
+  });
+
+  it('is taken for as long as two calls to its own provider may take, and the margin', async () => {
+    const attempts = [await claimAttempt(database), await claimAttempt(database, { connectionId: 'slow' })];
+    const leased = Promise.withResolvers<Record<string, unknown>[]>();
+    const says = async () => {
+      if (asked.length === 2) leased.resolve(await rowsOf(attempts));
+      await leased.promise;
+      return UNKNOWN;
+    };
+    const slow = connectionOf(says, { deadlineMs: 60_000 });
+    const deps = depsWith({ scripted: connectionOf(says), slow });
+    const begunMs = performance.now();
+    await checkDue({ ...deps, schedule: { ...deps.schedule, leaseMarginMs: 1_000 } });
+    const leastS = (await leased.promise).map(({ due_in_s }) => Number(due_in_s));
+    // What has passed of the leases until they were read.
+    const passedS = (performance.now() - begunMs) / 1_000;
+    expect(Number(leastS[0]) + passedS).toBeGreaterThan(2.5);
+    expect(leastS[0]).toBeLessThan(3.1);
+    expect(Number(leastS[1]) + passedS).toBeGreaterThan(120);
+    expect(leastS[1]).toBeLessThan(121.1);
+  });
+
+  it('does not keep others from being looked up when asking for it fails', async () => {
+    const bad = await claimAttempt(database);
+    const good = await claimAttempt(database);
+    const failing = async (query: LookUp) => {
+      if (query.transactionId === bad.transactionId) throw new Error('a connector’s bug');
+      return APPROVED;
+    };
+    await checkDue(depsOf(failing));
+    expect(await rowOf(good)).toMatchObject({ status: 'SUCCEEDED' });
+    expect(await rowOf(bad)).toMatchObject({ status: 'PENDING' });
+    expect(seen).toContain('Error: a connector’s bug');
+  });
+});
+
+describe('what was answered', () => {
+  it('is replayed as it was, while the payment itself moves on', async () => {
+    const attempt = await claimAttempt(database);
+    const deps = depsOf(APPROVED);
+    await writeLate(deps, attempt, 0, UNKNOWN);
+    await makeDue();
+    await checkDue(deps);
+    expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
+    expect((await standing(attempt)).status).toBe(Payment_Status.SUCCEEDED);
+  });
+});
+
+describe('who has lost an attempt', () => {
+  it('does not write that it is unknown over what another taker is about to learn', async () => {
+    const attempt = await claimAttempt(database);
+    const deps = depsOf(async () => {
+      // Meanwhile the one that was held up comes back, with its deadline passed.
+      expect(await writeLate(deps, attempt, 0, UNKNOWN)).toBe('lost');
+      return APPROVED;
+    });
+    await checkDue(deps);
+    expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED', fence: 2 });
+    expect(await answerOf(attempt)).toBe(`${attempt.paymentId} SUCCEEDED`);
+  });
+
+  it.each([
+    ['unknown', UNKNOWN],
+    ['declined', DECLINED],
+    ['not sent', NOT_SENT],
+  ])('changes no terminal state, whatever it brings: %s', async (_name, outcome) => {
+    const attempt = await claimAttempt(database, { vault: true });
+    const deps = depsOf(APPROVED);
+    await checkDue(deps);
+    const everything = async () => [
+      await tables.query('SELECT * FROM payment'),
+      await tables.query('SELECT * FROM transaction'),
+      await answerOf(attempt),
+    ];
+    const before = await everything();
+    for (const fence of [0, 1, 2]) {
+      expect(await writeLate(deps, attempt, fence, outcome)).toBeOneOf(['unchanged', 'contradiction']);
+    }
+    expect(await everything()).toEqual(before);
+    expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: true }]);
+  });
+});
+
+describe('a card that waits for the outcome', () => {
+  it.each([
+    ['is kept when the payment is approved', APPROVED, [{ active: true }]],
+    ['is dropped when it is declined', DECLINED, []],
+    ['is dropped when it was never sent', NOT_SENT, []],
+    ['waits on while nobody knows', UNKNOWN, [{ active: false }]],
+  ])('%s', async (_name, outcome, tokens) => {
+    const attempt = await claimAttempt(database, { vault: true });
+    await checkDue(depsOf(outcome));
+    expect(await tables.query('SELECT active FROM vaulted_token')).toEqual(tokens);
+    const { paymentMethod } = await standing(attempt);
+    expect(paymentMethod?.vaultedToken).toBe(outcome.kind === 'approved' ? attempt.vaultedToken : '');
+  });
+});

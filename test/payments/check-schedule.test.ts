@@ -1,0 +1,300 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { checkTransaction } from '#src/payments/check/check-transaction.ts';
+import type { CheckDeps } from '#src/payments/check/found-transaction.ts';
+import { getPayment } from '#src/payments/read/get-payment.ts';
+import { encodeRecord } from '#src/payments/stored-record.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { withAges } from '../support/database-clock.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
+import { idOf, refund } from './requested-operations.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+/** Look-ups that the provider was asked for, results that the observer was told, and schedules that were written. */
+let asked: LookUp[];
+let told: unknown[];
+let scheduled: unknown[];
+
+onOperatedPayments({ empties: 'payment, transaction, notification' });
+beforeEach(() => {
+  [asked, told, scheduled] = [[], [], []];
+  payments.provider.next.length = 0;
+  vi.spyOn(Math, 'random').mockReturnValue(0.5);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const providerData = create(ProviderDataSchema, { transactionId: 'theirs' });
+const APPROVED: Outcome = {
+  ...{ kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' },
+};
+const PENDING: Outcome = { kind: 'pending', providerData };
+const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
+const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+
+/** Dependencies where every transaction has an exact age, by the database's clock. */
+function depsAt(ageMs: number): CheckDeps {
+  const aged = withAges(payments.database, () => ageMs);
+  const query: Database['query'] = (statement, values = []) => {
+    if (statement.name === 'postpone_check') scheduled.push(values[3] ?? 'ended');
+    if (/^write_change/.test(statement.name)) scheduled.push(['written', values[13]]);
+    return aged.query(statement, values);
+  };
+  return {
+    ...payments.deps,
+    database: { ...payments.database, query },
+    schedule: { leaseMarginMs: 60_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
+    checked: { ...payments.deps.checked, learned },
+  };
+}
+
+const learned: CheckDeps['checked']['learned'] = ({ transactionId }, result) =>
+  told.push([transactionId, result]);
+
+const at = (says: Outcome, over: Partial<ProviderConnection> = {}): ProviderConnection => ({
+  ...payments.provider.connection,
+  lookUp: async (query) => {
+    asked.push(query);
+    return says;
+  },
+  ...over,
+});
+const mute = () => at(UNKNOWN, { lookUp: undefined });
+
+const TAKE = 'UPDATE transaction SET fence = fence + 1 WHERE id = $1 RETURNING fence';
+const STATUS = 'SELECT status FROM transaction WHERE id = $1';
+const statusOf = async (payment: Payment) =>
+  (await payments.tables.query(STATUS, [idOf(payment)]))[0]?.status;
+
+/** Takes a payment's last transaction at an age and checks it. @returns true if that wrote something. */
+async function check(payment: Payment, ageMs: number, connection = at(UNKNOWN)): Promise<boolean> {
+  const names = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment) };
+  const [row] = await payments.tables.query(TAKE, [names.transactionId]);
+  const before = scheduled.length;
+  const fence = Number(row?.fence);
+  await checkTransaction(depsAt(ageMs), connection, { ...names, connectionId: 'ledger', fence });
+  return scheduled.slice(before).some(Array.isArray);
+}
+
+/** Age of a redirect at its last look-up: 30 s after its term of a day. */
+const LAST_MS = DAY_MS + 30_000;
+
+/** A wallet's payment whose payer was sent away. */
+const sentAway = () => payments.pay({ wallet: true });
+
+describe('a payer who was sent away', () => {
+  it('is asked about with what the transaction holds', async () => {
+    const payment = await sentAway();
+    await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
+    expect(await check(payment, 31_000)).toBe(false);
+    expect(asked).toMatchObject([
+      {
+        ...{ transactionId: idOf(payment), money: { minorUnits: 10_000n, currency: 'USD' } },
+        ...{ reference: 'theirs', ageMs: 31_000, payerTimeLeftMs: DAY_MS - 31_000 },
+        of: { kind: 'wallet_redirect' },
+      },
+    ]);
+    expect(asked[0]).not.toHaveProperty('hint');
+    expect(told).toEqual([[idOf(payment), UNKNOWN]]);
+  });
+
+  it.each([
+    [-1, false],
+    [0, true],
+  ])('is asked about for the last time 30 s after the term is over: %i ms: %j', async (fromLastMs, close) => {
+    const payment = await sentAway();
+    await check(payment, LAST_MS + fromLastMs);
+    expect(asked.map((query) => query.close)).toEqual([close]);
+  });
+
+  it.each([
+    ['a minute at first', 0, 60],
+    ['a minute at first', 120_000, 60],
+    ['half its age', 122_000, 61],
+    ['half its age', 7_000_000, 3_500],
+    ['an hour at most', 7_202_000, 3_600],
+    ['until the last look-up', LAST_MS - 50_000, 50],
+    ['a second at least', LAST_MS - 500, 1],
+    ['as before, once the term is over', LAST_MS, 3_600],
+  ])('is asked about again after %s: at %i ms', async (_what, ageMs, pauseS) => {
+    const payment = await sentAway();
+    // However often it was asked about.
+    for (const times of [1, 2, 5_000]) {
+      await payments.tables.query('UPDATE transaction SET fence = $1', [times]);
+      await check(payment, ageMs);
+    }
+    expect(scheduled).toEqual([pauseS, pauseS, pauseS]);
+  });
+
+  it('is still away when the provider says so, until the term is over', async () => {
+    const payment = await sentAway();
+    expect(await check(payment, LAST_MS - 1, at(REDIRECT))).toBe(false);
+    expect([await statusOf(payment), scheduled]).toEqual(['CREATED', [1]]);
+    expect(await check(payment, LAST_MS, at(REDIRECT))).toBe(true);
+    expect(await statusOf(payment)).toBe('EXPIRED');
+  });
+
+  it('has agreed, and the provider has yet to decide: that is written once, with a next look-up', async () => {
+    const payment = await sentAway();
+    const before = LAST_MS - DAY_MS;
+    expect(await check(payment, before, at(PENDING))).toBe(true);
+    expect(await check(payment, before, at(PENDING))).toBe(false);
+    expect(scheduled).toEqual([['written', 60], 60]);
+    expect(await statusOf(payment)).toBe('PENDING');
+  });
+
+  it('did not pay, as far as is known, where there is no look-up and the term is over', async () => {
+    const payment = await sentAway();
+    const [first] = payment.transactionsHistory;
+    if (first) first.providerData = providerData;
+    await payments.tables.query('UPDATE payment SET record = $1', [encodeRecord(payment)]);
+    expect(await check(payment, LAST_MS - 1, mute())).toBe(false);
+    expect(await check(payment, LAST_MS, mute())).toBe(true);
+    expect(await statusOf(payment)).toBe('EXPIRED');
+    // Whatever the provider said at first is shown still.
+    expect(await getPayment(payments.deps, payment.id, payments.caller())).toMatchObject({
+      transactions: { providerData: { transactionId: 'theirs' } },
+    });
+  });
+
+  it('who has paid, as the provider will tell, is waited for where there is no look-up, whatever the time', async () => {
+    const payment = await sentAway();
+    await check(payment, LAST_MS - DAY_MS, at(PENDING));
+    scheduled.length = 0;
+    expect(await check(payment, LAST_MS, mute())).toBe(false);
+    expect([await statusOf(payment), scheduled]).toEqual(['PENDING', [3_600]]);
+  });
+});
+
+describe('an open operation', () => {
+  async function openRefund(): Promise<Payment> {
+    const payment = await payments.pay();
+    payments.provider.next.push('does it, unanswered');
+    return (await refund(payment)).record;
+  }
+
+  it.each([
+    [10_999, false, 5.4995],
+    [11_000, true, 5.5],
+    [100 * DAY_MS, true, 86_400],
+  ])(
+    'is closed at its provider from a margin after its call on, %i ms: %j, and asked about after growing pauses',
+    async (ageMs, close, pauseS) => {
+      const opened = await openRefund();
+      // However often it was asked about.
+      for (const times of [1, 1_000]) {
+        await payments.tables.query('UPDATE transaction SET fence = $1', [times]);
+        expect(await check(opened, ageMs)).toBe(false);
+      }
+      expect(asked).toMatchObject([
+        { close, of: { kind: 'refund' } },
+        { close, of: { kind: 'refund' } },
+      ]);
+      expect(scheduled).toEqual([pauseS, pauseS]);
+    },
+  );
+
+  it.each([true, false])(
+    'has no term, so that nothing a provider says of its payer ends it, answered yet: %j',
+    async (isAnswered) => {
+      const opened = await openRefund();
+      if (!isAnswered) await payments.tables.query('UPDATE transaction SET response = NULL');
+      const written = await check(opened, 100 * DAY_MS, at(REDIRECT));
+      expect([await statusOf(opened), written]).toEqual(['PENDING', !isAnswered]);
+    },
+  );
+
+  it('is done once the provider says so', async () => {
+    const opened = await openRefund();
+    expect(await check(opened, 0, at(APPROVED))).toBe(true);
+    expect([await statusOf(opened), scheduled]).toEqual(['SUCCEEDED', [['written', null]]]);
+  });
+
+  it('that is not stored is a fault of ours, of which its provider is not asked', async () => {
+    const opened = await openRefund();
+    await expect(check({ ...opened, id: randomUUID() }, 0)).rejects.toThrow('there is no payment');
+    const ofAnother = check({ ...opened, id: (await payments.pay()).id }, 0, at(APPROVED));
+    await expect(ofAnother).rejects.toThrow('lacks transaction');
+    expect([asked, told, scheduled]).toEqual([[], [], []]);
+  });
+});
+
+describe('an authorization', () => {
+  /** Age at which our term of an authorization is over. */
+  const LAPSES_MS = 7 * DAY_MS;
+  async function authorized(set = 'released = released') {
+    const payment = await payments.pay({ capture: false });
+    await payments.tables.query(`UPDATE payment SET ${set}`);
+    return payment;
+  }
+
+  it('is asked about at its term, and waited for if the provider does not answer: it may be captured there', async () => {
+    const payment = await authorized();
+    expect(await check(payment, LAPSES_MS, at(UNKNOWN))).toBe(false);
+    expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [3_600], 'SUCCEEDED']);
+  });
+
+  it.each([
+    ['tells what an operator has to look into', { ...UNKNOWN, alarm: true } as const],
+    [
+      'has captured more than was authorized',
+      { ...APPROVED, totals: { captured: 10_001n, refunded: 0n } } as const,
+    ],
+  ])('is asked about once a day after its term if its provider %s', async (_what, says) => {
+    const payment = await authorized();
+    await check(payment, LAPSES_MS, at(says));
+    expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [86_400], 'SUCCEEDED']);
+  });
+
+  it('lapses at its term unasked where there is no look-up', async () => {
+    const payment = await authorized();
+    expect(await check(payment, LAPSES_MS, mute())).toBe(true);
+    expect([scheduled, told]).toEqual([[['written', null]], [[idOf(payment), 'lapsed']]]);
+  });
+
+  it.each([
+    ['is waited for until then', '', -5_000, [5]],
+    ['is waited for, a second at least', '', -1, [1]],
+    ['has lapsed from then on', '', 0, [['written', null]]],
+    [
+      'has lapsed of the rest of which a part was captured',
+      'captured_minor_units = 9999',
+      0,
+      [['written', null]],
+    ],
+    ['is over when all of it was captured', 'captured_minor_units = 10000', -5_000, ['ended']],
+    ['is over when it was released', 'released = true', 0, ['ended']],
+    ['is left to its open operation', `open_operation = '${randomUUID()}'`, 0, [3_600]],
+    ['is left to its open operation', `open_operation = '${randomUUID()}'`, -5_000, [3_600]],
+  ])('%s: %s, %i ms after its term', async (_what, set, fromLapseMs, expected) => {
+    const payment = await authorized(set || undefined);
+    const says = fromLapseMs < 0 ? UNKNOWN : APPROVED;
+    const written = await check(payment, LAPSES_MS + fromLapseMs, at(says));
+    expect(scheduled).toEqual(expected);
+    expect(written).toBe(Array.isArray(expected[0]));
+    // The provider knows nothing of our terms, but may have ended it before, or captured it.
+    const isAsked = written || expected[0] === 5 || expected[0] === 1;
+    const result = written ? 'lapsed' : UNKNOWN;
+    expect(told).toEqual(written || isAsked ? [[idOf(payment), result]] : []);
+    expect(asked.map(({ close }) => close)).toEqual(isAsked ? [false] : []);
+  });
+
+  it.each([
+    ['a purchase', 'capture = true'],
+    ['what did not succeed', "status = 'PENDING'"],
+    ['a dispute', "type = 'CHARGEBACK'"],
+  ])('lapses, and %s does not', async (_what, columns) => {
+    const payment = await authorized();
+    await payments.tables.query(`UPDATE transaction SET ${columns}`);
+    await check(payment, LAPSES_MS).catch(() => {});
+    expect(asked).toHaveLength(1);
+  });
+});

@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { checkDue, startChecker } from '#src/payments/check/checker.ts';
+import { claimAttempt } from '../support/open-attempts.ts';
+import {
+  APPROVED,
+  answerOf,
+  asked,
+  connectionOf,
+  database,
+  depsOf,
+  depsWith,
+  makeDue,
+  onOwnDatabase,
+  openCount,
+  pauseOf,
+  providerData,
+  rowOf,
+  setAge,
+  standing,
+  tables,
+  UNKNOWN,
+  writeLate,
+} from './recovery-under-test.ts';
+
+onOwnDatabase();
+
+describe('an outcome that the provider has yet to decide', () => {
+  const PENDING: Outcome = { kind: 'pending', providerData };
+
+  it('is asked for on the schedule once it was told so, and ends with the provider’s word', async () => {
+    const attempt = await claimAttempt(database, { vault: true });
+    const deps = depsOf(PENDING);
+    const { mostS } = await pauseOf(attempt, () => writeLate(deps, attempt, 0, PENDING));
+    expect(mostS).toBeGreaterThan(5 * 0.79);
+    const told = await standing(attempt);
+    for (const pauseS of [5, 20]) {
+      await setAge(2 * pauseS);
+      await makeDue();
+      const { leastS, mostS } = await pauseOf(attempt, () => checkDue(deps));
+      expect(mostS).toBeGreaterThan(pauseS * 0.79);
+      expect(leastS).toBeLessThan(pauseS * 1.21);
+      // That nothing has changed is no change of the record.
+      expect(await standing(attempt)).toEqual(told);
+      expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: false }]);
+    }
+    await makeDue();
+    await checkDue(depsOf(APPROVED));
+    expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
+    expect(await openCount()).toBe(0);
+    expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: true }]);
+    expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
+  });
+
+  it('answers a key whose process died', async () => {
+    const attempt = await claimAttempt(database);
+    await checkDue(depsOf(PENDING));
+    expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
+  });
+
+  it('is only for who holds the attempt to tell', async () => {
+    const attempt = await claimAttempt(database);
+    const deps = depsOf(UNKNOWN);
+    await checkDue(deps);
+    expect(await writeLate(deps, attempt, 0, PENDING)).toBe('lost');
+  });
+});
+
+describe('a provider that hangs', () => {
+  it('holds its own slots only: others’ outcomes are learned meanwhile, its own bit by bit', async () => {
+    for (let i = 0; i < 50; i++) await claimAttempt(database, { connectionId: 'hanging' });
+    const silence = Promise.withResolvers<void>();
+    let [atOnce, most] = [0, 0];
+    const hangs = async () => {
+      most = Math.max(most, ++atOnce);
+      await silence.promise;
+      atOnce -= 1;
+      return APPROVED;
+    };
+    const deps = depsWith({ hanging: connectionOf(hangs), scripted: connectionOf(APPROVED) });
+    const checker = startChecker(deps, { intervalMs: 20 });
+    await expect.poll(() => asked.length).toBe(20);
+    const quick = await Promise.all(Array.from({ length: 45 }, () => claimAttempt(database)));
+    for (const attempt of quick) {
+      await expect.poll(async () => (await rowOf(attempt)).status).toBe('SUCCEEDED');
+    }
+    expect(asked).toHaveLength(20 + 45);
+    silence.resolve();
+    await expect.poll(openCount).toBe(0);
+    await checker.stop();
+    expect(most).toBe(20);
+  });
+
+  it('is left alone while its circuit is open: nothing is taken, and nothing postponed', async () => {
+    const attempt = await claimAttempt(database, { connectionId: 'hanging' });
+    const other = await claimAttempt(database);
+    const connections = { hanging: connectionOf(APPROVED), scripted: connectionOf(APPROVED) };
+    const deps = { ...depsWith(connections), isLeftAlone: (id: string) => id === 'hanging' };
+    expect(await checkDue(deps)).toBe(1);
+    expect(await rowOf(other)).toMatchObject({ status: 'SUCCEEDED' });
+    const row = await rowOf(attempt);
+    expect(row).toMatchObject({ status: 'PENDING', fence: 0 });
+    expect(row.due_in_s).toBeLessThanOrEqual(0);
+    expect(await checkDue(depsWith(connections))).toBe(1);
+  });
+});
+
+it('a backlog is worked off without waiting for the next search', async () => {
+  await Promise.all(Array.from({ length: 70 }, () => claimAttempt(database)));
+  const checker = startChecker(depsOf(APPROVED), { intervalMs: 600_000 });
+  await expect.poll(openCount).toBe(0);
+  await checker.stop();
+});
+
+it('the checker looks for what is due when it is woken, at once or in so many seconds', async () => {
+  const checker = startChecker(depsOf(APPROVED), { intervalMs: 600_000 });
+  for (const inS of [undefined, 0.2]) {
+    const attempt = await claimAttempt(database);
+    const begunMs = performance.now();
+    checker.wake(inS);
+    await expect.poll(async () => (await rowOf(attempt)).status).toBe('SUCCEEDED');
+    expect(performance.now() - begunMs).toBeGreaterThan((inS ?? 0) * 999);
+  }
+  await checker.stop();
+});
+
+it('a stop of the checker waits until the outcomes of checks under way are written', async () => {
+  const attempt = await claimAttempt(database);
+  const answer = Promise.withResolvers<Outcome>();
+  const checker = startChecker(depsWith({ scripted: connectionOf(() => answer.promise) }), {
+    intervalMs: 20,
+  });
+  await expect.poll(() => asked.length).toBe(1);
+  const stopped = checker.stop();
+  answer.resolve(APPROVED);
+  await stopped;
+  expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
+});
+
+describe('two checkers at once', () => {
+  it('ask about different attempts', async () => {
+    await Promise.all(Array.from({ length: 30 }, () => claimAttempt(database)));
+    const deps = depsOf(APPROVED);
+    const taken = await Promise.all([checkDue(deps), checkDue(deps)]);
+    expect(taken.reduce((sum, count) => sum + count, 0)).toBe(asked.length);
+    expect(new Set(asked.map(({ transactionId }) => transactionId)).size).toBe(asked.length);
+  });
+});

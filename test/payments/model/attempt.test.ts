@@ -1,0 +1,79 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { expect, it } from 'vitest';
+import { Payment_Status, Transaction_Category, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { attemptChange } from '#src/payments/model/attempt.ts';
+import { attemptToClaim } from '../../support/open-attempts.ts';
+import { APPROVED, declined, NOT_SENT, PENDING, UNKNOWN } from '../attempt-outcomes.ts';
+
+const REDIRECT = { ...PENDING, kind: 'redirect', redirectUrl: 'https://wallet.example' } as Outcome;
+const TO_COMPLETE = { ...PENDING, kind: 'to_complete' } as Outcome;
+/** The pause before the next check of an attempt that stays open. */
+const PAUSE_S = 4;
+const [NEVER, DAY_S] = [undefined, 86_400];
+
+type Options = { capture?: boolean; wallet?: boolean; plain?: boolean; awaitsPayer?: boolean };
+
+/** The outcome of a claimed attempt that keeps its card, and the claim. */
+function changed(outcome: Outcome, { capture = true, wallet, plain, awaitsPayer = false }: Options = {}) {
+  const { attempt } = attemptToClaim({ vault: !plain });
+  const { record, vaultedToken, transactionId } = attempt;
+  for (const one of record.transactionsHistory) {
+    if (wallet) one.category = Transaction_Category.WALLET;
+  }
+  const own = { id: transactionId, vaultedToken, capture, awaitsPayer };
+  return { attempt, change: attemptChange(record, own, outcome, PAUSE_S, timestampFromMs(1_000)) };
+}
+
+it.each<[string, Outcome, Options, unknown[]]>([
+  ['approved', APPROVED, {}, ['SUCCEEDED', 'SUCCEEDED', false, NEVER, 'keep']],
+  [
+    'approved, to be captured',
+    APPROVED,
+    { capture: false },
+    ['SUCCEEDED', 'SUCCEEDED', false, DAY_S, 'keep'],
+  ],
+  ['declined', declined('51'), { capture: false }, ['DECLINED', 'DECLINED', false, NEVER, 'drop']],
+  ['not sent', NOT_SENT, {}, ['ERROR', 'ERROR', false, NEVER, 'drop']],
+  ['unknown', UNKNOWN, {}, ['PENDING', 'PENDING', false, PAUSE_S, undefined]],
+  ['pending', PENDING, {}, ['PENDING', 'PENDING', false, PAUSE_S, undefined]],
+  ['pending at a wallet', PENDING, { wallet: true }, ['PENDING', 'PENDING', true, PAUSE_S, undefined]],
+  ['to be completed', TO_COMPLETE, {}, ['PENDING', 'PENDING', false, PAUSE_S, undefined]],
+  ['a challenge', REDIRECT, {}, ['PENDING', 'PENDING', true, 60, undefined]],
+  ['a redirect', REDIRECT, { wallet: true, plain: true }, ['READY_TO_PAY', 'CREATED', true, 60, undefined]],
+  [
+    'unknown after its payer was away',
+    UNKNOWN,
+    { awaitsPayer: true },
+    ['PENDING', 'PENDING', true, PAUSE_S, undefined],
+  ],
+  [
+    'approved after its payer was away',
+    APPROVED,
+    { awaitsPayer: true },
+    ['SUCCEEDED', 'SUCCEEDED', false, NEVER, 'keep'],
+  ],
+])(
+  'an attempt says what becomes of it, and when it is checked next: %s',
+  (_what, outcome, over, expected) => {
+    const { record, transaction, method } = changed(outcome, over).change;
+    const told = [Payment_Status[record.status], Transaction_Status[transaction?.status ?? 0]];
+    expect([...told, transaction?.awaitsPayer, transaction?.checkInS, method?.fate]).toEqual(expected);
+  },
+);
+
+it('only the worker that holds an attempt may write that it is still open', () => {
+  const openOf = (outcome: Outcome) => changed(outcome).change.transaction?.isOpen;
+  expect([UNKNOWN, PENDING, TO_COMPLETE].map(openOf)).toEqual([true, true, true]);
+  expect([APPROVED, declined('51'), NOT_SENT, REDIRECT].map(openOf)).toEqual([false, false, false, false]);
+});
+
+it('the change names its attempt, the reference, the card that is kept, and its event', () => {
+  const { attempt, change } = changed({ ...APPROVED, reference: 'theirs' } as Outcome);
+  expect(change).toMatchObject({
+    ...{ record: attempt.record, event: 'payment.purchase', reopens: undefined, retakes: undefined },
+    transaction: { id: attempt.transactionId, reference: 'theirs' },
+    method: { token: attempt.vaultedToken, fate: 'keep' },
+  });
+  expect(changed(NOT_SENT).change.transaction).toMatchObject({ reference: undefined });
+});

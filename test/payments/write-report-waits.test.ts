@@ -1,0 +1,186 @@
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers/promises';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { within, writeWaitMs } from '#src/payments/until-written.ts';
+import { type WriteDeps, writeOwnOutcome, writeReport } from '#src/payments/write-change.ts';
+import type { Database } from '#src/store/engine/database.ts';
+import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
+import { attemptToClaim } from '../support/open-attempts.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { RESPONSES } from '../support/stored-responses.ts';
+import { APPROVED } from './attempt-outcomes.ts';
+
+/** Everything that writing tells, in order. */
+let told: unknown[];
+beforeEach(() => {
+  told = [];
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const schedule = { leaseMarginMs: 60_000, firstCheckMs: 1_000, closingMarginMs: 10_000 };
+
+/** Dependencies on a database that answers every statement so. */
+function depsOf(query: () => Promise<{ rows: readonly unknown[] }>): WriteDeps {
+  return {
+    database: { query } as unknown as Database,
+    now: () => timestampFromDate(new Date('2026-01-31T09:08:07.000Z')),
+    responses: RESPONSES,
+    observer: {
+      finished: ({ id }, isLearnedLater) => told.push([id, isLearnedLater]),
+      finishFailed: (paymentId, error) => told.push([paymentId, error]),
+    },
+    eventWritten: () => told.push('event'),
+    schedule,
+  };
+}
+
+/** Writes the approval of a claimed attempt, as its caller does. */
+function writeApproval(query: Parameters<typeof depsOf>[0]) {
+  const { attempt: open } = attemptToClaim();
+  const { paymentId, transactionId, record } = open;
+  const attempt = { id: transactionId, vaultedToken: undefined, capture: true, awaitsPayer: false };
+  const own = { accountId: ACCOUNT_ONE, paymentId, transactionId, fence: 0, version: 0, record, attempt };
+  return { paymentId, written: writeOwnOutcome(depsOf(query), own, APPROVED) };
+}
+
+const row = { result: 'written', fence: 1, has_event: false, earlier_response: null, earlier_record: null };
+const earlier = { answer: Buffer.from('answer'), record: Buffer.from('record') };
+const later = { ...row, earlier_response: earlier.answer, earlier_record: earlier.record };
+
+describe('writing the outcome of an attempt', () => {
+  it.each<[string, unknown[], unknown, (id: string) => unknown[]]>([
+    ['that nobody holds any more', [[{ result: 'lost' }]], 'lost', () => []],
+    ['of the first response', [[row]], { fence: 1, earlier: undefined }, (id) => [[id, false]]],
+    [
+      'with an event',
+      [[{ ...row, has_event: true }]],
+      { fence: 1, earlier: undefined },
+      (id) => ['event', [id, false]],
+    ],
+    ['after the response', [[later]], { fence: 1, earlier }, (id) => [[id, true]]],
+    [
+      'that another worker has taken meanwhile',
+      [[{ ...row, fence: null }]],
+      { fence: undefined, earlier: undefined },
+      (id) => [[id, false]],
+    ],
+  ])('tells what was written, once: %s', async (_what, answers, expected, tells) => {
+    const rest = [...answers] as unknown[][];
+    const { paymentId, written } = writeApproval(async () => ({ rows: rest.shift() ?? [] }));
+    expect(await written).toEqual(
+      typeof expected === 'string' ? expected : { ...(expected as object), record: expect.anything() },
+    );
+    expect([told, rest]).toEqual([tells(paymentId), []]);
+  });
+});
+
+describe('a write while the database is unavailable', () => {
+  const unavailable = new DatabaseUnavailableError(new Error('refused'));
+  const pauses: unknown[] = [];
+  let duringPause: (signal: AbortSignal | undefined) => void;
+  /** A database that fails so many times, and writes then. */
+  function failing(times: number, error: Error = unavailable) {
+    let left = times;
+    return vi.fn(async () => {
+      if (left-- > 0) throw error;
+      return { rows: [row] };
+    });
+  }
+  const leased = { accountId: ACCOUNT_ONE, paymentId: 'a payment', transactionId: 'its own', fence: 1 };
+  const report = { kind: 'lapsed', transactionId: 'its own' } as const;
+  const writeUntil = (query: ReturnType<typeof failing>, stop: AbortSignal) =>
+    writeReport(depsOf(query), leased, report, stop);
+
+  beforeEach(() => {
+    pauses.length = 0;
+    duringPause = () => {};
+    vi.spyOn(timers, 'setTimeout').mockImplementation(async (ms, value, options) => {
+      pauses.push(ms);
+      duringPause(options?.signal);
+      return value as never;
+    });
+    syncBuiltinESMExports();
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
+  });
+
+  it('is tried sixty times, after pauses that double from 20 ms to 2 s', async () => {
+    const write = failing(60);
+    const { paymentId, written } = writeApproval(write);
+    await expect(written).rejects.toBe(unavailable);
+    expect(write).toHaveBeenCalledTimes(60);
+    expect(pauses).toEqual(Array.from({ length: 59 }, (_, i) => Math.min(20 * 2 ** i, 2_000)));
+    expect(told).toEqual(Array(60).fill([paymentId, unavailable]));
+  });
+
+  it('is over once it is written', async () => {
+    expect(await writeApproval(failing(59)).written).toMatchObject({ fence: 1 });
+    const write = failing(2);
+    expect(await writeApproval(write).written).toMatchObject({ fence: 1 });
+    expect(write).toHaveBeenCalledTimes(3);
+  });
+
+  it('is not tried again for a fault of ours', async () => {
+    const fault = new Error('a fault of ours');
+    const { paymentId, written } = writeApproval(failing(1, fault));
+    await expect(written).rejects.toBe(fault);
+    expect(pauses).toEqual([]);
+    expect(told).toEqual([[paymentId, fault]]);
+  });
+
+  it('is tried once when it is to stop already', async () => {
+    await expect(writeUntil(failing(1), AbortSignal.abort())).rejects.toBe(unavailable);
+    expect(pauses).toEqual([]);
+  });
+
+  it('is tried a last time, at once, when it is to stop during a pause', async () => {
+    const stop = new AbortController();
+    const signals: unknown[] = [];
+    duringPause = (signal) => {
+      signals.push(signal);
+      stop.abort();
+      // As the timer does that was given the signal.
+      throw stop.signal.reason;
+    };
+    const write = failing(3);
+    await expect(writeUntil(write, stop.signal)).rejects.toBe(unavailable);
+    expect(write).toHaveBeenCalledTimes(2);
+    expect(signals).toEqual([stop.signal]);
+  });
+});
+
+describe('waiting for a write for a limited time', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('gives back what is written in time, or throws what fails in time, and leaves no timer', async () => {
+    expect(await within(Promise.resolve('written'), 5)).toBe('written');
+    const failure = new Error('failed');
+    await expect(within(Promise.reject(failure), 5)).rejects.toBe(failure);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('gives back nothing when the time is over, whatever becomes of the write', async () => {
+    const write = Promise.withResolvers<string>();
+    const waited = within(write.promise, 5);
+    vi.advanceTimersByTime(5);
+    expect(await waited).toBeUndefined();
+    // Nobody else waits for it: it would end the process.
+    write.reject(new Error('failed later'));
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  it('takes half of the margin of the lease, and 5 s at most', () => {
+    const waitMs = (leaseMarginMs: number) => writeWaitMs({ ...schedule, leaseMarginMs });
+    expect([waitMs(2_000), waitMs(10_000), waitMs(60_000)]).toEqual([1_000, 5_000, 5_000]);
+  });
+});

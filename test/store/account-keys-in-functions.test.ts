@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { claimPayment } from '#src/store/engine/claim-payment.ts';
+import { writeChange } from '#src/store/engine/write-change.ts';
+import { openShowing, type ShowingDatabase, scansOf } from '../support/nested-plans.ts';
+import { attemptToClaim } from '../support/open-attempts.ts';
+import { databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { wantEveryEvent } from '../support/tables.ts';
+import { changeOf } from './changes-under-test.ts';
+
+// A plan of a call shows no rows, so the statements within the functions of the main path tell their own.
+
+onOwnDatabase({});
+
+let showing: ShowingDatabase;
+beforeAll(async () => {
+  showing = await openShowing(databaseUrl());
+});
+afterAll(() => showing?.close());
+
+/** Runs every statement of the functions. */
+async function runAll(): Promise<void> {
+  const { database } = showing;
+  await wantEveryEvent(tables);
+  const [session, token, customerId] = [randomUUID(), randomUUID(), randomUUID()];
+  const soon = "now() + interval '1 hour'";
+  await tables.query(`INSERT INTO customer (account_id, id, payer) VALUES ($1, $2, '')`, [
+    ...[ACCOUNT_ONE, customerId],
+  ]);
+  await tables.query(`INSERT INTO checkout_session (account_id, id, expires_at) VALUES ($1, $2, ${soon})`, [
+    ...[ACCOUNT_ONE, session],
+  ]);
+  await tables.query(
+    `INSERT INTO one_time_token (account_id, id, card, sealed, expires_at) VALUES ($1, $2, '', '', ${soon})`,
+    [ACCOUNT_ONE, token],
+  );
+  const { claim, attempt } = attemptToClaim({ vault: true });
+  const vault = claim.vault && { ...claim.vault, customerId };
+  const using = { session: { id: session, version: 0 }, oneTimeToken: token };
+  await claimPayment(database, { ...claim, ...using, vault });
+
+  const card = attempt.vaultedToken ?? '';
+  const kept = { token: card, fate: 'keep', at: '2026-01-31T09:08:07Z', record: Buffer.alloc(0) } as const;
+  const { connectionId, connectionIdentity, minorUnits, currency, capture, type } = claim;
+  const status = 'PENDING';
+  const columns = { connectionId, connectionIdentity, minorUnits, currency, capture, type, status };
+  const unset = { parentId: undefined, reference: undefined, vaultedToken: undefined, checkInS: undefined };
+  const added = { ...columns, ...unset, id: randomUUID(), isFinal: false };
+  const parent = { id: attempt.transactionId, checkInS: 1 };
+  const all = { added, parent, method: kept, reopens: session, retakes: session, isOpen: true };
+  const written = [
+    await writeChange(database, changeOf(attempt, 'PLAIN')),
+    await writeChange(database, changeOf(attempt, 'ALL', { ...all, version: 1, fence: 1 })),
+    // Again: the session is in use.
+    await writeChange(database, changeOf(attempt, 'AGAIN', { version: 2, retakes: session })),
+    await writeChange(
+      database,
+      changeOf(attempt, 'DROPS', { version: 3, method: { token: card, fate: 'drop' } }),
+    ),
+    await writeChange(database, changeOf(attempt, 'OUTDATED')),
+  ];
+  const kinds = ['written', 'written', 'written', 'written', 'outdated'];
+  expect(written.map(({ kind }) => kind)).toEqual(kinds);
+
+  // The first goes alone, and the others together.
+  const together = [4, 5, 5].map((version) => changeOf(attempt, `TOGETHER ${version}`, { version }));
+  await Promise.all(together.map((change) => writeChange(database, change)));
+}
+
+/** The text of a statement without comments, breaks, and the variables that it fills, as PostgreSQL does not tell those. */
+const oneLine = (text: string) =>
+  text
+    .replaceAll(/--.*/g, '')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/(?<!INSERT) INTO [a-z_]+(, [a-z_]+)*/g, '')
+    .trim();
+
+it('every statement within a function reads and writes the rows of the account that it is given only', async () => {
+  await runAll();
+  const named = await tables.query(
+    "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE a.attname = 'account_id' AND c.relkind = 'r'",
+  );
+  const byAccount = new Set(named.map(({ relname }) => String(relname)));
+  for (const { text, plan } of showing.nested) {
+    for (const scan of scansOf(plan)) {
+      const table = scan['Relation Name'] ?? '';
+      if (!byAccount.has(table)) continue;
+      const conditions = [scan['Index Cond'], scan['Recheck Cond'], scan.Filter].join(' ');
+      expect(conditions, `${text} reads ${table}`).toContain('account_id');
+    }
+    for (const [, table = '', columns = ''] of text.matchAll(/INSERT INTO (\w+)[^(]*\(([^)]*)\)/g)) {
+      if (byAccount.has(table)) expect(columns, `${text} inserts into ${table}`).toContain('account_id');
+    }
+  }
+
+  // Nothing in a function is left out.
+  const functions = await tables.query(
+    `SELECT proname AS name, prosrc AS source FROM pg_proc
+     WHERE pronamespace = 'public'::regnamespace ORDER BY proname`,
+  );
+  expect(functions.map(({ name }) => name)).toEqual(FUNCTIONS);
+  const seen = showing.nested.map(({ text }) => oneLine(text));
+  const unseen = functions.flatMap(({ name, source }) => {
+    // From the name of a table to the end of its statement, or of its condition.
+    const places = oneLine(String(source)).matchAll(
+      /(?<=\b(?:FROM|JOIN|UPDATE|INTO) )(?=(\w+)(.*?)(?:;| ?\)+ THEN))/g,
+    );
+    return [...places]
+      .filter(([, table = '']) => byAccount.has(table))
+      .map(([, table = '', rest = '']) => table + rest)
+      .filter((place) => !seen.some((text) => text.includes(place)))
+      .map((place) => `${name}: ${place}`);
+  });
+  expect(unseen).toEqual([]);
+});
+
+const FUNCTIONS = ['claim_payment_1', 'raise_lost_1', 'uuid_v7_1', 'write_change_1', 'write_outcomes_1'];

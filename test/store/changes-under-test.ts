@@ -1,0 +1,28 @@
+import type { ChangedTransaction, StoredChange } from '#src/store/engine/write-change.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+
+/** The payment and the transaction that a change is about. */
+export type Changed = { readonly paymentId: string; readonly transactionId: string };
+
+/** Differences from a change that knows the outcome. */
+export type ChangeOptions = Partial<Omit<StoredChange, 'transaction'>> & Partial<ChangedTransaction>;
+
+/** A change by which an outcome is known, whose record and response bear a name. */
+export function changeOf(changed: Changed, name: string, options: ChangeOptions = {}): StoredChange {
+  const { id, reference, awaitsPayer, fence, isOpen, checkInS, ...more } = options;
+  return {
+    ...{ accountId: ACCOUNT_ONE, paymentId: changed.paymentId, version: 0, status: name },
+    ...{ record: recordOf(name), event: 'payment.purchase', response: responseOf(name) },
+    transaction: {
+      ...{ id: id ?? changed.transactionId, status: name, reference, awaitsPayer: awaitsPayer ?? false },
+      ...{ fence: fence ?? 0, isOpen: isOpen ?? false, checkInS },
+    },
+    ...more,
+  };
+}
+
+/** Of a change that leaves the outcome open: it is checked in a minute. */
+export const OPEN = { isOpen: true, checkInS: 60 } as const;
+
+export const recordOf = (name: string): Buffer => Buffer.from(`record ${name}`);
+export const responseOf = (name: string): Buffer => Buffer.from(`response ${name}`);

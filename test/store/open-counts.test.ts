@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { countOpenAttempts, countOpenLater } from '#src/store/engine/checks.ts';
+import { writeChange } from '#src/store/engine/write-change.ts';
+import { claimAttempt } from '../support/open-attempts.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+import { changeOf, OPEN } from './changes-under-test.ts';
+
+onOwnDatabase({ empties: 'payment, transaction' });
+
+describe('counting attempts whose outcome is open', () => {
+  it('tells connections and accounts apart, what is due, and for how long the oldest has been open', async () => {
+    expect(await countOpenAttempts(database, 100)).toEqual([]);
+    const old = await claimAttempt(database);
+    await claimAttempt(database, { leaseS: 60 });
+    await claimAttempt(database, { identity: 'another account' });
+    await claimAttempt(database, { connectionId: 'second', leaseS: 60 });
+    await tables.query("UPDATE transaction SET created_at = created_at - interval '1 hour' WHERE id = $1", [
+      old.transactionId,
+    ]);
+    const counted = await countOpenAttempts(database, 100);
+    expect(counted).toMatchObject([
+      { connectionId: 'scripted', identity: 'another account', open: 1, due: 1 },
+      { connectionId: 'scripted', identity: 'scripted', open: 2, due: 1 },
+      { connectionId: 'second', identity: 'scripted', open: 1, due: 0 },
+    ]);
+    expect(counted[1]?.oldestS).toBeGreaterThan(3_599);
+    expect(counted[1]?.oldestS).toBeLessThan(3_700);
+  });
+
+  it('counts as due what its caller has let go of, and not what awaits its payer, is over, or is no attempt', async () => {
+    const open = await claimAttempt(database, { leaseS: 60 });
+    await writeChange(database, changeOf(open, 'PENDING', OPEN));
+    expect(await countOpenAttempts(database, 100)).toMatchObject([{ open: 1, due: 1 }]);
+    for (const set of ["type = 'REFUND'", 'awaits_payer = true', 'check_at = NULL', "status = 'SUCCEEDED'"]) {
+      const { transactionId } = await claimAttempt(database);
+      await tables.query(`UPDATE transaction SET ${set} WHERE id = $1`, [transactionId]);
+    }
+    expect(await countOpenAttempts(database, 100)).toMatchObject([{ open: 1, due: 1 }]);
+  });
+
+  it('is bounded', async () => {
+    for (let i = 0; i < 5; i++) await claimAttempt(database);
+    expect(await countOpenAttempts(database, 3)).toMatchObject([{ open: 3 }]);
+  });
+});
+
+describe('counting what is open after its call', () => {
+  const count = async (types: string[], limit = 10) =>
+    (await countOpenLater(database, types, limit)).map(({ type, open }) => `${type} ${open}`).sort();
+  const add = async (set: string) => {
+    const { transactionId } = await claimAttempt(database, { leaseS: 60 });
+    await tables.query(`UPDATE transaction SET ${set} WHERE id = $1`, [transactionId]);
+  };
+
+  it('counts attempts that await their payer, and operations, and nothing that is final or not to be checked', async () => {
+    expect(await count(['PURCHASE', 'REFUND'])).toEqual([]);
+    await add('awaits_payer = true');
+    await add("type = 'REFUND'");
+    // An attempt whose call has no outcome, a held authorization, and what is over.
+    await add('fence = 1');
+    await add("awaits_payer = true, status = 'SUCCEEDED'");
+    await add('awaits_payer = true, check_at = NULL');
+    expect(await count(['PURCHASE', 'REFUND'])).toEqual(['PURCHASE 1', 'REFUND 1']);
+    await add('awaits_payer = true');
+    expect(await count(['PURCHASE'])).toEqual(['PURCHASE 2']);
+    expect(await count(['PURCHASE'], 1)).toEqual(['PURCHASE 1']);
+  });
+
+  it('tells for how long the oldest has been open', async () => {
+    await add("type = 'REFUND', created_at = created_at - interval '1 hour'");
+    await add("type = 'REFUND'");
+    const [refunds] = await countOpenLater(database, ['REFUND'], 10);
+    expect(refunds?.oldestS).toBeGreaterThan(3_599);
+    expect(refunds?.oldestS).toBeLessThan(3_700);
+  });
+});

@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { type PromptingNews, postponeCheck, promptCheck, takeDue } from '#src/store/engine/checks.ts';
+import { writeChange } from '#src/store/engine/write-change.ts';
+import { addBystanders } from '../support/bystanders.ts';
+import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { changeOf } from './changes-under-test.ts';
+
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token, notification', maxConnections: 8 });
+
+const APART_S = 2;
+
+/** A transaction that its caller has let go of, and that is checked in so many seconds; undefined for never. */
+async function letGo(checkInS: number | undefined): Promise<OpenAttempt> {
+  const attempt = await claimAttempt(database);
+  await writeChange(database, changeOf(attempt, 'PENDING', { isOpen: true, checkInS }));
+  return attempt;
+}
+
+/** The stored schedule of a transaction; `inS` is rounded to tenths. */
+const scheduleOf = async ({ transactionId }: OpenAttempt) =>
+  (
+    await tables.query(
+      `SELECT fence, round(extract(epoch FROM check_at - now()), 1)::float8 AS "inS" FROM transaction
+       WHERE id = $1 AND account_id = $2`,
+      [transactionId, ACCOUNT_ONE],
+    )
+  )[0];
+
+/** Stores news of a transaction. @param settledAt when it was settled, in SQL. */
+async function news(
+  { transactionId }: OpenAttempt,
+  kind: PromptingNews['kind'] = 'notification',
+  settledAt = 'NULL',
+): Promise<PromptingNews> {
+  const named = { accountId: ACCOUNT_ONE, transactionId, deduplicationKey: randomUUID(), subject: 0, kind };
+  await tables.query(
+    `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, kind, transaction_id, body, query, settled_at)
+     VALUES ($1, 'scripted', $2, 0, $3, $4, '', '', ${settledAt})`,
+    [ACCOUNT_ONE, named.deduplicationKey, kind, transactionId],
+  );
+  return named;
+}
+const prompt = (about: PromptingNews) => promptCheck(database, about, APART_S);
+
+describe('news', () => {
+  it('makes the check of its transaction due at once, under another fence, and of no other', async () => {
+    const [attempt, beside] = [await letGo(500), await letGo(500)];
+    const others = await addBystanders(tables, attempt.paymentId);
+    expect(await prompt(await news(attempt))).toBe(0);
+    expect(await scheduleOf(attempt)).toEqual({ fence: 2, inS: 0 });
+    expect(await scheduleOf(beside)).toEqual({ fence: 1, inS: 500 });
+    await others.expectUntouched();
+  });
+
+  it('makes a transaction due of which nothing more was expected', async () => {
+    const attempt = await letGo(undefined);
+    expect(await prompt(await news(attempt))).toBe(0);
+    expect(await scheduleOf(attempt)).toEqual({ fence: 2, inS: 0 });
+  });
+
+  it('waits while the call of the claimer is under way, and changes nothing', async () => {
+    const attempt = await claimAttempt(database, { leaseS: 60 });
+    const about = await news(attempt);
+    expect(await prompt(about)).toBeUndefined();
+    expect(await scheduleOf(attempt)).toEqual({ fence: 0, inS: 60 });
+    expect(await prompt({ ...about, transactionId: randomUUID() })).toBeUndefined();
+    expect(await prompt({ ...about, accountId: randomUUID() })).toBeUndefined();
+  });
+
+  it('brings a check forward only', async () => {
+    const attempt = await letGo(-100);
+    await prompt(await news(attempt));
+    expect(await scheduleOf(attempt)).toEqual({ fence: 2, inS: -100 });
+    const soon = await letGo(1);
+    await news(soon);
+    expect(await prompt(await news(soon))).toBe(APART_S);
+    expect(await scheduleOf(soon)).toMatchObject({ fence: 2, inS: expect.closeTo(1, 0) });
+  });
+
+  it.each<[number, string, PromptingNews['kind'], string]>([
+    [2, 'is not settled', 'notification', 'NULL'],
+    [2, 'has just been settled', 'notification', 'now()'],
+    [0.5, 'was settled 1.5 s ago', 'notification', "now() - interval '1.5 s'"],
+    [0, 'was settled long ago', 'notification', "now() - interval '1 min'"],
+    [0, 'is of another kind', 'return', 'NULL'],
+  ])('makes it due in %d s when other news of the transaction %s', async (inS, _what, kind, settledAt) => {
+    const [attempt, other] = [await letGo(500), await letGo(500)];
+    await news(attempt, kind, settledAt);
+    await news(attempt, 'notification', "now() - interval '1 h'");
+    await news(other);
+    const told = await prompt(await news(attempt));
+    expect(told).toBeCloseTo(inS, 0);
+    expect(told).toBeGreaterThanOrEqual(inS - 0.5);
+    expect(told).toBeLessThanOrEqual(inS);
+    expect((await scheduleOf(attempt))?.inS).toBeCloseTo(inS, 0);
+  });
+
+  it('that is brought again waits for when it was settled before, and for no more of itself', async () => {
+    const attempt = await letGo(500);
+    const about = await news(attempt, 'return');
+    expect(await prompt(about)).toBe(0);
+    const [row] = await tables.query("SELECT (now() - interval '1.5 s')::text AS settled");
+    const again = await prompt({ ...about, lastAt: String(row?.settled) });
+    expect(again).toBeGreaterThan(0);
+    expect(again).toBeLessThanOrEqual(0.5);
+    expect(await prompt({ ...about, lastAt: 'now' })).toBe(APART_S);
+    expect(await prompt(await news(attempt, 'return'))).toBe(APART_S);
+  });
+
+  it('that came while another worker asks is not put off by it', async () => {
+    const attempt = await letGo(0);
+    const connection = { connectionId: 'scripted', identity: 'scripted' };
+    const take = () => takeDue(database, connection, { limit: 10, leaseS: 60 });
+    const [taken] = await take();
+    if (!taken) throw new Error('nothing was due');
+    await prompt(await news(attempt));
+    for (const inS of [300, undefined]) await postponeCheck(database, taken, inS);
+    expect(await scheduleOf(attempt)).toEqual({ fence: 3, inS: 0 });
+    // What that worker has learned is written, and leaves the check due that the news prompted.
+    await writeChange(database, changeOf(attempt, 'SUCCEEDED', { version: 1, fence: taken.fence }));
+    expect(await scheduleOf(attempt)).toMatchObject({ inS: 0 });
+    expect(await take()).toMatchObject([{ transactionId: attempt.transactionId, fence: 5 }]);
+  });
+
+  it('that comes many times at once prompts one check for all of it, so much later at most', async () => {
+    const attempt = await letGo(500);
+    const all = [];
+    for (let i = 0; i < 8; i++) all.push(await news(attempt));
+    const told = await Promise.all(all.map(prompt));
+    expect(new Set(told)).toEqual(new Set([APART_S]));
+    expect(await scheduleOf(attempt)).toMatchObject({ fence: 9, inS: expect.closeTo(APART_S, 0) });
+  });
+});
+
+it('two takers at once of a check that news has made due: one of them takes it', async () => {
+  const connection = { connectionId: 'scripted', identity: 'scripted' };
+  for (let i = 0; i < 20; i++) {
+    const attempt = await letGo(500);
+    await prompt(await news(attempt));
+    const take = () => takeDue(database, connection, { limit: 10, leaseS: 60 });
+    const taken = (await Promise.all([take(), take(), take()])).flat();
+    expect(taken).toMatchObject([{ transactionId: attempt.transactionId, fence: 3 }]);
+  }
+});

@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { type AddedTransaction, writeChange } from '#src/store/engine/write-change.ts';
+import { addBystanders } from '../support/bystanders.ts';
+import { approvedPayment } from '../support/operation-claims.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { changeOf, recordOf } from './changes-under-test.ts';
+
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
+
+/** A refund of 1.00 that nobody requested here, of a payment that was approved. */
+async function external() {
+  const base = await approvedPayment(database, tables);
+  const added: AddedTransaction = {
+    ...{ id: randomUUID(), type: 'REFUND', parentId: base.transactionId, status: 'PENDING', isFinal: false },
+    ...{
+      connectionId: 'scripted',
+      connectionIdentity: 'scripted account',
+      minorUnits: 100n,
+      currency: 'USD',
+    },
+    ...{ capture: false, reference: undefined, vaultedToken: undefined, checkInS: undefined },
+  };
+  const write = (version: number, changes: Partial<AddedTransaction> = {}) =>
+    writeChange(database, {
+      ...changeOf(base, `VERSION ${version}`, {
+        version,
+        books: { captured: 0n, refunded: 100n, isReleased: false },
+      }),
+      ...{ transaction: undefined, added: { ...added, ...changes } },
+    });
+  const rows = () =>
+    tables.query(
+      'SELECT * FROM transaction WHERE account_id = $1 AND payment_id = $2 AND parent_id IS NOT NULL',
+      [...[ACCOUNT_ONE, base.paymentId]],
+    );
+  return { base, added, write, rows };
+}
+
+describe('a transaction that nobody requested here', () => {
+  it('is added with its payment’s books and record, and leaves every other transaction as it is', async () => {
+    const { base, added, write, rows } = await external();
+    const others = await addBystanders(tables, base.paymentId);
+    const own = () =>
+      tables.query('SELECT * FROM transaction WHERE account_id = $1 AND id = $2', [
+        ...[ACCOUNT_ONE, base.transactionId],
+      ]);
+    const before = await own();
+    const written = await write(1);
+    // Who writes it holds no transaction.
+    expect(written).toEqual({
+      ...{ kind: 'written', fence: undefined, event: false },
+      earlier: { record: Buffer.from('approved'), answer: Buffer.from('answer') },
+    });
+    expect(await rows()).toMatchObject([
+      {
+        ...{ id: added.id, type: 'REFUND', parent_id: base.transactionId, status: 'PENDING', capture: false },
+        ...{ connection_id: 'scripted', connection_identity: 'scripted account', amount_minor_units: '100' },
+        ...{ currency: 'USD', final: false, reference: null, check_at: null, method: null, response: null },
+      },
+    ]);
+    expect(await own()).toEqual(before);
+    const columns = 'version, record, refunded_minor_units, open_operation';
+    const sql = `SELECT ${columns} FROM payment WHERE account_id = $1 AND id = $2`;
+    expect(await tables.query(sql, [ACCOUNT_ONE, base.paymentId])).toEqual([
+      { version: 2, record: recordOf('VERSION 1'), refunded_minor_units: '100', open_operation: null },
+    ]);
+    await others.expectUntouched();
+  });
+
+  it('is moved on if it is there, and keeps its first reference', async () => {
+    const { write, rows } = await external();
+    await write(1);
+    const [first] = await rows();
+    await write(2, { status: 'SUCCEEDED', reference: 'theirs', minorUnits: 90n });
+    await write(3, { status: 'DECLINED', reference: 'another' });
+    const [moved, ...more] = await rows();
+    expect(more).toEqual([]);
+    expect(moved).toEqual({
+      ...{ ...first, status: 'DECLINED', reference: 'theirs', amount_minor_units: '100' },
+      updated_at: moved?.updated_at,
+    });
+    expect(Number(moved?.updated_at)).toBeGreaterThan(Number(first?.updated_at));
+  });
+
+  it('is neither added nor moved on from an outdated version, and is there when it is said again', async () => {
+    const { write, rows } = await external();
+    expect(await write(0)).toEqual({ kind: 'outdated' });
+    expect(await rows()).toEqual([]);
+    await write(1);
+    const before = await rows();
+    expect(await write(1)).toMatchObject({ kind: 'written', event: false });
+    expect(await write(1, { status: 'SUCCEEDED' })).toMatchObject({ kind: 'written', event: false });
+    expect(await write(0)).toEqual({ kind: 'outdated' });
+    expect(await rows()).toEqual(before);
+  });
+});

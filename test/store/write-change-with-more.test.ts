@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
+import { writeChange } from '#src/store/engine/write-change.ts';
+import { addBystanders } from '../support/bystanders.ts';
+import { claimAttempt } from '../support/open-attempts.ts';
+import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { wantEveryEvent } from '../support/tables.ts';
+import { type ChangeOptions, changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
+
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
+
+/** Claims a capture of a payment; the next change is decided from version 2. */
+async function claimed(): Promise<OperationClaim> {
+  const claim = operationClaimOf(await approvedPayment(database, tables));
+  await claimOperation(database, claim);
+  return claim;
+}
+
+const BOOKS = { captured: 575n, refunded: 7n, isReleased: true };
+/** Writes the outcome of an operation. */
+const write = (claim: OperationClaim, name: string, options: ChangeOptions = {}) =>
+  writeChange(database, changeOf(claim, name, { version: 2, books: BOOKS, ...options }));
+
+const own = async (table: string, id: string) =>
+  (await tables.query(`SELECT * FROM ${table} WHERE account_id = $1 AND id = $2`, [ACCOUNT_ONE, id]))[0];
+const paymentOf = ({ paymentId }: { paymentId: string }) => own('payment', paymentId);
+const transactionOf = ({ transactionId }: { transactionId: string }) => own('transaction', transactionId);
+async function everything(): Promise<unknown[]> {
+  const rows: unknown[] = [];
+  for (const table of ['payment', 'transaction', 'vaulted_token', 'single_use', 'event'])
+    rows.push(await tables.query(`SELECT * FROM ${table} t ORDER BY t::text`));
+  return rows;
+}
+
+describe('the outcome of an operation', () => {
+  it('is written with the books and its own response, ends the operation, and touches no other payment', async () => {
+    const claim = await claimed();
+    const others = await addBystanders(tables, claim.paymentId);
+    const written = await write(claim, 'DONE', { reference: 'theirs' });
+    expect(written).toEqual({ kind: 'written', fence: 1, event: false, earlier: undefined });
+    await others.expectUntouched();
+    const operation = await transactionOf(claim);
+    expect(operation).toMatchObject({
+      ...{ status: 'DONE', reference: 'theirs', check_at: null, awaits_payer: false },
+      ...{ response: responseOf('DONE'), response_record: recordOf('DONE') },
+    });
+    const payment = await paymentOf(claim);
+    expect(payment).toMatchObject({
+      ...{ status: 'DONE', record: recordOf('DONE'), version: 3, event_sequence: 2, open_operation: null },
+      ...{ captured_minor_units: '575', refunded_minor_units: '7', released: true },
+      // The payment's own response stays what it was.
+      ...{ answer: Buffer.from('answer'), answered_record: Buffer.from('approved') },
+    });
+    expect(Number(operation?.updated_at)).toBeGreaterThan(Number(operation?.created_at));
+    expect(payment?.updated_at).toEqual(operation?.updated_at);
+  });
+
+  it('leaves the books that it does not name', async () => {
+    const claim = await claimed();
+    await write(claim, 'FIRST', OPEN);
+    const { kind } = await writeChange(
+      database,
+      changeOf(claim, 'SECOND', { version: 3, fence: 1, reopens: randomUUID() }),
+    );
+    expect(kind).toBe('written');
+    expect(await paymentOf(claim)).toMatchObject({
+      ...{ captured_minor_units: '575', refunded_minor_units: '7', released: true, open_operation: null },
+    });
+  });
+
+  it('that is still open keeps other operations out', async () => {
+    const claim = await claimed();
+    await write(claim, 'PENDING', OPEN);
+    expect((await paymentOf(claim))?.open_operation).toBe(claim.transactionId);
+    await write(claim, 'DONE', { version: 3, fence: 1 });
+    expect((await paymentOf(claim))?.open_operation).toBeNull();
+  });
+
+  it('leaves the operation open that another transaction is', async () => {
+    const claim = await claimed();
+    const open = randomUUID();
+    await tables.query('UPDATE payment SET open_operation = $1', [open]);
+    await write(claim, 'DONE');
+    expect((await paymentOf(claim))?.open_operation).toBe(open);
+  });
+
+  it('gives back the first response, which stays what it was, also when it is said again', async () => {
+    const claim = await claimed();
+    await write(claim, 'FIRST', OPEN);
+    const earlier = { record: recordOf('FIRST'), answer: responseOf('FIRST') };
+    const second = { version: 3, fence: 1 };
+    expect(await write(claim, 'SECOND', second)).toMatchObject({ kind: 'written', earlier });
+    expect(await write(claim, 'SECOND', second)).toMatchObject({ kind: 'written', event: false, earlier });
+    expect(await transactionOf(claim)).toMatchObject({
+      ...{ response: responseOf('FIRST'), response_record: recordOf('FIRST'), fence: 2 },
+    });
+    expect(await paymentOf(claim)).toMatchObject({ record: recordOf('SECOND'), version: 4 });
+  });
+
+  it('that was said again after a lost acknowledgement finds itself there', async () => {
+    const claim = await claimed();
+    await write(claim, 'DONE');
+    const before = await everything();
+    const again = { kind: 'written', fence: undefined, event: false, earlier: undefined };
+    expect(await write(claim, 'DONE')).toEqual(again);
+    expect(await everything()).toEqual(before);
+  });
+
+  it('stores no response of what nobody called for', async () => {
+    const claim = await claimed();
+    await tables.query('UPDATE transaction SET method = NULL');
+    expect(await write(claim, 'DONE')).toMatchObject({ kind: 'written' });
+    expect(await transactionOf(claim)).toMatchObject({ response: null, response_record: null });
+  });
+
+  it('waits for another write of the payment, and is then outdated', async () => {
+    const claim = await claimed();
+    const [holder] = await tables.query('SELECT pg_backend_pid() AS pid');
+    const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
+    const waiting = async () => (await database.query({ name: 'waiting', text }, [holder?.pid])).rowCount;
+    await tables.query('BEGIN');
+    await tables.query('UPDATE payment SET version = version + 1');
+    const written = write(claim, 'DONE');
+    await expect.poll(waiting).toBe(1);
+    await tables.query('COMMIT');
+    expect(await written).toEqual({ kind: 'outdated' });
+    expect(await transactionOf(claim)).toMatchObject({ status: 'PENDING', response: null });
+  });
+
+  it('makes the check of its authorization due, under another fence', async () => {
+    const claim = await claimed();
+    const others = await addBystanders(tables, claim.paymentId);
+    await write(claim, 'DECLINED', { parent: { id: claim.parentId, checkInS: 90 } });
+    const [parent, operation] = [await own('transaction', claim.parentId), await transactionOf(claim)];
+    expect(parent).toMatchObject({ status: 'SUCCEEDED', fence: 2 });
+    expect(Number(parent?.check_at) - Number(operation?.updated_at)).toBe(90_000);
+    await others.expectUntouched();
+  });
+});
+
+it('all of a change is written or nothing', async () => {
+  await wantEveryEvent(tables);
+  const attempt = await claimAttempt(database, { vault: true });
+  const session = randomUUID();
+  await tables.query('INSERT INTO single_use (account_id, object_id, payment_id) VALUES ($1, $2, $3)', [
+    ...[ACCOUNT_ONE, session, attempt.paymentId],
+  ]);
+  const before = await everything();
+  const change = changeOf(attempt, 'DECLINED', {
+    ...{ books: BOOKS, method: { token: attempt.vaultedToken ?? '', fate: 'drop' }, reopens: session },
+    parent: { id: attempt.transactionId, checkInS: 1 },
+  });
+  // What comes last, the event, cannot be stored.
+  await tables.query("ALTER TABLE event ADD CONSTRAINT none CHECK (type = 'none')");
+  await expect(writeChange(database, change)).rejects.toMatchObject({ code: '23514' });
+  expect(await everything()).toEqual(before);
+  await tables.query('ALTER TABLE event DROP CONSTRAINT none');
+  expect(await writeChange(database, change)).toMatchObject({ kind: 'written', event: true });
+});

@@ -1,0 +1,260 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { type StoredChange, type WrittenChange, writeChange } from '#src/store/engine/write-change.ts';
+import { findByKey } from '#src/store/tables/payment-keys.ts';
+import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
+import { addBystanders } from '../support/bystanders.ts';
+import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
+import { wantEveryEvent } from '../support/tables.ts';
+import { changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
+
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
+
+/** Writes a change in one commit with those of other payments: one that is outdated, and one of no payment. */
+async function writeInGroup(change: StoredChange): Promise<WrittenChange> {
+  const [first, second, third] = [
+    await claimAttempt(database),
+    await claimAttempt(database),
+    await claimAttempt(database),
+  ];
+  const ofNobody = { ...first, paymentId: randomUUID(), transactionId: randomUUID() };
+  // The first goes alone, and the others come while it is under way.
+  const [ahead, written, ...others] = await Promise.all([
+    writeChange(database, changeOf(first, 'AHEAD', { event: undefined })),
+    writeChange(database, change),
+    writeChange(database, changeOf(second, 'BESIDE', { ...OPEN, event: undefined })),
+    writeChange(database, changeOf(third, 'OUTDATED', { version: 1 })),
+    writeChange(database, changeOf(ofNobody, 'NONE')),
+  ]);
+  expect([ahead, ...others]).toEqual([WRITTEN, WRITTEN, { kind: 'outdated' }, { kind: 'outdated' }]);
+  expect(await getPaymentRecord(database, ACCOUNT_ONE, second.paymentId)).toEqual(recordOf('BESIDE'));
+  await tables.query('DELETE FROM payment WHERE id = ANY ($1)', [
+    [first, second, third].map(({ paymentId }) => paymentId),
+  ]);
+  await tables.query('DELETE FROM transaction WHERE id = ANY ($1)', [
+    [first, second, third].map(({ transactionId }) => transactionId),
+  ]);
+  return written;
+}
+
+const WAYS = {
+  alone: (change: StoredChange) => writeChange(database, change),
+  'in a group': writeInGroup,
+  'by the function that writes more': (change: StoredChange) =>
+    writeChange(database, { ...change, reopens: randomUUID() }),
+};
+
+/** Result of the first write of the caller that claimed, which no webhook is told of. */
+const WRITTEN = { kind: 'written', fence: 1, event: false, earlier: undefined };
+const earlierOf = (name: string) => ({ record: recordOf(name), answer: responseOf(name) });
+
+const everything = async () => [
+  await tables.query('SELECT * FROM payment ORDER BY account_id, id'),
+  await tables.query('SELECT * FROM transaction ORDER BY account_id, id'),
+  await tables.query('SELECT * FROM event ORDER BY account_id, id'),
+];
+const rowOf = async ({ transactionId }: OpenAttempt) =>
+  (
+    await tables.query(
+      `SELECT t.status, t.reference, t.awaits_payer, t.fence, p.version, p.event_sequence,
+         extract(epoch FROM t.check_at - t.updated_at)::integer AS check_in_s, t.updated_at = p.updated_at AS at_once
+       FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id
+       WHERE t.id = $1 AND t.account_id = $2`,
+      [transactionId, ACCOUNT_ONE],
+    )
+  )[0];
+/** Another worker takes the transaction, or news of it comes. */
+const take = ({ transactionId }: OpenAttempt) =>
+  tables.query(
+    "UPDATE transaction SET fence = fence + 1, check_at = updated_at + interval '300 s' WHERE id = $1",
+    [transactionId],
+  );
+
+describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) => {
+  const write = (...args: Parameters<typeof changeOf>) => writeThus(changeOf(...args));
+
+  it('is all of it there, and touches no other payment, nor another transaction of its own', async () => {
+    const attempt = await claimAttempt(database);
+    const copy = "(jsonb_populate_record(t, jsonb_build_object('id', gen_random_uuid())))";
+    await tables.query(`INSERT INTO transaction SELECT ${copy}.* FROM transaction t`);
+    const others = await addBystanders(tables, attempt.paymentId);
+    const beside = () =>
+      tables.query('SELECT * FROM transaction WHERE payment_id = $1 AND id <> $2 ORDER BY account_id, id', [
+        ...[attempt.paymentId, attempt.transactionId],
+      ]);
+    const before = await beside();
+    const options = { ...OPEN, reference: 'theirs', awaitsPayer: true };
+    expect(await write(attempt, 'SUCCEEDED', options)).toEqual(WRITTEN);
+    expect(await rowOf(attempt)).toEqual({
+      ...{ status: 'SUCCEEDED', reference: 'theirs', awaits_payer: true, fence: 1, version: 1 },
+      ...{ event_sequence: 1, check_in_s: 60, at_once: true },
+    });
+    const [payment] = await tables.query('SELECT * FROM payment WHERE id = $1 AND account_id = $2', [
+      ...[attempt.paymentId, ACCOUNT_ONE],
+    ]);
+    expect(payment).toMatchObject({
+      ...{ status: 'SUCCEEDED', record: recordOf('SUCCEEDED'), answer: responseOf('SUCCEEDED') },
+      answered_record: null,
+    });
+    expect(before).toHaveLength(2);
+    expect(await beside()).toEqual(before);
+    await others.expectUntouched();
+  });
+
+  it('gives back the response that was stored before, which stays what it was however often the record moves on', async () => {
+    const attempt = await claimAttempt(database);
+    await write(attempt, 'FIRST', OPEN);
+    const second = await write(attempt, 'SECOND', { ...OPEN, version: 1, fence: 1 });
+    expect(second).toEqual({ ...WRITTEN, fence: 2, earlier: earlierOf('FIRST') });
+    const third = await write(attempt, 'THIRD', { version: 2, fence: 2 });
+    expect(third).toEqual({ ...WRITTEN, fence: 3, earlier: earlierOf('FIRST') });
+    const holder = await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey);
+    expect(holder).toMatchObject(earlierOf('FIRST'));
+    expect(await getPaymentRecord(database, ACCOUNT_ONE, attempt.paymentId)).toEqual(recordOf('THIRD'));
+  });
+
+  it('gives back the response that was stored before, also when its own bytes are the same, since only the record differs', async () => {
+    const attempt = await claimAttempt(database);
+    const response = Buffer.from('rendered by one schema');
+    await write(attempt, 'FIRST', { ...OPEN, response });
+    const earlier = { record: recordOf('FIRST'), answer: response };
+    expect(await write(attempt, 'SECOND', { version: 1, fence: 1, response })).toMatchObject({ earlier });
+    expect(await write(attempt, 'SECOND', { version: 1, fence: 1, response })).toMatchObject({ earlier });
+  });
+
+  it('that responds to nothing leaves the response to a later one', async () => {
+    const attempt = await claimAttempt(database);
+    const first = await write(attempt, 'FIRST', { ...OPEN, response: undefined });
+    expect(first).toEqual(WRITTEN);
+    const second = await write(attempt, 'SECOND', { version: 1, fence: 1 });
+    expect(second).toEqual({ ...WRITTEN, fence: 2 });
+    const holder = await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey);
+    expect(holder).toMatchObject(earlierOf('SECOND'));
+  });
+
+  it('finds itself there when it is said again after a lost acknowledgement, with no second event', async () => {
+    await wantEveryEvent(tables);
+    const [first, later] = [await claimAttempt(database), await claimAttempt(database)];
+    expect(await write(first, 'SUCCEEDED')).toMatchObject({ kind: 'written', event: true });
+    await write(later, 'PENDING', OPEN);
+    await write(later, 'SUCCEEDED', { version: 1, fence: 1 });
+    const before = await everything();
+    const again = { kind: 'written', fence: undefined, event: false, earlier: undefined };
+    expect(await write(first, 'SUCCEEDED')).toEqual(again);
+    const [known, open] = [{ version: 1, fence: 1 }, OPEN];
+    expect(await write(later, 'SUCCEEDED', known)).toEqual({ ...again, earlier: earlierOf('PENDING') });
+    // What has been built upon it since is not itself.
+    expect(await write(later, 'PENDING', open)).toEqual({ kind: 'outdated' });
+    expect(await everything()).toEqual(before);
+  });
+
+  it('is outdated, and changes nothing, once another was written: with or without a known outcome, and whoever holds it', async () => {
+    const attempt = await claimAttempt(database);
+    await write(attempt, 'FIRST', OPEN);
+    const before = await everything();
+    for (const options of [{}, { fence: 1 }, OPEN, { ...OPEN, fence: 1 }]) {
+      expect(await write(attempt, 'SECOND', options)).toEqual({ kind: 'outdated' });
+    }
+    expect(await write(attempt, 'SECOND', { version: 2, fence: 1 })).toEqual({ kind: 'outdated' });
+    expect(await everything()).toEqual(before);
+  });
+
+  it('that leaves the outcome open is lost, and changes nothing, when another worker holds the transaction', async () => {
+    const attempt = await claimAttempt(database);
+    await take(attempt);
+    const before = await everything();
+    expect(await write(attempt, 'PENDING', OPEN)).toEqual({ kind: 'lost' });
+    expect(await write(attempt, 'PENDING', { ...OPEN, fence: 2 })).toEqual({ kind: 'lost' });
+    expect(await everything()).toEqual(before);
+    expect(await write(attempt, 'PENDING', { ...OPEN, fence: 1 })).toEqual({ ...WRITTEN, fence: 2 });
+  });
+
+  it('of a known outcome is written by who has lost its lease, and leaves the next check to who has moved it', async () => {
+    const attempt = await claimAttempt(database);
+    await take(attempt);
+    const [before] = await tables.query('SELECT check_at FROM transaction');
+    expect(await write(attempt, 'SUCCEEDED')).toEqual({ ...WRITTEN, fence: undefined });
+    const after = await tables.query('SELECT status, check_at, fence FROM transaction');
+    expect(after).toEqual([{ status: 'SUCCEEDED', check_at: before?.check_at, fence: 2 }]);
+  });
+
+  it('says when it is checked, keeps the last reference that it was given, and ends its checks', async () => {
+    const attempt = await claimAttempt(database);
+    await write(attempt, 'PENDING', { ...OPEN, reference: 'not theirs for long' });
+    await write(attempt, 'PENDING', {
+      ...OPEN,
+      version: 1,
+      fence: 1,
+      reference: 'theirs',
+      awaitsPayer: true,
+    });
+    await write(attempt, 'PENDING', { isOpen: true, checkInS: 90, version: 2, fence: 2 });
+    expect(await rowOf(attempt)).toMatchObject({
+      ...{ status: 'PENDING', reference: 'theirs', awaits_payer: false, check_in_s: 90, fence: 3 },
+    });
+    await write(attempt, 'SUCCEEDED', { version: 3, fence: 3 });
+    expect(await rowOf(attempt)).toMatchObject({ reference: 'theirs', check_in_s: null, version: 4 });
+  });
+
+  it('of another account is outdated, and changes nothing', async () => {
+    const attempt = await claimAttempt(database);
+    const before = await everything();
+    for (const options of [{}, OPEN]) {
+      const written = await write(attempt, 'SUCCEEDED', { ...options, accountId: ACCOUNT_TWO });
+      expect(written).toEqual({ kind: 'outdated' });
+    }
+    expect(await everything()).toEqual(before);
+  });
+
+  it('of a transaction that belongs to another payment changes nothing', async () => {
+    const [one, other] = [await claimAttempt(database), await claimAttempt(database)];
+    const before = await everything();
+    await write({ ...one, transactionId: other.transactionId }, 'SUCCEEDED').catch(() => {});
+    expect(await everything()).toEqual(before);
+  });
+
+  it('leaves its event when a webhook wants it, and numbers what no webhook wants', async () => {
+    const webhook = (account: string, active: boolean, events: string) =>
+      tables.query(
+        `INSERT INTO webhook (account_id, id, url, description, active, events, secret) VALUES ($1, $2, '', '', $3, $4, '')`,
+        [account, randomUUID(), active, `{${events}}`],
+      );
+    await webhook(ACCOUNT_ONE, true, 'payment.refund');
+    await webhook(ACCOUNT_ONE, false, 'payment.purchase');
+    await webhook(ACCOUNT_TWO, true, 'payment.purchase');
+    const attempt = await claimAttempt(database);
+    expect(await write(attempt, 'FIRST', OPEN)).toMatchObject({ kind: 'written', event: false });
+    const untold = { ...OPEN, version: 1, fence: 1, event: undefined };
+    expect(await write(attempt, 'SECOND', untold)).toMatchObject({ kind: 'written', event: false });
+    const told = { version: 2, fence: 2, event: 'payment.refund' };
+    expect(await write(attempt, 'THIRD', told)).toMatchObject({ kind: 'written', event: true });
+    const columns = 'account_id, payment_id, type, sequence, record, relayed_at';
+    expect(await tables.query(`SELECT ${columns} FROM event`)).toEqual([
+      {
+        ...{ account_id: ACCOUNT_ONE, payment_id: attempt.paymentId, type: 'payment.refund', sequence: 2 },
+        ...{ record: recordOf('THIRD'), relayed_at: null },
+      },
+    ]);
+    expect((await rowOf(attempt))?.event_sequence).toBe(2);
+  });
+});
+
+it.each(['alone', 'by the function that writes more'] as const)(
+  'a change that leaves the outcome open, written %s, is lost when another worker takes the transaction at that moment',
+  async (way) => {
+    const attempt = await claimAttempt(database);
+    const [holder] = await tables.query('SELECT pg_backend_pid() AS pid');
+    const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
+    const waiting = async () => (await database.query({ name: 'waiting', text }, [holder?.pid])).rowCount;
+    await tables.query('BEGIN');
+    await take(attempt);
+    const before = await everything();
+    const written = WAYS[way](changeOf(attempt, 'PENDING', OPEN));
+    await expect.poll(waiting).toBe(1);
+    await tables.query('COMMIT');
+    expect(await written).toEqual({ kind: 'lost' });
+    expect(await everything()).toEqual(before);
+  },
+);

@@ -1,0 +1,14 @@
+import { expect } from 'vitest';
+import { NIL_UUID } from '#src/store/engine/rows.ts';
+import type { Tables } from './tables.ts';
+
+/**
+ * Waits until all news is settled, but for news whose transaction was searched for in vain: that search goes on for days.
+ * Then it lets so much time pass that the next news waits for nothing.
+ */
+export async function untilNewsIsSettled(tables: Tables): Promise<void> {
+  const open =
+    'SELECT 1 FROM notification WHERE settled_at IS NULL AND (account_id <> $1 OR check_at <= now())';
+  await expect.poll(() => tables.query(open, [NIL_UUID])).toEqual([]);
+  await tables.query("UPDATE notification SET settled_at = settled_at - interval '2 seconds'");
+}
