@@ -25,11 +25,17 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I2'],
   },
   'no-version': {
-    file: 'src/store/migrations/0001_baseline.sql',
-    find: `AND p.id = i.payment_id AND p.version = i.version
-      AND (NOT i.is_open OR i.fence = (
-        SELECT t.fence FROM transaction t WHERE t.account_id = i.account_id AND t.id = i.transaction_id))`,
-    replacement: 'AND p.id = i.payment_id',
+    file: 'src/payments/write-change.ts',
+    find: `  if (written === 'outdated') {
+    const { transactionId } = own;`,
+    replacement: `  if (written === 'outdated') {
+    for (let version = own.version + 1; version < 9; version++) {
+      for (let fence = 0; fence < 9; fence++) {
+        const forced = await write(deps, { ...own, fence }, version, change);
+        if (typeof forced !== 'string') return forced;
+      }
+    }
+    const { transactionId } = own;`,
     cases: ['two replicas: one stopped past its lease, then continued'],
     violates: ['I5'],
   },
@@ -93,12 +99,16 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I2'],
   },
   'begin-without-fence': {
-    file: 'src/store/migrations/0001_baseline.sql',
-    find: `  WHERE p.account_id = the_account AND p.id = the_payment AND p.version = the_version
-    AND (NOT is_open OR`,
-    replacement: `  WHERE p.account_id = the_account AND p.id = the_payment
-    AND (p.version = the_version OR added_check_in_s IS NOT NULL)
-    AND (NOT is_open OR added_check_in_s IS NOT NULL OR`,
+    file: 'src/payments/write-change.ts',
+    find: `  const written = await write(deps, { ...own, fence: 0 }, own.version, change);
+  return typeof written !== 'string';`,
+    replacement: `  for (let version = 0; version < 9; version++) {
+    for (let fence = 0; fence < 9; fence++) {
+      const forced = await write(deps, { ...own, fence }, version, change);
+      if (typeof forced !== 'string') return true;
+    }
+  }
+  return false;`,
     cases: ['failover: stopped past its lease between the attempts, then continued'],
     violates: ['told'],
   },
