@@ -169,6 +169,23 @@ it('a notification whose reference the provider is silent about delays no other'
   expect(await queued()).toBe(1);
 });
 
+it('a notification that names another reference has the provider asked by that two seconds later, however old it is', async () => {
+  const payment = await payments.pay({ wallet: true });
+  for (const reference of ['one', 'another']) await notify(payment, 1, { reference });
+  await payments.tables.query("UPDATE notification SET received_at = received_at - interval '1 hour'");
+  await checkAt()();
+  expect([asked.length, results, await queued()]).toEqual([1, ['unchanged'], 1]);
+  const [row] = await payments.tables.query(
+    'SELECT extract(epoch FROM check_at - now())::float8 AS due_in_s FROM transaction',
+  );
+  expect(row?.due_in_s).toBeGreaterThan(0);
+  expect(row?.due_in_s).toBeLessThanOrEqual(2);
+  await payments.makeDue();
+  await checkAt()();
+  expect(new Set(asked.map(({ hint }) => hint?.reference))).toEqual(new Set(['one', 'another']));
+  expect(await queued()).toBe(0);
+});
+
 it('notifications of other transactions wait for nothing', async () => {
   for (let i = 0; i < 3; i++) await notify(await payments.pay({ wallet: true }));
   await checkAt()();

@@ -104,7 +104,7 @@ export const OPERATIONS: readonly Case[] = [
         return found;
       };
       for (const side of ['request', 'response']) {
-        const stop = world.gate.hold(`write_external_transaction:${side}`);
+        const stop = world.gate.hold(`write_change:${side}`);
         const line = await lineOf();
         const told = world.judge.refundThere?.(line, 10);
         if (told) await deliver(replica.url, line.acquirer === 'ONE' ? 'judge' : 'judge-two', told);
