@@ -99,9 +99,9 @@ export async function insistOn(world: World, asked: Asked): Promise<Omit<Answer,
 /** A share of an amount, in the same digits. */
 function shareOf(value: string, percent: number): string {
   const [whole = '', fraction = ''] = value.split('.');
-  const units = String((BigInt(whole + fraction) * BigInt(percent)) / 100n).padStart(
-    fraction.length + 1,
-    '0',
-  );
+  // Stripe takes multiples of ten where a currency has three decimals.
+  const step = fraction.length === 3 ? 10n : 1n;
+  const share = (BigInt(whole + fraction) * BigInt(percent)) / 100n;
+  const units = String((share / step) * step).padStart(fraction.length + 1, '0');
   return fraction ? `${units.slice(0, -fraction.length)}.${units.slice(-fraction.length)}` : units;
 }

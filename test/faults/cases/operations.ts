@@ -152,6 +152,7 @@ function race(name: string, { verb, capture }: { verb: 'refund' | 'capture'; cap
         }
       });
       await inParallel(calls, 24);
+      world.expect(await world.drain(), 'an operation stays open');
       const [row] = await world.query(
         "SELECT count(*)::integer AS done FROM transaction WHERE parent_id IS NOT NULL AND status = 'SUCCEEDED'",
       );
