@@ -1,8 +1,8 @@
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { merchantAddress } from '#src/payments/check/payer-return.ts';
-import { waitUntil } from '#src/payments/check/wait-until.ts';
-import type { Patience } from '#src/payments/idempotency.ts';
+import { PROMPTED_APART_S } from '#src/payments/check/route-news.ts';
+import { type Patience, waitFor } from '#src/payments/idempotency.ts';
 import { repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -63,9 +63,6 @@ async function followDue(deps: FollowDeps): Promise<boolean> {
   return due.length === BATCH;
 }
 
-/** Least time between two checks of an enrollment that payers prompt. */
-const PROMPTED_APART_S = 2;
-
 /**
  * Makes the check of the enrollment due whose payer came back, and waits a few seconds for the provider's word.
  *
@@ -82,9 +79,9 @@ export async function returnFromEnrollment(
   if (!isOver()) {
     await orUnavailable(promptEnrollment(deps.database, enrollment, PROMPTED_APART_S));
     deps.wakeEnrollments();
-    await waitUntil(async () => {
+    await waitFor(async () => {
       enrollment = await find(deps, id);
-      return isOver();
+      return isOver() || undefined;
     }, deps.patience);
   }
   const { status, callbackUrl } = enrollment;

@@ -131,7 +131,7 @@ export function inProgress({ retryAfterS }: Patience, keyed: Keyed, cause?: unkn
   return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
 }
 
-/** Limits of the wait for a held key's response: the key is read again, with growing pauses, for up to `waitMs`. */
+/** Limits of a wait for what another call or worker is about to write: it is read again for up to `waitMs`. */
 export type Patience = {
   readonly waitMs: number;
   readonly retryAfterS: number;
@@ -153,16 +153,31 @@ export async function awaitResponse(
   read: () => Promise<Answered | undefined>,
   patience: Patience,
 ): Promise<Answered & { readonly answer: Uint8Array }> {
-  const deadline = performance.now() + patience.waitMs;
-  let holder = first ?? (await read());
+  let holder = first;
+  const response = await waitFor(async () => {
+    holder ??= await read();
+    const { record, answer } = holder ?? {};
+    holder = undefined;
+    return record && answer && { record, answer };
+  }, patience);
+  if (response) return response;
+  const message = 'the first call with this key has no response yet; repeat it with the same key';
+  throw new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS: patience.retryAfterS });
+}
+
+/**
+ * Reads something, with growing pauses, until it is there.
+ *
+ * @returns undefined if it is not there in time.
+ */
+export async function waitFor<T>(
+  read: () => Promise<T | undefined>,
+  { waitMs, pause }: Patience,
+): Promise<T | undefined> {
+  const deadline = performance.now() + waitMs;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-    const answer = holder?.answer;
-    if (holder && answer) return { record: holder.record, answer };
-    if (performance.now() + pauseMs > deadline) {
-      const message = 'the first call with this key has no response yet; repeat it with the same key';
-      throw new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS: patience.retryAfterS });
-    }
-    await patience.pause(pauseMs);
-    holder = await read();
+    const found = await read();
+    if (found !== undefined || performance.now() + pauseMs > deadline) return found;
+    await pause(pauseMs);
   }
 }

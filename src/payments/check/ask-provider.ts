@@ -6,7 +6,14 @@ import { unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { attemptFacts, isWalletRedirect } from '../create/payment-attempt.ts';
 import { isAlarm } from '../model/contradiction.ts';
 import { mayBeClosed } from '../model/schedule.ts';
-import { isOpen, isOperation, succeededBase, type TransactionRow, targetOf } from '../model/state.ts';
+import {
+  isOpen,
+  isOpenAttempt,
+  isOperation,
+  succeededBase,
+  type TransactionRow,
+  targetOf,
+} from '../model/state.ts';
 import { NO_LOOK_UP, timeLeftMs } from '../model/waiting.ts';
 import type { CheckDeps, Found, Prompt } from './found-transaction.ts';
 
@@ -25,8 +32,7 @@ export async function askAbout(
   const { transaction } = found;
   const query = lookUpOf(deps, connection, found, prompt);
   if (!isOpen(transaction)) return askOnly(connection, query);
-  const isAttempt = !isOperation(transaction.type) && !transaction.awaitsPayer;
-  if (!connection.lookUp && isAttempt) return cancelTechnically(connection, query);
+  if (!connection.lookUp && isOpenAttempt(transaction)) return cancelTechnically(connection, query);
   return askAndComplete(connection, query);
 }
 
@@ -40,7 +46,7 @@ export function lookUpOf(
   const { transaction } = found;
   const { ageMs } = transaction;
   // What waits for no payer is closed by its age alone.
-  const goesByAge = isOperation(transaction.type) || (isOpen(transaction) && !transaction.awaitsPayer);
+  const goesByAge = isOperation(transaction.type) || isOpenAttempt(transaction);
   return {
     transactionId: transaction.id,
     money: { minorUnits: transaction.minorUnits, currency: transaction.currency },

@@ -3,7 +3,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { contradicts } from '../model/contradiction.ts';
 import { beyondBooks, isRefundUndone } from '../model/external.ts';
 import { FIRST_CHECK_S, payerPauseS, reportsMore } from '../model/schedule.ts';
-import { isOpen, isOpenDispute, isOperation } from '../model/state.ts';
+import { isOpen, isOpenAttempt, isOpenDispute, isOperation } from '../model/state.ts';
 import { endOf, isNothingNew, NO_LOOK_UP, timeLeftMs, withoutLookUp } from '../model/waiting.ts';
 import { type LeasedTransaction, pauseS, writeReport } from '../write-change.ts';
 import { askAbout, isAnswered } from './ask-provider.ts';
@@ -24,7 +24,7 @@ export async function checkOutcome(
 ): Promise<Asked> {
   const { transaction } = found;
   const { fence } = leased;
-  // Nothing can be learned of what is final here, and was signed.
+  // A provider without look-up can say nothing more about a final transaction.
   if (!connection.lookUp && !isOpen(transaction)) return { result: 'unchanged', checkInS: undefined, fence };
   const isLast = isLastCheck(found);
   const reported = await askAbout(deps, connection, found, { ...prompt, isLast });
@@ -80,8 +80,7 @@ export async function checkOutcome(
 
 /** Returns true for the last check of a payer's time: its provider closes what the payer has not done by then. */
 function isLastCheck(found: Found): boolean {
-  const isAttempt = isOpen(found.transaction) && !found.transaction.awaitsPayer;
-  return !isAttempt && timeLeftMs(found, found.terms) + GRACE_MS <= 0;
+  return !isOpenAttempt(found.transaction) && timeLeftMs(found, found.terms) + GRACE_MS <= 0;
 }
 
 /** Returns the pause of a transaction that stays open. */

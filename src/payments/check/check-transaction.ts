@@ -39,15 +39,15 @@ export async function checkTransaction(
   const news = await readOpenNews(deps.database, leased.accountId, leased.transactionId);
   const { signed, hints } = sorted(connection, news);
   const left: OpenNews[] = [];
-  let current: LeasedTransaction | undefined = leased;
+  let current: LeasedTransaction = leased;
   for (const one of signed) {
-    const { result, fence } = await believe(deps, connection, current ?? leased, one, stop);
-    current = fence === undefined ? undefined : { ...leased, fence };
+    const { result, fence } = await believe(deps, connection, current, one, stop);
+    current = { ...leased, fence: fence ?? leased.fence };
     if (result === 'waiting') left.push(one);
     else await settle(deps, one, result);
   }
 
-  const { asked, kept, isMore } = await askWith(deps, connection, current ?? leased, hints, stop);
+  const { asked, kept, isMore } = await askWith(deps, connection, current, hints, stop);
   left.push(...kept);
   const { fence, checkInS, isScheduled } = asked;
   if (fence === undefined || (isScheduled && left.length === 0)) return;

@@ -10,10 +10,9 @@ import { isNewsSettled } from '#src/store/tables/open-news.ts';
 import { findOwnTransaction, type OwnTransaction } from '#src/store/tables/own-transaction.ts';
 import { getPaymentRecord } from '#src/store/tables/payment-record.ts';
 import { isUuid } from '#src/store/tables/stored-objects.ts';
-import type { Patience } from '../idempotency.ts';
+import { type Patience, waitFor } from '../idempotency.ts';
 import { decodeRecord } from '../stored-record.ts';
 import { PROMPTED_APART_S } from './route-news.ts';
-import { waitUntil } from './wait-until.ts';
 
 /** Dependencies of a payer's return. */
 export type ReturnDeps = {
@@ -84,7 +83,8 @@ async function checked(
   const inS = await orUnavailable(prompted);
   if (inS === 'refused') return;
   deps.wake(inS);
-  await waitUntil(() => orUnavailable(isNewsSettled(deps.database, name)), deps.patience);
+  const isSettled = () => orUnavailable(isNewsSettled(deps.database, name));
+  await waitFor(async () => (await isSettled()) || undefined, deps.patience);
 }
 
 /** Returns true if a payment needs nothing but its payer's approval. */

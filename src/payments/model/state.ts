@@ -64,6 +64,11 @@ export function isOpen({ status }: Pick<TransactionRow, 'status'>): boolean {
   return status === 'CREATED' || status === 'PENDING';
 }
 
+/** Returns true for a payment's own attempt whose outcome is not known, and that does not await its payer. */
+export function isOpenAttempt(transaction: Pick<TransactionRow, 'type' | 'status' | 'awaitsPayer'>): boolean {
+  return isOpen(transaction) && !isOperation(transaction.type) && !transaction.awaitsPayer;
+}
+
 /** Returns true for an authorization that waits to be captured. */
 export function isLapsing({ type, status, capture }: TransactionRow): boolean {
   return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;

@@ -3,7 +3,7 @@ import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { payerTimeLeftMs } from './schedule.ts';
-import { isOpen, isOperation, shownOf, type TransactionInState, waitsForPayer } from './state.ts';
+import { isOpenAttempt, isOperation, shownOf, type TransactionInState, waitsForPayer } from './state.ts';
 
 /** The outcome of asking where there is no look-up. Nothing was asked that could have taken money. */
 export const NO_LOOK_UP: Outcome = {
@@ -23,9 +23,9 @@ export function timeLeftMs(
 
 /** Returns true if an outcome adds nothing to what is shown: it is not known yet, or the payer has yet to act. */
 export function isNothingNew(outcome: Outcome, found: TransactionInState, isLast: boolean): boolean {
-  const { type, awaitsPayer, isUnanswered } = found.transaction;
+  const { isUnanswered } = found.transaction;
   if (outcome.kind === 'unknown') return true;
-  if (isOpen(found.transaction) && !isOperation(type) && !awaitsPayer) {
+  if (isOpenAttempt(found.transaction)) {
     return !isUnanswered && (outcome.kind === 'to_complete' || isSameAsShown(outcome, found));
   }
   if (outcome.kind === 'to_complete' || (outcome.kind === 'redirect' && !isLast)) return true;

@@ -1,5 +1,6 @@
+import type { NewsKind } from '../tables/notifications.ts';
 import type { Database, Nullable, Queries } from './database.ts';
-import { withoutNulls } from './rows.ts';
+import { takeByAccount, withoutNulls } from './rows.ts';
 
 /*
  * The one clock: `transaction.check_at` says when a transaction's provider is asked about it next. Leases go by the
@@ -60,13 +61,11 @@ export async function takeDue(
   return take(database, rows, leaseS);
 }
 
-async function take(database: Database, due: readonly Due[], leaseS: number): Promise<LeasedCheck[]> {
-  const leased: LeasedCheck[] = [];
-  for (const [accountId, own] of Map.groupBy(due, (one) => one.accountId)) {
+function take(database: Database, due: readonly Due[], leaseS: number): Promise<LeasedCheck[]> {
+  return takeByAccount(due, async (accountId, own) => {
     const values = [accountId, own.map(({ id }) => id), leaseS];
-    leased.push(...(await database.query<LeasedCheck>(TAKE, values)).rows);
-  }
-  return leased;
+    return (await database.query<LeasedCheck>(TAKE, values)).rows;
+  });
 }
 
 /** Types of the transactions that a payment begins with, in SQL. */
@@ -130,8 +129,9 @@ export async function postponeCheck(
   await database.query(POSTPONE, [accountId, transactionId, fence, inS ?? null]);
 }
 
-// Two checks that news of one kind prompts are so far apart: from one that is under way, or from the settling of what the
-// last one served. Whoever is asking now cannot know the news: with another fence, it postpones nothing.
+// $5 is the least time between two checks that news of one kind prompts. It runs from the time at which the last such news was
+// settled, or from now while it is not. The fence moves, so that a check under way, which cannot know the news, postpones
+// nothing.
 const PROMPT = {
   name: 'prompt_check',
   text: `
@@ -157,7 +157,7 @@ export type PromptingNews = {
   readonly transactionId: string;
   readonly deduplicationKey: string;
   readonly subject: number;
-  readonly kind: 'notification' | 'return' | 'close';
+  readonly kind: NewsKind;
   /** When the same was settled before, in the database's time; 'now' if it is not yet. */
   readonly lastAt?: string | undefined;
 };

@@ -19,6 +19,22 @@ export function firstRow<T extends object>({
   return rows[0] && withoutNulls(rows[0]);
 }
 
+/**
+ * Takes due rows account by account, since a statement names one: only then a distributed database runs it in one place.
+ *
+ * @param take takes the rows of one account.
+ */
+export async function takeByAccount<Due extends { readonly accountId: string }, Leased>(
+  due: readonly Due[],
+  take: (accountId: string, own: readonly Due[]) => Promise<readonly Leased[]>,
+): Promise<Leased[]> {
+  const leased: Leased[] = [];
+  for (const [accountId, own] of Map.groupBy(due, (one) => one.accountId)) {
+    leased.push(...(await take(accountId, own)));
+  }
+  return leased;
+}
+
 /** Returns a row as the service knows it: undefined for what is not there. */
 export function withoutNulls<T extends object>(row: Nullable<T>): T {
   const known: Record<string, unknown> = { ...row };

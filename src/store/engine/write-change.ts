@@ -152,10 +152,7 @@ const OUTCOMES = {
 };
 
 /** Writes all that one report makes of a payment: in one call and one commit, with the changes that come meanwhile. */
-export const writeChange = groupCommits<StoredChange, WrittenChange>({
-  one: writeOne,
-  many: (database, changes) => writeOutcomes(database, changes),
-});
+export const writeChange = groupCommits<StoredChange, WrittenChange>({ one: writeOne, many: writeOutcomes });
 
 type WrittenRow = {
   readonly fence: number | null;

@@ -1,6 +1,6 @@
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Database, Nullable, Queries } from '../engine/database.ts';
-import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
+import { NIL_UUID, takeByAccount, withoutNulls } from '../engine/rows.ts';
 
 /** Names one subject of a provider's notification, or what a payer did. */
 export type NewsName = {
@@ -175,13 +175,11 @@ export async function takeDueNews(
   { share, firstS, longestS }: NewsPauses,
 ): Promise<UnroutedNews[]> {
   const { rows } = await database.query<Omit<NewsName, 'connectionId'>>(FIND_DUE, [connectionId, limit]);
-  const leased: UnroutedNews[] = [];
-  for (const [accountId, own] of Map.groupBy(rows, (one) => one.accountId)) {
+  return takeByAccount(rows, async (accountId, own) => {
     const keys = [own.map(({ deduplicationKey }) => deduplicationKey), own.map(({ subject }) => subject)];
     const values = [accountId, connectionId, ...keys, share, firstS, longestS];
-    leased.push(...(await database.query<Nullable<UnroutedNews>>(TAKE, values)).rows.map(withoutNulls));
-  }
-  return leased;
+    return (await database.query<Nullable<UnroutedNews>>(TAKE, values)).rows.map(withoutNulls);
+  });
 }
 
 /** Ways to find a transaction, each by its index: one condition for both would keep a plan that reads the table. */

@@ -4,21 +4,10 @@ import { NIL_UUID, onlyRow } from '../engine/rows.ts';
 /** SQL for a UUIDv7 by the database's clock. It is not a subquery, which would give all rows of the statement the same. */
 export const UUID_V7 = 'uuid_v7_1()';
 
-/**
- * Returns SQL that inserts the event of a stored method, if a webhook wants it; further conditions may be appended.
- *
- * @param names the event's type, the account, and the encoded method, each an expression of the statement.
- */
-export function insertMethodEventText(names: { type: string; account: string; record: string }): string {
-  const { type, account, record } = names;
-  return `INSERT INTO event (account_id, id, type, payment_id, sequence, record)
-    SELECT ${account}, ${UUID_V7}, ${type}, '${NIL_UUID}', 0, ${record}
-    WHERE EXISTS (
-      SELECT FROM webhook w WHERE w.account_id = ${account} AND w.active AND ${type} = ANY (w.events)
-    )`;
-}
-
-const METHOD_EVENT = insertMethodEventText({ type: '$2::text', account: '$1::uuid', record: '$3::bytea' });
+const METHOD_EVENT = `
+  INSERT INTO event (account_id, id, type, payment_id, sequence, record)
+  SELECT $1::uuid, ${UUID_V7}, $2::text, '${NIL_UUID}', 0, $3::bytea
+  WHERE EXISTS (SELECT FROM webhook w WHERE w.account_id = $1::uuid AND w.active AND $2::text = ANY (w.events))`;
 
 /** Writes the event of a stored method in the transaction that changes it, if a webhook wants it. */
 export async function insertMethodEvent(

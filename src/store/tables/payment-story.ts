@@ -1,5 +1,6 @@
 import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
+import type { NewsKind } from './notifications.ts';
 
 /** A payment's record, with everything that other tables hold about it. */
 export type StoredStory = {
@@ -39,7 +40,7 @@ export type TransactionState = {
 export type ToldNotification = {
   readonly transactionId: string;
   readonly connectionId: string;
-  readonly kind: 'notification' | 'return' | 'close';
+  readonly kind: NewsKind;
   readonly dispute: string | undefined;
   readonly receivedAt: Date;
   /** undefined: it is not settled yet. */

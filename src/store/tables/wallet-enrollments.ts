@@ -1,6 +1,6 @@
 import type { Due } from '../engine/checks.ts';
 import type { Database, Nullable, Run } from '../engine/database.ts';
-import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
+import { firstRow, onlyRow, takeByAccount, withoutNulls } from '../engine/rows.ts';
 import { METHOD_COLUMNS, type MethodName, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
 /** A wallet whose payer has yet to agree. */
@@ -108,12 +108,10 @@ export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Pro
 /** Takes up to `limit` enrollments about which to ask their providers, each until its next check. */
 export async function takeDueEnrollments(database: Database, limit: number): Promise<OpenEnrollment[]> {
   const { rows } = await database.query<Due>(FIND_DUE, [limit]);
-  const leased: OpenEnrollment[] = [];
-  for (const [accountId, own] of Map.groupBy(rows, (due) => due.accountId)) {
+  return takeByAccount(rows, async (accountId, own) => {
     const values = [accountId, own.map(({ id }) => id)];
-    leased.push(...(await database.query<OpenRow>(TAKE, values)).rows.map(withoutNulls));
-  }
-  return leased;
+    return (await database.query<OpenRow>(TAKE, values)).rows.map(withoutNulls);
+  });
 }
 
 /** Finds an enrollment, over or not. @param id a UUID. */
