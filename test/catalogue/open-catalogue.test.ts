@@ -158,7 +158,7 @@ describe('what is wrong with a connection is said with its place:', () => {
     [
       'a secret that is missing',
       change('{ api_key: ONE_KEY }', '{}'),
-      /connection one: the secret api_key must be/,
+      /connection one: the secret api_key is required/,
     ],
   ])('%s', async (_what, text, message) => {
     const said = await messageOf(() => open(text));

@@ -16,9 +16,42 @@ import type { FieldOptions } from "@bufbuild/protobuf/wkt";
 export declare const file_buf_validate_validate: GenFile;
 
 /**
+ * A rule in CEL (https://cel.dev), with the message of its violation.
+ *
+ * @generated from message buf.validate.Rule
+ */
+export declare type Rule = Message<"buf.validate.Rule"> & {
+  /**
+   * @generated from field: optional string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: optional string message = 2;
+   */
+  message: string;
+
+  /**
+   * @generated from field: optional string expression = 3;
+   */
+  expression: string;
+};
+
+/**
+ * Describes the message buf.validate.Rule.
+ * Use `create(RuleSchema)` to create a new message.
+ */
+export declare const RuleSchema: GenMessage<Rule>;
+
+/**
  * @generated from message buf.validate.FieldRules
  */
 export declare type FieldRules = Message<"buf.validate.FieldRules"> & {
+  /**
+   * @generated from field: repeated buf.validate.Rule cel = 23;
+   */
+  cel: Rule[];
+
   /**
    * @generated from field: optional bool required = 25;
    */

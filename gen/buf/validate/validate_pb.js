@@ -13,49 +13,56 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file buf/validate/validate.proto.
  */
 export const file_buf_validate_validate = /*@__PURE__*/
-  fileDesc("ChtidWYvdmFsaWRhdGUvdmFsaWRhdGUucHJvdG8SDGJ1Zi52YWxpZGF0ZSKlAgoKRmllbGRSdWxlcxIQCghyZXF1aXJlZBgZIAEoCBIkCgZpZ25vcmUYGyABKA4yFC5idWYudmFsaWRhdGUuSWdub3JlEikKBWludDMyGAMgASgLMhguYnVmLnZhbGlkYXRlLkludDMyUnVsZXNIABIrCgZzdHJpbmcYDiABKAsyGS5idWYudmFsaWRhdGUuU3RyaW5nUnVsZXNIABInCgRlbnVtGBAgASgLMhcuYnVmLnZhbGlkYXRlLkVudW1SdWxlc0gAEi8KCHJlcGVhdGVkGBIgASgLMhsuYnVmLnZhbGlkYXRlLlJlcGVhdGVkUnVsZXNIABIlCgNtYXAYEyABKAsyFi5idWYudmFsaWRhdGUuTWFwUnVsZXNIAEIGCgR0eXBlImMKCkludDMyUnVsZXMSDAoCbHQYAiABKAVIABINCgNsdGUYAyABKAVIABIMCgJndBgEIAEoBUgBEg0KA2d0ZRgFIAEoBUgBQgsKCWxlc3NfdGhhbkIOCgxncmVhdGVyX3RoYW4iiQEKC1N0cmluZ1J1bGVzEg8KB21pbl9sZW4YAiABKAQSDwoHbWF4X2xlbhgDIAEoBBIPCgdwYXR0ZXJuGAYgASgJEgoKAmluGAogAygJEg8KBWVtYWlsGAwgASgISAASDAoCaXAYDiABKAhIABIOCgR1dWlkGBYgASgISABCDAoKd2VsbF9rbm93biIhCglFbnVtUnVsZXMSFAoMZGVmaW5lZF9vbmx5GAIgASgIIl4KDVJlcGVhdGVkUnVsZXMSEQoJbWluX2l0ZW1zGAEgASgEEhEKCW1heF9pdGVtcxgCIAEoBBInCgVpdGVtcxgEIAEoCzIYLmJ1Zi52YWxpZGF0ZS5GaWVsZFJ1bGVzIh0KCE1hcFJ1bGVzEhEKCW1heF9wYWlycxgCIAEoBCpNCgZJZ25vcmUSFgoSSUdOT1JFX1VOU1BFQ0lGSUVEEAASGAoUSUdOT1JFX0lGX1pFUk9fVkFMVUUQARIRCg1JR05PUkVfQUxXQVlTEAM6TgoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGIcJIAEoCzIYLmJ1Zi52YWxpZGF0ZS5GaWVsZFJ1bGVzUgVmaWVsZA", [file_google_protobuf_descriptor]);
+  fileDesc("ChtidWYvdmFsaWRhdGUvdmFsaWRhdGUucHJvdG8SDGJ1Zi52YWxpZGF0ZSI3CgRSdWxlEgoKAmlkGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSEgoKZXhwcmVzc2lvbhgDIAEoCSLGAgoKRmllbGRSdWxlcxIfCgNjZWwYFyADKAsyEi5idWYudmFsaWRhdGUuUnVsZRIQCghyZXF1aXJlZBgZIAEoCBIkCgZpZ25vcmUYGyABKA4yFC5idWYudmFsaWRhdGUuSWdub3JlEikKBWludDMyGAMgASgLMhguYnVmLnZhbGlkYXRlLkludDMyUnVsZXNIABIrCgZzdHJpbmcYDiABKAsyGS5idWYudmFsaWRhdGUuU3RyaW5nUnVsZXNIABInCgRlbnVtGBAgASgLMhcuYnVmLnZhbGlkYXRlLkVudW1SdWxlc0gAEi8KCHJlcGVhdGVkGBIgASgLMhsuYnVmLnZhbGlkYXRlLlJlcGVhdGVkUnVsZXNIABIlCgNtYXAYEyABKAsyFi5idWYudmFsaWRhdGUuTWFwUnVsZXNIAEIGCgR0eXBlImMKCkludDMyUnVsZXMSDAoCbHQYAiABKAVIABINCgNsdGUYAyABKAVIABIMCgJndBgEIAEoBUgBEg0KA2d0ZRgFIAEoBUgBQgsKCWxlc3NfdGhhbkIOCgxncmVhdGVyX3RoYW4iiQEKC1N0cmluZ1J1bGVzEg8KB21pbl9sZW4YAiABKAQSDwoHbWF4X2xlbhgDIAEoBBIPCgdwYXR0ZXJuGAYgASgJEgoKAmluGAogAygJEg8KBWVtYWlsGAwgASgISAASDAoCaXAYDiABKAhIABIOCgR1dWlkGBYgASgISABCDAoKd2VsbF9rbm93biIhCglFbnVtUnVsZXMSFAoMZGVmaW5lZF9vbmx5GAIgASgIIl4KDVJlcGVhdGVkUnVsZXMSEQoJbWluX2l0ZW1zGAEgASgEEhEKCW1heF9pdGVtcxgCIAEoBBInCgVpdGVtcxgEIAEoCzIYLmJ1Zi52YWxpZGF0ZS5GaWVsZFJ1bGVzIh0KCE1hcFJ1bGVzEhEKCW1heF9wYWlycxgCIAEoBCpNCgZJZ25vcmUSFgoSSUdOT1JFX1VOU1BFQ0lGSUVEEAASGAoUSUdOT1JFX0lGX1pFUk9fVkFMVUUQARIRCg1JR05PUkVfQUxXQVlTEAM6TgoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGIcJIAEoCzIYLmJ1Zi52YWxpZGF0ZS5GaWVsZFJ1bGVzUgVmaWVsZA", [file_google_protobuf_descriptor]);
+
+/**
+ * Describes the message buf.validate.Rule.
+ * Use `create(RuleSchema)` to create a new message.
+ */
+export const RuleSchema = /*@__PURE__*/
+  messageDesc(file_buf_validate_validate, 0);
 
 /**
  * Describes the message buf.validate.FieldRules.
  * Use `create(FieldRulesSchema)` to create a new message.
  */
 export const FieldRulesSchema = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 0);
+  messageDesc(file_buf_validate_validate, 1);
 
 /**
  * Describes the message buf.validate.Int32Rules.
  * Use `create(Int32RulesSchema)` to create a new message.
  */
 export const Int32RulesSchema = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 1);
+  messageDesc(file_buf_validate_validate, 2);
 
 /**
  * Describes the message buf.validate.StringRules.
  * Use `create(StringRulesSchema)` to create a new message.
  */
 export const StringRulesSchema = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 2);
+  messageDesc(file_buf_validate_validate, 3);
 
 /**
  * Describes the message buf.validate.EnumRules.
  * Use `create(EnumRulesSchema)` to create a new message.
  */
 export const EnumRulesSchema = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 3);
+  messageDesc(file_buf_validate_validate, 4);
 
 /**
  * Describes the message buf.validate.RepeatedRules.
  * Use `create(RepeatedRulesSchema)` to create a new message.
  */
 export const RepeatedRulesSchema = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 4);
+  messageDesc(file_buf_validate_validate, 5);
 
 /**
  * Describes the message buf.validate.MapRules.
  * Use `create(MapRulesSchema)` to create a new message.
  */
 export const MapRulesSchema = /*@__PURE__*/
-  messageDesc(file_buf_validate_validate, 5);
+  messageDesc(file_buf_validate_validate, 6);
 
 /**
  * Describes the enum buf.validate.Ignore.

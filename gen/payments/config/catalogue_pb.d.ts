@@ -128,7 +128,7 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
   connector: string;
 
   /**
-   * Read by the connector, which says what it takes.
+   * The connector's message in connector_settings.proto, without its secrets.
    *
    * @generated from field: google.protobuf.Struct settings = 5;
    */

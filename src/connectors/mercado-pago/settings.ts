@@ -1,13 +1,11 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { MercadoPagoConfigSchema } from '#gen/payments/config/connector_settings_pb.js';
 import {
-  readExchangedSecrets,
-  readFlag,
-  readOptionalText,
-  readOrigin,
-  readSecret,
-  readTexts,
-  readTimeoutMs,
-  refuseOthers,
+  baseUrl,
+  checkSettings,
+  currentSecrets,
+  DEFAULT_TIMEOUT_MS,
+  requiredSecret,
   type Secrets,
 } from '#src/connectors/provider-settings.ts';
 import type { Secret } from '#src/secret.ts';
@@ -34,68 +32,28 @@ export type MercadoPagoSettings = {
 };
 
 /** Each account has one site, and each site one currency. */
-const CURRENCY_BY_COUNTRY: ReadonlyMap<unknown, string> = new Map(
+const CURRENCY_BY_COUNTRY: ReadonlyMap<string, string> = new Map(
   Object.entries({ AR: 'ARS', BR: 'BRL', CL: 'CLP', CO: 'COP', MX: 'MXN', PE: 'PEN', UY: 'UYU' }),
 );
-const KNOWN = {
-  settings: [
-    'base_url',
-    'timeout_ms',
-    'country',
-    'account_id',
-    'binary_mode',
-    'statement_descriptor',
-    'excluded_payment_types',
-  ],
-  secrets: ['access_token', 'webhook_secret', 'webhook_secret_next'],
-};
-const ACCOUNT_ID = /^\d{1,20}$/;
-const ACCESS_TOKEN = /^(APP_USR|TEST)-[\x21-\x7e]{1,240}$/;
-const WEBHOOK_SECRET = /^[\x21-\x7e]{16,255}$/;
-/** Matches a descriptor of up to the shortest documented limit. */
-const STATEMENT_DESCRIPTOR = /^[A-Za-z0-9 .*-]{0,13}$/;
-const PAYMENT_TYPE = /^[a-z_]{1,32}$/;
 
 /**
- * Reads a connection's settings: `country` (AR, BR, CL, CO, MX, PE or UY), `base_url` (https://api.mercadopago.com by
- * default), `timeout_ms` (100 to 60000, 20000 by default), `account_id`, `binary_mode`, `statement_descriptor`,
- * `excluded_payment_types` (all optional); and the secrets `access_token`, `webhook_secret` and `webhook_secret_next`
- * (the last two optional).
+ * Reads a connection's settings and secrets, which MercadoPagoConfig describes.
  *
  * @throws Error that names the setting at fault, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): MercadoPagoSettings {
-  refuseOthers('mercado-pago', { settings, secrets }, KNOWN);
-  const currency = CURRENCY_BY_COUNTRY.get(settings.country);
-  if (currency === undefined) {
-    throw new Error(`country must be the account's: ${[...CURRENCY_BY_COUNTRY.keys()].join(', ')}`);
-  }
-  const descriptor = 'at most 13 letters, digits, spaces, ".", "*" or "-"';
+  const config = checkSettings(MercadoPagoConfigSchema, settings, secrets);
+  const currency = CURRENCY_BY_COUNTRY.get(config.country);
+  if (currency === undefined) throw new Error('country has no currency');
   return {
-    origin: readOrigin(settings, 'https://api.mercadopago.com'),
-    timeoutMs: readTimeoutMs(settings),
+    origin: baseUrl(config.baseUrl ?? 'https://api.mercadopago.com').origin,
+    timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     currency,
-    accountId: readOptionalText(settings, 'account_id', ACCOUNT_ID, "the account's number, as a text"),
-    accessToken: readSecret(
-      secrets,
-      'access_token',
-      ACCESS_TOKEN,
-      'an access token of Mercado Pago (APP_USR-… or TEST-…)',
-    ),
-    webhookSecrets: readExchangedSecrets(
-      secrets,
-      ['webhook_secret', 'webhook_secret_next'],
-      WEBHOOK_SECRET,
-      "the secret signature of an application's webhooks",
-    ),
-    binaryMode: readFlag(settings, 'binary_mode'),
-    statementDescriptor:
-      readOptionalText(settings, 'statement_descriptor', STATEMENT_DESCRIPTOR, descriptor) ?? '',
-    excludedPaymentTypes: readTexts(
-      settings,
-      'excluded_payment_types',
-      PAYMENT_TYPE,
-      'a list of payment types, such as ticket',
-    ),
+    accountId: config.accountId,
+    accessToken: requiredSecret(secrets, 'access_token'),
+    webhookSecrets: currentSecrets(secrets, 'webhook_secret', 'webhook_secret_next'),
+    binaryMode: config.binaryMode,
+    statementDescriptor: config.statementDescriptor ?? '',
+    excludedPaymentTypes: config.excludedPaymentTypes,
   };
 }

@@ -1,12 +1,10 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { PayPalConfigSchema } from '#gen/payments/config/connector_settings_pb.js';
 import {
-  readFlag,
-  readOptionalText,
-  readOrigin,
-  readSecret,
-  readTexts,
-  readTimeoutMs,
-  refuseOthers,
+  baseUrl,
+  checkSettings,
+  DEFAULT_TIMEOUT_MS,
+  requiredSecret,
   type Secrets,
 } from '#src/connectors/provider-settings.ts';
 import type { Secret } from '#src/secret.ts';
@@ -31,48 +29,22 @@ export type PayPalSettings = {
   readonly sendsShippingAddress: boolean;
 };
 
-const KNOWN = {
-  settings: [
-    'base_url',
-    'timeout_ms',
-    'account_id',
-    'webhook_ids',
-    'brand_name',
-    'locale',
-    'send_shipping_address',
-  ],
-  secrets: ['client_id', 'client_secret'],
-};
-const MAX_WEBHOOKS = 2;
-const ACCOUNT_ID = /^[2-9A-HJ-NP-Z]{13}$/;
-const WEBHOOK_ID = /^[A-Za-z0-9]{1,50}$/;
-const BRAND_NAME = /^.{1,127}$/u;
-const LOCALE = /^[a-z]{2}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|[0-9]{3}))?$/;
-/** Printable, and without the colon that separates the two in Basic authentication. */
-const CREDENTIAL = /^[\x21-\x39\x3b-\x7e]{1,255}$/;
-
 /**
- * Reads a connection's settings: `base_url` (https://api-m.paypal.com by default), `timeout_ms` (100 to 60000, 20000 by
- * default), `account_id`, `webhook_ids`, `brand_name`, `locale`, `send_shipping_address` (all optional); and the
- * secrets `client_id` and `client_secret`.
+ * Reads a connection's settings and secrets, which PayPalConfig describes.
  *
  * @throws Error that names the setting at fault, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): PayPalSettings {
-  refuseOthers('paypal', { settings, secrets }, KNOWN);
-  const webhookIds = readTexts(settings, 'webhook_ids', WEBHOOK_ID, 'one or two ids of PayPal webhooks');
-  if (webhookIds.length > MAX_WEBHOOKS) throw new Error('webhook_ids must be one or two ids');
-  const credential = (name: string) =>
-    readSecret(secrets, name, CREDENTIAL, 'that of a PayPal REST app: printable ASCII without a colon');
+  const config = checkSettings(PayPalConfigSchema, settings, secrets);
   return {
-    origin: readOrigin(settings, 'https://api-m.paypal.com'),
-    timeoutMs: readTimeoutMs(settings),
-    accountId: readOptionalText(settings, 'account_id', ACCOUNT_ID, "a merchant's id, 13 characters"),
-    clientId: credential('client_id'),
-    clientSecret: credential('client_secret'),
-    webhookIds,
-    brandName: readOptionalText(settings, 'brand_name', BRAND_NAME, '1 to 127 characters'),
-    locale: readOptionalText(settings, 'locale', LOCALE, 'a language tag such as es-CO'),
-    sendsShippingAddress: readFlag(settings, 'send_shipping_address'),
+    origin: baseUrl(config.baseUrl ?? 'https://api-m.paypal.com').origin,
+    timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    accountId: config.accountId,
+    clientId: requiredSecret(secrets, 'client_id'),
+    clientSecret: requiredSecret(secrets, 'client_secret'),
+    webhookIds: config.webhookIds,
+    brandName: config.brandName,
+    locale: config.locale,
+    sendsShippingAddress: config.sendShippingAddress,
   };
 }

@@ -1,11 +1,10 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { SandboxConfigSchema } from '#gen/payments/config/connector_settings_pb.js';
 import {
-  readBaseUrl,
-  readExchangedSecrets,
-  readOptionalText,
-  readSecret,
-  readTimeoutMs,
-  refuseOthers,
+  baseUrl,
+  checkSettings,
+  currentSecrets,
+  requiredSecret,
   type Secrets,
 } from '#src/connectors/provider-settings.ts';
 import type { Secret } from '#src/secret.ts';
@@ -26,38 +25,21 @@ export type SandboxSettings = {
   readonly notificationSecrets: readonly Secret[];
 };
 
-const KNOWN = {
-  settings: ['base_url', 'timeout_ms', 'acquirer', 'account_id'],
-  secrets: ['api_key', 'notification_secret', 'previous_notification_secret'],
-};
 const DEFAULT_TIMEOUT_MS = 10_000;
-const ACCOUNT_ID = /^[A-Za-z0-9_-]{1,64}$/;
-const NOTIFICATION_SECRET = /^.{16,}$/s;
-/** Matches a valid header value. */
-const API_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**
- * Reads a connection's settings: `base_url` (http or https), `timeout_ms` (100 to 60000, 10000 by default), `acquirer`
- * (ONE or TWO, ONE by default), `account_id` (optional); the secret `api_key`; and, for signed notifications, the
- * secrets `notification_secret` and, while it is being replaced, `previous_notification_secret`.
+ * Reads a connection's settings and secrets, which SandboxConfig describes.
  *
  * @throws Error that names the setting at fault, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): SandboxSettings {
-  refuseOthers('sandbox', { settings, secrets }, KNOWN);
-  const { acquirer = 'ONE' } = settings;
-  if (acquirer !== 'ONE' && acquirer !== 'TWO') throw new Error('acquirer must be ONE or TWO');
+  const config = checkSettings(SandboxConfigSchema, settings, secrets);
   return {
-    ...readBaseUrl(settings),
-    timeoutMs: readTimeoutMs(settings, DEFAULT_TIMEOUT_MS),
-    acquirer,
-    accountId: readOptionalText(settings, 'account_id', ACCOUNT_ID, '1 to 64 letters, digits, - or _'),
-    apiKey: readSecret(secrets, 'api_key', API_KEY, '1 to 255 printable ASCII characters'),
-    notificationSecrets: readExchangedSecrets(
-      secrets,
-      ['notification_secret', 'previous_notification_secret'],
-      NOTIFICATION_SECRET,
-      '16 characters or more',
-    ),
+    ...baseUrl(config.baseUrl),
+    timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    acquirer: config.acquirer === 'TWO' ? 'TWO' : 'ONE',
+    accountId: config.accountId,
+    apiKey: requiredSecret(secrets, 'api_key'),
+    notificationSecrets: currentSecrets(secrets, 'notification_secret', 'previous_notification_secret'),
   };
 }

@@ -1,12 +1,11 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { StripeConfigSchema } from '#gen/payments/config/connector_settings_pb.js';
 import {
-  readExchangedSecrets,
-  readFlag,
-  readOptionalText,
-  readOrigin,
-  readSecret,
-  readTimeoutMs,
-  refuseOthers,
+  baseUrl,
+  checkSettings,
+  currentSecrets,
+  DEFAULT_TIMEOUT_MS,
+  requiredSecret,
   type Secrets,
 } from '#src/connectors/provider-settings.ts';
 import type { Secret } from '#src/secret.ts';
@@ -29,47 +28,22 @@ export type StripeSettings = {
   readonly requestThreeDSecure: 'automatic' | 'any';
 };
 
-const KNOWN = {
-  settings: ['base_url', 'timeout_ms', 'account_id', 'installments', 'request_three_d_secure'],
-  secrets: ['api_key', 'webhook_secret', 'webhook_secret_next'],
-};
-const ACCOUNT_ID = /^acct_[A-Za-z0-9]{1,64}$/;
-/** A secret key or a restricted key. Publishable keys (`pk_`) cannot charge. */
-const API_KEY = /^[sr]k_(test|live)_[\x21-\x7e]{1,240}$/;
-const WEBHOOK_SECRET = /^whsec_[\x21-\x7e]{1,249}$/;
-
 /**
- * Reads a connection's settings: `base_url` (https://api.stripe.com by default), `timeout_ms` (100 to 60000, 20000 by
- * default), `account_id`, `installments`, `request_three_d_secure` (all optional); and the secrets `api_key`,
- * `webhook_secret` and `webhook_secret_next` (the last two optional).
+ * Reads a connection's settings and secrets, which StripeConfig describes.
  *
  * @throws Error that names the setting at fault, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): StripeSettings {
-  refuseOthers('stripe', { settings, secrets }, KNOWN);
-  const { request_three_d_secure: threeDSecure = 'automatic' } = settings;
-  if (threeDSecure !== 'automatic' && threeDSecure !== 'any') {
-    throw new Error('request_three_d_secure must be automatic or any');
-  }
-  const apiKey = readSecret(
-    secrets,
-    'api_key',
-    API_KEY,
-    'a secret or restricted key of Stripe (sk_… or rk_…)',
-  );
+  const config = checkSettings(StripeConfigSchema, settings, secrets);
+  const apiKey = requiredSecret(secrets, 'api_key');
   return {
-    origin: readOrigin(settings, 'https://api.stripe.com'),
-    timeoutMs: readTimeoutMs(settings),
-    accountId: readOptionalText(settings, 'account_id', ACCOUNT_ID, 'the id of a Stripe account (acct_…)'),
+    origin: baseUrl(config.baseUrl ?? 'https://api.stripe.com').origin,
+    timeoutMs: config.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    accountId: config.accountId,
     apiKey,
-    isLive: API_KEY.exec(apiKey.reveal())?.[1] === 'live',
-    webhookSecrets: readExchangedSecrets(
-      secrets,
-      ['webhook_secret', 'webhook_secret_next'],
-      WEBHOOK_SECRET,
-      'the signing secret of a Stripe endpoint (whsec_…)',
-    ),
-    installments: readFlag(settings, 'installments'),
-    requestThreeDSecure: threeDSecure,
+    isLive: /^[sr]k_live_/.test(apiKey.reveal()),
+    webhookSecrets: currentSecrets(secrets, 'webhook_secret', 'webhook_secret_next'),
+    installments: config.installments,
+    requestThreeDSecure: config.requestThreeDSecure === 'any' ? 'any' : 'automatic',
   };
 }
