@@ -29,15 +29,17 @@ const PIECE_LENGTH = 12;
 /**
  * Creates the functions that remove card data from a provider's data. Of the attempt's own card, `card`, if it has one:
  *
- * - its number, and every piece of 12 or more of its digits, whatever stands between the digits (a piece that repeats
- *   one digit reveals nothing, and stays);
- * - both of them in other scripts' digits, escaped (percent, JSON, HTML), in hexadecimal or base64, or across a list;
+ * - its number, and every piece of 12 or more of its digits, whatever stands between the digits, also across a list (a
+ *   piece that repeats one digit reveals nothing, and stays);
  * - its security code on its own, or behind a word for it.
  *
  * Of any card:
  *
  * - 13 to 19 digits that begin like the cards of a known scheme and pass the Luhn check, grouped or not;
  * - three or four digits behind a word for a security code.
+ *
+ * Text is read as it stands and percent-decoded. Other encodings are not undone: no known provider answers with an
+ * encoded card number, and every one already has the number.
  *
  * UUIDs, digests and times in ISO 8601 pass untouched. So do times in milliseconds to nanoseconds since 1970, since no
  * card scheme's numbers begin with 1. A provider's identifier that is a number of 13 to 19 digits beginning with 3 to 6
@@ -61,15 +63,12 @@ export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode
     return outsideOfKept(shown, (part) => withoutLookalikes(part.replace(NAMED_CODES, `$1${REMOVED}`)));
   }
 
-  /** Applies `remove` to the text, or removes all of the text if card data shows in another reading of it. */
+  /** Applies `remove` to the text, or removes all of the text if its percent-decoded form has card data. */
   function redact(value: string, remove: (text: string) => string): string {
     if (WORD.test(value)) return value;
-    if (decodedRuns(value).some((run) => withoutPieces(run, pieces) !== run)) return REMOVED;
     if (ALL_KEPT.test(value)) return withoutPieces(value, pieces);
-    for (const reading of otherReadings(value)) {
-      if (remove(reading) !== reading) return REMOVED;
-    }
-    return remove(value);
+    const decoded = percentDecoded(value);
+    return decoded !== value && remove(decoded) !== decoded ? REMOVED : remove(value);
   }
 
   const text = (value: string) => redact(value, withoutAny).slice(0, MAX_TEXT_LENGTH).toWellFormed();
@@ -235,52 +234,10 @@ function looksLikeCardNumber(digits: string): boolean {
   );
 }
 
-/** Matches a text without digits, without escapes, and too short to decode: most texts. */
-const WORD = /^[A-Za-z_ .:-]{0,15}$/;
-/** Matches escapes and other text that reads differently after decoding. */
-const READS_OTHERWISE = /[%\\&\u0080-\uffff]/;
-const ESCAPE = /%([0-9a-f]{2})|\\u\{?([0-9a-f]{4,6})\}?|\\x([0-9a-f]{2})|&#x([0-9a-f]{1,6});|&#(\d{1,7});/gi;
-const OTHER_DIGIT = /(?![0-9])\p{Nd}/gu;
-const MAX_UNESCAPES = 3;
+/** Matches a text without digits or escapes: most texts. */
+const WORD = /^[A-Za-z_ .:-]*$/;
 
-/** Undoes a text's escapes repeatedly, and replaces digits of other scripts by ASCII ones. */
-function otherReadings(value: string): string[] {
-  if (!READS_OTHERWISE.test(value)) return [];
-  const readings: string[] = [];
-  let before = value;
-  for (let i = 0; i < MAX_UNESCAPES; i++) {
-    const reading = before
-      .replace(ESCAPE, (written, ...groups) => {
-        const hex = groups.slice(0, 4).find((group) => group !== undefined);
-        const codePoint = hex === undefined ? Number(groups[4]) : Number.parseInt(hex, 16);
-        return codePoint <= 0x10ffff ? String.fromCodePoint(codePoint) : written;
-      })
-      .replace(OTHER_DIGIT, (digit) => String(digitValue(digit)));
-    if (reading === before) break;
-    readings.push(reading);
-    before = reading;
-  }
-  return readings;
-}
-
-/** Returns a digit's value: Unicode's decimal digits stand in runs that begin with a zero. */
-function digitValue(digit: string): number {
-  const codePoint = digit.codePointAt(0) ?? 0;
-  let zero = codePoint;
-  while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero -= 1;
-  return (codePoint - zero) % 10;
-}
-
-/**
- * Decodes the runs of a text that may be hexadecimal or base64 (either alphabet) and are long enough for a card number,
- * which has eight digits at least.
- */
-function decodedRuns(value: string): string[] {
-  if (value.length < 11) return [];
-  const hex = value.match(/(?:[0-9a-f]{2}){8,}/gi) ?? [];
-  const base64 = value.match(/[a-z0-9+/_-]{11,}/gi) ?? [];
-  return [
-    ...hex.map((run) => Buffer.from(run, 'hex').toString('latin1')),
-    ...base64.map((run) => Buffer.from(run, 'base64').toString('latin1')),
-  ];
+/** Undoes the percent-encoding of bytes. */
+function percentDecoded(value: string): string {
+  return value.replace(/%([0-9a-f]{2})/gi, (_escape, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
 }

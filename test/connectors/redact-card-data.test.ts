@@ -11,9 +11,6 @@ const LONG_NUMBER =
 const redactor = createRedactor({ number: new Secret(NUMBER), securityCode: new Secret('123') });
 /** A number digit by digit: no piece of it shows in its digits as they are written. */
 const spelled = (digit: (digit: string) => string) => [...NUMBER].map(digit).join('');
-/** Percent-encoded so many times. */
-const percentEncoded = (times: number) => spelled((digit) => `%${'25'.repeat(times - 1)}3${digit}`);
-const base64 = (text: string) => Buffer.from(text).toString('base64');
 
 describe('a text', () => {
   it.each([
@@ -28,23 +25,7 @@ describe('a text', () => {
     ['401288 4012888888881881 8888881', '[removed]'],
     ['4012%208888%208888%201881', '[removed]'],
     ['%34%30%31%32888888881881', '[removed]'],
-    ['%2534012888888881881', '[removed]'],
-    ['\\u0034012888888881881', '[removed]'],
-    ['&#52;012888888881881 &#x34;', '[removed]'],
-    ['４０１２８８８８８８８８１８８１', '[removed]'],
-    ['٤٠١٢٨٨٨٨٨٨٨٨١٨٨١', '[removed]'],
-    [`token=${base64(NUMBER)}`, '[removed]'],
-    [base64(`{"number":"${NUMBER}"}`).replaceAll('=', ''), '[removed]'],
-    [base64(NUMBER.slice(0, 12)), '[removed]'],
-    [Buffer.from(NUMBER).toString('hex'), '[removed]'],
-    // A letter before it makes the hexadecimal text look like a digest.
-    [Buffer.from(`z${NUMBER}`).toString('hex'), '[removed]'],
-    [percentEncoded(1), '[removed]'],
-    [percentEncoded(3), '[removed]'],
-    [spelled((digit) => `&#x3${digit};`), '[removed]'],
-    [spelled((digit) => `&#${48 + Number(digit)};`), '[removed]'],
-    [spelled((digit) => `\\x3${digit}`), '[removed]'],
-    [spelled((digit) => String.fromCodePoint(0x1d7f6 + Number(digit))), '[removed]'],
+    [spelled((digit) => `%3${digit}`), '[removed]'],
   ])('loses the number of the card: %s', (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
   });
@@ -52,8 +33,6 @@ describe('a text', () => {
   it.each([
     ['41111113', 'card 41111113 ok', 'card [removed] ok'],
     ['4111111110', 'card 4111-1111-10, ref 41111', 'card [removed], ref 41111'],
-    ['41111111112', base64('41111111112'), '[removed]'],
-    ['41111113', Buffer.from('41111113').toString('hex'), '[removed]'],
   ])('loses a number that is shorter than a piece of others: %s', (number, text, shown) => {
     const own = createRedactor({ number: new Secret(number), securityCode: undefined });
     expect(own.text(text)).toBe(shown);
@@ -104,7 +83,6 @@ describe('a text', () => {
     '401288******1881',
     '40128888888',
     'digest 9B74C9897BAC770FFC029102A200C5DE4012AAAA5555555555554444AAAAAAAA',
-    'no character: &#x110000; &#1114112;',
     // Longer than any card number, though it begins and adds up like one.
     LONG_NUMBER,
     '40128888 1881',
@@ -134,9 +112,6 @@ describe('a text', () => {
 it('lets an identifier pass that looks like the number of another card, but not the own one', () => {
   expect(redactor.identifier('5555555555554444')).toBe('5555555555554444');
   expect(redactor.identifier(`ref-${NUMBER}`)).toBe('ref-[removed]');
-  // There is a bound to how often escapes are undone.
-  expect(redactor.identifier(percentEncoded(3))).toBe('[removed]');
-  expect(redactor.identifier(percentEncoded(4))).toBe(percentEncoded(4));
   expect(redactor.identifier('CVC123')).toBe('CVC[removed]');
   expect(redactor.identifier('123.123,123')).toBe('123.123,123');
 });
