@@ -1,18 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type AddedTransaction, writeChange } from '#src/store/engine/write-change.ts';
+import { type StoredChange, writeChange } from '#src/store/engine/write-change.ts';
 import { addBystanders } from '../support/bystanders.ts';
 import { approvedPayment } from '../support/operation-claims.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { changeOf, recordOf } from './changes-under-test.ts';
 
+type Added = NonNullable<StoredChange['added']>;
+
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
 
 /** A refund of 1.00 that nobody requested here, of a payment that was approved. */
 async function external() {
   const base = await approvedPayment(database, tables);
-  const added: AddedTransaction = {
+  const added: Added = {
     ...{ id: randomUUID(), type: 'REFUND', parentId: base.transactionId, status: 'PENDING', isFinal: false },
     ...{
       connectionId: 'scripted',
@@ -22,7 +24,7 @@ async function external() {
     },
     ...{ capture: false, reference: undefined, vaultedToken: undefined, checkInS: undefined },
   };
-  const write = (version: number, changes: Partial<AddedTransaction> = {}) =>
+  const write = (version: number, changes: Partial<Added> = {}) =>
     writeChange(database, {
       ...changeOf(base, `VERSION ${version}`, {
         version,

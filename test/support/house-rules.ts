@@ -49,9 +49,9 @@ const LAYERS: readonly (readonly string[])[] = [
   ['src/connectors/attempt', 'src/connectors/dispute-report', 'src/connectors/enrollment'],
   ['src/connectors/outcome'],
   ['src/connectors/connector'],
+  ['src/payments/model'],
   [
     'src/connectors',
-    'src/payments/model',
     'src/store',
     'src/postgres',
     'src/vault',

@@ -1,3 +1,4 @@
+import type { AddedTransaction, Change, TransactionChange } from '#src/payments/model/change.ts';
 import type { Database } from './database.ts';
 import { isLost } from './database-error.ts';
 import { arraysOf, callsValues, callText, callValues, type Parameter } from './function-call.ts';
@@ -17,39 +18,14 @@ export type MethodFate =
   | { readonly token: string; readonly fate: 'drop' }
   | ({ readonly token: string; readonly fate: 'keep' } & KeptMethod);
 
-/** The transaction that a change is about. */
-export type ChangedTransaction = {
-  readonly id: string;
-  /** payments.v1.Transaction.Status. */
-  readonly status: string;
-  /** The connector's reference to it; undefined: an earlier one stays. */
-  readonly reference: string | undefined;
-  readonly awaitsPayer: boolean;
+/** The transaction that a change is about, with the name of its status. */
+export type ChangedTransaction = Named<TransactionChange> & {
   /** The writer's token: 0 for the caller that claimed it. */
   readonly fence: number;
-  /** true: the outcome is still open, so only the last taker may write it. */
-  readonly isOpen: boolean;
-  /** Seconds until it is checked; undefined once nothing more is expected of it. */
-  readonly checkInS: number | undefined;
 };
 
-/** A transaction that a change adds, or changes if it is there. */
-export type AddedTransaction = {
-  readonly id: string;
-  readonly type: string;
-  readonly parentId: string | undefined;
-  readonly status: string;
-  readonly connectionId: string;
-  readonly connectionIdentity: string;
-  readonly minorUnits: bigint;
-  readonly currency: string;
-  readonly capture: boolean;
-  readonly isFinal: boolean;
-  readonly reference: string | undefined;
-  readonly vaultedToken: string | undefined;
-  /** Of an attempt that is about to be sent: the lease of its caller. */
-  readonly checkInS: number | undefined;
-};
+/** A status by its name, as rows have it. */
+type Named<T extends { readonly status: unknown }> = Omit<T, 'status'> & { readonly status: string };
 
 /** All that is written when something was learned of a payment. Messages come encoded: the store knows rows. */
 export type StoredChange = {
@@ -61,22 +37,15 @@ export type StoredChange = {
   readonly status: string;
   /** An encoded Payment. */
   readonly record: Uint8Array;
-  /** Type of the event that reports the change; undefined if the record stays as it was. */
-  readonly event: string | undefined;
   /** The response that is stored if there was none; undefined if the change responds to nothing. */
   readonly response: Uint8Array | undefined;
   readonly transaction: ChangedTransaction | undefined;
   /** The amounts in minor units; undefined: they stay. */
   readonly books?: { readonly captured: bigint; readonly refunded: bigint; readonly isReleased: boolean };
-  readonly added?: AddedTransaction | undefined;
-  /** The authorization whose schedule changes. */
-  readonly parent?: { readonly id: string; readonly checkInS: number } | undefined;
+  readonly added?: Named<AddedTransaction> | undefined;
   readonly method?: MethodFate | undefined;
-  /** The checkout session that may be paid again, since this payment failed. */
-  readonly reopens?: string | undefined;
-  /** The checkout session that this payment uses again, since it was paid after it had failed. */
-  readonly retakes?: string | undefined;
-};
+} & Pick<Change, 'event'> &
+  Partial<Pick<Change, 'parent' | 'reopens' | 'retakes'>>;
 
 /** Result of writing a change. */
 export type WrittenChange =

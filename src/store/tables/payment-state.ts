@@ -1,3 +1,4 @@
+import type { PaymentRow, TransactionRow } from '#src/payments/model/state.ts';
 import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
 
@@ -5,45 +6,11 @@ import { withoutNulls } from '../engine/rows.ts';
 export type StoredState = {
   readonly payment: StoredPayment;
   /** In the order in which they began. */
-  readonly transactions: readonly StoredTransaction[];
+  readonly transactions: readonly TransactionRow[];
 };
 
-/** The columns of a payment from which its changes are decided. */
-export type StoredPayment = {
-  /** An encoded Payment. */
-  readonly record: Uint8Array;
-  /** Number of writes so far; a write that presents an older version changes nothing. */
-  readonly version: number;
-  readonly capturedMinorUnits: bigint;
-  readonly refundedMinorUnits: bigint;
-  readonly isReleased: boolean;
-  /** The transaction of the open operation, if any. */
-  readonly openOperation: string | undefined;
-};
-
-/** The columns of a transaction from which changes are decided. */
-export type StoredTransaction = {
-  readonly id: string;
-  readonly type: string;
-  readonly status: string;
-  readonly parentId: string | undefined;
-  readonly connectionId: string;
-  readonly connectionIdentity: string;
-  readonly minorUnits: bigint;
-  readonly currency: string;
-  /** false for an authorization only. */
-  readonly capture: boolean;
-  readonly reference: string | undefined;
-  /** true for a capture that none may follow. */
-  readonly isFinal: boolean;
-  readonly vaultedToken: string | undefined;
-  /** true: its payer was sent away, or has come back and the provider has yet to confirm. */
-  readonly awaitsPayer: boolean;
-  /** true: the call that began it has no stored response; if it is due as well, its process has died. */
-  readonly isUnanswered: boolean;
-  /** Time since it was stored, just before it was sent, by the database's clock. */
-  readonly ageMs: number;
-};
+/** The columns of a payment from which its changes are decided; `record` is an encoded Payment. */
+export type StoredPayment = PaymentRow & { readonly record: Uint8Array };
 
 // The record is large, so one row has it.
 const READ = {
@@ -62,7 +29,7 @@ const READ = {
     WHERE p.account_id = $1 AND p.id = $2 ORDER BY t.created_at, t.id`,
 };
 
-type StateRow = Nullable<StoredTransaction> & Nullable<StoredPayment>;
+type StateRow = Nullable<TransactionRow> & Nullable<StoredPayment>;
 
 /** Reads a payment of an account with its transactions. @param paymentId a UUID. */
 export async function readPaymentState(
@@ -75,7 +42,7 @@ export async function readPaymentState(
     const { record, version, capturedMinorUnits, refundedMinorUnits, isReleased, openOperation, ...own } =
       row;
     const payment = { record, version, capturedMinorUnits, refundedMinorUnits, isReleased, openOperation };
-    return { payment, transaction: withoutNulls<StoredTransaction>(own) };
+    return { payment, transaction: withoutNulls<TransactionRow>(own) };
   });
   if (!states[0]) return undefined;
   return {
