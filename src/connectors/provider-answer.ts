@@ -56,6 +56,51 @@ function isDeeper(value: JsonValue, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
 
+/**
+ * Reads the value of a field in an answer. Never fails: a value of another kind is read as if the field were absent. Each
+ * provider's answers.ts names the fields that are read, and how, so that the rest of the connector has typed answers.
+ */
+export type Reader<T> = (value: JsonValue | undefined) => T;
+
+/** An object, as `fields` reads it. */
+export type Read<Of extends Reader<unknown>> = ReturnType<Of>;
+
+/** Fields to read of an object whose type the provider publishes: the compiler refuses a name that it lacks. */
+export type FieldsOf<Published> = { readonly [Name in keyof Published]?: Reader<unknown> };
+
+/** Makes the reader of an object; of one that is absent, all fields are absent. */
+export function fields<Shape extends Readonly<Record<string, Reader<unknown>>>>(
+  shape: Shape,
+): Reader<{ readonly [Name in keyof Shape]: ReturnType<Shape[Name]> }> {
+  const readers = Object.entries(shape);
+  return (value) => {
+    const object = isJsonObject(value) ? value : {};
+    const read = readers.map(([name, reader]) => [name, reader(object[name])]);
+    return Object.fromEntries(read) as { readonly [Name in keyof Shape]: ReturnType<Shape[Name]> };
+  };
+}
+
+/** Makes the reader of an object that may be absent. */
+export function optional<T>(reader: Reader<T>): Reader<T | undefined> {
+  return (value) => (isJsonObject(value) ? reader(value) : undefined);
+}
+
+/** Makes the reader of a list of objects; of one that is absent, an empty list. */
+export function listOf<T>(reader: Reader<T>): Reader<readonly T[]> {
+  return (value) => (Array.isArray(value) ? value.filter(isJsonObject).map(reader) : []);
+}
+
+/** Makes the reader of a text that `pattern` matches as a whole. */
+export function textLike(pattern: RegExp): Reader<string | undefined> {
+  return (value) => (isTextLike(value, pattern) ? value : undefined);
+}
+
+/** Reads a value as it is, of whatever kind: one that is compared with what was asked must not pass for absent. */
+export const asIs: Reader<JsonValue | undefined> = (value) => value;
+
+/** Reads the address of a page to which a browser can be sent. */
+export const pageAddress: Reader<string | undefined> = (value) => (isHttpUrl(value) ? value : undefined);
+
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Returns true if a value has the form of our transactions' ids. */
@@ -125,6 +170,11 @@ export function fromResult(result: HttpResult, read: (body: JsonObject, answer: 
   if (result.kind === 'unknown') return unknownOutcome(result.detail);
   const body = readJsonObject(result.body);
   return body ? read(body, result) : unknownOutcome(`the answer cannot be read: ${result.status}`);
+}
+
+/** Returns true for a status of success: the body says what happened. */
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
 }
 
 /** Makes the outcome of success. @param authorizationCode '' if the provider reports none. */

@@ -9,8 +9,7 @@ import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } fro
 import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
 import { readEvent } from './notifications.ts';
-import { createIntent, createPaymentMethod } from './preparations.ts';
-import { fromPreparation } from './refusals.ts';
+import { createIntent, createPaymentMethod, fromPreparation } from './preparations.ts';
 import { readSettings, type StripeSettings } from './settings.ts';
 import {
   cancelFields,
@@ -100,8 +99,8 @@ async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): 
   if (created !== 'open') {
     return created.kind === 'unknown' ? created : alarmingOutcome('the payment was confirmed before');
   }
-  const intentId = String(intent.body.id);
-  const fields = confirmFields(attempt, method, String(paymentMethod.body.id), settings);
+  const intentId = intent.id;
+  const fields = confirmFields(attempt, method, paymentMethod.id, settings);
   const result = await send(post(intentPath(intentId, '/confirm'), fields, `${transactionId}:confirm`));
   const confirmed = { ...asked, intentId };
   return referringTo(

@@ -1,29 +1,32 @@
-import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import type { JsonObject } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Totals } from '#src/connectors/outcome.ts';
-import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
+import { assertNever, type Outcome, type Totals } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
   approvedOutcome,
   differingMoney,
   fromResult,
-  isHttpUrl,
-  isJsonObject,
-  isTextLike,
+  isSuccess,
   neverHappens,
-  objectAt,
   readMoney,
-  textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ShownAs } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
-import { meaningOf } from './decline-codes.ts';
+import {
+  errorOf,
+  type Intent,
+  moneyOf,
+  providerDataOf,
+  type Refund,
+  readIntent,
+  readRefund,
+  type StripeError,
+} from './answers.ts';
 import { fromStripeMoney } from './money.ts';
-import { providerDataOf } from './provider-data.ts';
-import { declined, errorOf, fromRefusal, isCardError } from './refusals.ts';
+import { declined, fromRefusal, meaningOf } from './refusals.ts';
 
 /** Values that an answer about a PaymentIntent must agree with. All money is in Stripe's units. */
 export type AskedIntent = {
@@ -49,9 +52,6 @@ export type AskedMoney = { readonly transactionId: string; readonly money: Money
 /** The transaction has not happened but still may: the provider has not received its request so far. */
 export type Open = 'open';
 
-/** Matches ids of PaymentIntents. */
-export const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
-const REFUND_ID = /^(re|pyr)_[A-Za-z0-9_]{1,200}$/;
 /** Reads the answer to a request that may move money; `read` gets the body of a success. */
 export function fromAnswer(
   result: HttpResult,
@@ -60,8 +60,8 @@ export function fromAnswer(
 ): Outcome {
   return fromResult(result, (body, { status }) => {
     const error = errorOf(body);
-    if (isCardError(status, error)) return fromDecline(error, body, asked);
-    const refusal = fromRefusal(status, error);
+    const refusal = isSuccess(status) ? undefined : fromRefusal(status, error);
+    if (refusal === 'declined') return fromDecline(error, body, asked);
     if (refusal) return refusal;
     const outcome = read(body);
     if (outcome === 'open') return unknownOutcome('the answer contradicts itself');
@@ -71,13 +71,14 @@ export function fromAnswer(
 }
 
 /** Reads the outcome of a purchase, an authorization, a capture or a cancel from its PaymentIntent. */
-export function fromIntent(intent: JsonObject, asked: AskedIntent): Outcome | Open {
+export function fromIntent(body: JsonObject, asked: AskedIntent): Outcome | Open {
+  const intent = readIntent(body);
   const difference = differenceOf(intent, asked);
   if (difference !== undefined) return answeredAboutAnother(difference);
-  const providerData = providerDataOf(intent, intent, asked.shownAs);
+  const providerData = providerDataOf(intent, body, asked.shownAs);
   switch (asked.of.kind) {
     case 'card':
-      return fromPayment(intent, asked.of.capture, providerData);
+      return fromPayment(intent, asked.of.capture, hasCharge(body), providerData);
     case 'capture':
       return fromCapture(intent, asked.of, providerData);
     case 'cancel':
@@ -94,11 +95,11 @@ export function fromIntent(intent: JsonObject, asked: AskedIntent): Outcome | Op
  *
  * @returns undefined if not all of it can be read.
  */
-export function totalsOf(intent: JsonObject, refunds: readonly JsonObject[]): Totals | undefined {
+export function totalsOf(intent: Intent, refunds: readonly Refund[]): Totals | undefined {
   const { status, amount, amount_received: received, currency } = intent;
   const isCaptured = status === 'succeeded';
   const rest = isCaptured ? Number(amount) - Number(received) : 0;
-  const release = refunds.findLast((one) => one.amount === rest && !metadataOf(one).transaction_id);
+  const release = refunds.findLast((one) => one.amount === rest && !one.metadata.transaction_id);
   const made = refunds.filter((one) => one.status === 'succeeded' && one !== release);
   const sums = [isCaptured ? received : 0, ...made.map((one) => one.currency === currency && one.amount)];
   const [captured, ...parts] = sums.map((value) => {
@@ -110,16 +111,16 @@ export function totalsOf(intent: JsonObject, refunds: readonly JsonObject[]): To
 }
 
 /** Reads the outcome of a refund from Stripe's Refund object. */
-export function fromRefund(refund: JsonObject, asked: AskedRefund): Outcome {
-  if (refund.object !== 'refund' || !isTextLike(refund.id, REFUND_ID)) return answeredAboutAnother('object');
+export function fromRefund(body: JsonObject, asked: AskedRefund): Outcome {
+  const refund = readRefund(body);
+  if (refund.object !== 'refund' || !refund.id) return answeredAboutAnother('object');
   if (refund.payment_intent !== asked.intentId) return answeredAboutAnother('payment_intent');
-  if (metadataOf(refund).transaction_id !== asked.refund.transactionId)
+  if (refund.metadata.transaction_id !== asked.refund.transactionId)
     return answeredAboutAnother('transaction_id');
-  const money = readMoney(refund.amount, refund.currency, 'minor_units');
-  const difference = differingMoney(money, asked.refund.money);
+  const difference = differingMoney(moneyOf(refund), asked.refund.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
 
-  const providerData = providerDataOf(refund, refund, asked.shownAs);
+  const providerData = providerDataOf(refund, body, asked.shownAs);
   const reported = { providerData, reference: refund.id };
   switch (refund.status) {
     case 'succeeded':
@@ -129,16 +130,20 @@ export function fromRefund(refund: JsonObject, asked: AskedRefund): Outcome {
       return { kind: 'pending', ...reported };
     case 'failed':
     case 'canceled':
-      return { kind: 'declined', ...reported, ...meaningOf(textOf(refund.failure_reason)) };
+      return { kind: 'declined', ...reported, ...meaningOf(refund.failure_reason) };
     default:
       return unknownOutcome('the refund has a status that is not known', providerData);
   }
 }
 
 /** Reads the outcome of a payment from an answer whose HTTP status is a success. */
-function fromPayment(intent: JsonObject, capture: boolean, providerData: ProviderData): Outcome | Open {
-  const { status, amount, amount_received, amount_capturable, last_payment_error } = intent;
-  const failure = isJsonObject(last_payment_error) ? last_payment_error : undefined;
+function fromPayment(
+  intent: Intent,
+  capture: boolean,
+  isCharged: boolean,
+  providerData: ProviderData,
+): Outcome | Open {
+  const { status, amount, amount_received, amount_capturable, last_payment_error: failure } = intent;
   if ((intent.capture_method !== 'manual') !== capture) return answeredAboutAnother('capture_method');
   switch (status) {
     case 'succeeded':
@@ -151,7 +156,7 @@ function fromPayment(intent: JsonObject, capture: boolean, providerData: Provide
     case 'processing':
       return { kind: 'pending', providerData };
     case 'requires_action':
-      return fromNextAction(intent.next_action, providerData);
+      return fromNextAction(intent, providerData);
     case 'requires_payment_method':
     case 'requires_confirmation':
       return failure ? declined(failure, intent, providerData) : 'open';
@@ -159,27 +164,31 @@ function fromPayment(intent: JsonObject, capture: boolean, providerData: Provide
       // The error of an authorization that was approved is that of a failed capture.
       if (failure && !isAuthorized(intent)) return declined(failure, intent, providerData);
       // Without a payment method it was never confirmed, and can no longer be.
-      if (intent.payment_method || intent.latest_charge) return { kind: 'expired', providerData };
+      if (intent.payment_method || isCharged) return { kind: 'expired', providerData };
       return neverHappens('the provider closed it unconfirmed');
     default:
       return unknownOutcome('the payment has a status that is not known', providerData);
   }
 }
 
-function isAuthorized(intent: JsonObject): boolean {
-  return objectAt(intent, 'latest_charge').status === 'succeeded';
+function isAuthorized({ latest_charge: charge }: Intent): boolean {
+  return charge.status === 'succeeded';
 }
 
-function fromNextAction(action: JsonValue | undefined, providerData: ProviderData): Outcome {
-  const redirect = isJsonObject(action) && isJsonObject(action.redirect_to_url) && action.redirect_to_url;
-  if (!redirect || !isHttpUrl(redirect.url)) {
-    return unknownOutcome('the payer has to act, and there is no address to send them to', providerData);
-  }
-  return { kind: 'redirect', providerData, redirectUrl: redirect.url };
+/** Returns true if an intent was charged: its charge is its object here, elsewhere only its id. */
+function hasCharge({ latest_charge: charge }: JsonObject): boolean {
+  return Boolean(charge);
+}
+
+function fromNextAction({ next_action: action }: Intent, providerData: ProviderData): Outcome {
+  const { url } = action.redirect_to_url;
+  return url === undefined
+    ? unknownOutcome('the payer has to act, and there is no address to send them to', providerData)
+    : { kind: 'redirect', providerData, redirectUrl: url };
 }
 
 function fromCapture(
-  intent: JsonObject,
+  intent: Intent,
   { transactionId, money }: AskedMoney,
   providerData: ProviderData,
 ): Outcome | Open {
@@ -187,7 +196,7 @@ function fromCapture(
   if (intent.status === 'canceled') return neverHappens('the authorization is canceled');
   if (intent.status !== 'succeeded')
     return unknownOutcome('the payment is in no state for captures', providerData);
-  const mark = metadataOf(intent).capture_transaction_id;
+  const { capture_transaction_id: mark } = intent.metadata;
   const captured = readMoney(intent.amount_received, intent.currency, 'minor_units');
   const difference = differingMoney(captured, money);
   if (mark === transactionId) {
@@ -203,20 +212,26 @@ function fromCapture(
   return approved(intent, { providerData, alarm: true });
 }
 
-function approved(intent: JsonObject, reported: Parameters<typeof approvedOutcome>[0]): Outcome {
-  // Only newer versions of the API report these two.
-  const card = objectAt(objectAt(objectAt(intent, 'latest_charge'), 'payment_method_details'), 'card');
-  const networkTransactionId = textOf(card.network_transaction_id);
+function approved(
+  { latest_charge: charge }: Intent,
+  reported: Parameters<typeof approvedOutcome>[0],
+): Outcome {
+  const { authorization_code, network_transaction_id: networkTransactionId } =
+    charge.payment_method_details.card;
   return {
-    ...approvedOutcome(reported, textOf(card.authorization_code)),
+    ...approvedOutcome(reported, authorization_code),
     ...(networkTransactionId !== '' && { networkTransactionId }),
   };
 }
 
 /** Reads a decline that comes as an error. It counts only if it is about this very payment. */
-function fromDecline(error: JsonObject, body: JsonObject, asked: AskedIntent | AskedRefund): Outcome {
-  const intent = error.payment_intent;
-  if (!('of' in asked) || !isJsonObject(intent)) return unknownOutcome('a decline that names no payment');
+function fromDecline(
+  error: StripeError | undefined,
+  body: JsonObject,
+  asked: AskedIntent | AskedRefund,
+): Outcome {
+  if (!('of' in asked) || !error?.payment_intent) return unknownOutcome('a decline that names no payment');
+  const intent = readIntent(error.payment_intent);
   const difference = differenceOf(intent, asked);
   if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(intent, body, asked.shownAs);
@@ -228,16 +243,11 @@ function fromDecline(error: JsonObject, body: JsonObject, asked: AskedIntent | A
 }
 
 /** Returns the first field that shows an intent to be another than the one asked about. */
-function differenceOf(intent: JsonObject, { intentId, payment }: AskedIntent): string | undefined {
+function differenceOf(intent: Intent, { intentId, payment }: AskedIntent): string | undefined {
   if (intent.object !== 'payment_intent') return 'object';
-  if (!isTextLike(intent.id, INTENT_ID) || (intentId !== undefined && intent.id !== intentId)) return 'id';
-  if (metadataOf(intent).transaction_id !== payment.transactionId) return 'transaction_id';
-  return differingMoney(readMoney(intent.amount, intent.currency, 'minor_units'), payment.money);
-}
-
-/** Returns the metadata that we set when we created an object. */
-export function metadataOf(object: JsonObject): JsonObject {
-  return objectAt(object, 'metadata');
+  if (!intent.id || (intentId !== undefined && intent.id !== intentId)) return 'id';
+  if (intent.metadata.transaction_id !== payment.transactionId) return 'transaction_id';
+  return differingMoney(moneyOf(intent), payment.money);
 }
 
 /** Adds the intent's id to an outcome as its reference, by which operations and look-ups find it. */

@@ -6,17 +6,14 @@ import {
   bodyOf,
   isTextLike,
   neverHappens,
-  objectAt,
-  objectsAt,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ShownAs } from '#src/connectors/provider-client.ts';
+import { INTENT_ID, readFound, readIntent, readRefund, readRefunds } from './answers.ts';
 import {
   type AskedIntent,
   fromIntent,
   fromRefund,
-  INTENT_ID,
-  metadataOf,
   type Open,
   referringTo,
   totalsOf,
@@ -73,7 +70,7 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   const reported = query.reference ?? query.hint?.reference;
   const intentId = isTextLike(reported, INTENT_ID) ? reported : await findIntent(query, of, send);
   if (typeof intentId !== 'string') return intentId;
-  const read = () => readIntent({ ...asked, intentId }, send, withTotals);
+  const read = () => askForIntent({ ...asked, intentId }, send, withTotals);
   let outcome = await read();
   if (query.close && (outcome === 'open' || outcome.kind === 'redirect')) {
     // The cancel needs no key: a second one changes nothing. Only the state read afterwards counts.
@@ -93,20 +90,20 @@ async function findIntent(query: LookUp, of: Card, send: Send): Promise<string |
   const money = toStripeMoney(query.money);
   if (money && ageMs < REPEATABLE_MS) {
     const result = await createIntent(of.attempt, money, of, send);
-    const intent = bodyOf(result);
-    if (isTextLike(intent?.id, INTENT_ID)) return intent.id;
+    const { id } = readIntent(bodyOf(result));
+    if (id !== undefined) return id;
     // A creation with other fields, as without a refused one, has used the key: its intent exists.
     if (!isKeyUsed(result)) return unknownOutcome('the creation cannot be repeated now');
   }
   // The search index is up to an hour behind: finding nothing proves nothing.
   const search = { query: `metadata['transaction_id']:'${transactionId}'` };
-  const found = bodyOf(await send(get('/v1/payment_intents/search', search))) ?? {};
-  const ours = objectsAt(found, 'data').filter((it) => metadataOf(it).transaction_id === transactionId);
-  const [intent] = ours;
+  const { data: found } = readFound(bodyOf(await send(get('/v1/payment_intents/search', search))));
+  const ours = found.filter(({ metadata }) => metadata.transaction_id === transactionId);
   if (ours.length > 1) return alarmingOutcome('the provider has several payments for this transaction');
-  return isTextLike(intent?.id, INTENT_ID)
-    ? intent.id
-    : unknownOutcome('the search found nothing, and the creation cannot be repeated: look into it by hand');
+  return (
+    ours[0]?.id ??
+    unknownOutcome('the search found nothing, and the creation cannot be repeated: look into it by hand')
+  );
 }
 
 async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs: ShownAs): Promise<Outcome> {
@@ -119,8 +116,8 @@ async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs:
   const { kind } = of;
   const read: Read =
     kind === 'refund'
-      ? () => readRefund(intentId, { transactionId, money }, send, shownAs)
-      : () => readIntent({ intentId, payment, of: { kind, transactionId, money }, shownAs }, send);
+      ? () => askForRefund(intentId, { transactionId, money }, send, shownAs)
+      : () => askForIntent({ intentId, payment, of: { kind, transactionId, money }, shownAs }, send);
   const outcome = await read();
   if (outcome !== 'open') return outcome;
   if (!query.close) return unknownOutcome('it has not been received yet');
@@ -147,28 +144,29 @@ async function closeOperation(
   return neverHappens('the provider will refuse it from now on');
 }
 
-async function readIntent(
+async function askForIntent(
   asked: AskedIntent & { readonly intentId: string },
   send: Send,
-  complete = async (approved: Approved, _intent: JsonObject, _send: Send): Promise<Outcome> => approved,
+  complete = async (approved: Approved, _body: JsonObject, _send: Send): Promise<Outcome> => approved,
 ): Promise<Outcome | Open> {
-  const intent = bodyOf(await send(get(intentPath(asked.intentId), { expand: ['latest_charge'] })));
-  if (!intent) return CANNOT_BE_ASKED;
-  const outcome = fromIntent(intent, asked);
-  return outcome !== 'open' && outcome.kind === 'approved' ? complete(outcome, intent, send) : outcome;
+  const body = bodyOf(await send(get(intentPath(asked.intentId), { expand: ['latest_charge'] })));
+  if (!body) return CANNOT_BE_ASKED;
+  const outcome = fromIntent(body, asked);
+  return outcome !== 'open' && outcome.kind === 'approved' ? complete(outcome, body, send) : outcome;
 }
 
 /** Adds what was captured and refunded of a payment; a charge of which something was refunded has its refunds listed. */
-async function withTotals(approved: Approved, intent: JsonObject, send: Send): Promise<Outcome> {
-  const { amount_refunded: isRefunded } = objectAt(intent, 'latest_charge');
+async function withTotals(approved: Approved, body: JsonObject, send: Send): Promise<Outcome> {
+  const intent = readIntent(body);
+  const isRefunded = intent.latest_charge.amount_refunded;
   const list = isRefunded ? await listRefunds(String(intent.id), send) : NO_REFUNDS;
   if (!list) return CANNOT_BE_ASKED;
   if (!list.isWhole) return TOO_MANY;
-  const totals = totalsOf(intent, list.refunds);
+  const totals = totalsOf(intent, list.refunds.map(readRefund));
   return totals ? { ...approved, totals } : alarmingOutcome('the refunds of the payment cannot be read');
 }
 
-async function readRefund(
+async function askForRefund(
   intentId: string,
   refund: AskedIntent['payment'],
   send: Send,
@@ -176,7 +174,7 @@ async function readRefund(
 ): Promise<Outcome | Open> {
   const list = await listRefunds(intentId, send);
   if (!list) return CANNOT_BE_ASKED;
-  const found = list.refunds.find((it) => metadataOf(it).transaction_id === refund.transactionId);
+  const found = list.refunds.find((it) => readRefund(it).metadata.transaction_id === refund.transactionId);
   if (found) return fromRefund(found, { intentId, refund, shownAs });
   return list.isWhole ? 'open' : TOO_MANY;
 }
@@ -186,6 +184,6 @@ async function listRefunds(
   send: Send,
 ): Promise<{ readonly refunds: readonly JsonObject[]; readonly isWhole: boolean } | undefined> {
   const list = bodyOf(await send(get('/v1/refunds', { payment_intent: intentId, limit: MAX_REFUNDS })));
-  if (!list || !Array.isArray(list.data)) return undefined;
-  return { refunds: objectsAt(list, 'data'), isWhole: list.has_more === false };
+  const { data, has_more: hasMore } = readRefunds(list);
+  return data && { refunds: data, isWhole: hasMore === false };
 }

@@ -11,7 +11,7 @@ import {
   textOf,
 } from '#src/connectors/provider-answer.ts';
 import { faultOfTimedSignature, forged } from '#src/connectors/provider-signature.ts';
-import { INTENT_ID } from './from-provider.ts';
+import { INTENT_ID } from './answers.ts';
 import { fromStripeMoney } from './money.ts';
 import type { StripeSettings } from './settings.ts';
 

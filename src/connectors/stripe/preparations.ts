@@ -1,9 +1,13 @@
+import type { JsonObject } from '@bufbuild/protobuf';
 import type { AttemptFacts, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import { bodyOf, textOf } from '#src/connectors/provider-answer.ts';
-import { withoutField } from '#src/connectors/refused-field.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { bodyOf, readJsonObject } from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
+import { sendMended } from '#src/connectors/refusal.ts';
 import type { Money } from '#src/money.ts';
-import { errorOf } from './refusals.ts';
+import { errorOf, providerDataOf } from './answers.ts';
+import { declined, fromRefusal } from './refusals.ts';
 import {
   type CardMethod,
   type Fields,
@@ -24,7 +28,7 @@ export function createPaymentMethod(
   send: Send,
 ): Promise<HttpResult> {
   const key = `${attempt.transactionId}:pm`;
-  return sendMended('/v1/payment_methods', paymentMethodFields(attempt, method), [key, `${key}:2`], send);
+  return sendTo('/v1/payment_methods', paymentMethodFields(attempt, method), [key, `${key}:2`], send);
 }
 
 /**
@@ -41,21 +45,51 @@ export function createIntent(
   send: Send,
 ): Promise<HttpResult> {
   const { transactionId: key } = facts;
-  return sendMended('/v1/payment_intents', intentFields(facts, money, options), [key, key], send);
+  return sendTo('/v1/payment_intents', intentFields(facts, money, options), [key, key], send);
 }
 
 /** Sends a request that charges nothing; if Stripe refuses it for an optional field, once more without that field. */
-async function sendMended(
+function sendTo(
   path: string,
   fields: Fields,
   [key, secondKey]: readonly [string, string],
   send: Send,
 ): Promise<HttpResult> {
-  const result = await send(post(path, fields, key));
-  const body = bodyOf(result, 400);
-  const param = textOf(body && errorOf(body)?.param);
-  const mended = OPTIONAL.test(param)
-    ? withoutField(fields, param.replaceAll(']', '').split('['))
-    : undefined;
-  return mended ? send(post(path, mended, secondKey)) : result;
+  return sendMended(
+    fields,
+    (kept, isRepeat) => send(post(path, kept, isRepeat ? secondKey : key)),
+    (result) => {
+      const param = errorOf(bodyOf(result, 400))?.param ?? '';
+      return OPTIONAL.test(param) ? [param.replaceAll(']', '').split('[')] : [];
+    },
+  );
+}
+
+/**
+ * Reads the answer to a request that moves no money and precedes the one that does.
+ *
+ * @returns the body of a success; else an outcome. In any case, nothing was charged.
+ */
+export function fromPreparation(
+  result: HttpResult,
+  object: string,
+  shownAs: ShownAs,
+): { readonly id: string; readonly body: JsonObject } | { readonly outcome: Outcome } {
+  if (result.kind === 'not_sent') return { outcome: result };
+  const unprepared = (detail: string): { outcome: Outcome } => ({
+    outcome: { kind: 'not_sent', detail: `before charging: ${detail}`, because: 'unreachable' },
+  });
+  if (result.kind === 'unknown') return unprepared(result.detail);
+  const body = readJsonObject(result.body);
+  if (result.status === 200 && body?.object === object && typeof body.id === 'string') {
+    return { id: body.id, body };
+  }
+  const error = errorOf(body);
+  const refusal = fromRefusal(result.status, error);
+  if (refusal === 'declined' && error && body) {
+    return { outcome: declined(error, undefined, providerDataOf({}, body, shownAs)) };
+  }
+  return refusal !== 'declined' && refusal.kind === 'not_sent'
+    ? { outcome: refusal }
+    : unprepared(`the provider's answer: ${result.status}`);
 }

@@ -1,99 +1,100 @@
-import type { JsonObject } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { bodyOf } from '#src/connectors/provider-answer.ts';
 import {
-  bodyOf,
-  isJsonObject,
-  objectAt,
-  outcomeOfStatus,
-  readJsonObject,
-  textOf,
-  unknownOutcome,
-} from '#src/connectors/provider-answer.ts';
-import type { ShownAs } from '#src/connectors/provider-client.ts';
-import { meaningOf } from './decline-codes.ts';
-import { providerDataOf } from './provider-data.ts';
+  BY_STATUS,
+  type DeclineMeaning,
+  declineBy,
+  declines,
+  type RefusalMeaning,
+  refusalTable,
+  refusedOutcome,
+  SOFT_DECLINE,
+} from '#src/connectors/refusal.ts';
+import { errorOf, type Intent, type StripeError } from './answers.ts';
 
-const DECLINED = 402;
-/** Errors of status 400, 409 or 429 that leave open whether an earlier or a concurrent request has done something. */
-const SAYING_NOTHING: ReadonlySet<string> = new Set([
-  'payment_intent_unexpected_state',
-  'idempotency_key_in_use',
-  'lock_timeout',
-]);
+/** Columns: an answer's HTTP status and fields of its error; of a decline its `reason`, and its charge's `outcome`. */
+type Column = 'status' | 'type' | 'code' | 'decline_code' | 'reason' | 'outcome';
+
 /**
- * Reads the answer to a request that moves no money and precedes the one that does.
- *
- * @returns the body of a success; else an outcome. In any case, nothing was charged.
+ * Stripe's refusals. A decline's reason is its decline code, or the error code where there is no decline code.
+ * https://docs.stripe.com/declines/codes, as of July 2026; the equivalents in ISO 8583 (field 39) are ours.
  */
-export function fromPreparation(
-  result: HttpResult,
-  object: string,
-  shownAs: ShownAs,
-): { readonly body: JsonObject } | { readonly outcome: Outcome } {
-  if (result.kind === 'not_sent') return { outcome: result };
-  const unprepared = (detail: string): { outcome: Outcome } => ({
-    outcome: { kind: 'not_sent', detail: `before charging: ${detail}`, because: 'unreachable' },
-  });
-  if (result.kind === 'unknown') return unprepared(result.detail);
-  const body = readJsonObject(result.body);
-  const error = body && errorOf(body);
-  if (body && isCardError(result.status, error)) {
-    return { outcome: declined(error, undefined, providerDataOf({}, body, shownAs)) };
-  }
-  if (result.status === 200 && body?.object === object && typeof body.id === 'string') return { body };
-  const refusal = fromRefusal(result.status, error);
-  return refusal?.kind === 'not_sent'
-    ? { outcome: refusal }
-    : unprepared(`the provider's answer: ${result.status}`);
+const REFUSALS = refusalTable<Column, RefusalMeaning | 'declined' | DeclineMeaning>([
+  // Radar, Stripe's fraud detection, blocked the charge; the reason does not matter then.
+  { outcome: 'blocked', means: declineBy('59') },
+  ...declines('reason', {
+    '05': `approve_with_id call_issuer card_declined do_not_honor generic_decline incorrect_address incorrect_zip
+      no_action_taken payment_method_provider_decline testmode_decline`,
+    '13': 'amount_too_small invalid_amount',
+    '14': 'incorrect_number invalid_account invalid_number',
+    '1A': `authentication_not_handled authentication_required mobile_device_authentication_required
+      payment_intent_authentication_failure`,
+    '41': 'lost_card',
+    '43': 'pickup_card stolen_card',
+    '51': 'insufficient_funds',
+    '54': 'expired_card invalid_expiry_month invalid_expiry_year new_account_information_available',
+    '55': 'incorrect_pin invalid_pin offline_pin_required online_or_offline_pin_required',
+    '57': `card_not_supported country_unsupported currency_not_supported do_not_try_again not_permitted
+      revocation_of_all_authorizations revocation_of_authorization service_not_allowed stop_payment_order
+      transaction_not_allowed`,
+    '59': 'fraudulent merchant_blacklist',
+    '61': 'amount_too_large',
+    '62': 'restricted_card',
+    '63': 'security_violation',
+    '65': 'card_decline_rate_limit_exceeded card_velocity_exceeded withdrawal_count_limit_exceeded',
+    '68': 'payment_intent_payment_attempt_expired payment_method_provider_timeout',
+    '75': 'pin_try_exceeded',
+    '91': 'issuer_not_available try_again_later',
+    '94': 'duplicate_transaction',
+    '96': 'processing_error reenter_transaction',
+    N7: 'incorrect_cvc invalid_cvc',
+  }),
+  { status: '402', type: 'card_error', means: 'declined' },
+  // These leave open whether an earlier or a concurrent request has done something.
+  { type: 'idempotency_error', means: 'unknown' },
+  { code: 'payment_intent_unexpected_state idempotency_key_in_use lock_timeout', means: 'unknown' },
+  // A fault of the account's set-up: it may not send card numbers, for example.
+  { status: '402', type: 'invalid_request_error', decline_code: '', means: 'turned_away' },
+  ...BY_STATUS,
+]);
+
+/** Returns the meaning of a decline; one for a reason that the table lacks is soft. */
+export function meaningOf(reason: string, outcome = ''): DeclineMeaning {
+  const meaning = REFUSALS(outcome === 'blocked' ? { outcome } : { reason });
+  return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
 }
 
-/** Returns true if an answer declines a card rather than refusing a request. */
-export function isCardError(status: number, error: JsonObject | undefined): error is JsonObject {
-  return status === DECLINED && error?.type === 'card_error';
+/** Returns the outcome that a status other than success means together with its error; `declined` for a card's decline. */
+export function fromRefusal(status: number, error: StripeError | undefined): Outcome | 'declined' {
+  if (!error) return refusedOutcome('unknown', { status });
+  const { type, code, decline_code, param } = error;
+  const meaning = REFUSALS({ status, type, code, decline_code });
+  if (meaning === undefined) return refusedOutcome('unknown', { status });
+  if (meaning === 'declined' || typeof meaning === 'object') return 'declined';
+  return refusedOutcome(meaning, {
+    status,
+    said: ` ${[code, param].join(' ').trim()}`,
+    refused: param || code,
+  });
 }
 
 /** Makes a decline from its error: that of an answer, or the last one of an intent. */
 export function declined(
-  error: JsonObject,
-  intent: JsonObject | undefined,
+  { decline_code, code, message }: StripeError,
+  intent: Intent | undefined,
   providerData: ProviderData,
 ): Outcome {
-  const isBlocked = objectAt(objectAt(intent, 'latest_charge'), 'outcome').type === 'blocked';
-  const meaning = meaningOf(codeOf(error), isBlocked);
+  const reason = decline_code || code;
+  const meaning = meaningOf(reason, intent?.latest_charge.outcome.type);
   providerData.iso8583ResponseCode = meaning.iso8583Code;
-  providerData.responseCode = codeOf(error);
-  providerData.responseMessage = textOf(error.message);
+  providerData.responseCode = reason;
+  providerData.responseMessage = message;
   return { kind: 'declined', providerData, ...meaning };
-}
-
-/** Reads a status other than success together with its error; undefined for a success. */
-export function fromRefusal(status: number, error: JsonObject | undefined): Outcome | undefined {
-  const said = error ? ` ${[textOf(error.code), textOf(error.param)].join(' ').trim()}` : '';
-  if (error && (error.type === 'idempotency_error' || SAYING_NOTHING.has(textOf(error.code)))) {
-    return unknownOutcome(`the provider's answer: ${status}${said}`);
-  }
-  // Not a card's decline but a fault of the account's set-up: it may not send card numbers, for example.
-  const isSetUp = status === DECLINED && error?.type === 'invalid_request_error' && !error.decline_code;
-  const refused = textOf(error?.param) || textOf(error?.code);
-  const outcome = outcomeOfStatus(isSetUp ? 400 : status, error !== undefined, refused);
-  return outcome?.kind === 'not_sent'
-    ? { ...outcome, detail: `the provider refused the request: ${status}${said}` }
-    : outcome;
 }
 
 /** Returns true if an answer says that the idempotency key was used by a request with other fields. */
 export function isKeyUsed(result: HttpResult): boolean {
-  const body = bodyOf(result, 400);
-  return body !== undefined && errorOf(body)?.type === 'idempotency_error';
-}
-
-/** Returns the error in an answer, if it has Stripe's form. */
-export function errorOf(body: JsonObject): JsonObject | undefined {
-  return isJsonObject(body.error) && typeof body.error.type === 'string' ? body.error : undefined;
-}
-
-function codeOf(error: JsonObject): string {
-  return textOf(error.decline_code) || textOf(error.code);
+  return errorOf(bodyOf(result, 400))?.type === 'idempotency_error';
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { declineOf } from '#src/connectors/decline.ts';
-import { meaningOf } from '#src/connectors/stripe/decline-codes.ts';
+import { meaningOf } from '#src/connectors/stripe/refusals.ts';
 
 const FACTS = join(import.meta.dirname, '../../../../shared/providers/stripe-decline-codes.json');
 
@@ -104,7 +104,7 @@ describe("Stripe's decline codes", () => {
   });
 
   it('of a payment that Radar blocked are suspected fraud', () => {
-    for (const [code] of ROWS) expect(meaningOf(code, true)).toEqual({ iso8583Code: '59' });
+    for (const [code] of ROWS) expect(meaningOf(code, 'blocked')).toEqual({ iso8583Code: '59' });
   });
 
   it.skipIf(!existsSync(FACTS))(

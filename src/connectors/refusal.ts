@@ -1,0 +1,132 @@
+import type { HttpResult } from './http-client.ts';
+import type { Outcome } from './outcome.ts';
+import { unknownOutcome } from './provider-answer.ts';
+
+/** The meaning of a refusal that is a decline. */
+export type DeclineMeaning = {
+  /** ISO 8583 response code (field 39) that the provider's own code is equivalent to. */
+  readonly iso8583Code: string;
+  /** Another provider might charge a second time. */
+  readonly nowhereElse?: true;
+};
+
+/**
+ * The meaning of a refusal that is no decline.
+ * - `turned_away`: nothing happened; the provider refused this one request.
+ * - `unreachable`: nothing happened; the provider refuses all of the connection's requests, for its key or its rate.
+ * - `unknown`: something may have happened.
+ */
+export type RefusalMeaning = 'turned_away' | 'unreachable' | 'unknown';
+
+/**
+ * A row of a provider's table of refusals. It fits an answer that shows, in each of the row's columns, one of its words;
+ * '' stands for an answer that shows nothing there.
+ */
+export type RefusalRow<Column extends string, Meaning> = { readonly [Name in Column]?: string } & {
+  readonly means: Meaning;
+};
+
+/** Finds the meaning of what an answer shows in each column; undefined if no row fits. */
+export type RefusalTable<Column extends string, Meaning> = (
+  shown: { readonly [Name in Column]?: string | number | undefined },
+) => Meaning | undefined;
+
+/** Rows for every provider: HTTP statuses by which it refuses a request before it acts on it. */
+export const BY_STATUS = [
+  { status: '400 404 405 413 415 422', means: 'turned_away' },
+  { status: '401 403 429', means: 'unreachable' },
+] as const;
+
+/** Makes a provider's table of refusals: the first row that fits counts. Words are separated by white space. */
+export function refusalTable<Column extends string, Meaning>(
+  rows: readonly RefusalRow<Column, Meaning>[],
+): RefusalTable<Column, Meaning> {
+  const read = rows.map(({ means, ...columns }) => ({
+    means: means as Meaning,
+    columns: Object.entries(columns as Record<string, string>).map(
+      ([name, words]) => [name as Column, new Set(words.split(/\s+/))] as const,
+    ),
+  }));
+  return (shown) =>
+    read.find(({ columns }) => columns.every(([name, words]) => words.has(String(shown[name] ?? ''))))?.means;
+}
+
+const DO_NOT_HONOR = '05';
+const DUPLICATE = '94';
+
+/** Returns the meaning of an ISO 8583 code. After 94, the issuer has just seen an equal charge: failover adds one. */
+export function declineBy(iso8583Code: string): DeclineMeaning {
+  return iso8583Code === DUPLICATE ? { iso8583Code, nowhereElse: true } : { iso8583Code };
+}
+
+/** The meaning of a decline for a reason that a table lacks: a soft one. */
+export const SOFT_DECLINE: DeclineMeaning = declineBy(DO_NOT_HONOR);
+
+/** Makes the rows of a table's declines. @param codesByIso8583 the words of `column` by their ISO 8583 code. */
+export function declines<Column extends string>(
+  column: Column,
+  codesByIso8583: Readonly<Record<string, string>>,
+): readonly RefusalRow<Column, DeclineMeaning>[] {
+  return Object.entries(codesByIso8583).map(
+    ([iso8583Code, words]) =>
+      ({ [column]: words, means: declineBy(iso8583Code) }) as RefusalRow<Column, DeclineMeaning>,
+  );
+}
+
+/** Matches a name of a field and a code of an error. What has another form may be a value. */
+const REFUSED_NAME = /^[\w./[\]-]{1,100}$/;
+
+/**
+ * Makes the outcome of a refusal that is no decline. A proxy in between, which may have forwarded the request, refuses
+ * with the same statuses as the provider: only a body in the provider's own form refuses anything.
+ *
+ * @param refused the name of the field, or the code of the error, for which the provider refuses the request.
+ * @param said shown in the detail, after the status.
+ */
+export function refusedOutcome(
+  meaning: RefusalMeaning | undefined,
+  { status, said = '', refused = '' }: { status: number; said?: string; refused?: string },
+): Outcome {
+  if (meaning === undefined || meaning === 'unknown') {
+    return unknownOutcome(`the provider's answer: ${status}${said}`);
+  }
+  const detail = `the provider refused the request: ${status}${said}`;
+  if (meaning === 'unreachable') return { kind: 'not_sent', detail, because: meaning };
+  const named = REFUSED_NAME.test(refused) ? refused : '';
+  return { kind: 'not_sent', detail, because: meaning, refused: named };
+}
+
+/** Path of a field in a request's body: names of fields, and positions in lists. */
+export type FieldPath = readonly string[];
+
+/**
+ * Sends a request that charges nothing; if the provider refuses it for optional fields alone, once more without them. A
+ * request that charges is never sent a second time.
+ *
+ * @param send `isRepeat`: the request may need an idempotency key of its own.
+ * @param optionalFields returns the fields for which an answer refuses the request; none if one is not optional.
+ */
+export async function sendMended<Body extends object>(
+  body: Body,
+  send: (body: Body, isRepeat: boolean) => Promise<HttpResult>,
+  optionalFields: (result: HttpResult) => readonly FieldPath[],
+): Promise<HttpResult> {
+  const result = await send(body, false);
+  const paths = optionalFields(result);
+  const mended = paths.reduce<Body | undefined>((left, path) => left && withoutField(left, path), body);
+  return mended && paths.length > 0 ? send(mended, true) : result;
+}
+
+/** Copies a body without one field; undefined if the body does not have it. */
+function withoutField<Body extends object>(body: Body, path: FieldPath): Body | undefined {
+  const [name = '', ...rest] = path;
+  const inner = Object.hasOwn(body, name) ? (body as Record<string, unknown>)[name] : undefined;
+  if (inner === undefined) return undefined;
+  // Forms and JSON leave out a field whose value is undefined.
+  if (rest.length === 0) return { ...body, [name]: undefined };
+  const kept = typeof inner === 'object' && inner !== null ? withoutField(inner, rest) : undefined;
+  if (!kept) return undefined;
+  return Array.isArray(body)
+    ? (body.with(Number(name), kept) as Body & unknown[])
+    : { ...body, [name]: kept };
+}

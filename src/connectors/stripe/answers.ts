@@ -1,0 +1,131 @@
+import { create, type JsonObject } from '@bufbuild/protobuf';
+import type Stripe from 'stripe';
+import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import {
+  asIs,
+  type FieldsOf,
+  fields,
+  isJsonObject,
+  listOf,
+  optional,
+  pageAddress,
+  type Read,
+  readMoney,
+  textLike,
+  textOf,
+  withoutFields,
+} from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
+import type { Money } from '#src/money.ts';
+
+/** Matches ids of PaymentIntents. */
+export const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
+const REFUND_ID = /^(re|pyr)_[A-Za-z0-9_]{1,200}$/;
+
+/** The metadata that we set when we create an object, or capture an intent. */
+const metadata = fields({ transaction_id: asIs, capture_transaction_id: asIs });
+
+const charge = fields({
+  status: textOf,
+  amount_refunded: asIs,
+  outcome: fields({
+    type: textOf,
+    network_status: textOf,
+    seller_message: textOf,
+  } satisfies FieldsOf<Stripe.Charge.Outcome>),
+  payment_method_details: fields({
+    // Only newer versions of the API report these two.
+    card: fields({ network_transaction_id: textOf, authorization_code: textOf }),
+  } satisfies FieldsOf<Stripe.Charge.PaymentMethodDetails>),
+} satisfies FieldsOf<Stripe.Charge>);
+
+const error = fields({
+  type: textLike(/^/),
+  code: textOf,
+  decline_code: textOf,
+  param: textOf,
+  message: textOf,
+  payment_intent: optional((intent) => intent as JsonObject),
+} satisfies FieldsOf<Stripe.StripeRawError>);
+
+/** Reads a PaymentIntent. */
+export const readIntent = fields({
+  object: asIs,
+  id: textLike(INTENT_ID),
+  status: textOf,
+  amount: asIs,
+  amount_received: asIs,
+  amount_capturable: asIs,
+  currency: asIs,
+  capture_method: asIs,
+  payment_method: asIs,
+  metadata,
+  latest_charge: charge,
+  last_payment_error: optional(error),
+  next_action: fields({
+    redirect_to_url: fields({ url: pageAddress }),
+  } satisfies FieldsOf<Stripe.PaymentIntent.NextAction>),
+} satisfies FieldsOf<Stripe.PaymentIntent>);
+
+/** A PaymentIntent. */
+export type Intent = Read<typeof readIntent>;
+/** An error, or why a payment failed. */
+export type StripeError = Read<typeof error>;
+
+/** Reads a refund. */
+export const readRefund = fields({
+  object: asIs,
+  id: textLike(REFUND_ID),
+  status: textOf,
+  payment_intent: asIs,
+  metadata,
+  amount: asIs,
+  currency: asIs,
+  failure_reason: textOf,
+} satisfies FieldsOf<Stripe.Refund>);
+
+/** A refund. */
+export type Refund = Read<typeof readRefund>;
+
+/** Reads a list of refunds; `data` is undefined if it is none. */
+export const readRefunds = fields({
+  data: (data) => (Array.isArray(data) ? data.filter(isJsonObject) : undefined),
+  has_more: asIs,
+} satisfies FieldsOf<Stripe.ApiList<Stripe.Refund>>);
+
+/** Reads what a search found. */
+export const readFound = fields({ data: listOf(readIntent) });
+
+/** Returns the error in an answer, if it has Stripe's form. */
+export function errorOf(body: JsonObject | undefined): StripeError | undefined {
+  const read = optional(error)(body?.error);
+  return read?.type === undefined ? undefined : read;
+}
+
+/** Returns the money of an object, in Stripe's units. */
+export function moneyOf({ amount, currency }: Pick<Refund, 'amount' | 'currency'>): Money | undefined {
+  return readMoney(amount, currency, 'minor_units');
+}
+
+/** Fields that the record does not show: those that let a browser act on the payment, and the payer's own data. */
+const NOT_SHOWN: ReadonlySet<string> = new Set([
+  ...['client_secret', 'next_action', 'billing_details', 'shipping', 'receipt_email', 'receipt_url'],
+]);
+
+/** Returns the parts of an answer that the record shows; `body` is the whole answer. */
+export function providerDataOf(
+  object: Partial<Pick<Intent, 'id' | 'status' | 'latest_charge'> & Pick<Refund, 'failure_reason'>>,
+  body: JsonObject,
+  { providerId, accountId }: ShownAs,
+): ProviderData {
+  const { network_status: networkStatus, seller_message: message } = object.latest_charge?.outcome ?? {};
+  return create(ProviderDataSchema, {
+    id: providerId,
+    transactionId: object.id ?? '',
+    accountId: accountId ?? '',
+    status: object.status ?? '',
+    statusDetail: networkStatus || object.failure_reason || '',
+    responseMessage: message ?? '',
+    rawResponse: withoutFields(body, NOT_SHOWN),
+  });
+}
