@@ -80,6 +80,11 @@ export function fields<Shape extends Readonly<Record<string, Reader<unknown>>>>(
   };
 }
 
+/** Makes a reader that puts the whole object, as it came, beside the fields that another reads. */
+export function withRaw<T>(reader: Reader<T>): Reader<T & { readonly raw: JsonObject }> {
+  return (value) => ({ ...reader(value), raw: isJsonObject(value) ? value : {} });
+}
+
 /** Makes the reader of an object that may be absent. */
 export function optional<T>(reader: Reader<T>): Reader<T | undefined> {
   return (value) => (isJsonObject(value) ? reader(value) : undefined);

@@ -13,14 +13,13 @@ import type { HttpRequest } from '#src/connectors/http-client.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
+import { PSP_REFERENCE, type ShownAs } from './answers.ts';
 import {
   fromDetails,
   fromOperation,
   fromPayment,
   isPaymentMethods,
   isTechnicalCancelTaken,
-  PSP_REFERENCE,
-  type ShownAs,
 } from './from-provider.ts';
 import { toAdyenAmount } from './money.ts';
 import { readNotifications } from './notifications.ts';

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '@bufbuild/protobuf';
 import type {
   NotificationReading,
   NotificationSubject,
@@ -12,28 +11,21 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   approvedOutcome,
-  isJsonObject,
+  asIs,
+  fields,
   isTextLike,
   isUuid,
-  objectAt,
   readJsonObject,
   textOf,
 } from '#src/connectors/provider-answer.ts';
 import { forged, isSignedBy } from '#src/connectors/provider-signature.ts';
 import type { Secret } from '#src/secret.ts';
-import {
-  additionalDataOf,
-  authorizationCodeOf,
-  PSP_REFERENCE,
-  providerDataOf,
-  type ShownAs,
-} from './from-provider.ts';
+import { type Item, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
 import { fromAdyenAmount } from './money.ts';
 
 /** Body of the response with which Adyen counts a notification as accepted. */
 const ACKNOWLEDGEMENT = '[accepted]';
 const MAX_ITEMS = 100;
-const BASE64_SHA256 = /^[A-Za-z0-9+/]{43}=$/;
 const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const DO_NOT_HONOR = '05';
 const CANCELED_OR_REFUNDED =
@@ -104,9 +96,7 @@ export function readNotifications(
   shownAs: ShownAs,
 ): NotificationReading {
   const list = readJsonObject(body)?.notificationItems;
-  const items = (Array.isArray(list) ? list : []).map((entry) =>
-    objectAt(isJsonObject(entry) ? entry : {}, 'NotificationRequestItem'),
-  );
+  const items = (Array.isArray(list) ? list : []).map((entry) => readEntry(entry).NotificationRequestItem);
   if (items.length === 0 || items.length > MAX_ITEMS || !items.every((item) => isSigned(item, hmacKeys))) {
     return forged('the signature is missing or wrong');
   }
@@ -117,34 +107,32 @@ export function readNotifications(
   return { kind: 'about', deduplicationKey, subjects, acknowledgement: ACKNOWLEDGEMENT };
 }
 
+const readEntry = fields({ NotificationRequestItem: readItem });
+const readAmount = fields({ value: asIs, currency: textOf });
+
 /** Returns the fields that a signature covers, in its order. */
-function signedFields(item: JsonObject): readonly string[] {
-  const amount = objectAt(item, 'amount');
+function signedFields(item: Item): readonly string[] {
+  const { pspReference, originalReference, merchantAccountCode, merchantReference, eventCode, success } =
+    item;
+  const { value, currency } = readAmount(item.amount);
   return [
-    textOf(item.pspReference),
-    textOf(item.originalReference),
-    textOf(item.merchantAccountCode),
-    textOf(item.merchantReference),
-    typeof amount.value === 'number' ? String(amount.value) : '',
-    textOf(amount.currency),
-    textOf(item.eventCode),
-    textOf(item.success),
+    ...[pspReference, originalReference, merchantAccountCode, merchantReference],
+    ...[typeof value === 'number' ? String(value) : '', currency, eventCode, success],
   ];
 }
 
-function isSigned(item: JsonObject, hmacKeys: readonly Secret[]): boolean {
-  const given = additionalDataOf(item).hmacSignature;
-  if (!isTextLike(given, BASE64_SHA256)) return false;
+function isSigned(item: Item, hmacKeys: readonly Secret[]): boolean {
+  const { hmacSignature: given } = item.additionalData;
+  if (given === undefined) return false;
   return isSignedBy(hmacKeys, [signedFields(item).join(':')], [Buffer.from(given, 'base64')], 'hex');
 }
 
 /** Returns the subjects of a genuine item; none if the item is about nothing of ours. */
-function subjectsOf(item: JsonObject, shownAs: ShownAs): readonly NotificationSubject[] {
+function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[] {
   // A colon in a field would give one signature several readings; no field that we send contains one.
   if (signedFields(item).some((field) => field.includes(':'))) return [];
   if (item.merchantAccountCode !== shownAs.merchantAccount) return [];
-  const { pspReference, originalReference, merchantReference } = item;
-  const eventCode = textOf(item.eventCode);
+  const { pspReference, originalReference, merchantReference, eventCode } = item;
   const paymentReference = originalReference || pspReference;
   const payment = {
     ...(isUuid(merchantReference) && { transactionId: merchantReference }),
@@ -170,7 +158,7 @@ function subjectsOf(item: JsonObject, shownAs: ShownAs): readonly NotificationSu
     const signedOutcome = signed(item, ended, payment.reference, shownAs);
     return payment.transactionId === undefined ? [] : [{ ...payment, ...signedOutcome }];
   }
-  const [, kind, transactionId] = OPERATION_REFERENCE.exec(textOf(merchantReference)) ?? [];
+  const [, kind, transactionId] = OPERATION_REFERENCE.exec(merchantReference) ?? [];
   const operation = {
     ...(kind === meaning.of && transactionId && { transactionId }),
     reference: pspReference,
@@ -186,7 +174,7 @@ function subjectsOf(item: JsonObject, shownAs: ShownAs): readonly NotificationSu
  * that may also be the reference of an operation of ours, the operation is another subject.
  */
 function paymentAfter(
-  item: JsonObject,
+  item: Item,
   payment: NotificationSubject,
   { signed: reported }: NotificationSubject,
   shownAs: ShownAs,
@@ -211,40 +199,40 @@ function paymentAfter(
  * authorization it says nothing); of an operation of which it is not signed what it was.
  */
 function alarm(
-  item: JsonObject,
+  item: Item,
   detail: string,
   about: Pick<SignedOutcome, 'ofPurchase'> = {},
 ): Pick<NotificationSubject, 'signed'> {
   const money = fromAdyenAmount(item.amount);
-  const outcome = alarmingOutcome(`${detail} ${textOf(item.reason)}`.trim());
+  const outcome = alarmingOutcome(`${detail} ${item.reason}`.trim());
   return money ? { signed: { outcome, ...money, ...about } } : {};
 }
 
 /** Reads a dispute. Its own reference is there only beside the payment's; all its events have the same. */
-function disputeOf({ pspReference, originalReference, amount }: JsonObject, stage: DisputeStage): Dispute {
+function disputeOf({ pspReference, originalReference, amount }: Item, stage: DisputeStage): Dispute {
   const reference = originalReference && isTextLike(pspReference, PSP_REFERENCE) ? pspReference : undefined;
   return { stage, reference, money: fromAdyenAmount(amount) };
 }
 
 function signed(
-  item: JsonObject,
+  item: Item,
   ended: Ended,
   reference: string | undefined,
   shownAs: ShownAs,
 ): Pick<NotificationSubject, 'signed'> {
   const money = fromAdyenAmount(item.amount);
   if (!money) return {};
-  const undoneBy = ended === 'approved' ? UNDONE_BY[textOf(item.eventCode)] : undefined;
+  const undoneBy = ended === 'approved' ? UNDONE_BY[item.eventCode] : undefined;
   const outcome = outcomeOf(item, ended, reference, shownAs);
   return { signed: { outcome, ...money, ...(undoneBy !== undefined && { undoneBy }) } };
 }
 
 /** Makes the outcome. A refusal's code is in a field that is not signed: the code is shown but decides nothing. */
-function outcomeOf(item: JsonObject, ended: Ended, reference: string | undefined, shownAs: ShownAs): Outcome {
-  const eventCode = textOf(item.eventCode);
+function outcomeOf(item: Item, ended: Ended, reference: string | undefined, shownAs: ShownAs): Outcome {
+  const { eventCode } = item;
   const providerData = providerDataOf(item, eventCode, shownAs);
   providerData.subStatus = item.success === 'true' ? 'success' : 'failure';
-  providerData.responseMessage = ended === 'declined' ? textOf(item.reason) : '';
+  providerData.responseMessage = ended === 'declined' ? item.reason : '';
   // A refusal of a payment that was approved before corrects nothing: only events that succeeded do.
   const isCorrection = item.success === 'true' && CORRECTIONS.has(eventCode);
   const reported = {
@@ -253,5 +241,5 @@ function outcomeOf(item: JsonObject, ended: Ended, reference: string | undefined
   };
   if (ended === 'expired') return { kind: 'expired', ...reported };
   if (ended === 'declined') return { kind: 'declined', ...reported, iso8583Code: DO_NOT_HONOR };
-  return approvedOutcome(reported, authorizationCodeOf(item));
+  return approvedOutcome(reported, item.additionalData.authCode);
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { meaningOf, meaningOfError } from '#src/connectors/adyen/decline-codes.ts';
+import { readAnswer } from '#src/connectors/adyen/answers.ts';
+import { fromRefusal, meaningOf } from '#src/connectors/adyen/refusals.ts';
 import { declineOf } from '#src/connectors/decline.ts';
 
 /** Adyen's refusal reasons as documented in July 2026: code, ISO 8583, what merchants are told, hard, text. */
@@ -111,6 +112,12 @@ describe('a refusal of Adyen', () => {
   });
 });
 
+/** The outcome of a payment by card that Adyen refuses with an error. */
+function refusedFor(errorCode: string) {
+  const answer = readAnswer({ status: 422, errorType: 'validation', errorCode, message: 'no' });
+  return fromRefusal(422, answer, true, { providerId: 'ADYEN', merchantAccount: 'ShopECOM' });
+}
+
 describe('an error of Adyen', () => {
   it.each([
     ['101', '14'],
@@ -121,7 +128,7 @@ describe('an error of Adyen', () => {
     ['141', '54'],
     ['153', 'N7'],
   ])('with the code %s is the decline %s', (errorCode, iso8583Code) => {
-    expect(meaningOfError(errorCode)).toEqual({ iso8583Code });
+    expect(refusedFor(errorCode)).toMatchObject({ kind: 'declined', iso8583Code });
   });
 
   it.each([
@@ -144,6 +151,6 @@ describe('an error of Adyen', () => {
     '14_030',
     '',
   ])('with the code %j is no decline', (errorCode) => {
-    expect(meaningOfError(errorCode)).toBeUndefined();
+    expect(refusedFor(errorCode).kind).toBe(errorCode === '704' ? 'unknown' : 'not_sent');
   });
 });

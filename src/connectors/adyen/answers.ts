@@ -1,0 +1,91 @@
+import { create } from '@bufbuild/protobuf';
+import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import {
+  asIs,
+  fields,
+  pageAddress,
+  type Read,
+  textLike,
+  textOf,
+  withoutFields,
+  withRaw,
+} from '#src/connectors/provider-answer.ts';
+
+/** Names under which the record shows a connection's answers. */
+export type ShownAs = { readonly providerId: string; readonly merchantAccount: string };
+
+/** Matches Adyen's ids of payments and of operations on them. */
+export const PSP_REFERENCE = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Additional fields, each of which an account may be set to receive. */
+const additionalData = fields({
+  authCode: textLike(/^[A-Za-z0-9]{1,6}$/),
+  networkTxReference: textLike(/^[A-Za-z0-9]{1,64}$/),
+  refusalReasonRaw: textOf,
+  hmacSignature: textLike(/^[A-Za-z0-9+/]{43}=$/),
+});
+
+/** Reads an answer of the Checkout API. */
+export const readAnswer = withRaw(
+  fields({
+    pspReference: textOf,
+    merchantReference: asIs,
+    amount: asIs,
+    resultCode: textOf,
+    refusalReasonCode: textOf,
+    refusalReason: textOf,
+    action: fields({ type: textOf, method: textOf, url: pageAddress }),
+    additionalData,
+    // Of an operation. An error's `status` is its HTTP status.
+    status: asIs,
+    merchantAccount: asIs,
+    paymentPspReference: asIs,
+    paymentReference: asIs,
+    reference: asIs,
+    // Of an error.
+    errorCode: textOf,
+    errorType: textOf,
+    message: textOf,
+  }),
+);
+
+/** An answer of the Checkout API. */
+export type Answer = Read<typeof readAnswer>;
+
+/** Reads an item of a notification. */
+export const readItem = withRaw(
+  fields({
+    pspReference: textOf,
+    originalReference: textOf,
+    merchantAccountCode: textOf,
+    merchantReference: textOf,
+    amount: asIs,
+    eventCode: textOf,
+    success: textOf,
+    reason: textOf,
+    additionalData,
+  }),
+);
+
+/** An item of a notification: an event. */
+export type Item = Read<typeof readItem>;
+
+/** Fields that the record does not show: the one that lets a browser act on the payment, and a signature. */
+const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
+
+/** Makes the record's provider data from an answer or a notification. @param status in Adyen's words. */
+export function providerDataOf(
+  { pspReference, raw, ...reported }: Pick<Answer, 'pspReference' | 'raw'> & Partial<Answer>,
+  status: string,
+  { providerId, merchantAccount }: ShownAs,
+): ProviderData {
+  return create(ProviderDataSchema, {
+    id: providerId,
+    transactionId: pspReference,
+    accountId: merchantAccount,
+    status,
+    responseCode: reported.refusalReasonCode || reported.errorCode || '',
+    responseMessage: reported.refusalReason || reported.message || '',
+    rawResponse: withoutFields(raw, NOT_SHOWN),
+  });
+}
