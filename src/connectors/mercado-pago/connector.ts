@@ -13,8 +13,9 @@ import type {
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
+import { isErrorBody, readPayment, readSearch } from './answers.ts';
 import { sendPreference } from './creation.ts';
-import { fromCreation, fromRefundResult, isErrorBody } from './from-provider.ts';
+import { fromCreation, fromRefundResult } from './from-provider.ts';
 import { type Call, lookUp } from './look-up.ts';
 import { verifyNotification } from './notifications.ts';
 import { fromNotifiedPayment } from './payments.ts';
@@ -99,7 +100,7 @@ async function readNotification(
   if (reading.kind !== 'genuine') return reading;
   const result = await send(getPayment(reading.paymentId));
   const payment = bodyOf(result);
-  if (payment) return fromNotifiedPayment(payment, reading.deduplicationKey, shownAs);
+  if (payment) return fromNotifiedPayment(readPayment(payment), reading.deduplicationKey, shownAs);
   const notFound = bodyOf(result, 404);
   // Another account's payment.
   if (notFound && isErrorBody(notFound, 404)) return { kind: 'ignored' };
@@ -108,5 +109,5 @@ async function readNotification(
 
 /** Searches for payments under a reference that was never used. */
 async function probe({ send }: Call): Promise<boolean> {
-  return Array.isArray(bodyOf(await send(searchPayments(randomUUID())))?.results);
+  return Array.isArray(readSearch(bodyOf(await send(searchPayments(randomUUID())))).results);
 }

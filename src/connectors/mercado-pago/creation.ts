@@ -1,8 +1,8 @@
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import { bodyOf } from '#src/connectors/provider-answer.ts';
-import { withoutField } from '#src/connectors/refused-field.ts';
-import { refusedFieldOf } from './from-provider.ts';
+import { sendMended } from '#src/connectors/refusal.ts';
+import { refusedFieldOf } from './refusals.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 import { createPreference, type Send } from './to-provider.ts';
 
@@ -20,9 +20,13 @@ export async function sendPreference(
   send: Send,
 ): Promise<HttpResult> {
   const request = createPreference(attempt, amount, settings);
-  const result = await send(request);
-  const field = refusedFieldOf(bodyOf(result, 400) ?? {});
-  const body =
-    OPTIONAL.test(field) && request.body ? withoutField(request.body, field.split('.')) : undefined;
-  return body ? send({ ...request, body, idempotencyKey: `${attempt.transactionId}:2` }) : result;
+  return sendMended(
+    request.body,
+    (body, isRepeat) =>
+      send({ ...request, body, ...(isRepeat && { idempotencyKey: `${attempt.transactionId}:2` }) }),
+    (result) => {
+      const field = refusedFieldOf(bodyOf(result, 400));
+      return OPTIONAL.test(field) ? [field.split('.')] : [];
+    },
+  );
 }

@@ -6,19 +6,20 @@ import {
   isJsonObject,
   neverHappens,
   readJsonObject,
-  textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ProviderCall } from '#src/connectors/provider-client.ts';
 import {
-  type Asked,
-  fromPreference,
-  fromRefund,
-  fromRefundResult,
-  idOf,
+  type Payment,
+  type Preference,
   providerDataOf,
-  totalsOf,
-} from './from-provider.ts';
+  type Refund,
+  readPayment,
+  readPreference,
+  readRefund,
+  readSearch,
+} from './answers.ts';
+import { type Asked, fromPreference, fromRefund, fromRefundResult, totalsOf } from './from-provider.ts';
 import { toAmount } from './money.ts';
 import { endedDisputesOf, fromFailed, fromPayments } from './payments.ts';
 import { parseReference } from './reference.ts';
@@ -47,7 +48,7 @@ const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
 /** All that one call of a connection needs. */
 export type Call = ProviderCall<Target, MercadoPagoSettings>;
 
-type Refund = Extract<LookedUp, { kind: OperationKind }>;
+type OfRefund = Extract<LookedUp, { kind: OperationKind }>;
 
 /** Learns the outcome of a transaction. */
 export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Outcome> {
@@ -95,11 +96,12 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
     return ended && ended !== CLOSED ? ended : neverSentAway(query.close, failed);
   }
   if (ended) return ended;
-  const preference = await read(send, getPreference(preferenceId));
-  if ('fault' in preference) return unknownOutcome(preference.fault);
+  const answer = await read(send, getPreference(preferenceId));
+  if ('fault' in answer) return unknownOutcome(answer.fault);
+  const preference = readPreference(answer.body);
   // It may have been closed before its time.
-  const redirect = fromPreference(preference.body, asked) ?? unknownOutcome('the answer is not a preference');
-  return redirect.kind === 'redirect' ? (end(closedForMs(preference.body, ageMs)) ?? redirect) : redirect;
+  const redirect = fromPreference(preference, asked) ?? unknownOutcome('the answer is not a preference');
+  return redirect.kind === 'redirect' ? (end(closedForMs(preference, ageMs)) ?? redirect) : redirect;
 }
 
 const CLOSED = unknownOutcome('the preference is closed, and its last payments may not be listed yet');
@@ -112,7 +114,7 @@ async function close(
 ): Promise<{ readonly forMs: number } | { readonly fault: string }> {
   const preference = await read(send, getPreference(preferenceId));
   if ('fault' in preference) return preference;
-  const forMs = closedForMs(preference.body, ageMs);
+  const forMs = closedForMs(readPreference(preference.body), ageMs);
   if (forMs >= 0) return { forMs };
   const closed = await read(send, closePreference(preferenceId, Date.now()));
   return 'fault' in closed ? closed : { forMs: 0 };
@@ -125,10 +127,10 @@ async function close(
  * @param ageMs its age: it was made as soon as its transaction was stored.
  */
 function closedForMs(
-  { expires, expiration_date_to: end, date_created: made }: JsonObject,
+  { expires, expiration_date_to: end, date_created: made }: Preference,
   ageMs: number,
 ): number {
-  const openMs = Date.parse(textOf(end)) + BACKDATED_MS - Date.parse(textOf(made));
+  const openMs = Date.parse(end) + BACKDATED_MS - Date.parse(made);
   return expires !== true || Number.isNaN(openMs) ? Number.NEGATIVE_INFINITY : ageMs - openMs;
 }
 
@@ -143,10 +145,11 @@ async function withLaterNews(
   asked: Asked,
 ): Promise<Outcome> {
   if (reportedId === undefined) return approved;
-  const payment = await read(send, getPayment(reportedId));
-  if ('fault' in payment) return unknownOutcome(payment.fault);
-  const { status, transaction_amount_refunded: isRefunded } = payment.body;
-  const reported = { ...approved, endedDisputes: endedDisputesOf(payment.body) };
+  const answer = await read(send, getPayment(reportedId));
+  if ('fault' in answer) return unknownOutcome(answer.fault);
+  const payment = readPayment(answer.body);
+  const { status, transaction_amount_refunded: isRefunded } = payment;
+  const reported = { ...approved, endedDisputes: endedDisputesOf(payment) };
   // While it is disputed, who has the money is not decided; a second payment is not this transaction's.
   const isOwn = parseReference(approved.reference).paymentId === reportedId;
   if (!isOwn || (status !== 'approved' && status !== 'refunded')) return reported;
@@ -161,23 +164,23 @@ async function withLaterNews(
  * made since, and that no other transaction claims, is it. If there is none, its request is repeated: under its key
  * while that certainly lives, and later only if the payment has no unclaimed refund of that amount at all.
  */
-async function lookUpRefund(query: LookUp, of: Refund, send: Send, asked: Asked): Promise<Outcome> {
+async function lookUpRefund(query: LookUp, of: OfRefund, send: Send, asked: Asked): Promise<Outcome> {
   const { paymentId } = parseReference(of.payment.reference);
   const amount = toAmount(query.money);
   if (paymentId === undefined || amount === undefined) return unknownOutcome('its payment is not known');
   const refunds = await readRefunds(paymentId, send);
   if ('fault' in refunds) return unknownOutcome(refunds.fault);
   if (query.reference !== undefined) {
-    const own = refunds.found.find(({ id }) => idOf(id) === query.reference);
+    const own = refunds.found.find(({ id }) => id === query.reference);
     return own ? fromRefund(own, paymentId, asked) : unknownOutcome('the refund is not listed');
   }
   const unclaimed = refunds.found.filter(
-    (refund) => refund.amount === amount && !of.claimed.includes(idOf(refund.id) ?? ''),
+    (refund) => refund.amount === amount && !of.claimed.includes(refund.id ?? ''),
   );
   const sentAtMs = refunds.nowMs - query.ageMs - CLOCKS_DIFFER_MS;
   // A date that cannot be read does not prove that a refund is an earlier one.
-  const since = unclaimed.filter(({ date_created: date }) => !(Date.parse(textOf(date)) < sentAtMs));
-  const own = since.find(({ status }) => !FAILED.has(textOf(status))) ?? since[0];
+  const since = unclaimed.filter(({ date_created: date }) => !(Date.parse(date) < sentAtMs));
+  const own = since.find(({ status }) => !FAILED.has(status)) ?? since[0];
   if (own) return fromRefund(own, paymentId, asked);
   if (unclaimed.length > 0 && query.ageMs >= KEY_LIVES_MS) {
     return unknownOutcome('the payment has a refund of this amount, and whose it is cannot be told');
@@ -189,7 +192,7 @@ async function lookUpRefund(query: LookUp, of: Refund, send: Send, asked: Asked)
 }
 
 function expired(reference: string | undefined, asked: Asked): Outcome {
-  const providerData = providerDataOf({ status: 'expired' }, asked);
+  const providerData = providerDataOf({ status: 'expired' }, asked.shownAs);
   return { kind: 'expired', providerData, ...(reference !== undefined && { reference }) };
 }
 
@@ -199,14 +202,14 @@ function expired(reference: string | undefined, asked: Asked): Outcome {
  *
  * @param failed a failed payment nevertheless, which would mean that somebody had the address.
  */
-function neverSentAway(close: boolean, failed: JsonObject | undefined): Outcome {
+function neverSentAway(close: boolean, failed: Payment | undefined): Outcome {
   if (failed) return alarmingOutcome('a payment was tried at a preference that no payer was sent to');
   return close
     ? neverHappens('no payer was ever sent to its preference')
     : unknownOutcome('no payment is found');
 }
 
-type Found = { readonly found: readonly JsonObject[] } | { readonly fault: string };
+type Found = { readonly found: readonly Payment[] } | { readonly fault: string };
 
 /**
  * Reads a transaction's payments, the newest first. The search may not list the one that a notification has just
@@ -220,27 +223,27 @@ async function readPayments(
 ): Promise<Found> {
   const search = await read(send, searchPayments(asked.transactionId));
   if ('fault' in search) return search;
-  const { results, paging } = search.body;
+  const { results, paging } = readSearch(search.body);
   if (!Array.isArray(results) || !results.every(isJsonObject)) return { fault: 'the answer is not a search' };
-  const total = isJsonObject(paging) ? paging.total : undefined;
-  if (typeof total !== 'number' || total > results.length)
+  if (paging.total === undefined || paging.total > results.length)
     return { fault: 'the answer is not the whole search' };
-  const known = await readUnlisted(knownId, results, send);
+  const listed = results.map(readPayment);
+  const known = await readUnlisted(knownId, listed, send);
   if ('fault' in known) return known;
-  const reported = await readUnlisted(reportedId === knownId ? undefined : reportedId, results, send);
+  const reported = await readUnlisted(reportedId === knownId ? undefined : reportedId, listed, send);
   if ('fault' in reported) return reported;
-  return { found: [...reported.found, ...results, ...known.found] };
+  return { found: [...reported.found, ...listed, ...known.found] };
 }
 
 /** Reads a payment by its id, unless it is among those that are listed. */
 async function readUnlisted(
   paymentId: string | undefined,
-  listed: readonly JsonObject[],
+  listed: readonly Payment[],
   send: Send,
 ): Promise<Found> {
-  if (paymentId === undefined || listed.some(({ id }) => idOf(id) === paymentId)) return { found: [] };
+  if (paymentId === undefined || listed.some(({ id }) => id === paymentId)) return { found: [] };
   const payment = await read(send, getPayment(paymentId));
-  return 'fault' in payment ? payment : { found: [payment.body] };
+  return 'fault' in payment ? payment : { found: [readPayment(payment.body)] };
 }
 
 /**
@@ -249,13 +252,15 @@ async function readUnlisted(
 async function readRefunds(
   paymentId: string,
   send: Send,
-): Promise<{ readonly found: readonly JsonObject[]; readonly nowMs: number } | { readonly fault: string }> {
+): Promise<{ readonly found: readonly Refund[]; readonly nowMs: number } | { readonly fault: string }> {
   const result = await send(listRefunds(paymentId));
   if (result.kind !== 'answer') return { fault: result.detail };
   const list = readJsonObject(Buffer.concat([Buffer.from('{"list":'), result.body, Buffer.from('}')]))?.list;
   const isList = result.status === 200 && Array.isArray(list) && list.every(isJsonObject);
   const nowMs = Date.parse(result.headers.date ?? '') || Date.now();
-  return isList ? { found: list, nowMs } : { fault: `the provider's answer: ${result.status}` };
+  return isList
+    ? { found: list.map(readRefund), nowMs }
+    : { fault: `the provider's answer: ${result.status}` };
 }
 
 async function read(send: Send, target: Target): Promise<{ body: JsonObject } | { fault: string }> {

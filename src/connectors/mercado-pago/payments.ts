@@ -1,4 +1,3 @@
-import type { JsonObject } from '@bufbuild/protobuf';
 import type { NotificationReading } from '#src/connectors/connector.ts';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
@@ -6,16 +5,17 @@ import {
   answeredAboutAnother,
   approvedOutcome,
   isUuid,
-  textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ShownAs } from '#src/connectors/provider-client.ts';
-import { meaningOf } from './decline-codes.ts';
-import { type Asked, idOf, isAnotherAccount, providerDataOf, referenceTo } from './from-provider.ts';
+import { type Payment, providerDataOf } from './answers.ts';
+import { type Asked, isAnotherAccount } from './from-provider.ts';
 import { differingAmount } from './money.ts';
+import { formatReference } from './reference.ts';
+import { meaningOf } from './refusals.ts';
 
 /** Outcome of a preference's payments; `open` if they have none, and the payer may try again while the page is open. */
-export type Decision = Outcome | { readonly kind: 'open'; readonly failed: JsonObject | undefined };
+export type Decision = Outcome | { readonly kind: 'open'; readonly failed: Payment | undefined };
 
 /** The money was taken; other transactions report what happened to it since. */
 const PAID: ReadonlySet<string> = new Set(['approved', 'refunded', 'charged_back', 'in_mediation']);
@@ -30,7 +30,7 @@ const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
  * @param payments the newest first.
  */
 export function fromPayments(
-  payments: readonly JsonObject[],
+  payments: readonly Payment[],
   preferenceId: string | undefined,
   asked: Asked,
 ): Decision {
@@ -38,23 +38,22 @@ export function fromPayments(
     const difference = differenceOf(payment, asked);
     if (difference !== undefined) return answeredAboutAnother(difference);
   }
-  const inState = (states: ReadonlySet<string>) =>
-    payments.filter(({ status }) => states.has(textOf(status)));
+  const inState = (states: ReadonlySet<string>) => payments.filter(({ status }) => states.has(status));
   const paid = inState(PAID);
   const first = paid.at(-1);
   if (first) {
     const alarm = secondPaymentsAlarm(paid);
     const reported = {
-      providerData: providerDataOf(first, asked, alarm),
+      providerData: providerDataOf(first.raw, asked.shownAs, alarm),
       reference: referenceTo(preferenceId, first),
       ...(alarm !== '' && { alarm: true as const }),
     };
-    return approvedOutcome(reported, textOf(first.authorization_code));
+    return approvedOutcome(reported, first.authorization_code);
   }
   const [undecided] = inState(UNDECIDED);
   if (undecided) {
     const reference = referenceTo(preferenceId, undecided);
-    return { kind: 'pending', providerData: providerDataOf(undecided, asked), reference };
+    return { kind: 'pending', providerData: providerDataOf(undecided.raw, asked.shownAs), reference };
   }
   const failed = inState(FAILED);
   return failed.length === payments.length
@@ -63,18 +62,18 @@ export function fromPayments(
 }
 
 /** Makes the outcome of a failed payment, once no other can follow it. */
-export function fromFailed(payment: JsonObject, preferenceId: string | undefined, asked: Asked): Outcome {
+export function fromFailed(payment: Payment, preferenceId: string | undefined, asked: Asked): Outcome {
   return {
     kind: 'declined',
-    providerData: providerDataOf(payment, asked),
+    providerData: providerDataOf(payment.raw, asked.shownAs),
     reference: referenceTo(preferenceId, payment),
-    ...meaningOf(textOf(payment.status_detail)),
+    ...meaningOf(payment.status_detail),
   };
 }
 
 /** Reads which transaction a genuine notification's payment belongs to. */
 export function fromNotifiedPayment(
-  payment: JsonObject,
+  payment: Payment,
   deduplicationKey: string,
   shownAs: ShownAs,
 ): NotificationReading {
@@ -83,7 +82,7 @@ export function fromNotifiedPayment(
   if (!isUuid(transactionId) || isAnotherAccount(collector_id, { shownAs })) {
     return { kind: 'ignored' };
   }
-  const reference = idOf(payment.id);
+  const { id: reference } = payment;
   const subject = { transactionId, ...(reference && { reference }) };
   const dispute = disputeOf(payment);
   if (!dispute) return { kind: 'about', deduplicationKey, subjects: [subject] };
@@ -93,7 +92,7 @@ export function fromNotifiedPayment(
   return { kind: 'about', deduplicationKey, subjects };
 }
 
-function disputeOf(payment: JsonObject): Dispute | undefined {
+function disputeOf(payment: Payment): Dispute | undefined {
   const { status, status_detail: detail } = payment;
   if (status === 'in_mediation') return { stage: 'opened', reference: disputeId('mediation', payment) };
   if (status !== 'charged_back') return undefined;
@@ -105,7 +104,7 @@ function disputeOf(payment: JsonObject): Dispute | undefined {
  * Returns the disputes that are over by a payment's state, if there were any: its money is the merchant's again, or was
  * given back to the payer.
  */
-export function endedDisputesOf(payment: JsonObject): readonly Dispute[] {
+export function endedDisputesOf(payment: Payment): readonly Dispute[] {
   const isWon = payment.status === 'approved' || disputeOf(payment)?.stage === 'won';
   if (!isWon && payment.status !== 'refunded') return [];
   const stage = isWon ? 'won' : 'lost';
@@ -115,22 +114,26 @@ export function endedDisputesOf(payment: JsonObject): readonly Dispute[] {
 const DISPUTE_KINDS = ['mediation', 'chargeback'] as const;
 
 /** Returns an id of ours for a dispute, since a payment shows none: a payment may be disputed in either way. */
-function disputeId(kind: (typeof DISPUTE_KINDS)[number], { id }: JsonObject): string | undefined {
-  const paymentId = idOf(id);
+function disputeId(kind: (typeof DISPUTE_KINDS)[number], { id: paymentId }: Payment): string | undefined {
   return paymentId && `${kind}/${paymentId}`;
 }
 
 /** Returns the field that shows a payment not to be this transaction's. */
-function differenceOf(payment: JsonObject, asked: Asked): string | undefined {
-  if (idOf(payment.id) === undefined) return 'id';
+function differenceOf(payment: Payment, asked: Asked): string | undefined {
+  if (payment.id === undefined) return 'id';
   if (payment.external_reference !== asked.transactionId) return 'external_reference';
   if (isAnotherAccount(payment.collector_id, asked)) return 'collector_id';
   return differingAmount(payment.transaction_amount, payment.currency_id, asked.money);
 }
 
 /** Returns the alarm about a payer who paid twice, in two windows: a person has to refund the later payments. */
-function secondPaymentsAlarm(paid: readonly JsonObject[]): string {
+function secondPaymentsAlarm(paid: readonly Payment[]): string {
   const later = paid.slice(0, -1).filter(({ status }) => status === 'approved');
   if (later.length === 0) return '';
-  return `alarm: paid more than once; refund ${later.map(({ id }) => idOf(id)).join(', ')}`;
+  return `alarm: paid more than once; refund ${later.map(({ id }) => id).join(', ')}`;
+}
+
+/** Returns the reference for a payment's outcome. */
+function referenceTo(preferenceId: string | undefined, { id: paymentId }: Payment): string {
+  return formatReference({ preferenceId, paymentId });
 }

@@ -43,7 +43,7 @@ export function createPreference(
   attempt: PaymentAttempt,
   amount: number,
   settings: MercadoPagoSettings,
-): Target {
+): Target & { readonly body: PreferenceRequest } {
   const { returnUrl, expiresAtMs, transactionId } = attempt;
   const expiresAt = dateTime(expiresAtMs);
   // Notifications that could not be verified are not requested.

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { declineOf } from '#src/connectors/decline.ts';
-import { meaningOf } from '#src/connectors/mercado-pago/decline-codes.ts';
+import { readPayment } from '#src/connectors/mercado-pago/answers.ts';
 import { fromFailed, fromPayments } from '#src/connectors/mercado-pago/payments.ts';
+import { meaningOf } from '#src/connectors/mercado-pago/refusals.ts';
 import { paymentAnswer } from './answers.ts';
 import { attemptInPesos } from './mercado-pago-under-test.ts';
 
@@ -76,7 +77,7 @@ const asked = {
 describe('what Mercado Pago says of a payment', () => {
   it.each(REJECTIONS)('%s is declined with ISO 8583 code %s', (detail = '', code = '') => {
     const payment = paymentAnswer(attempt, { status: 'rejected', status_detail: detail });
-    const outcome = fromFailed(payment, 'preference', asked);
+    const outcome = fromFailed(readPayment(payment), 'preference', asked);
     expect(outcome).toMatchObject({ kind: 'declined', iso8583Code: code });
     expect('nowhereElse' in outcome).toBe(code === '94');
   });
@@ -84,7 +85,7 @@ describe('what Mercado Pago says of a payment', () => {
   it.each(STATES)('%s decides: %s', (state = '', kind = '') => {
     const [status = '', detail = ''] = state.split('/');
     const payment = paymentAnswer(attempt, { status, status_detail: detail });
-    expect(fromPayments([payment], 'preference', asked).kind).toBe(kind);
+    expect(fromPayments([readPayment(payment)], 'preference', asked).kind).toBe(kind);
   });
 
   it.each(['expired', 'by_collector', 'by_payer'])(

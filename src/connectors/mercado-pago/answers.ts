@@ -1,0 +1,127 @@
+import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import type { PaymentResponse } from 'mercadopago/dist/clients/payment/commonTypes.js';
+import type { PaymentSearch } from 'mercadopago/dist/clients/payment/search/types.js';
+import type { RefundResponse } from 'mercadopago/dist/clients/paymentRefund/commonTypes.js';
+import type { PreferenceResponse } from 'mercadopago/dist/clients/preference/commonTypes.js';
+import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import {
+  asIs,
+  type FieldsOf,
+  fields,
+  listOf,
+  pageAddress,
+  type Read,
+  type Reader,
+  textLike,
+  textOf,
+  withRaw,
+} from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
+import { PREFERENCE_ID } from './reference.ts';
+
+/** Matches an id of a payment or a refund. */
+const NUMERIC_ID = /^\d{1,20}$/;
+
+/** Reads an id of a payment or a refund, which is a number in some answers and a text in others. */
+export const idOf: Reader<string | undefined> = (value) => {
+  const text = Number.isSafeInteger(value) ? String(value) : textOf(value);
+  return NUMERIC_ID.test(text) ? text : undefined;
+};
+
+const numberOf: Reader<number | undefined> = (value) => (typeof value === 'number' ? value : undefined);
+const preferenceItem = fields({ unit_price: numberOf, quantity: numberOf, currency_id: asIs });
+
+/** Reads a preference; `items` is undefined if it has no list of them. */
+export const readPreference = withRaw(
+  fields({
+    id: textLike(PREFERENCE_ID),
+    init_point: pageAddress,
+    external_reference: asIs,
+    collector_id: asIs,
+    items: (items: JsonValue | undefined) => (Array.isArray(items) ? items.map(preferenceItem) : undefined),
+    expires: asIs,
+    expiration_date_to: textOf,
+    date_created: textOf,
+  } satisfies FieldsOf<PreferenceResponse>),
+);
+
+/** A preference: a page on which the payer pays. */
+export type Preference = Read<typeof readPreference>;
+
+/** Reads a payment. */
+export const readPayment = withRaw(
+  fields({
+    id: idOf,
+    status: textOf,
+    status_detail: textOf,
+    external_reference: asIs,
+    collector_id: asIs,
+    transaction_amount: asIs,
+    transaction_amount_refunded: asIs,
+    currency_id: asIs,
+    authorization_code: textOf,
+  } satisfies FieldsOf<PaymentResponse>),
+);
+
+/** A payment that a payer made, or tried to make, on a preference. */
+export type Payment = Read<typeof readPayment>;
+
+/** Reads a refund, which contains no currency: it is its payment's. */
+export const readRefund = withRaw(
+  fields({
+    id: idOf,
+    payment_id: idOf,
+    amount: asIs,
+    status: textOf,
+    date_created: textOf,
+  } satisfies FieldsOf<RefundResponse>),
+);
+
+/** A refund of a payment. */
+export type Refund = Read<typeof readRefund>;
+
+/** Reads a search's answer. */
+export const readSearch = fields({
+  results: asIs,
+  paging: fields({ total: numberOf }),
+} satisfies FieldsOf<PaymentSearch>);
+
+/** Reads an error. */
+export const readError = fields({
+  message: asIs,
+  status: asIs,
+  cause: listOf(fields({ description: textOf })),
+});
+
+/** Returns true if a body is an error in the provider's own form. */
+export function isErrorBody(body: JsonObject, status: number): boolean {
+  return typeof body.message === 'string' && body.status === status;
+}
+
+/** Fields that the record does not show: the payer's own data. */
+const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'card', 'additional_info', 'back_urls', 'metadata']);
+const shown = fields({
+  id: (id: JsonValue | undefined) => textOf(id) || idOf(id) || '',
+  collector_id: idOf,
+  status: textOf,
+  status_detail: textOf,
+});
+
+/** Makes the record's provider data from a payment, a preference or a refund. */
+export function providerDataOf(
+  object: JsonObject,
+  { providerId, accountId }: ShownAs,
+  responseMessage = '',
+): ProviderData {
+  const { id, collector_id, status, status_detail } = shown(object);
+  return create(ProviderDataSchema, {
+    id: providerId,
+    transactionId: id,
+    accountId: accountId ?? collector_id ?? '',
+    status,
+    statusDetail: status_detail,
+    responseCode: status_detail,
+    responseMessage,
+    rawResponse: Object.fromEntries(Object.entries(object).filter(([name]) => !NOT_SHOWN.has(name))),
+  });
+}

@@ -1,0 +1,89 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { textOf } from '#src/connectors/provider-answer.ts';
+import {
+  BY_STATUS,
+  type DeclineMeaning,
+  declines,
+  type RefusalMeaning,
+  refusalTable,
+  refusedOutcome,
+  SOFT_DECLINE,
+} from '#src/connectors/refusal.ts';
+import { isErrorBody, readError } from './answers.ts';
+
+/** Columns: the `status_detail` of a failed payment; or a request's kind, its answer's HTTP status, and whether 4xx. */
+type Column = 'status_detail' | 'request' | 'status' | 'family';
+
+/**
+ * Mercado Pago's refusals. Collection results of its documentation, 2024 to 2026, and a few that only integrators' tables
+ * list; their equivalents in ISO 8583 (field 39) are ours.
+ */
+const REFUSALS = refusalTable<Column, RefusalMeaning | DeclineMeaning>([
+  ...declines('status_detail', {
+    '05': `cc_rejected_call_for_authorize cc_rejected_other_reason rejected_by_bank rejected_by_issuer
+      rejected_other_reason`,
+    '12': 'cc_rejected_bad_filled_other rejected_insufficient_data',
+    '14': 'cc_rejected_bad_filled_card_number',
+    '1A': 'cc_rejected_3ds_mandatory cc_rejected_3ds_challenge',
+    '51': 'cc_rejected_insufficient_amount insufficient_amount insufficient_money',
+    '54': 'cc_rejected_bad_filled_date',
+    '57': `cc_rejected_card_disabled cc_rejected_card_type_not_allowed cc_rejected_invalid_installments
+      rejected_by_regulations rejected_by_biz_rule authorization_revoked`,
+    '59': 'cc_rejected_blacklist cc_rejected_high_risk rejected_high_risk',
+    '61': 'cc_amount_rate_limit_exceeded',
+    '65': 'cc_rejected_max_attempts',
+    '68': 'cc_rejected_time_out',
+    '91': 'bank_error',
+    '94': 'cc_rejected_duplicated_payment',
+    '96': 'cc_rejected_card_error',
+    N7: 'cc_rejected_bad_filled_security_code',
+  }),
+  // Nobody can pay a preference whose address they were never given: whatever became of it, nothing happened.
+  { request: 'preference', status: '401 403 429', means: 'unreachable' },
+  { request: 'preference', family: '4xx', means: 'turned_away' },
+  { request: 'preference', means: 'unreachable' },
+  // The rate limit may have been reached after the refund was made.
+  { request: 'refund', status: '429', means: 'unknown' },
+  ...BY_STATUS,
+]);
+
+/** Returns the meaning of a failed payment's `status_detail`; one that the table lacks is a soft decline. */
+export function meaningOf(statusDetail: string): DeclineMeaning {
+  const meaning = REFUSALS({ status_detail: statusDetail });
+  return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
+}
+
+/** Returns the outcome of creating a preference that was refused. */
+export function preferenceRefusal(status: number, body: JsonObject | undefined): Outcome {
+  const meaning = REFUSALS({
+    request: 'preference',
+    status,
+    family: status >= 400 && status < 500 ? '4xx' : '',
+  });
+  if (meaning !== 'turned_away') return notMade(`the answer: ${status}`);
+  return { ...notMade(`the answer: ${status}`), because: meaning, refused: refusedFieldOf(body) };
+}
+
+/** Makes the outcome of creating a preference without a valid answer: it counts as not sent. */
+export function notMade(detail: string): Extract<Outcome, { kind: 'not_sent' }> {
+  const because = 'unreachable';
+  return { kind: 'not_sent', detail: `no preference that anybody could pay: ${detail}`, because };
+}
+
+/** Returns the outcome of a refund's request that was refused. */
+export function refundRefusal(status: number, body: JsonObject): Outcome {
+  const meaning = isErrorBody(body, status) ? REFUSALS({ request: 'refund', status }) : 'unknown';
+  if (typeof meaning === 'object') return refusedOutcome('unknown', { status });
+  return refusedOutcome(meaning, { status, refused: refusedFieldOf(body) });
+}
+
+/** Matches names of fields that we send. */
+const FIELD =
+  /\b(payer\.(?:email|phone|identification|address)|statement_descriptor|unit_price|quantity|currency_id|items|title|category_id|external_reference|back_urls?|auto_return|notification_url|expiration_date_to|date_of_expiration|binary_mode|excluded_payment_types|metadata|amount)\b/;
+
+/** Returns the field that an error names in its texts, which may quote values as well; '' if it names none. */
+export function refusedFieldOf(body: JsonObject | undefined): string {
+  const { message, cause } = readError(body);
+  return FIELD.exec([textOf(message), ...cause.map(({ description }) => description)].join('\n'))?.[1] ?? '';
+}
