@@ -13,9 +13,10 @@ import type {
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { forged } from '#src/connectors/provider-signature.ts';
+import { isErrorBody, readOrder, readTransaction } from './answers.ts';
 import { sendOrder } from './creation.ts';
 import { withOurTransactions } from './disputes.ts';
-import { type Asked, fromAnswer, fromCreation, fromOrder, fromRefund, isErrorBody } from './from-provider.ts';
+import { type Asked, fromAnswer, fromCreation, fromOrder, fromRefund } from './from-provider.ts';
 import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
 import { readUnverified } from './notifications.ts';
@@ -81,7 +82,9 @@ async function refund(operation: Operation, { send, shownAs }: Call): Promise<Ou
   const captureId = captureIdOf(target, payment);
   if (!amount || captureId === undefined) return turnedAway('it does not know this payment or amount');
   const result = await send(refundCapture(operation, captureId, amount));
-  return fromAnswer(result, shownAs, (body) => fromRefund(body, { transactionId, money, shownAs }));
+  return fromAnswer(result, shownAs, (body) =>
+    fromRefund(readTransaction(body), { transactionId, money, shownAs }),
+  );
 }
 
 async function complete(query: LookUp, { send, shownAs }: Call): Promise<Outcome> {
@@ -90,8 +93,8 @@ async function complete(query: LookUp, { send, shownAs }: Call): Promise<Outcome
   if (orderId === undefined) return turnedAway('it does not know this order');
   const asked = { transactionId, money, orderId, shownAs };
   const result = await send(captureOrder(orderId, transactionId));
-  const outcome = fromAnswer(result, shownAs, (order) => {
-    const reported = fromOrder(order, asked);
+  const outcome = fromAnswer(result, shownAs, (body) => {
+    const reported = fromOrder(readOrder(body), asked);
     return reported.kind === 'to_complete'
       ? unknownOutcome('the answer to a capture tells of none')
       : reported;
@@ -107,7 +110,7 @@ async function whatOrderTells(
   send: Send,
 ): Promise<Outcome> {
   const order = await send(getOrder(asked.orderId));
-  const reported = fromAnswer(order, asked.shownAs, (body) => fromOrder(body, asked));
+  const reported = fromAnswer(order, asked.shownAs, (body) => fromOrder(readOrder(body), asked));
   if (reported.kind === 'to_complete' || reported.kind === 'redirect') return refusal;
   return reported.kind === 'not_sent'
     ? unknownOutcome(`the order cannot be read: ${reported.detail}`)

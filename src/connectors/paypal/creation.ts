@@ -1,9 +1,8 @@
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import { objectsAt, readJsonObject } from '#src/connectors/provider-answer.ts';
-import { withoutField } from '#src/connectors/refused-field.ts';
+import { sendMended } from '#src/connectors/refusal.ts';
 import type { PayPalAmount } from './money.ts';
-import { fieldOf } from './provider-data.ts';
+import { refusedFields } from './refusals.ts';
 import type { PayPalSettings } from './settings.ts';
 import { createOrder, type Send } from './to-provider.ts';
 
@@ -21,19 +20,19 @@ export async function sendOrder(
   send: Send,
 ): Promise<HttpResult> {
   const request = createOrder(facts, amount, settings);
-  const result = await send(request);
-  const fields = refusedFields(result);
-  if (fields.length === 0 || !fields.every((field) => OPTIONAL.test(field))) return result;
-  const mended = fields.reduce<object | undefined>(
-    (body, field) => body && withoutField(body, field.split('/').slice(1)),
-    JSON.parse(request.body ?? '{}'),
+  return sendMended(
+    JSON.parse(request.body) as object,
+    (body, isRepeat) =>
+      send({
+        ...request,
+        body: JSON.stringify(body),
+        ...(isRepeat && { requestId: `${facts.transactionId}:2` }),
+      }),
+    (result) => {
+      const refused = refusedFields(result);
+      return refused.every((field) => OPTIONAL.test(field))
+        ? refused.map((field) => field.split('/').slice(1))
+        : [];
+    },
   );
-  if (!mended) return result;
-  return send({ ...request, requestId: `${facts.transactionId}:2`, body: JSON.stringify(mended) });
-}
-
-/** Returns PayPal's pointers to the fields for which it refused a request; '' for a fault of no field. */
-function refusedFields(result: HttpResult): readonly string[] {
-  if (result.kind !== 'answer' || (result.status !== 400 && result.status !== 422)) return [];
-  return objectsAt(readJsonObject(result.body) ?? {}, 'details').map(fieldOf);
 }

@@ -11,7 +11,7 @@ import {
   textOf,
 } from '#src/connectors/provider-answer.ts';
 import type { Money } from '#src/money.ts';
-import { PAYPAL_ID } from './from-provider.ts';
+import { PAYPAL_ID } from './answers.ts';
 import { notFoundOf } from './look-up.ts';
 import { getCapture, type Send } from './to-provider.ts';
 

@@ -8,19 +8,13 @@ import {
   approvedOutcome,
   differingMoney,
   fromResult,
-  isHttpUrl,
-  isTextLike,
-  objectAt,
-  objectsAt,
-  outcomeOfStatus,
-  readMoney,
-  textOf,
-  unknownOutcome,
+  isSuccess,
 } from '#src/connectors/provider-answer.ts';
 import type { ShownAs } from '#src/connectors/provider-client.ts';
+import { SOFT_DECLINE } from '#src/connectors/refusal.ts';
 import type { Money } from '#src/money.ts';
-import { declineOfProcessorCode, factOfIssue } from './decline-codes.ts';
-import { errorDataOf, fieldOf, issueOf, providerDataOf } from './provider-data.ts';
+import { type Order, providerDataOf, readOrder, type Transaction, type Unit } from './answers.ts';
+import { declineOfProcessorCode, fromRefusal, payerLinkOf } from './refusals.ts';
 
 /** Values that an answer must agree with. */
 export type Asked = {
@@ -31,11 +25,6 @@ export type Asked = {
   readonly shownAs: ShownAs;
 };
 
-/** Matches PayPal's ids of orders, captures and refunds. */
-export const PAYPAL_ID = /^[A-Z0-9]{8,36}$/;
-/** The links for sending a payer to an order; which of them is present depends on how the order was created. */
-const PAYER_LINKS: ReadonlySet<string> = new Set(['payer-action', 'approve']);
-
 /**
  * Reads an HTTP result: `read` reads the created object; the issue of a refusal says if the payment was declined or the
  * request merely refused.
@@ -45,15 +34,9 @@ export function fromAnswer(
   shownAs: ShownAs,
   read: (body: JsonObject) => Outcome,
 ): Outcome {
-  return fromResult(result, (body, { status, headers }) => {
-    const issue = issueOf(body);
-    const refusal = outcomeOfStatus(status, isErrorBody(body), fieldOf(issue) || textOf(issue.issue));
-    if (!refusal) return read(body);
-    if (refusal.kind !== 'not_sent') {
-      return unknownOutcome(`the provider's answer: ${status}${debugId(headers)}`);
-    }
-    return fromIssue(body, shownAs) ?? { ...refusal, detail: `${refusal.detail}${debugId(headers)}` };
-  });
+  return fromResult(result, (body, answer) =>
+    isSuccess(answer.status) ? read(body) : fromRefusal(answer, shownAs),
+  );
 }
 
 /**
@@ -61,8 +44,8 @@ export function fromAnswer(
  * and nobody was sent to give it. An answer that contradicts the request is still an alarm.
  */
 export function fromCreation(result: HttpResult, asked: Asked): Outcome {
-  const outcome = fromAnswer(result, asked.shownAs, (order) => {
-    const created = fromOrder(order, asked);
+  const outcome = fromAnswer(result, asked.shownAs, (body) => {
+    const created = fromOrder(readOrder(body), asked);
     if (created.kind === 'redirect' || isAlarm(created)) return created;
     return alarmingOutcome('the new order does not wait for its payer');
   });
@@ -75,29 +58,21 @@ function isAlarm(outcome: Outcome): boolean {
   return outcome.kind === 'unknown' && outcome.alarm === true;
 }
 
-/** Returns true if a body is an error in PayPal's own form, or in that of OAuth. */
-export function isErrorBody(body: JsonObject): boolean {
-  return (
-    (typeof body.name === 'string' && typeof body.message === 'string') ||
-    (typeof body.error === 'string' && typeof body.error_description === 'string')
-  );
-}
-
 /** Reads the outcome of a payment from its order. */
-export function fromOrder(order: JsonObject, asked: Asked): Outcome {
-  const unit = unitOf(order, asked);
-  if ('kind' in unit) return unit;
-  const captures = objectsAt(objectAt(unit.unit, 'payments'), 'captures');
+export function fromOrder(order: Order, asked: Asked): Outcome {
+  const found = unitOf(order, asked);
+  if ('kind' in found) return found;
+  const { captures } = found.unit.payments;
   const captured = captures.filter(({ status }) => status !== 'DECLINED' && status !== 'FAILED');
   if (captured.length > 1) return alarmingOutcome('the order was captured more than once');
   const capture = captured[0] ?? captures.at(-1);
   if (capture) return fromCapture(capture, order, asked);
 
   const reported = {
-    providerData: providerDataOf(order, order, asked.shownAs),
+    providerData: providerDataOf(order, order.raw, asked.shownAs),
     reference: String(order.id),
   };
-  const difference = differenceOf(unit.unit, asked.money);
+  const difference = differingMoney(found.unit.amount, asked.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
   switch (order.status) {
     case 'CREATED':
@@ -119,12 +94,11 @@ export function fromOrder(order: JsonObject, asked: Asked): Outcome {
  * Adds what was captured and refunded of a payment, by the refunds that its order lists: perhaps a reversal, too, which
  * PayPal tells of as a refund. That a capture was refunded without any being listed is an alarm.
  */
-export function withTotals(outcome: Outcome, order: JsonObject, { money }: Asked): Outcome {
+export function withTotals(outcome: Outcome, order: Order, { money }: Asked): Outcome {
   if (outcome.kind !== 'approved') return outcome;
-  const payments = objectAt(objectsAt(order, 'purchase_units')[0], 'payments');
-  const refunds = objectsAt(payments, 'refunds');
-  const isRefunded = objectsAt(payments, 'captures').some(({ status }) => REFUNDED.has(textOf(status)));
-  const made = refunds.filter(({ status }) => status === 'COMPLETED').map(amountOf);
+  const { captures = [], refunds = [] } = order.purchase_units[0]?.payments ?? {};
+  const isRefunded = captures.some(({ status }) => REFUNDED.has(status));
+  const made = refunds.filter(({ status }) => status === 'COMPLETED').map(({ amount }) => amount);
   const isTold = made.every((one) => one?.currency === money.currency) && (refunds.length > 0 || !isRefunded);
   if (!isTold) {
     const alarm = 'alarm: the payment was refunded, and its order does not tell how much';
@@ -137,13 +111,12 @@ export function withTotals(outcome: Outcome, order: JsonObject, { money }: Asked
 const REFUNDED: ReadonlySet<string> = new Set(['REFUNDED', 'PARTIALLY_REFUNDED']);
 
 /** Returns an order's single purchase unit if it is the one asked about; else the outcome. */
-export function unitOf(order: JsonObject, asked: Asked): { readonly unit: JsonObject } | Outcome {
-  const { id, intent } = order;
-  if (!isTextLike(id, PAYPAL_ID) || (asked.orderId !== undefined && id !== asked.orderId)) {
+export function unitOf(order: Order, asked: Asked): { readonly unit: Unit } | Outcome {
+  const { id, intent, purchase_units: units } = order;
+  if (id === undefined || (asked.orderId !== undefined && id !== asked.orderId)) {
     return answeredAboutAnother('id');
   }
   if (intent !== undefined && intent !== 'CAPTURE') return answeredAboutAnother('intent');
-  const units = objectsAt(order, 'purchase_units');
   const [unit] = units;
   if (!unit || units.length !== 1) return answeredAboutAnother('purchase_units');
   return isAbout(unit, asked.transactionId) || capturesAreAbout(unit, asked.transactionId)
@@ -152,13 +125,13 @@ export function unitOf(order: JsonObject, asked: Asked): { readonly unit: JsonOb
 }
 
 /** Reads the outcome of a refund from its object. */
-export function fromRefund(refund: JsonObject, asked: Omit<Asked, 'orderId'>): Outcome {
+export function fromRefund(refund: Transaction, asked: Omit<Asked, 'orderId'>): Outcome {
   const { transactionId, money, shownAs } = asked;
-  if (!isTextLike(refund.id, PAYPAL_ID)) return answeredAboutAnother('id');
+  if (refund.id === undefined) return answeredAboutAnother('id');
   if (namesAnother(refund, transactionId)) return answeredAboutAnother('custom_id');
-  const difference = differenceOf(refund, money);
+  const difference = differingMoney(refund.amount, money);
   if (difference !== undefined) return answeredAboutAnother(difference);
-  const reported = { providerData: providerDataOf(refund, refund, shownAs), reference: refund.id };
+  const reported = { providerData: providerDataOf(refund, refund.raw, shownAs), reference: refund.id };
   switch (refund.status) {
     case 'COMPLETED':
       return approvedOutcome(reported);
@@ -166,25 +139,25 @@ export function fromRefund(refund: JsonObject, asked: Omit<Asked, 'orderId'>): O
       return { kind: 'pending', ...reported };
     case 'FAILED':
     case 'CANCELLED':
-      return { kind: 'declined', ...reported, iso8583Code: '05' };
+      return { kind: 'declined', ...reported, ...SOFT_DECLINE };
     default:
       return contradiction(reported);
   }
 }
 
 /** Returns true if an object of PayPal's contains our transaction's id, and no other. */
-export function isAbout(object: JsonObject, transactionId: string): boolean {
+export function isAbout(object: Names, transactionId: string): boolean {
   return namesOf(object).length > 0 && !namesAnother(object, transactionId);
 }
 
-function fromCapture(capture: JsonObject, order: JsonObject, asked: Asked): Outcome {
-  if (!isTextLike(capture.id, PAYPAL_ID)) return answeredAboutAnother('capture');
+function fromCapture(capture: Transaction, order: Order, asked: Asked): Outcome {
+  if (capture.id === undefined) return answeredAboutAnother('capture');
   if (namesAnother(capture, asked.transactionId)) return answeredAboutAnother('custom_id');
-  const difference = differenceOf(capture, asked.money);
+  const difference = differingMoney(capture.amount, asked.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
   const reported = {
-    providerData: providerDataOf(capture, order, asked.shownAs),
-    reference: `${textOf(order.id)}/${capture.id}`,
+    providerData: providerDataOf(capture, order.raw, asked.shownAs),
+    reference: `${order.id}/${capture.id}`,
   };
   switch (capture.status) {
     case 'COMPLETED':
@@ -196,7 +169,7 @@ function fromCapture(capture: JsonObject, order: JsonObject, asked: Asked): Outc
       return { kind: 'pending', ...reported };
     case 'DECLINED':
     case 'FAILED': {
-      const code = textOf(objectAt(capture, 'processor_response').response_code);
+      const { response_code: code } = capture.processor_response;
       return { kind: 'declined', ...reported, ...declineOfProcessorCode(code) };
     }
     default:
@@ -211,39 +184,9 @@ function contradiction(reported: {
   return { kind: 'unknown', detail: 'the answer contradicts itself', ...reported };
 }
 
-/** Reads the issue of a refusal, which may say more than the refusal itself. */
-function fromIssue(body: JsonObject, shownAs: ShownAs): Outcome | undefined {
-  const issue = issueOf(body);
-  const fact = factOfIssue(textOf(issue.issue));
-  if (fact === undefined) return undefined;
-  const providerData = errorDataOf(body, shownAs);
-  if (typeof fact === 'object') return { kind: 'declined', providerData, ...fact };
-  if (fact === 'pending') return { kind: 'pending', providerData };
-  const redirectUrl = fact === 'redirect' ? payerLinkOf(body) : undefined;
-  if (redirectUrl !== undefined) return { kind: 'redirect', providerData, redirectUrl };
-  if (issue.issue === 'DUPLICATE_INVOICE_ID') {
-    return alarmingOutcome('the payment was paid by another order', providerData);
-  }
-  return unknownOutcome(`the provider has to be asked: ${textOf(issue.issue)}`, providerData);
-}
-
-function payerLinkOf(body: JsonObject): string | undefined {
-  const link = objectsAt(body, 'links').find(({ rel }) => PAYER_LINKS.has(textOf(rel)));
-  return isHttpUrl(link?.href) ? link.href : undefined;
-}
-
-function differenceOf(object: JsonObject, money: Money): string | undefined {
-  return differingMoney(amountOf(object), money);
-}
-
-function amountOf(object: JsonObject): Money | undefined {
-  const { value, currency_code: currency } = objectAt(object, 'amount');
-  return readMoney(value, currency, 'decimal');
-}
-
 /** Returns true if the captures are about our transaction: an answer to a capture may contain our ids only there. */
-function capturesAreAbout(unit: JsonObject, transactionId: string): boolean {
-  const captures = objectsAt(objectAt(unit, 'payments'), 'captures');
+function capturesAreAbout(unit: Unit, transactionId: string): boolean {
+  const { captures } = unit.payments;
   return (
     !namesAnother(unit, transactionId) &&
     captures.length > 0 &&
@@ -251,16 +194,13 @@ function capturesAreAbout(unit: JsonObject, transactionId: string): boolean {
   );
 }
 
-function namesAnother(object: JsonObject, transactionId: string): boolean {
+function namesAnother(object: Names, transactionId: string): boolean {
   return namesOf(object).some((name) => name !== transactionId);
 }
 
-/** Returns the fields that we filled with our transaction's id. */
-function namesOf({ reference_id, custom_id, invoice_id }: JsonObject): readonly unknown[] {
-  return [reference_id, custom_id, invoice_id].filter((name) => name !== undefined);
-}
+/** The fields that we filled with our transaction's id. */
+type Names = Pick<Unit, 'reference_id' | 'custom_id' | 'invoice_id'>;
 
-function debugId(headers: Extract<HttpResult, { kind: 'answer' }>['headers']): string {
-  const id = headers['paypal-debug-id'];
-  return id === undefined ? '' : ` (debug id ${id})`;
+function namesOf({ reference_id, custom_id, invoice_id }: Names): readonly unknown[] {
+  return [reference_id, custom_id, invoice_id].filter((name) => name !== undefined);
 }

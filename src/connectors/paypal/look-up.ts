@@ -1,4 +1,3 @@
-import type { JsonObject } from '@bufbuild/protobuf';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { LookedUp, LookUp, OperationKind, Target } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
@@ -9,11 +8,19 @@ import {
   bodyOf,
   isTextLike,
   neverHappens,
-  objectAt,
-  objectsAt,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { ProviderCall } from '#src/connectors/provider-client.ts';
+import {
+  errorDataOf,
+  isErrorBody,
+  PAYPAL_ID,
+  type PayPalError,
+  readError,
+  readOrder,
+  readTransaction,
+  type Unit,
+} from './answers.ts';
 import { sendOrder } from './creation.ts';
 import {
   type Asked,
@@ -21,13 +28,10 @@ import {
   fromOrder,
   fromRefund,
   isAbout,
-  isErrorBody,
-  PAYPAL_ID,
   unitOf,
   withTotals,
 } from './from-provider.ts';
 import { toPayPalAmount } from './money.ts';
-import { errorDataOf } from './provider-data.ts';
 import type { PayPalSettings } from './settings.ts';
 import { type ApiRequest, getOrder, getRefund, refundCapture } from './to-provider.ts';
 
@@ -86,7 +90,7 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
     const amount = toPayPalAmount(money);
     if (!amount) return NEVER;
     const created = await sendOrder(facts, amount, settings, send);
-    return fromAnswer(created, shownAs, (body) => fromOrder(body, asked));
+    return fromAnswer(created, shownAs, (body) => fromOrder(readOrder(body), asked));
   }
   const result = await send(getOrder(references.orderId));
   const notFound = notFoundOf(result);
@@ -95,7 +99,10 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
       ? { kind: 'expired', providerData: errorDataOf(notFound, shownAs) }
       : unknownOutcome('the provider does not find the order');
   }
-  const outcome = fromAnswer(result, shownAs, (body) => withTotals(fromOrder(body, asked), body, asked));
+  const outcome = fromAnswer(result, shownAs, (body) => {
+    const order = readOrder(body);
+    return withTotals(fromOrder(order, asked), order, asked);
+  });
   // Only our own capture takes the money, and there will be none.
   if (close && outcome.kind === 'redirect') {
     const { redirectUrl: _, ...reported } = outcome;
@@ -111,9 +118,10 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
   const asked = { transactionId, money, shownAs };
   if (isTextLike(reference, PAYPAL_ID)) {
     const result = await send(getRefund(reference));
-    return fromAnswer(result, shownAs, (body) =>
-      body.id === reference ? fromRefund(body, asked) : answeredAboutAnother('id'),
-    );
+    return fromAnswer(result, shownAs, (body) => {
+      const refund = readTransaction(body);
+      return refund.id === reference ? fromRefund(refund, asked) : answeredAboutAnother('id');
+    });
   }
   const references = referencesOf(payment.reference);
   const captureId = captureIdOf(target, payment);
@@ -123,19 +131,18 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
   }
   const { orderId } = references;
   const result = await send(getOrder(orderId));
-  const reported = fromAnswer(result, shownAs, (order) => {
-    const found = unitOf(order, { ...payment, orderId, shownAs });
+  const reported = fromAnswer(result, shownAs, (body) => {
+    const found = unitOf(readOrder(body), { ...payment, orderId, shownAs });
     if ('kind' in found) return found;
-    const payments = objectAt(found.unit, 'payments');
-    const refunds = objectsAt(payments, 'refunds');
-    const ours = refunds.filter((refund) => isAbout(refund, transactionId));
+    const { payments } = found.unit;
+    const ours = payments.refunds.filter((refund) => isAbout(refund, transactionId));
     if (ours.length > 1) return alarmingOutcome('the refund was made more than once');
     if (ours[0]) return fromRefund(ours[0], asked);
-    return close && ageMs > REFUND_SHOWS_MS && tellsAll(payments, refunds) ? NEVER : NOT_REPORTED;
+    return close && ageMs > REFUND_SHOWS_MS && tellsAll(payments) ? NEVER : NOT_REPORTED;
   });
   if ((reported !== NEVER && reported !== NOT_REPORTED) || ageMs > REFUND_REPEATABLE_MS) return reported;
   const repeat = await send(refundCapture({ transactionId, description }, captureId, amount));
-  const outcome = fromAnswer(repeat, shownAs, (body) => fromRefund(body, asked));
+  const outcome = fromAnswer(repeat, shownAs, (body) => fromRefund(readTransaction(body), asked));
   // A repeat that was refused, or never left, adds nothing to what the order tells. If its answer was lost, it may
   // have given the money back.
   return outcome.kind === 'not_sent' ? reported : outcome;
@@ -149,8 +156,7 @@ export function captureIdOf(target: Target, payment: Target): string | undefined
 }
 
 /** Returns true if an order shows all its refunds: each contains a transaction's id, or nothing was refunded. */
-function tellsAll(payments: JsonObject, refunds: readonly JsonObject[]): boolean {
-  const captures = objectsAt(payments, 'captures');
+function tellsAll({ captures, refunds }: Unit['payments']): boolean {
   const isRefunded = captures.length !== 1 || captures[0]?.status !== 'COMPLETED';
   return isRefunded
     ? refunds.length > 0 && refunds.every(({ custom_id: id }) => typeof id === 'string')
@@ -158,7 +164,7 @@ function tellsAll(payments: JsonObject, refunds: readonly JsonObject[]): boolean
 }
 
 /** Returns PayPal's error if its answer says that what was asked for does not exist. */
-export function notFoundOf(result: HttpResult): JsonObject | undefined {
+export function notFoundOf(result: HttpResult): PayPalError | undefined {
   const body = bodyOf(result, 404);
-  return body && isErrorBody(body) ? body : undefined;
+  return body && isErrorBody(body) ? readError(body) : undefined;
 }

@@ -2,8 +2,8 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
 import { isTextLike, isUuid, objectAt, objectsAt, readJsonObject } from '#src/connectors/provider-answer.ts';
 import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
+import { PAYPAL_ID } from './answers.ts';
 import { disputedSubjects, refundedSubjects, reversedSubjects } from './disputes.ts';
-import { PAYPAL_ID } from './from-provider.ts';
 import type { ApiRequest } from './to-provider.ts';
 
 /** A notification with an unverified signature: one verifying request for each possible webhook, and the reading. */

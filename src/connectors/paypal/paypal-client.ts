@@ -3,7 +3,7 @@ import { bodyOf } from '#src/connectors/provider-answer.ts';
 import type { ProviderClient } from '#src/connectors/provider-client.ts';
 import { Secret } from '#src/secret.ts';
 import { createAccessTokens } from './access-token.ts';
-import { isErrorBody } from './from-provider.ts';
+import { isErrorBody } from './answers.ts';
 import type { PayPalSettings } from './settings.ts';
 import { type ApiRequest, httpRequest, type Send } from './to-provider.ts';
 

@@ -46,7 +46,7 @@ export function createOrder(
   attempt: AttemptFacts,
   amount: PayPalAmount,
   settings: PayPalSettings,
-): ApiRequest {
+): ApiRequest & { readonly body: string } {
   const { transactionId, description, returnUrl, customerPayer } = attempt;
   const shipping = settings.sendsShippingAddress ? shippingOf(customerPayer) : undefined;
   const { email } = customerPayer;
@@ -114,7 +114,7 @@ export function getRefund(refundId: string): ApiRequest {
   return { method: 'GET', path: `/v2/payments/refunds/${refundId}` };
 }
 
-function post(path: string, requestId: string, body: object): ApiRequest {
+function post(path: string, requestId: string, body: object): ApiRequest & { readonly body: string } {
   return { method: 'POST', path, requestId, body: JSON.stringify(body) };
 }
 

@@ -1,0 +1,132 @@
+import { create, type JsonObject } from '@bufbuild/protobuf';
+import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import {
+  asIs,
+  fields,
+  listOf,
+  pageAddress,
+  type Read,
+  type Reader,
+  readMoney,
+  textLike,
+  textOf,
+  withoutFields,
+  withRaw,
+} from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
+import type { Money } from '#src/money.ts';
+
+/** Matches PayPal's ids of orders, captures and refunds. */
+export const PAYPAL_ID = /^[A-Z0-9]{8,36}$/;
+
+const amountFields = fields({ value: asIs, currency_code: asIs });
+
+/** Reads an amount. */
+export const amountOf: Reader<Money | undefined> = (amount) => {
+  const { value, currency_code: currency } = amountFields(amount);
+  return readMoney(value, currency, 'decimal');
+};
+
+/** The fields that we fill with our transaction's id. */
+const names = { reference_id: asIs, custom_id: asIs, invoice_id: asIs };
+
+/** Reads a capture or a refund, alone or in its order. */
+export const readTransaction = withRaw(
+  fields({
+    ...names,
+    id: textLike(PAYPAL_ID),
+    status: textOf,
+    amount: amountOf,
+    status_details: fields({ reason: textOf }),
+    processor_response: fields({ response_code: textOf }),
+  }),
+);
+
+/** A capture or a refund. */
+export type Transaction = Read<typeof readTransaction>;
+
+const unit = fields({
+  ...names,
+  amount: amountOf,
+  payments: fields({ captures: listOf(readTransaction), refunds: listOf(readTransaction) }),
+});
+
+/** What is paid for by an order: here always one unit. */
+export type Unit = Read<typeof unit>;
+
+/** Addresses to which a payer may be sent, each with its purpose. */
+const links = listOf(fields({ rel: textOf, href: pageAddress }));
+
+/** Reads an order. */
+export const readOrder = withRaw(
+  fields({
+    id: textLike(PAYPAL_ID),
+    intent: asIs,
+    status: textOf,
+    purchase_units: listOf(unit),
+    links,
+  }),
+);
+
+/** An order. */
+export type Order = Read<typeof readOrder>;
+
+/** Reads an error: one in PayPal's form, or in that of OAuth. */
+export const readError = withRaw(
+  fields({
+    name: textOf,
+    message: textOf,
+    details: listOf(fields({ issue: textOf, field: textOf, description: textOf })),
+    links,
+  }),
+);
+
+/** An error in PayPal's form. */
+export type PayPalError = Read<typeof readError>;
+
+/** Returns true if a body is an error in PayPal's own form, or in that of OAuth. */
+export function isErrorBody(body: JsonObject): boolean {
+  return (
+    (typeof body.name === 'string' && typeof body.message === 'string') ||
+    (typeof body.error === 'string' && typeof body.error_description === 'string')
+  );
+}
+
+/** Fields that the record does not show: the payer's own data. */
+const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'payment_source', 'shipping']);
+
+/**
+ * Makes the record's provider data from an answer.
+ *
+ * @param object the order, the capture or the refund that the answer is about; `body` is the whole answer.
+ */
+export function providerDataOf(
+  object: Pick<Order, 'id' | 'status'> & Partial<Transaction>,
+  body: JsonObject,
+  { providerId, accountId }: ShownAs,
+): ProviderData {
+  return create(ProviderDataSchema, {
+    id: providerId,
+    accountId: accountId ?? '',
+    transactionId: object.id ?? '',
+    status: object.status,
+    statusDetail: object.status_details?.reason ?? '',
+    responseCode: object.processor_response?.response_code ?? '',
+    rawResponse: withoutFields(body, NOT_SHOWN),
+  });
+}
+
+/** Makes the record's provider data from an error whose first issue gives the reason. */
+export function errorDataOf(
+  { name, message, details: [first], raw }: PayPalError,
+  { providerId, accountId }: ShownAs,
+): ProviderData {
+  return create(ProviderDataSchema, {
+    id: providerId,
+    accountId: accountId ?? '',
+    status: name,
+    responseCode: first?.issue ?? '',
+    responseMessage: first?.description || message,
+    rawResponse: withoutFields(raw, NOT_SHOWN),
+  });
+}

@@ -1,0 +1,123 @@
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
+import { alarmingOutcome, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
+import {
+  BY_STATUS,
+  type DeclineMeaning,
+  declines,
+  type RefusalMeaning,
+  refusalTable,
+  refusedOutcome,
+  SOFT_DECLINE,
+} from '#src/connectors/refusal.ts';
+import { errorDataOf, isErrorBody, type PayPalError, readError } from './answers.ts';
+
+/** Columns: a declined capture's processor response code; or an error's HTTP status and first issue. */
+type Column = 'processor' | 'status' | 'issue';
+
+/** An issue may say that the payer, or PayPal, has yet to do something, or that the order is paid already. */
+type Meaning = RefusalMeaning | DeclineMeaning | 'redirect' | 'pending' | 'look_up' | 'paid_by_another';
+
+/** PayPal's refusals. An issue says more than the status of its refusal. The equivalents in ISO 8583 are ours. */
+const REFUSALS = refusalTable<Column, Meaning>([
+  // PayPal refused the request's id: as after 5200 (94), another provider might charge a second time.
+  { processor: 'PPIF', means: { iso8583Code: '12', nowhereElse: true } },
+  ...declines('processor', {
+    '05': '0100 0500 0R00 10BR 1393 5100 5170 5190 9530 9540 PPAD PPAR PPAV PPDV',
+    '12': `1300 1312 1317 1320 1340 1350 1370 1384 1390 5210 5800 5900 8020 8030 9600 PCNR PPAG PPAI PPAU PPBG
+     PPCE PPCR PPDC PPFE PPFI PPFV PPGR PPH1 PPII PPIM PPIT PPLR PPLS PPMB PPMD PPNC PPNM PPPH PPPI
+     PPPM PPQC PPRE PPRF PPRR PPS0 PPS1 PPS2 PPS3 PPS4 PPS5 PPS6 PPSD PPTE PPTF PPTI PPTR PPTV PPUA PPUE
+     PPUP PPUR PPVC PPVE PPVT`,
+    '13': '1310',
+    '14': '0390 1330 1335 5140 6300 7800 PP06',
+    '1A': '5650 7700 7710 PPD3',
+    '41': '9520',
+    '43': '5150',
+    '51': '5120',
+    '54': '1380 5400 PPEF PPEX',
+    '55': '0890 5130 5500 7900',
+    '57': '0580 5160 5700 5930 5950 PPAE PPCO PPCT PPCU PPDI PPMC PPRN PPSE PPTT PPUC PPUI',
+    '59': '9500 PPSC',
+    '61': 'PPAX',
+    '62': '1352 5180 PPAB PPFR',
+    '63': '9510',
+    '65': '5710 PPDT PPEL PPNL',
+    '75': '5135',
+    '91': '5910',
+    '94': '5200',
+    '96': '0800 0880 0960 1360 5920 8000 8010 8100 8110 8220 9100 PPER PPNT',
+    N7: '00N7 1382 5110 PCVV PPC2',
+  }),
+  ...declines('issue', {
+    '05': `INSTRUMENT_DECLINED PAYMENT_SOURCE_DECLINED_BY_PROCESSOR PAYMENT_SOURCE_INFO_CANNOT_BE_VERIFIED
+     REDIRECT_PAYER_FOR_ALTERNATE_FUNDING TRANSACTION_REFUSED`,
+    '54': 'CARD_EXPIRED',
+    '57': `COMPLIANCE_VIOLATION DOMESTIC_TRANSACTION_REQUIRED PAYER_ACCOUNT_LOCKED_OR_CLOSED PAYER_CANNOT_PAY
+     PAYMENT_SOURCE_CANNOT_BE_USED`,
+    '59': 'PAYEE_BLOCKED_TRANSACTION TRANSACTION_BLOCKED_BY_PAYEE',
+    '61': 'TRANSACTION_LIMIT_EXCEEDED TRANSACTION_RECEIVING_LIMIT_EXCEEDED',
+    '62': 'PAYER_ACCOUNT_RESTRICTED',
+    '65': 'MAX_NUMBER_OF_PAYMENT_ATTEMPTS_EXCEEDED',
+  }),
+  { issue: 'PAYER_ACTION_REQUIRED', means: 'redirect' },
+  { issue: 'ORDER_NOT_APPROVED', means: 'pending' },
+  { issue: 'ORDER_ALREADY_CAPTURED ORDER_COMPLETION_IN_PROGRESS DUPLICATE_REQUEST_ID', means: 'look_up' },
+  { issue: 'DUPLICATE_INVOICE_ID', means: 'paid_by_another' },
+  ...BY_STATUS,
+]);
+
+/** Returns the meaning of a declined capture's processor response code; an unknown one is a soft decline. */
+export function declineOfProcessorCode(processor: string): DeclineMeaning {
+  const meaning = REFUSALS({ processor });
+  return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
+}
+
+type Answer = Extract<HttpResult, { kind: 'answer' }>;
+
+/** Returns the outcome that a status other than success means together with its error. */
+export function fromRefusal({ status, headers, body }: Answer, shownAs: ShownAs): Outcome {
+  const said = headers['paypal-debug-id'] === undefined ? '' : ` (debug id ${headers['paypal-debug-id']})`;
+  const raw = readJsonObject(body) ?? {};
+  const error = readError(raw);
+  const [{ issue, field } = { issue: '', field: '' }] = error.details;
+  const byStatus = isErrorBody(raw) ? REFUSALS({ status }) : undefined;
+  const meaning = byStatus && (REFUSALS({ issue }) ?? byStatus);
+  const providerData = errorDataOf(error, shownAs);
+  if (typeof meaning === 'object') return { kind: 'declined', providerData, ...meaning };
+  switch (meaning) {
+    case 'pending':
+      return { kind: 'pending', providerData };
+    case 'paid_by_another':
+      return alarmingOutcome('the payment was paid by another order', providerData);
+    case 'redirect':
+    case 'look_up': {
+      const redirectUrl = meaning === 'redirect' ? payerLinkOf(error) : undefined;
+      if (redirectUrl !== undefined) return { kind: 'redirect', providerData, redirectUrl };
+      return unknownOutcome(`the provider has to be asked: ${issue}`, providerData);
+    }
+    default:
+      return refusedOutcome(meaning, { status, said, refused: pointerTo(field) || issue });
+  }
+}
+
+/** The links for sending a payer to an order; which of them is present depends on how the order was created. */
+const PAYER_LINKS: ReadonlySet<string> = new Set(['payer-action', 'approve']);
+
+/** Returns the address to which an order, or an error about it, sends the payer. */
+export function payerLinkOf({ links }: Pick<PayPalError, 'links'>): string | undefined {
+  return links.find(({ rel }) => PAYER_LINKS.has(rel))?.href;
+}
+
+/** Returns PayPal's pointers to the fields for which it refused a request; '' for a fault of no field. */
+export function refusedFields(result: HttpResult): readonly string[] {
+  if (result.kind !== 'answer' || (result.status !== 400 && result.status !== 422)) return [];
+  return readError(readJsonObject(result.body)).details.map(({ field }) => pointerTo(field));
+}
+
+/** Matches the one purchase unit of an order, which PayPal may name by its reference instead of its position. */
+const UNIT = /^\/purchase_units\/[^/]+/;
+
+function pointerTo(field: string): string {
+  return field.replace(UNIT, '/purchase_units/0');
+}
