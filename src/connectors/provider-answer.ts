@@ -100,6 +100,13 @@ export function textLike(pattern: RegExp): Reader<string | undefined> {
   return (value) => (isTextLike(value, pattern) ? value : undefined);
 }
 
+/** Reads an id of ours. */
+export const uuidOf: Reader<string | undefined> = (value) => (isUuid(value) ? value : undefined);
+
+/** Reads a number. */
+export const numberOf: Reader<number | undefined> = (value) =>
+  typeof value === 'number' ? value : undefined;
+
 /** Reads a value as it is, of whatever kind: one that is compared with what was asked must not pass for absent. */
 export const asIs: Reader<JsonValue | undefined> = (value) => value;
 

@@ -9,6 +9,7 @@ import {
   type FieldsOf,
   fields,
   listOf,
+  numberOf,
   pageAddress,
   type Read,
   type Reader,
@@ -28,7 +29,6 @@ export const idOf: Reader<string | undefined> = (value) => {
   return NUMERIC_ID.test(text) ? text : undefined;
 };
 
-const numberOf: Reader<number | undefined> = (value) => (typeof value === 'number' ? value : undefined);
 const preferenceItem = fields({ unit_price: numberOf, quantity: numberOf, currency_id: asIs });
 
 /** Reads a preference; `items` is undefined if it has no list of them. */

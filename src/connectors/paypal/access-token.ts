@@ -1,5 +1,5 @@
 import type { HttpClient, HttpResult } from '#src/connectors/http-client.ts';
-import { bodyOf, isTextLike } from '#src/connectors/provider-answer.ts';
+import { bodyOf, fields, numberOf, textLike } from '#src/connectors/provider-answer.ts';
 import { Secret } from '#src/secret.ts';
 import type { PayPalSettings } from './settings.ts';
 
@@ -64,9 +64,15 @@ export function createAccessTokens(
   };
 }
 
+const readGrant = fields({
+  access_token: textLike(TOKEN),
+  token_type: textLike(/^bearer$/i),
+  expires_in: numberOf,
+});
+
 function readToken(result: HttpResult): { readonly token: Secret; readonly lifeS: number } | NoToken {
-  const { access_token: token, token_type: type, expires_in: lifeS } = bodyOf(result) ?? {};
-  if (isTextLike(token, TOKEN) && isTextLike(type, /^bearer$/i) && typeof lifeS === 'number' && lifeS > 0) {
+  const { access_token: token, token_type: type, expires_in: lifeS = 0 } = readGrant(bodyOf(result));
+  if (token !== undefined && type !== undefined && lifeS > 0) {
     return { token: new Secret(token), lifeS };
   }
   const fault = result.kind === 'answer' ? `the provider answered ${result.status}` : result.detail;

@@ -10,6 +10,7 @@ import {
   readMoney,
   textLike,
   textOf,
+  uuidOf,
   withoutFields,
   withRaw,
 } from '#src/connectors/provider-answer.ts';
@@ -70,6 +71,31 @@ export const readOrder = withRaw(
 
 /** An order. */
 export type Order = Read<typeof readOrder>;
+
+/** Ids of disputes; their hyphens tell them from the other references. */
+const DISPUTE_ID = /^PP-[A-Za-z0-9-]{1,250}$/;
+
+/** Reads the object that a notification is about: an order, a capture, a refund or a dispute. */
+export const readResource = fields({
+  id: textLike(PAYPAL_ID),
+  order_id: asIs,
+  custom_id: uuidOf,
+  invoice_id: uuidOf,
+  amount: amountOf,
+  purchase_units: listOf(fields({ custom_id: uuidOf, invoice_id: uuidOf })),
+  supplementary_data: fields({ related_ids: fields({ order_id: asIs }) }),
+  links: listOf(fields({ rel: textOf, href: textOf })),
+  dispute_id: textLike(DISPUTE_ID),
+  status: textOf,
+  dispute_amount: amountOf,
+  dispute_outcome: fields({ outcome_code: textOf, amount_refunded: amountOf }),
+  disputed_transactions: listOf(
+    fields({ custom: uuidOf, invoice_number: uuidOf, seller_transaction_id: textLike(PAYPAL_ID) }),
+  ),
+});
+
+/** The object that a notification is about. */
+export type Resource = Read<typeof readResource>;
 
 /** Reads an error: one in PayPal's form, or in that of OAuth. */
 export const readError = withRaw(

@@ -1,22 +1,11 @@
-import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { NotificationReading, NotificationSubject } from '#src/connectors/connector.ts';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
-import {
-  bodyOf,
-  isTextLike,
-  isUuid,
-  objectAt,
-  objectsAt,
-  readMoney,
-  textOf,
-} from '#src/connectors/provider-answer.ts';
+import { bodyOf } from '#src/connectors/provider-answer.ts';
 import type { Money } from '#src/money.ts';
-import { PAYPAL_ID } from './answers.ts';
+import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
 import { notFoundOf } from './look-up.ts';
 import { getCapture, type Send } from './to-provider.ts';
 
-/** Ids of disputes; their hyphens tell them from the other references. */
-const DISPUTE_ID = /^PP-[A-Za-z0-9-]{1,250}$/;
 const CAPTURE_LINK = /\/captures\/([A-Z0-9]+)$/;
 
 /** Ends of disputes, by PayPal's `outcome_code`. */
@@ -36,9 +25,9 @@ const ENDS: ReadonlyMap<string, DisputeStage> = new Map([
  * Reads the disputed transactions off a dispute. What happened is in the dispute's state: an event's name may be older.
  * A transaction without our id is told by its capture.
  */
-export function disputedSubjects(resource: JsonObject): readonly NotificationSubject[] {
-  const transactions = objectsAt(resource, 'disputed_transactions');
-  const dispute = disputeOf(resource, transactions.length);
+export function disputedSubjects(resource: Resource): readonly NotificationSubject[] {
+  const { disputed_transactions: transactions } = resource;
+  const dispute = disputeOf(resource);
   return transactions.flatMap(({ custom, invoice_number, seller_transaction_id: captureId }) =>
     subjectsOf([custom, invoice_number], captureId, dispute),
   );
@@ -48,28 +37,29 @@ export function disputedSubjects(resource: JsonObject): readonly NotificationSub
  * Reads a reversal: PayPal or a bank has taken a capture's money back. It is a dispute without an id, and so part of
  * one that PayPal tells of; if PayPal tells of none, nothing ends it.
  */
-export function reversedSubjects(resource: JsonObject): readonly NotificationSubject[] {
-  const dispute: Dispute = { stage: 'opened', money: amountAt(resource, 'amount') };
+export function reversedSubjects(resource: Resource): readonly NotificationSubject[] {
+  const dispute: Dispute = { stage: 'opened', money: resource.amount };
   return refundedSubjects(resource).map((subject) => ({ ...subject, dispute }));
 }
 
 /** Reads whose a refund is, which is linked to its capture: one that was made at PayPal itself may have no id of ours. */
-export function refundedSubjects(resource: JsonObject): readonly NotificationSubject[] {
-  const { custom_id, invoice_id } = resource;
-  const capture = objectsAt(resource, 'links').find(({ rel }) => rel === 'up');
-  return subjectsOf([custom_id, invoice_id], CAPTURE_LINK.exec(textOf(capture?.href))?.[1]);
+export function refundedSubjects(resource: Resource): readonly NotificationSubject[] {
+  const { custom_id, invoice_id, links } = resource;
+  const capture = links.find(({ rel }) => rel === 'up');
+  const [, captureId = ''] = CAPTURE_LINK.exec(capture?.href ?? '') ?? [];
+  return subjectsOf([custom_id, invoice_id], PAYPAL_ID.test(captureId) ? captureId : undefined);
 }
 
 /** Returns a transaction's subject by our id, or else by its capture. */
 function subjectsOf(
-  names: readonly (JsonValue | undefined)[],
-  captureId: JsonValue | undefined,
+  ids: readonly (string | undefined)[],
+  reference: string | undefined,
   dispute?: Dispute,
 ): readonly NotificationSubject[] {
   const reported = dispute && { dispute };
-  const transactionId = names.find(isUuid);
+  const transactionId = ids.find((id) => id !== undefined);
   if (transactionId !== undefined) return [{ transactionId, ...reported }];
-  return isTextLike(captureId, PAYPAL_ID) ? [{ reference: captureId, ...reported }] : [];
+  return reference === undefined ? [] : [{ reference, ...reported }];
 }
 
 /**
@@ -89,42 +79,37 @@ export async function withOurTransactions(
       continue;
     }
     const result = await send(getCapture(reference));
-    const capture = bodyOf(result);
-    if (!notFoundOf(result) && capture?.id !== reference) {
+    const { id, custom_id, invoice_id } = readResource(bodyOf(result));
+    if (!notFoundOf(result) && id !== reference) {
       return { kind: 'send_again', detail: 'the provider could not be asked for a capture' };
     }
-    const ours = [capture?.custom_id, capture?.invoice_id].find(isUuid);
+    const ours = custom_id ?? invoice_id;
     if (ours !== undefined) subjects.push({ transactionId: ours, ...reported });
   }
   return subjects.length > 0 ? { ...reading, subjects } : { kind: 'ignored' };
 }
 
-function disputeOf(resource: JsonObject, transactions: number): Dispute {
+function disputeOf(resource: Resource): Dispute {
   const stage = stageOf(resource);
   return {
     stage,
-    reference: isTextLike(resource.dispute_id, DISPUTE_ID) ? resource.dispute_id : undefined,
+    reference: resource.dispute_id,
     // An amount for several transactions is that of none.
-    money: transactions === 1 ? moneyOf(resource, stage) : undefined,
+    money: resource.disputed_transactions.length === 1 ? moneyOf(resource, stage) : undefined,
   };
 }
 
 /** Returns the stage; a dispute whose end is not understood is open, which keeps refunds out. */
-function stageOf(resource: JsonObject): DisputeStage {
+function stageOf(resource: Resource): DisputeStage {
   if (resource.status !== 'RESOLVED') return 'opened';
-  return ENDS.get(textOf(objectAt(resource, 'dispute_outcome').outcome_code)) ?? 'opened';
+  return ENDS.get(resource.dispute_outcome.outcome_code) ?? 'opened';
 }
 
 /** Returns the disputed money: of a dispute that is lost in part, the lost part. */
-function moneyOf(resource: JsonObject, stage: DisputeStage): Money | undefined {
-  const disputed = amountAt(resource, 'dispute_amount');
-  const refunded = amountAt(objectAt(resource, 'dispute_outcome'), 'amount_refunded');
+function moneyOf(resource: Resource, stage: DisputeStage): Money | undefined {
+  const { dispute_amount: disputed, dispute_outcome } = resource;
+  const { amount_refunded: refunded } = dispute_outcome;
   if (stage !== 'lost' || !disputed || refunded?.currency !== disputed.currency) return disputed;
   const isPart = refunded.minorUnits > 0n && refunded.minorUnits < disputed.minorUnits;
   return isPart ? refunded : disputed;
-}
-
-function amountAt(object: JsonObject, field: string): Money | undefined {
-  const { value, currency_code: currency } = objectAt(object, field);
-  return readMoney(value, currency, 'decimal');
 }

@@ -1,8 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
-import { isTextLike, isUuid, objectAt, objectsAt, readJsonObject } from '#src/connectors/provider-answer.ts';
+import { fields, isTextLike, readJsonObject, textLike } from '#src/connectors/provider-answer.ts';
 import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
-import { PAYPAL_ID } from './answers.ts';
+import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
 import { disputedSubjects, refundedSubjects, reversedSubjects } from './disputes.ts';
 import type { ApiRequest } from './to-provider.ts';
 
@@ -70,6 +70,12 @@ export function readUnverified(
   return { requests, reading: read(event), refersToCaptures };
 }
 
+const readEvent = fields({
+  id: textLike(EVENT_ID),
+  event_type: textLike(EVENT_TYPE),
+  resource: readResource,
+});
+
 const REFUND = /^PAYMENT\.(CAPTURE\.REFUNDED$|REFUND\.)/;
 const OF_CAPTURES = /^(CUSTOMER\.DISPUTE\.|PAYMENT\.(CAPTURE\.(REFUNDED|REVERSED)$|REFUND\.))/;
 
@@ -82,13 +88,13 @@ function isPayPalUrl(address: string): boolean {
 }
 
 function read(event: JsonObject): NotificationReading {
-  if (!isTextLike(event.id, EVENT_ID) || !isTextLike(event.event_type, EVENT_TYPE))
-    return { kind: 'ignored' };
-  const subjects = subjectsOf(event.event_type, objectAt(event, 'resource'));
-  return subjects.length > 0 ? { kind: 'about', deduplicationKey: event.id, subjects } : { kind: 'ignored' };
+  const { id: deduplicationKey, event_type: type, resource } = readEvent(event);
+  if (deduplicationKey === undefined || type === undefined) return { kind: 'ignored' };
+  const subjects = subjectsOf(type, resource);
+  return subjects.length > 0 ? { kind: 'about', deduplicationKey, subjects } : { kind: 'ignored' };
 }
 
-function subjectsOf(type: string, resource: JsonObject): readonly NotificationSubject[] {
+function subjectsOf(type: string, resource: Resource): readonly NotificationSubject[] {
   if (type.startsWith('CUSTOMER.DISPUTE.')) return disputedSubjects(resource);
   if (type === 'PAYMENT.CAPTURE.REVERSED') return reversedSubjects(resource);
   if (REFUND.test(type)) return refundedSubjects(resource);
@@ -97,12 +103,12 @@ function subjectsOf(type: string, resource: JsonObject): readonly NotificationSu
 }
 
 /** Returns our transaction if its id is there; else the order. */
-function subjectOf(type: string, resource: JsonObject): NotificationSubject | undefined {
+function subjectOf(type: string, resource: Resource): NotificationSubject | undefined {
   const isOrder = type.startsWith('CHECKOUT.ORDER.');
-  const named = isOrder ? (objectsAt(resource, 'purchase_units')[0] ?? {}) : resource;
-  const transactionId = [named.custom_id, named.invoice_id].find(isUuid);
+  const named = isOrder ? resource.purchase_units[0] : resource;
+  const transactionId = named?.custom_id ?? named?.invoice_id;
   if (transactionId !== undefined) return { transactionId };
-  const related = objectAt(objectAt(resource, 'supplementary_data'), 'related_ids');
-  const orderId = isOrder ? resource.id : (resource.order_id ?? related.order_id);
+  const { related_ids } = resource.supplementary_data;
+  const orderId = isOrder ? resource.id : (resource.order_id ?? related_ids.order_id);
   return isTextLike(orderId, PAYPAL_ID) ? { reference: orderId } : undefined;
 }
