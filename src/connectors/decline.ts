@@ -41,35 +41,3 @@ const DECLINES = new Map<string, Decline>([
 export function declineOf(iso8583Code: string): Decline {
   return DECLINES.get(iso8583Code.toUpperCase()) ?? DECLINED_BY_BANK;
 }
-
-/** The meaning of a provider's decline code. */
-export type DeclineMeaning = {
-  /** ISO 8583 response code (field 39) that the provider's own code is equivalent to. */
-  readonly iso8583Code: string;
-  readonly nowhereElse?: true;
-};
-
-const DO_NOT_HONOR = '05';
-const DUPLICATE = '94';
-
-/** Returns the meaning of an ISO 8583 code. After 94, the issuer has just seen an equal charge: failover adds one. */
-export function meaningOfIso(iso8583Code: string): DeclineMeaning {
-  return iso8583Code === DUPLICATE ? { iso8583Code, nowhereElse: true } : { iso8583Code };
-}
-
-/**
- * Makes a provider's table of decline codes.
- *
- * @param codesByIso8583 the provider's codes, separated by white space, by their equivalent ISO 8583 code.
- * @returns a function that gives a code's meaning; a code that the table lacks is a soft decline.
- */
-export function declineTable(
-  codesByIso8583: Readonly<Record<string, string>>,
-): (code: string) => DeclineMeaning {
-  const isoByCode = new Map(
-    Object.entries(codesByIso8583).flatMap(([iso, codes]) =>
-      codes.split(/\s+/).map((code) => [code, iso] as const),
-    ),
-  );
-  return (code) => meaningOfIso(isoByCode.get(code) ?? DO_NOT_HONOR);
-}

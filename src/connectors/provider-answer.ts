@@ -23,18 +23,6 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns the object in a field; an empty one if there is none. */
-export function objectAt(object: JsonObject | undefined, field: string): JsonObject {
-  const value = object?.[field];
-  return isJsonObject(value) ? value : {};
-}
-
-/** Returns the objects in a field's list. */
-export function objectsAt(object: JsonObject, field: string): readonly JsonObject[] {
-  const value = object[field];
-  return Array.isArray(value) ? value.filter(isJsonObject) : [];
-}
-
 /** Copies an object without the fields of some names, at any depth: those that are not for the merchant. */
 export function withoutFields(object: JsonObject, names: ReadonlySet<string>): JsonObject {
   const kept = (value: JsonValue): JsonValue => {
@@ -229,33 +217,4 @@ export function alarmingOutcome(detail: string, providerData?: ProviderData): Ou
  */
 export function answeredAboutAnother(what: string): Outcome {
   return alarmingOutcome(`the provider's answer is not about this attempt: its ${what} differs`);
-}
-
-/** Statuses by which a provider refuses a request before it acts on it. */
-const REFUSALS: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 413, 415, 422, 429]);
-/** Matches a name of a field and a code of an error. What has another form may be a value. */
-const REFUSED_NAME = /^[\w./[\]-]{1,100}$/;
-/** Statuses that refuse all of the connection's requests: for our key, our permissions, our rate. */
-const REFUSALS_OF_ALL: ReadonlySet<number> = new Set([401, 403, 429]);
-
-/**
- * Returns the outcome that an HTTP status means, unless the provider's body says more: to be called after the body was
- * read for declines. Redirects are never followed; a conflict (409), a timeout (408) and an error (5xx) say nothing
- * about what was done.
- *
- * @param isProvidersError true if the body is an error in the provider's own form. A refusal counts only with such a
- *   body: a proxy in between, which may have forwarded the request, refuses with the same statuses.
- * @param refused the name of the field, or the code of the error, for which the provider's error refuses the request.
- * @returns undefined for a status of success: the body says what happened.
- */
-export function outcomeOfStatus(
-  status: number,
-  isProvidersError: boolean,
-  refused = '',
-): Outcome | undefined {
-  if (status >= 200 && status < 300) return undefined;
-  if (!REFUSALS.has(status) || !isProvidersError) return unknownOutcome(`the provider's answer: ${status}`);
-  const refusal = { kind: 'not_sent', detail: `the provider refused the request: ${status}` } as const;
-  if (REFUSALS_OF_ALL.has(status)) return { ...refusal, because: 'unreachable' };
-  return { ...refusal, because: 'turned_away', refused: REFUSED_NAME.test(refused) ? refused : '' };
 }

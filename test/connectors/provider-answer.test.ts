@@ -2,13 +2,19 @@ import type { JsonValue } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import {
   answeredAboutAnother,
+  asIs,
   differingMoney,
+  fields,
   isHttpUrl,
+  isSuccess,
   isTextLike,
-  outcomeOfStatus,
+  listOf,
+  optional,
   readJsonObject,
   readMoney,
+  textLike,
   textOf,
+  withRaw,
 } from '#src/connectors/provider-answer.ts';
 
 describe('readJsonObject', () => {
@@ -84,38 +90,6 @@ it('an answer about another amount leaves the outcome unknown, with an alarm', (
   });
 });
 
-describe('outcomeOfStatus', () => {
-  it.each([200, 201, 202, 204, 299])('leaves %i to the body', (status) => {
-    expect(outcomeOfStatus(status, false)).toBeUndefined();
-    expect(outcomeOfStatus(status, true)).toBeUndefined();
-  });
-
-  it.each([400, 404, 405, 413, 415, 422])(
-    "takes the provider's %i for a refusal of this one request",
-    (status) => {
-      expect(outcomeOfStatus(status, true)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
-    },
-  );
-
-  it.each([401, 403, 429])("takes the provider's %i for a refusal of the connection", (status) => {
-    expect(outcomeOfStatus(status, true)).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
-  });
-
-  it.each([199, 300, 301, 307, 402, 408, 409, 418, 423, 424, 425, 451, 500, 502, 503, 504, 599])(
-    'knows nothing after %i',
-    (status) => {
-      expect(outcomeOfStatus(status, true)).toMatchObject({ kind: 'unknown' });
-    },
-  );
-
-  it.each([400, 401, 403, 404, 429])(
-    "knows nothing after a %i in a form that is not the provider's",
-    (status) => {
-      expect(outcomeOfStatus(status, false)).toMatchObject({ kind: 'unknown' });
-    },
-  );
-});
-
 it('only an address of the web, of bounded length, is one to which a payer is sent', () => {
   expect(isHttpUrl('https://provider.example/x?y')).toBe(true);
   expect(isHttpUrl('http://provider.example')).toBe(true);
@@ -139,4 +113,65 @@ it('only a text is taken for one, whatever it would read as', () => {
   expect(isTextLike('7', /^7$/)).toBe(true);
   expect(isTextLike('8', /^7$/)).toBe(false);
   expect(isTextLike(7, /^7$/)).toBe(false);
+});
+
+describe('fields', () => {
+  const read = fields({
+    id: textLike(/^pi_/),
+    status: textOf,
+    reference: asIs,
+    charge: fields({ status: textOf }),
+    error: optional(fields({ code: textOf })),
+    refunds: listOf(fields({ id: textOf })),
+  });
+
+  it('reads the fields that it names', () => {
+    const answer = {
+      id: 'pi_1',
+      status: 'paid',
+      reference: 7,
+      charge: { status: 'x' },
+      error: { code: 'y' },
+      refunds: [{ id: 're_1' }],
+    };
+    expect(read({ ...answer, other: 1 })).toEqual(answer);
+  });
+
+  it.each([
+    undefined,
+    null,
+    'text',
+    [],
+    {},
+    { id: 7, status: {}, charge: 'ch_1', error: null, refunds: {} },
+    { id: 'xpi', status: null, charge: [], error: 'no', refunds: [null, 7] },
+  ])('reads a value of another kind as if it were absent: %j', (value) => {
+    expect(read(value)).toEqual({
+      id: undefined,
+      status: '',
+      reference: undefined,
+      charge: { status: '' },
+      error: undefined,
+      refunds: [],
+    });
+  });
+
+  it('keeps the whole object beside them where it is asked to', () => {
+    expect(withRaw(read)({ status: 'paid', other: 1 })).toMatchObject({
+      status: 'paid',
+      raw: { status: 'paid', other: 1 },
+    });
+    expect(withRaw(read)(null).raw).toEqual({});
+  });
+});
+
+it.each([
+  [199, false],
+  [200, true],
+  [204, true],
+  [299, true],
+  [300, false],
+  [402, false],
+])('the status %i says that the request succeeded: %s', (status, isOne) => {
+  expect(isSuccess(status)).toBe(isOne);
 });

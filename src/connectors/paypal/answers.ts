@@ -52,7 +52,7 @@ const unit = fields({
   payments: fields({ captures: listOf(readTransaction), refunds: listOf(readTransaction) }),
 });
 
-/** What is paid for by an order: here always one unit. */
+/** The purchase unit of an order, which here has one. */
 export type Unit = Read<typeof unit>;
 
 /** Addresses to which a payer may be sent, each with its purpose. */

@@ -1,12 +1,17 @@
 import type { WalletEnrollment } from '#src/connectors/enrollment.ts';
 import type { HttpRequest, HttpResult } from '#src/connectors/http-client.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { approvedOutcome, isHttpUrl, isTextLike } from '#src/connectors/provider-answer.ts';
-import { type Asked, type ReadOutcome, readLookUp, readRefusal, readResult } from './read-answer.ts';
+import { approvedOutcome } from '#src/connectors/provider-answer.ts';
+import {
+  type Asked,
+  type ReadOutcome,
+  readLookUp,
+  readRefusal,
+  readResult,
+  redirectTo,
+} from './read-answer.ts';
 import type { SandboxSettings } from './settings.ts';
 import { payerOf, postRequest } from './to-provider.ts';
-
-const WALLET_TOKEN = /^wt_[0-9a-f-]{36}$/;
 
 /** Makes the request for a payer's agreement to later charges of a wallet. */
 export function agreementRequest(enrollment: WalletEnrollment, settings: SandboxSettings): HttpRequest {
@@ -38,11 +43,9 @@ function askedOf(enrollmentId: string): Asked {
 const readAgreement: ReadOutcome = ({ status, agreement_url, wallet_token }, reported) => {
   switch (status) {
     case 'created':
-      return isHttpUrl(agreement_url)
-        ? { kind: 'redirect', ...reported, redirectUrl: agreement_url }
-        : undefined;
+      return redirectTo(agreement_url, reported);
     case 'agreed':
-      if (!isTextLike(wallet_token, WALLET_TOKEN)) return undefined;
+      if (wallet_token === undefined) return undefined;
       return { ...approvedOutcome(reported), enrolledToken: wallet_token };
     default:
       return readRefusal(status, reported);

@@ -14,8 +14,8 @@ import { turnedAway } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
 import { fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
+import { readNotification } from './notifications.ts';
 import { isNeverReceived } from './read-answer.ts';
-import { readNotification } from './read-notification.ts';
 import { readSettings } from './settings.ts';
 import {
   completionRequest,

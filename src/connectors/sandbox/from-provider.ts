@@ -1,15 +1,9 @@
-import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { LookUp, Operation, OperationKind } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
-import {
-  approvedOutcome,
-  isHttpUrl,
-  isTextLike,
-  textOf,
-  unknownOutcome,
-} from '#src/connectors/provider-answer.ts';
+import { approvedOutcome, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import type { Answer } from './answers.ts';
 import {
   type Asked,
   DECLINED,
@@ -19,13 +13,10 @@ import {
   readLookUp,
   readRefusal,
   readResult,
+  redirectTo,
 } from './read-answer.ts';
 import { completionKey } from './to-provider.ts';
 
-/** ISO 8583 fields 37 and 38. */
-const RETRIEVAL_REFERENCE_NUMBER = /^[A-Z0-9]{12}$/;
-const AUTHORIZATION_CODE = /^[A-Z0-9]{6}$/;
-const NETWORK_TRANSACTION_ID = /^[A-Z0-9]{15}$/;
 /** ISO 8583 response code. */
 const APPROVED = '00';
 
@@ -78,7 +69,7 @@ export function fromCompletion(result: HttpResult, query: LookUp, providerId: st
     object: 'completion',
   };
   return readResult(result, asked, providerId, (answer, reported, httpStatus) => {
-    const outcome = readOperation(answer, { ...reported, reference: textOf(answer.payment) }, httpStatus);
+    const outcome = readOperation(answer, { ...reported, reference: answer.payment }, httpStatus);
     // The order may be completed already, or have expired: its own look-up decides.
     return outcome?.kind === 'declined' && answer.failure_code !== 'declined'
       ? unknownOutcome('the order cannot be completed: it has to be looked up')
@@ -118,21 +109,18 @@ function askedOf(
 }
 
 function readCharge(
-  answer: JsonObject,
+  answer: Answer,
   reported: Reported,
   httpStatus: number,
   asked: { readonly capture: boolean; readonly verify: boolean },
 ): Outcome | undefined {
-  const { status, response_code: code, authorization_code, retrieval_reference_number } = answer;
-  const { challenge_url, network_transaction_id } = answer;
-  if (status === 'challenge_required') {
-    return isHttpUrl(challenge_url)
-      ? { kind: 'redirect', ...reported, redirectUrl: challenge_url }
-      : undefined;
-  }
+  const { status, response_code: code, authorization_code: authorizationCode } = answer;
+  const { retrieval_reference_number: retrievalReferenceNumber } = answer;
+  const { network_transaction_id: networkTransactionId } = answer;
+  if (status === 'challenge_required') return redirectTo(answer.challenge_url, reported);
   if (status === 'pending') return { kind: 'pending', ...reported };
   if (status === 'expired') return { kind: 'expired', ...reported };
-  if (!isTextLike(code, RESPONSE_CODE)) return undefined;
+  if (!RESPONSE_CODE.test(code)) return undefined;
   const captured = answer.captured === true;
   if (status === 'declined' && code !== APPROVED && !captured) {
     return { kind: 'declined', ...reported, iso8583Code: code };
@@ -143,30 +131,26 @@ function readCharge(
     isApproved &&
     httpStatus !== DECLINED &&
     (asked.verify || captured === asked.capture) &&
-    isTextLike(authorization_code, AUTHORIZATION_CODE) &&
-    isTextLike(retrieval_reference_number, RETRIEVAL_REFERENCE_NUMBER)
+    authorizationCode !== undefined &&
+    retrievalReferenceNumber !== undefined
   ) {
     return {
       kind: 'approved',
       ...reported,
-      authorizationCode: authorization_code,
-      retrievalReferenceNumber: retrieval_reference_number,
-      ...(isTextLike(network_transaction_id, NETWORK_TRANSACTION_ID) && {
-        networkTransactionId: network_transaction_id,
-      }),
+      authorizationCode,
+      retrievalReferenceNumber,
+      ...(networkTransactionId !== undefined && { networkTransactionId }),
     };
   }
   return undefined;
 }
 
-function readWallet(answer: JsonObject, reported: Reported, httpStatus: number): Outcome | undefined {
+function readWallet(answer: Answer, reported: Reported, httpStatus: number): Outcome | undefined {
   const { status, checkout_url } = answer;
   if (httpStatus === DECLINED) return undefined;
   switch (status) {
     case 'created':
-      return isHttpUrl(checkout_url)
-        ? { kind: 'redirect', ...reported, redirectUrl: checkout_url }
-        : undefined;
+      return redirectTo(checkout_url, reported);
     case 'payer_approved':
       return { kind: 'to_complete', ...reported };
     case 'pending':
@@ -180,7 +164,7 @@ function readWallet(answer: JsonObject, reported: Reported, httpStatus: number):
 
 const readOperation: ReadOutcome = (answer, reported, httpStatus) => {
   const { status, response_code: code } = answer;
-  if (!isTextLike(code, RESPONSE_CODE)) return undefined;
+  if (!RESPONSE_CODE.test(code)) return undefined;
   if (status === 'failed' && code !== APPROVED) return { kind: 'declined', ...reported, iso8583Code: code };
   if (httpStatus === DECLINED || code !== APPROVED) return undefined;
   if (status === 'pending') return { kind: 'pending', ...reported };

@@ -1,5 +1,4 @@
-import { create, type JsonObject } from '@bufbuild/protobuf';
-import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import {
@@ -7,15 +6,14 @@ import {
   bodyOf,
   differingMoney,
   fromResult,
-  isTextLike,
+  isSuccess,
   neverHappens,
-  objectAt,
-  outcomeOfStatus,
   readMoney,
-  textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { Money } from '#src/money.ts';
+import { type Answer, isError, providerDataOf, readAnswer } from './answers.ts';
+import { declineOfPage, fromRefusal } from './refusals.ts';
 
 /** Values that an answer must agree with. */
 export type Asked = {
@@ -32,28 +30,15 @@ export type Asked = {
  *
  * @returns undefined if the answer contradicts itself.
  */
-export type ReadOutcome = (answer: JsonObject, reported: Reported, httpStatus: number) => Outcome | undefined;
+export type ReadOutcome = (answer: Answer, reported: Reported, httpStatus: number) => Outcome | undefined;
 
 /** Fields of the answer that every outcome contains. */
 export type Reported = { readonly providerData: ProviderData; readonly reference: string };
 
 /** ISO 8583 field 39. */
 export const RESPONSE_CODE = /^[A-Z0-9]{2}$/;
-/** ISO 8583 response codes. */
-const DO_NOT_HONOR = '05';
-const CUSTOMER_CANCELLATION = '17';
 /** HTTP status of a decline. */
 export const DECLINED = 402;
-
-/** Fields of an answer that `raw_response` shows; all others are dropped. */
-const SHOWN_FIELDS = [
-  ...['object', 'id', 'payment', 'idempotency_key', 'account', 'acquirer', 'status', 'failure_code'],
-  ...['response_code', 'response_message', 'authorization_code', 'retrieval_reference_number'],
-  ...['amount', 'currency', 'captured', 'installments'],
-  ...['card_iin', 'card_last_four', 'order_item_count', 'airline_leg_count', 'wallet', 'card_type'],
-  ...['checkout_url', 'challenge_url', 'agreement_url', 'created_at'],
-];
-const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
 
 /**
  * Reads a call's HTTP result. Strict: an answer counts only if all of it matches this very call (key, kind, amount,
@@ -69,13 +54,11 @@ export function readResult(
   providerId: string,
   readOutcome: ReadOutcome,
 ): Outcome {
-  return fromResult(result, (answer, { status }) => {
-    const { param } = objectAt(answer, 'error');
-    const refusal =
-      status === DECLINED ? undefined : outcomeOfStatus(status, isErrorBody(answer), textOf(param));
-    if (refusal) return refusal;
+  return fromResult(result, (body, { status }) => {
+    const answer = readAnswer(body);
+    if (!isSuccess(status) && status !== DECLINED) return fromRefusal(status, answer);
 
-    if (answer.object !== asked.object || !isTextLike(answer.id, ID)) {
+    if (answer.object !== asked.object || answer.id === undefined) {
       return unknownOutcome('the answer is of another kind than was asked for');
     }
     if (answer.idempotency_key !== asked.idempotencyKey) return answeredAboutAnother('idempotency_key');
@@ -109,60 +92,22 @@ export function readLookUp(
 
 /** Returns true if the provider answered a look-up by saying that it knows nothing under that key. */
 export function isNeverReceived(result: HttpResult): boolean {
-  const answer = bodyOf(result, 404);
-  return answer !== undefined && isErrorBody(answer);
+  return isError(readAnswer(bodyOf(result, 404)));
 }
 
 function isClosed(result: HttpResult, idempotencyKey: string): boolean {
-  const answer = bodyOf(result);
-  return answer?.object === 'closed' && answer.idempotency_key === idempotencyKey;
-}
-
-function providerDataOf(answer: JsonObject, providerId: string): ProviderData {
-  const isCharge = answer.object === 'charge';
-  const responseCode = textOf(answer.response_code);
-  const responseMessage = textOf(answer.response_message);
-  return create(ProviderDataSchema, {
-    id: providerId,
-    transactionId: textOf(answer.id),
-    accountId: textOf(answer.account),
-    status: textOf(answer.status),
-    subStatus: isCharge && answer.status === 'approved' ? (answer.captured ? 'captured' : 'authorized') : '',
-    responseMessage,
-    responseCode,
-    rawResponse: rawResponseOf(answer),
-    ...(isCharge &&
-      responseCode && { iso8583ResponseCode: responseCode, iso8583ResponseMessage: responseMessage }),
-  });
-}
-
-function rawResponseOf(answer: JsonObject): JsonObject {
-  const raw: JsonObject = {};
-  for (const field of SHOWN_FIELDS) {
-    // For a wallet, `status` says if the payer paid.
-    if (field === 'captured' && answer.object !== 'charge') continue;
-    const value = answer[field];
-    if (field === 'challenge_url' && value === null) continue;
-    if (value !== undefined && (value === null || typeof value !== 'object')) raw[field] = value;
-  }
-  return raw;
-}
-
-function isErrorBody(answer: JsonObject): boolean {
-  const { type, message } = objectAt(answer, 'error');
-  return typeof type === 'string' && typeof message === 'string';
+  const { object, idempotency_key: key } = readAnswer(bodyOf(result));
+  return object === 'closed' && key === idempotencyKey;
 }
 
 /** Reads how a payer's page ended without consent; undefined if the status does not say so. */
-export function readRefusal(status: unknown, reported: Reported): Outcome | undefined {
-  switch (status) {
-    case 'declined':
-      return { kind: 'declined', ...reported, iso8583Code: DO_NOT_HONOR };
-    case 'canceled':
-      return { kind: 'declined', ...reported, iso8583Code: CUSTOMER_CANCELLATION };
-    case 'expired':
-      return { kind: 'expired', ...reported };
-    default:
-      return undefined;
-  }
+export function readRefusal(status: string, reported: Reported): Outcome | undefined {
+  if (status === 'expired') return { kind: 'expired', ...reported };
+  const decline = declineOfPage(status);
+  return decline && { kind: 'declined', ...reported, ...decline };
+}
+
+/** Sends the payer to a page; undefined if the answer has no address of one. */
+export function redirectTo(redirectUrl: string | undefined, reported: Reported): Outcome | undefined {
+  return redirectUrl === undefined ? undefined : { kind: 'redirect', ...reported, redirectUrl };
 }

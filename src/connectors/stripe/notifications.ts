@@ -1,22 +1,42 @@
-import type { JsonValue } from '@bufbuild/protobuf';
+import type Stripe from 'stripe';
 import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
 import type { DisputeStage } from '#src/connectors/dispute-report.ts';
 import {
-  isJsonObject,
-  isTextLike,
-  isUuid,
-  objectAt,
+  asIs,
+  type FieldsOf,
+  fields,
+  optional,
+  type Read,
   readJsonObject,
-  readMoney,
+  textLike,
   textOf,
+  uuidOf,
 } from '#src/connectors/provider-answer.ts';
 import { faultOfTimedSignature, forged } from '#src/connectors/provider-signature.ts';
-import { INTENT_ID } from './answers.ts';
+import { INTENT_ID, moneyOf } from './answers.ts';
 import { fromStripeMoney } from './money.ts';
 import type { StripeSettings } from './settings.ts';
 
-const EVENT_ID = /^evt_[A-Za-z0-9_]{1,200}$/;
 const DISPUTE_ID = /^[a-z]{2}_[A-Za-z0-9_]{1,200}$/;
+
+/** Reads the object that an event is about: an intent, a charge, a refund or a dispute. */
+const readObject = fields({
+  object: textOf,
+  id: textOf,
+  status: textOf,
+  payment_intent: textLike(INTENT_ID),
+  amount: asIs,
+  currency: asIs,
+  metadata: fields({ transaction_id: uuidOf }),
+});
+
+const readNotification = fields({
+  id: textLike(/^evt_[A-Za-z0-9_]{1,200}$/),
+  type: textOf,
+  account: asIs,
+  livemode: asIs,
+  data: fields({ object: optional(readObject) }),
+} satisfies FieldsOf<Stripe.Event>);
 
 const DISPUTES: Readonly<Record<string, DisputeStage>> = {
   needs_response: 'opened',
@@ -35,37 +55,32 @@ export function readEvent(
   const fault = faultOfTimedSignature(header('stripe-signature'), body, settings.webhookSecrets, nowMs);
   if (fault !== undefined) return forged(fault);
 
-  const event = readJsonObject(body);
-  if (!event || !isTextLike(event.id, EVENT_ID) || !isJsonObject(event.data)) return { kind: 'ignored' };
+  const { id: deduplicationKey, type, account, livemode, data } = readNotification(readJsonObject(body));
   // Events of test payments, and of accounts connected to ours, may arrive at the same endpoint.
-  const isOurs = event.account === undefined || event.account === settings.accountId;
-  if (event.livemode !== settings.isLive || !isOurs) return { kind: 'ignored' };
-  const subject = subjectOf(textOf(event.type), event.data.object);
-  return subject ? { kind: 'about', deduplicationKey: event.id, subjects: [subject] } : { kind: 'ignored' };
+  const isOurs = account === undefined || account === settings.accountId;
+  const subject = livemode === settings.isLive && isOurs && data.object && subjectOf(type, data.object);
+  if (deduplicationKey === undefined || !subject) return { kind: 'ignored' };
+  return { kind: 'about', deduplicationKey, subjects: [subject] };
 }
 
-function subjectOf(type: string, object: JsonValue | undefined): NotificationSubject | undefined {
-  if (!isJsonObject(object)) return undefined;
+function subjectOf(type: string, object: Read<typeof readObject>): NotificationSubject | undefined {
+  const { id, payment_intent: reference } = object;
   if (type.startsWith('charge.dispute.')) {
-    const stage = DISPUTES[textOf(object.status)];
-    if (!stage || !isTextLike(object.payment_intent, INTENT_ID)) return undefined;
-    const money = readMoney(object.amount, object.currency, 'minor_units');
-    const reference = isTextLike(object.id, DISPUTE_ID) ? object.id : undefined;
-    return {
-      reference: object.payment_intent,
-      dispute: { stage, reference, money: money && fromStripeMoney(money) },
-    };
+    const stage = DISPUTES[object.status];
+    if (!stage || reference === undefined) return undefined;
+    const money = moneyOf(object);
+    const dispute = { stage, reference: DISPUTE_ID.test(id) ? id : undefined };
+    return { reference, dispute: { ...dispute, money: money && fromStripeMoney(money) } };
   }
-  const { transaction_id: transactionId } = objectAt(object, 'metadata');
+  const { transaction_id: transactionId } = object.metadata;
   // That an intent was created tells nothing: it is not confirmed, and our own call made it.
   const isPayment = /^payment_intent\.(?!created$)/.test(type) && object.object === 'payment_intent';
   const isRefund = /^(charge\.)?refund\./.test(type) && object.object === 'refund';
   const isCharge = /^charge\.(captured|refunded)$/.test(type) && object.object === 'charge';
-  if (isUuid(transactionId) && (isPayment || isRefund)) {
-    return { transactionId, ...(typeof object.id === 'string' && { reference: object.id }) };
+  if (transactionId !== undefined && (isPayment || isRefund)) {
+    return { transactionId, ...(id !== '' && { reference: id }) };
   }
   // What is done at Stripe itself has no id of ours: its payment is looked up. Other software that uses the account
   // creates payments without one, too, and they are not found.
-  const { payment_intent: reference } = object;
-  return (isRefund || isCharge) && isTextLike(reference, INTENT_ID) ? { reference } : undefined;
+  return (isRefund || isCharge) && reference !== undefined ? { reference } : undefined;
 }

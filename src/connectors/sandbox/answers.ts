@@ -1,0 +1,88 @@
+import { create, type JsonObject } from '@bufbuild/protobuf';
+import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import {
+  asIs,
+  fields,
+  pageAddress,
+  type Read,
+  textLike,
+  textOf,
+  withRaw,
+} from '#src/connectors/provider-answer.ts';
+
+/** Matches the provider's ids. */
+export const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
+
+/** Reads an answer: the object that was made, or an error. */
+export const readAnswer = withRaw(
+  fields({
+    object: asIs,
+    id: textLike(ID),
+    payment: textOf,
+    idempotency_key: asIs,
+    account: textOf,
+    amount: asIs,
+    currency: asIs,
+    status: textOf,
+    failure_code: asIs,
+    captured: asIs,
+    // ISO 8583 fields 39, 38 and 37.
+    response_code: textOf,
+    authorization_code: textLike(/^[A-Z0-9]{6}$/),
+    retrieval_reference_number: textLike(/^[A-Z0-9]{12}$/),
+    response_message: textOf,
+    network_transaction_id: textLike(/^[A-Z0-9]{15}$/),
+    checkout_url: pageAddress,
+    challenge_url: pageAddress,
+    agreement_url: pageAddress,
+    wallet_token: textLike(/^wt_[0-9a-f-]{36}$/),
+    error: fields({ type: textLike(/^/), message: textLike(/^/), param: textOf }),
+  }),
+);
+
+/** An answer. */
+export type Answer = Read<typeof readAnswer>;
+
+/** Returns true if an answer is an error in the provider's own form. */
+export function isError({ error: { type, message } }: Answer): boolean {
+  return type !== undefined && message !== undefined;
+}
+
+/** Fields of an answer that `raw_response` shows; all others are dropped. */
+const SHOWN_FIELDS = [
+  ...['object', 'id', 'payment', 'idempotency_key', 'account', 'acquirer', 'status', 'failure_code'],
+  ...['response_code', 'response_message', 'authorization_code', 'retrieval_reference_number'],
+  ...['amount', 'currency', 'captured', 'installments'],
+  ...['card_iin', 'card_last_four', 'order_item_count', 'airline_leg_count', 'wallet', 'card_type'],
+  ...['checkout_url', 'challenge_url', 'agreement_url', 'created_at'],
+];
+
+/** Makes the record's provider data from an answer. */
+export function providerDataOf(answer: Answer, providerId: string): ProviderData {
+  const { response_code: responseCode, response_message: responseMessage } = answer;
+  const isCharge = answer.object === 'charge';
+  return create(ProviderDataSchema, {
+    id: providerId,
+    transactionId: answer.id ?? '',
+    accountId: answer.account,
+    status: answer.status,
+    subStatus: isCharge && answer.status === 'approved' ? (answer.captured ? 'captured' : 'authorized') : '',
+    responseMessage,
+    responseCode,
+    rawResponse: rawResponseOf(answer.raw),
+    ...(isCharge &&
+      responseCode && { iso8583ResponseCode: responseCode, iso8583ResponseMessage: responseMessage }),
+  });
+}
+
+function rawResponseOf(answer: JsonObject): JsonObject {
+  const raw: JsonObject = {};
+  for (const field of SHOWN_FIELDS) {
+    // For a wallet, `status` says if the payer paid.
+    if (field === 'captured' && answer.object !== 'charge') continue;
+    const value = answer[field];
+    if (field === 'challenge_url' && value === null) continue;
+    if (value !== undefined && (value === null || typeof value !== 'object')) raw[field] = value;
+  }
+  return raw;
+}

@@ -1,0 +1,40 @@
+import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
+import {
+  asIs,
+  fields,
+  optional,
+  type Read,
+  readJsonObject,
+  textLike,
+  uuidOf,
+} from '#src/connectors/provider-answer.ts';
+import { faultOfTimedSignature, forged } from '#src/connectors/provider-signature.ts';
+import type { Secret } from '#src/secret.ts';
+import { ID } from './answers.ts';
+
+const readEvent = fields({
+  id: textLike(/^ev_[0-9a-f-]{36}$/),
+  data: optional(fields({ object: asIs, id: textLike(ID), payment: textLike(ID), idempotency_key: uuidOf })),
+});
+
+/** Reads a notification of the provider, which is signed as sandbox/README.md describes; pure. */
+export function readNotification(
+  { header, body }: RawNotification,
+  secrets: readonly Secret[],
+  nowMs: number,
+): NotificationReading {
+  const fault = faultOfTimedSignature(header('sandbox-signature'), body, secrets, nowMs);
+  if (fault !== undefined) return forged(fault);
+  const { id: deduplicationKey, data } = readEvent(readJsonObject(body));
+  const subject = data && subjectOf(data);
+  if (deduplicationKey === undefined || !subject) return { kind: 'ignored' };
+  return { kind: 'about', deduplicationKey, subjects: [subject] };
+}
+
+/** Returns the subject: the order for its completion; for anything else, the object itself. */
+function subjectOf(data: NonNullable<Read<typeof readEvent>['data']>): NotificationSubject | undefined {
+  const { object, id, payment, idempotency_key: transactionId } = data;
+  if (object === 'completion') return payment === undefined ? undefined : { reference: payment };
+  if (id === undefined) return undefined;
+  return { reference: id, ...(transactionId && { transactionId }) };
+}

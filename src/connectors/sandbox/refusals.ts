@@ -1,0 +1,36 @@
+import type { Outcome } from '#src/connectors/outcome.ts';
+import {
+  BY_STATUS,
+  type DeclineMeaning,
+  declineBy,
+  type RefusalMeaning,
+  refusalTable,
+  refusedOutcome,
+} from '#src/connectors/refusal.ts';
+import { type Answer, isError } from './answers.ts';
+
+/** Columns: an error's HTTP status; or the state of a payer's page. A card's decline has its ISO 8583 code already. */
+type Column = 'status' | 'page';
+
+/** The provider's refusals. A 409 is none: something else happened under our key. */
+const REFUSALS = refusalTable<Column, RefusalMeaning | DeclineMeaning>([
+  { page: 'declined', means: declineBy('05') },
+  // The payer canceled it.
+  { page: 'canceled', means: declineBy('17') },
+  ...BY_STATUS,
+]);
+
+/** Returns the outcome that a status other than success means together with its error. */
+export function fromRefusal(status: number, answer: Answer): Outcome {
+  const meaning = isError(answer) ? REFUSALS({ status }) : undefined;
+  return refusedOutcome(typeof meaning === 'object' ? undefined : meaning, {
+    status,
+    refused: answer.error.param,
+  });
+}
+
+/** Returns the meaning of a payer's page that ended without consent; undefined if its status does not say so. */
+export function declineOfPage(page: string): DeclineMeaning | undefined {
+  const meaning = REFUSALS({ page });
+  return typeof meaning === 'object' ? meaning : undefined;
+}

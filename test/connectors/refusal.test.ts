@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import {
+  BY_STATUS,
+  type declineBy,
+  declines,
+  refusalTable,
+  refusedOutcome,
+  sendMended,
+} from '#src/connectors/refusal.ts';
+
+describe('a table of refusals', () => {
+  const table = refusalTable<'status' | 'code', string | ReturnType<typeof declineBy>>([
+    ...declines('code', { '05': 'refused declined', '94': 'twice' }),
+    { status: '402', code: '', means: 'turned_away' },
+    { status: '402 403', means: 'unknown' },
+    ...BY_STATUS,
+  ]);
+
+  it.each([
+    [{ code: 'declined' }, { iso8583Code: '05' }],
+    [
+      { code: 'twice', status: 500 },
+      { iso8583Code: '94', nowhereElse: true },
+    ],
+    [{ status: 402 }, 'turned_away'],
+    [{ status: 402, code: 'other' }, 'unknown'],
+    [{ status: 403 }, 'unknown'],
+    [{ status: 404 }, 'turned_away'],
+    [{ status: 404, code: 'toString' }, 'turned_away'],
+    [{ status: 500 }, undefined],
+    [{}, undefined],
+  ])('gives the meaning of the first row that fits: %j', (shown, meaning) => {
+    expect(table(shown)).toEqual(meaning);
+  });
+});
+
+describe('the rows by status', () => {
+  const byStatus = refusalTable<'status', 'turned_away' | 'unreachable'>(BY_STATUS);
+  const refused = (status: number) => refusedOutcome(byStatus({ status }), { status });
+
+  it.each([400, 404, 405, 413, 415, 422])(
+    "take the provider's %i for a refusal of this one request",
+    (status) => {
+      expect(refused(status)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    },
+  );
+
+  it.each([401, 403, 429])("take the provider's %i for a refusal of the connection", (status) => {
+    expect(refused(status)).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
+  });
+
+  it.each([199, 200, 300, 301, 307, 402, 408, 409, 418, 423, 424, 425, 451, 500, 502, 503, 504, 599])(
+    'know nothing after %i',
+    (status) => {
+      expect(refused(status)).toMatchObject({ kind: 'unknown' });
+    },
+  );
+});
+
+it('a refusal names a field or a code, and never a value', () => {
+  const refused = (name: string) => refusedOutcome('turned_away', { status: 400, refused: name });
+  expect(refused('card[number]')).toMatchObject({ refused: 'card[number]' });
+  expect(refused('ana@example.com')).toMatchObject({ refused: '' });
+  expect(refusedOutcome('unreachable', { status: 401, refused: 'key' })).not.toHaveProperty('refused');
+});
+
+describe('a request that is sent once more without a refused field', () => {
+  const body = { payer: { name: 'Ana', email: 'x' }, items: [{ title: 'a', note: 'b' }], amount: 1 };
+  const refusal: HttpResult = { kind: 'answer', status: 400, headers: {}, body: Buffer.from('{}') };
+
+  async function sentFor(...paths: (readonly string[])[]): Promise<unknown[]> {
+    const sent: unknown[] = [];
+    const send = async (of: object, isRepeat: boolean) => {
+      sent.push([JSON.parse(JSON.stringify(of)), isRepeat]);
+      return refusal;
+    };
+    await sendMended(body, send, () => paths);
+    return sent;
+  }
+
+  it.each([
+    ['in an object', [['payer', 'email']], { ...body, payer: { name: 'Ana' } }],
+    ['in a list', [['items', '0', 'note']], { ...body, items: [{ title: 'a' }] }],
+    ['with another', [['payer', 'email'], ['payer']], { items: body.items, amount: 1 }],
+  ])('leaves it out %s', async (_where, paths, mended) => {
+    expect(await sentFor(...paths)).toEqual([
+      [body, false],
+      [mended, true],
+    ]);
+  });
+
+  it.each([
+    ['no field is refused', []],
+    ['the body has no such field', [['payer', 'phone']]],
+    ['a field is in a text', [['payer', 'name', 'first']]],
+    ['a field is of every object', [['toString']]],
+  ])('is not sent again where %s', async (_why, paths) => {
+    expect(await sentFor(...paths)).toEqual([[body, false]]);
+  });
+});
