@@ -12,24 +12,17 @@ export type DeclineMeaning = {
 
 /**
  * The meaning of a refusal that is no decline.
+ *
  * - `turned_away`: nothing happened; the provider refused this one request.
  * - `unreachable`: nothing happened; the provider refuses all of the connection's requests, for its key or its rate.
  * - `unknown`: something may have happened.
  */
 export type RefusalMeaning = 'turned_away' | 'unreachable' | 'unknown';
 
-/**
- * A row of a provider's table of refusals. It fits an answer that shows, in each of the row's columns, one of its words;
- * '' stands for an answer that shows nothing there.
- */
-export type RefusalRow<Column extends string, Meaning> = { readonly [Name in Column]?: string } & {
+/** A row of a provider's table of refusals. */
+type Row<Column extends string, Meaning> = { readonly [Name in Column]?: string } & {
   readonly means: Meaning;
 };
-
-/** Finds the meaning of what an answer shows in each column; undefined if no row fits. */
-export type RefusalTable<Column extends string, Meaning> = (
-  shown: { readonly [Name in Column]?: string | number | undefined },
-) => Meaning | undefined;
 
 /** Rows for every provider: HTTP statuses by which it refuses a request before it acts on it. */
 export const BY_STATUS = [
@@ -37,17 +30,23 @@ export const BY_STATUS = [
   { status: '401 403 429', means: 'unreachable' },
 ] as const;
 
-/** Makes a provider's table of refusals: the first row that fits counts. Words are separated by white space. */
-export function refusalTable<Column extends string, Meaning>(
-  rows: readonly RefusalRow<Column, Meaning>[],
-): RefusalTable<Column, Meaning> {
+/**
+ * Makes a provider's table of refusals. A row fits an answer that shows, in each of the row's columns, one of its words;
+ * '' stands for an answer that shows nothing there. The first row that fits counts.
+ *
+ * @param rows words are separated by white space. `Other` are meanings that only this provider has.
+ * @returns a function that finds the meaning of what an answer shows in each column; undefined if no row fits.
+ */
+export function refusalTable<Column extends string, Other = never>(
+  rows: readonly Row<Column, DeclineMeaning | RefusalMeaning | Other>[],
+) {
   const read = rows.map(({ means, ...columns }) => ({
-    means: means as Meaning,
+    means: means as DeclineMeaning | RefusalMeaning | Other,
     columns: Object.entries(columns as Record<string, string>).map(
       ([name, words]) => [name as Column, new Set(words.split(/\s+/))] as const,
     ),
   }));
-  return (shown) =>
+  return (shown: { readonly [Name in Column]?: string | number | undefined }) =>
     read.find(({ columns }) => columns.every(([name, words]) => words.has(String(shown[name] ?? ''))))?.means;
 }
 
@@ -62,14 +61,19 @@ export function declineBy(iso8583Code: string): DeclineMeaning {
 /** The meaning of a decline for a reason that a table lacks: a soft one. */
 export const SOFT_DECLINE: DeclineMeaning = declineBy(DO_NOT_HONOR);
 
+/** Returns the meaning that a table gives to the reason of a decline. */
+export function declineOrSoft(meaning: DeclineMeaning | string | undefined): DeclineMeaning {
+  return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
+}
+
 /** Makes the rows of a table's declines. @param codesByIso8583 the words of `column` by their ISO 8583 code. */
 export function declines<Column extends string>(
   column: Column,
   codesByIso8583: Readonly<Record<string, string>>,
-): readonly RefusalRow<Column, DeclineMeaning>[] {
+): readonly Row<Column, DeclineMeaning>[] {
   return Object.entries(codesByIso8583).map(
     ([iso8583Code, words]) =>
-      ({ [column]: words, means: declineBy(iso8583Code) }) as RefusalRow<Column, DeclineMeaning>,
+      ({ [column]: words, means: declineBy(iso8583Code) }) as Row<Column, DeclineMeaning>,
   );
 }
 
@@ -78,16 +82,17 @@ const REFUSED_NAME = /^[\w./[\]-]{1,100}$/;
 
 /**
  * Makes the outcome of a refusal that is no decline. A proxy in between, which may have forwarded the request, refuses
- * with the same statuses as the provider: only a body in the provider's own form refuses anything.
+ * with the same statuses as the provider: only a body in the provider's own form refuses anything. undefined is unknown,
+ * and so is a decline where there can be none.
  *
  * @param refused the name of the field, or the code of the error, for which the provider refuses the request.
  * @param said shown in the detail, after the status.
  */
 export function refusedOutcome(
-  meaning: RefusalMeaning | undefined,
+  meaning: RefusalMeaning | DeclineMeaning | undefined,
   { status, said = '', refused = '' }: { status: number; said?: string; refused?: string },
 ): Outcome {
-  if (meaning === undefined || meaning === 'unknown') {
+  if (meaning !== 'turned_away' && meaning !== 'unreachable') {
     return unknownOutcome(`the provider's answer: ${status}${said}`);
   }
   const detail = `the provider refused the request: ${status}${said}`;

@@ -2,15 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   BY_STATUS,
-  type declineBy,
-  declines,
+  type declines,
   refusalTable,
   refusedOutcome,
   sendMended,
 } from '#src/connectors/refusal.ts';
 
 describe('a table of refusals', () => {
-  const table = refusalTable<'status' | 'code', string | ReturnType<typeof declineBy>>([
+  const table = refusalTable<'status' | 'code'>([
     ...declines('code', { '05': 'refused declined', '94': 'twice' }),
     { status: '402', code: '', means: 'turned_away' },
     { status: '402 403', means: 'unknown' },
@@ -36,7 +35,7 @@ describe('a table of refusals', () => {
 });
 
 describe('the rows by status', () => {
-  const byStatus = refusalTable<'status', 'turned_away' | 'unreachable'>(BY_STATUS);
+  const byStatus = refusalTable<'status'>(BY_STATUS);
   const refused = (status: number) => refusedOutcome(byStatus({ status }), { status });
 
   it.each([400, 404, 405, 413, 415, 422])(

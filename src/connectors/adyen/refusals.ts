@@ -6,10 +6,9 @@ import {
   BY_STATUS,
   type DeclineMeaning,
   declineBy,
-  type RefusalMeaning,
+  declineOrSoft,
   refusalTable,
   refusedOutcome,
-  SOFT_DECLINE,
 } from '#src/connectors/refusal.ts';
 import { type Answer, providerDataOf, type ShownAs } from './answers.ts';
 
@@ -86,7 +85,7 @@ const CARD_ERROR = { method: 'card', errorType: 'validation', status: REFUSING }
 type Column = 'status' | 'errorType' | 'errorCode' | 'method' | 'resultCode' | 'code' | 'text';
 
 /** Adyen's refusals. */
-const REFUSALS = refusalTable<Column, RefusalMeaning | DeclineMeaning>([
+const REFUSALS = refusalTable<Column>([
   // The shopper left; we cancel nothing before it is processed.
   { resultCode: 'Cancelled', means: declineBy('17') },
   ...reasonRows('code', 1),
@@ -123,8 +122,7 @@ export type Refusal = {
  * forbids a retry that the issuer's would allow. An unknown code is a soft decline.
  */
 export function meaningOf({ resultCode, code = '', text = '', raw = '' }: Refusal): DeclineMeaning {
-  const meaning = REFUSALS({ resultCode, code, text: asWord(text) });
-  const byAdyen = typeof meaning === 'object' ? meaning : SOFT_DECLINE;
+  const byAdyen = declineOrSoft(REFUSALS({ resultCode, code, text: asWord(text) }));
   const issuersCode = /^\s*([0-9A-Z]{1,2})\s*:/.exec(raw)?.[1]?.padStart(2, '0');
   if (resultCode === 'Cancelled' || issuersCode === undefined || APPROVALS.has(issuersCode)) return byAdyen;
   const byIssuer = declineBy(issuersCode);

@@ -4,11 +4,10 @@ import { textOf } from '#src/connectors/provider-answer.ts';
 import {
   BY_STATUS,
   type DeclineMeaning,
+  declineOrSoft,
   declines,
-  type RefusalMeaning,
   refusalTable,
   refusedOutcome,
-  SOFT_DECLINE,
 } from '#src/connectors/refusal.ts';
 import { isErrorBody, readError } from './answers.ts';
 
@@ -19,7 +18,7 @@ type Column = 'status_detail' | 'request' | 'status' | 'family';
  * Mercado Pago's refusals. Collection results of its documentation, 2024 to 2026, and a few that only integrators' tables
  * list; their equivalents in ISO 8583 (field 39) are ours.
  */
-const REFUSALS = refusalTable<Column, RefusalMeaning | DeclineMeaning>([
+const REFUSALS = refusalTable<Column>([
   ...declines('status_detail', {
     '05': `cc_rejected_call_for_authorize cc_rejected_other_reason rejected_by_bank rejected_by_issuer
       rejected_other_reason`,
@@ -50,8 +49,7 @@ const REFUSALS = refusalTable<Column, RefusalMeaning | DeclineMeaning>([
 
 /** Returns the meaning of a failed payment's `status_detail`; one that the table lacks is a soft decline. */
 export function meaningOf(statusDetail: string): DeclineMeaning {
-  const meaning = REFUSALS({ status_detail: statusDetail });
-  return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
+  return declineOrSoft(REFUSALS({ status_detail: statusDetail }));
 }
 
 /** Returns the outcome of creating a preference that was refused. */
@@ -74,7 +72,6 @@ export function notMade(detail: string): Extract<Outcome, { kind: 'not_sent' }> 
 /** Returns the outcome of a refund's request that was refused. */
 export function refundRefusal(status: number, body: JsonObject): Outcome {
   const meaning = isErrorBody(body, status) ? REFUSALS({ request: 'refund', status }) : 'unknown';
-  if (typeof meaning === 'object') return refusedOutcome('unknown', { status });
   return refusedOutcome(meaning, { status, refused: refusedFieldOf(body) });
 }
 

@@ -5,22 +5,21 @@ import type { ShownAs } from '#src/connectors/provider-client.ts';
 import {
   BY_STATUS,
   type DeclineMeaning,
+  declineOrSoft,
   declines,
-  type RefusalMeaning,
   refusalTable,
   refusedOutcome,
-  SOFT_DECLINE,
 } from '#src/connectors/refusal.ts';
 import { errorDataOf, isErrorBody, type PayPalError, readError } from './answers.ts';
 
 /** Columns: a declined capture's processor response code; or an error's HTTP status and first issue. */
 type Column = 'processor' | 'status' | 'issue';
 
-/** An issue may say that the payer, or PayPal, has yet to do something, or that the order is paid already. */
-type Meaning = RefusalMeaning | DeclineMeaning | 'redirect' | 'pending' | 'look_up' | 'paid_by_another';
+/** Meanings of an issue: the payer has yet to do something, or PayPal has, or the order is perhaps paid already. */
+type OfIssue = 'redirect' | 'pending' | 'look_up' | 'paid_by_another';
 
 /** PayPal's refusals. An issue says more than the status of its refusal. The equivalents in ISO 8583 are ours. */
-const REFUSALS = refusalTable<Column, Meaning>([
+const REFUSALS = refusalTable<Column, OfIssue>([
   // PayPal refused the request's id: as after 5200 (94), another provider might charge a second time.
   { processor: 'PPIF', means: { iso8583Code: '12', nowhereElse: true } },
   ...declines('processor', {
@@ -69,8 +68,7 @@ const REFUSALS = refusalTable<Column, Meaning>([
 
 /** Returns the meaning of a declined capture's processor response code; an unknown one is a soft decline. */
 export function declineOfProcessorCode(processor: string): DeclineMeaning {
-  const meaning = REFUSALS({ processor });
-  return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
+  return declineOrSoft(REFUSALS({ processor }));
 }
 
 type Answer = Extract<HttpResult, { kind: 'answer' }>;

@@ -3,7 +3,6 @@ import {
   BY_STATUS,
   type DeclineMeaning,
   declineBy,
-  type RefusalMeaning,
   refusalTable,
   refusedOutcome,
 } from '#src/connectors/refusal.ts';
@@ -13,7 +12,7 @@ import { type Answer, isError } from './answers.ts';
 type Column = 'status' | 'page';
 
 /** The provider's refusals. A 409 is none: something else happened under our key. */
-const REFUSALS = refusalTable<Column, RefusalMeaning | DeclineMeaning>([
+const REFUSALS = refusalTable<Column>([
   { page: 'declined', means: declineBy('05') },
   // The payer canceled it.
   { page: 'canceled', means: declineBy('17') },
@@ -23,10 +22,7 @@ const REFUSALS = refusalTable<Column, RefusalMeaning | DeclineMeaning>([
 /** Returns the outcome that a status other than success means together with its error. */
 export function fromRefusal(status: number, answer: Answer): Outcome {
   const meaning = isError(answer) ? REFUSALS({ status }) : undefined;
-  return refusedOutcome(typeof meaning === 'object' ? undefined : meaning, {
-    status,
-    refused: answer.error.param,
-  });
+  return refusedOutcome(meaning, { status, refused: answer.error.param });
 }
 
 /** Returns the meaning of a payer's page that ended without consent; undefined if its status does not say so. */

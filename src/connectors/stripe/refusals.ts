@@ -6,11 +6,10 @@ import {
   BY_STATUS,
   type DeclineMeaning,
   declineBy,
+  declineOrSoft,
   declines,
-  type RefusalMeaning,
   refusalTable,
   refusedOutcome,
-  SOFT_DECLINE,
 } from '#src/connectors/refusal.ts';
 import { errorOf, type Intent, type StripeError } from './answers.ts';
 
@@ -21,7 +20,7 @@ type Column = 'status' | 'type' | 'code' | 'decline_code' | 'reason' | 'outcome'
  * Stripe's refusals. A decline's reason is its decline code, or the error code where there is no decline code.
  * https://docs.stripe.com/declines/codes, as of July 2026; the equivalents in ISO 8583 (field 39) are ours.
  */
-const REFUSALS = refusalTable<Column, RefusalMeaning | 'declined' | DeclineMeaning>([
+const REFUSALS = refusalTable<Column, 'declined'>([
   // Radar, Stripe's fraud detection, blocked the charge; the reason does not matter then.
   { outcome: 'blocked', means: declineBy('59') },
   ...declines('reason', {
@@ -62,8 +61,7 @@ const REFUSALS = refusalTable<Column, RefusalMeaning | 'declined' | DeclineMeani
 
 /** Returns the meaning of a decline; one for a reason that the table lacks is soft. */
 export function meaningOf(reason: string, outcome = ''): DeclineMeaning {
-  const meaning = REFUSALS(outcome === 'blocked' ? { outcome } : { reason });
-  return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
+  return declineOrSoft(REFUSALS(outcome === 'blocked' ? { outcome } : { reason }));
 }
 
 /** Returns the outcome that a status other than success means together with its error; `declined` for a card's decline. */
@@ -72,7 +70,7 @@ export function fromRefusal(status: number, error: StripeError | undefined): Out
   const { type, code, decline_code, param } = error;
   const meaning = REFUSALS({ status, type, code, decline_code });
   if (meaning === undefined) return refusedOutcome('unknown', { status });
-  if (meaning === 'declined' || typeof meaning === 'object') return 'declined';
+  if (meaning === 'declined') return 'declined';
   return refusedOutcome(meaning, {
     status,
     said: ` ${[code, param].join(' ').trim()}`,
