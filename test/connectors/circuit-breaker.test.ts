@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cardAttempt } from './attempts.ts';
+import { cardAttempt, operationOn } from './attempts.ts';
 import { CIRCUIT_OPEN, guarded, later, OUTCOMES } from './guarded-connection.ts';
 
 const { approved, declined, unknown, notSent, turnedAway } = OUTCOMES;
@@ -118,17 +118,7 @@ describe('an open circuit', () => {
     'holds back a %s like a payment, and one of them closes it as well',
     async (name) => {
       const { connection, open, payments, health } = guarded();
-      const target = { transactionId: 't', reference: undefined, money: { minorUnits: 1n, currency: 'USD' } };
-      const operation = {
-        ...target,
-        isWhole: true,
-        isFinal: true,
-        merchantReference: '',
-        description: '',
-        reason: undefined,
-        payment: target,
-        target,
-      };
+      const operation = operationOn(cardAttempt(), undefined);
       const call = () => connection[name]?.(operation);
       const failing = [call(), call()];
       for (const payment of payments) await payment.end(unknown);

@@ -2,10 +2,10 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
-import { cardAttempt, redirectAttempt } from './attempts.ts';
+import { cardAttempt, lookUpOfOperation, operationOn, redirectAttempt } from './attempts.ts';
 
 const NUMBER = '4012888888881881';
 const ECHO = 'Approved 4012 8888 8888 1881 cvc 987';
@@ -120,32 +120,8 @@ it('a long address to which the payer is sent is not cut', async () => {
 
 describe('a call that knows no card', () => {
   const echoing = answering({ kind: 'pending', providerData: told, reference: '5555555555554444' });
-  const target = { transactionId: 't', reference: undefined, money: { minorUnits: 1n, currency: 'USD' } };
-  const operation = {
-    ...target,
-    isWhole: true,
-    isFinal: true,
-    merchantReference: '',
-    description: '',
-    reason: undefined,
-    payment: target,
-    target,
-  };
-  const query: LookUp = {
-    ...target,
-    ageMs: 0,
-    payerTimeLeftMs: 0,
-    close: false,
-    of: {
-      kind: 'refund',
-      merchantReference: '',
-      description: '',
-      reason: undefined,
-      payment: target,
-      target,
-      claimed: [],
-    },
-  };
+  const operation = operationOn(cardAttempt(), undefined);
+  const query = lookUpOfOperation('refund', operation);
   const expected = {
     kind: 'pending',
     providerData: { responseMessage: SHOWN, rawResponse: { number: '[removed]' } },

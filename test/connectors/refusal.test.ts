@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import {
-  BY_STATUS,
-  type declines,
-  refusalTable,
-  refusedOutcome,
-  sendMended,
-} from '#src/connectors/refusal.ts';
+import { BY_STATUS, declines, refusalTable, refusedOutcome, sendMended } from '#src/connectors/refusal.ts';
 
 describe('a table of refusals', () => {
   const table = refusalTable<'status' | 'code'>([

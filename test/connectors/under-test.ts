@@ -1,4 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import { afterEach, beforeEach } from 'vitest';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Connector, LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
@@ -41,6 +42,16 @@ export function underTest<Fake extends { readonly url: string; close(): unknown 
       await fake.close();
     },
   };
+}
+
+/** Opens a provider under test anew for each test of a file. What it returns is that of the test that runs. */
+export function openedForEach<Under extends { close(): Promise<void> }>(open: () => Promise<Under>): Under {
+  const under = {} as Under;
+  beforeEach(async () => {
+    Object.assign(under, await open());
+  });
+  afterEach(() => under.close());
+  return under;
 }
 
 type Asked = Pick<UnderTest<unknown>, 'connection'>;

@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { BrowserInfoSchema, CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { lookUpOf } from '../attempts.ts';
-import { type AdyenUnderTest, BROWSER, cardWith, openAdyen, subjectOf } from './adyen-under-test.ts';
+import { openedForEach } from '../under-test.ts';
+import { BROWSER, cardWith, openAdyen, subjectOf } from './adyen-under-test.ts';
 
-let adyen: AdyenUnderTest;
-beforeEach(async () => {
-  adyen = await openAdyen();
-});
-afterEach(() => adyen.close());
+const adyen = openedForEach(openAdyen);
 
 /** The only payment that the fake has, or the first of several. */
 const thePayment = () => {

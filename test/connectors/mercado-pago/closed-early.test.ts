@@ -1,13 +1,9 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { withClockAhead } from '../../support/process-clock.ts';
-import { lookUp } from '../under-test.ts';
-import { type MercadoPagoUnderTest, openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
+import { lookUp, openedForEach } from '../under-test.ts';
+import { openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
 
-let under: MercadoPagoUnderTest;
-beforeEach(async () => {
-  under = await openMercadoPago();
-});
-afterEach(() => under.close());
+const under = openedForEach(openMercadoPago);
 
 it('a preference that was closed before its time has expired once all its payments are certainly listed', async () => {
   const { attempt, reference } = await sentAway(under);

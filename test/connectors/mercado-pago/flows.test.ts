@@ -1,22 +1,12 @@
 import { create } from '@bufbuild/protobuf';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { withClockAhead } from '../../support/process-clock.ts';
 import { cardAttempt } from '../attempts.ts';
-import { lookUp } from '../under-test.ts';
-import {
-  attemptInPesos,
-  type MercadoPagoUnderTest,
-  openMercadoPago,
-  sentAway,
-} from './mercado-pago-under-test.ts';
+import { lookUp, openedForEach } from '../under-test.ts';
+import { attemptInPesos, openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
 
-let under: MercadoPagoUnderTest;
-
-beforeEach(async () => {
-  under = await openMercadoPago();
-});
-afterEach(() => under.close());
+const under = openedForEach(openMercadoPago);
 
 const HOUR_MS = 3_600_000;
 

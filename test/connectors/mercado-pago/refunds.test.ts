@@ -1,20 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { withClockAhead } from '../../support/process-clock.ts';
-import { lookUp, lookUpOperation } from '../under-test.ts';
-import {
-  attemptInPesos,
-  type MercadoPagoUnderTest,
-  openMercadoPago,
-  paid,
-  refundOf,
-} from './mercado-pago-under-test.ts';
+import { lookUp, lookUpOperation, openedForEach } from '../under-test.ts';
+import { attemptInPesos, openMercadoPago, paid, refundOf } from './mercado-pago-under-test.ts';
 
-let under: MercadoPagoUnderTest;
-
-beforeEach(async () => {
-  under = await openMercadoPago();
-});
-afterEach(() => under.close());
+const under = openedForEach(openMercadoPago);
 
 const HOUR_MS = 3_600_000;
 

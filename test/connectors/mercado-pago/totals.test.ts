@@ -1,20 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lookUp } from '../under-test.ts';
+import { describe, expect, it } from 'vitest';
+import { lookUp, openedForEach } from '../under-test.ts';
 import { FAKE_ACCESS_TOKEN } from './fake-mercado-pago.ts';
-import {
-  attemptInPesos,
-  type MercadoPagoUnderTest,
-  openMercadoPago,
-  paid,
-  refundOf,
-} from './mercado-pago-under-test.ts';
+import { attemptInPesos, openMercadoPago, paid, refundOf } from './mercado-pago-under-test.ts';
 
-let under: MercadoPagoUnderTest;
-beforeEach(async () => {
-  under = await openMercadoPago();
-});
-afterEach(() => under.close());
+const under = openedForEach(openMercadoPago);
 
 /** A payment of 3000.50 ARS, and the look-up that a notification of it prompts. */
 async function payment() {

@@ -1,19 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { NotificationSubject } from '#src/connectors/connector.ts';
+import { openedForEach } from '../under-test.ts';
 import { DISPUTED_CAPTURE, disputeEvent, resolved, reversalEvent, usd } from './fake-disputes.ts';
 import { failure, type Json } from './fake-ledger.ts';
-import { openPayPal, type PayPalUnderTest, paid } from './paypal-under-test.ts';
+import { openPayPal, paid } from './paypal-under-test.ts';
 
 const TRANSACTION = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
 const OTHER = '00000000-0000-4000-8000-000000000000';
 const READ = /GET .*\/captures\//;
 const OURS = { seller_transaction_id: DISPUTED_CAPTURE, invoice_number: TRANSACTION };
-let paypal: PayPalUnderTest;
-
-beforeEach(async () => {
-  paypal = await openPayPal();
-});
-afterEach(() => paypal.close());
+const paypal = openedForEach(openPayPal);
 
 function read(event: Json) {
   return paypal.connection.readNotification?.(paypal.fake.notify(event), Date.now());

@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { cardAttempt, lookUpOf, redirectAttempt } from '../attempts.ts';
-import { lookUp } from '../under-test.ts';
+import { lookUp, openedForEach } from '../under-test.ts';
 import {
   approved,
   CAPTURE,
@@ -8,19 +8,13 @@ import {
   complete,
   connectionFor,
   openPayPal,
-  type PayPalUnderTest,
   paid,
   sent,
   TOKEN,
 } from './paypal-under-test.ts';
 
 const HOUR_MS = 3_600_000;
-let paypal: PayPalUnderTest;
-
-beforeEach(async () => {
-  paypal = await openPayPal();
-});
-afterEach(() => paypal.close());
+const paypal = openedForEach(openPayPal);
 
 describe('a payment by PayPal', () => {
   it('sends the payer to PayPal, and nothing is taken', async () => {

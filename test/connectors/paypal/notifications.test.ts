@@ -1,19 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RawNotification } from '#src/connectors/connector.ts';
+import { openedForEach } from '../under-test.ts';
 import type { Json } from './fake-ledger.ts';
 import { FAKE_WEBHOOK_ID } from './fake-paypal.ts';
-import { connectionFor, openPayPal, type PayPalUnderTest } from './paypal-under-test.ts';
+import { connectionFor, openPayPal } from './paypal-under-test.ts';
 
 const TRANSACTION = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
 const ORDER_ID = '5O190127TN364715T';
 const VERIFY = /verify-webhook-signature$/;
 const DAY_MS = 86_400_000;
-let paypal: PayPalUnderTest;
-
-beforeEach(async () => {
-  paypal = await openPayPal();
-});
-afterEach(() => paypal.close());
+const paypal = openedForEach(openPayPal);
 
 function event(type: string, resource: Json): Json {
   return {

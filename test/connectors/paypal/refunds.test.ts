@@ -1,25 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { operationOn } from '../attempts.ts';
-import { lookUp, lookUpOperation } from '../under-test.ts';
+import { lookUp, lookUpOperation, openedForEach } from '../under-test.ts';
 import type { Json } from './fake-ledger.ts';
-import {
-  connectionFor,
-  openPayPal,
-  type PayPalUnderTest,
-  paid,
-  REFUND,
-  referenceOf,
-  TOKEN,
-} from './paypal-under-test.ts';
+import { connectionFor, openPayPal, paid, REFUND, referenceOf, TOKEN } from './paypal-under-test.ts';
 
 const HOUR_MS = 3_600_000;
 const PART = { minorUnits: 100_000n, currency: 'USD' };
-let paypal: PayPalUnderTest;
-
-beforeEach(async () => {
-  paypal = await openPayPal();
-});
-afterEach(() => paypal.close());
+const paypal = openedForEach(openPayPal);
 
 describe('a refund by PayPal', () => {
   it('gives back the whole', async () => {

@@ -1,27 +1,13 @@
 import { create } from '@bufbuild/protobuf';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { redirectAttempt } from '../attempts.ts';
-import { lookUp } from '../under-test.ts';
+import { lookUp, openedForEach } from '../under-test.ts';
 import { failure, refusedFields, unprocessable } from './fake-ledger.ts';
 import type { Trouble } from './fake-paypal.ts';
-import {
-  approved,
-  CAPTURE,
-  CREATE,
-  complete,
-  openPayPal,
-  type PayPalUnderTest,
-  paid,
-  sent,
-} from './paypal-under-test.ts';
+import { approved, CAPTURE, CREATE, complete, openPayPal, paid, sent } from './paypal-under-test.ts';
 
-let paypal: PayPalUnderTest;
-
-beforeEach(async () => {
-  paypal = await openPayPal();
-});
-afterEach(() => paypal.close());
+const paypal = openedForEach(openPayPal);
 
 describe('an order that PayPal refuses', () => {
   const withPayer = (payer: object) => redirectAttempt({ customerPayer: create(CustomerPayerSchema, payer) });

@@ -1,14 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { operationOn } from '../attempts.ts';
-import { lookUp } from '../under-test.ts';
+import { lookUp, openedForEach } from '../under-test.ts';
 import type { Json } from './fake-ledger.ts';
-import { openPayPal, type PayPalUnderTest, paid } from './paypal-under-test.ts';
+import { openPayPal, paid } from './paypal-under-test.ts';
 
-let paypal: PayPalUnderTest;
-beforeEach(async () => {
-  paypal = await openPayPal();
-});
-afterEach(() => paypal.close());
+const paypal = openedForEach(openPayPal);
 
 /** A payment of 3000.00 USD, and its only order. */
 async function payment() {

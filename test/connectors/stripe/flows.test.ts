@@ -1,16 +1,13 @@
 import { create } from '@bufbuild/protobuf';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { cardAttempt } from '../attempts.ts';
+import { openedForEach } from '../under-test.ts';
 import { TEST_CARDS } from './fake-wire.ts';
-import { AUTHORIZE, cardWith, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
+import { AUTHORIZE, cardWith, lookUp, openStripe, paid } from './stripe-under-test.ts';
 
-let stripe: StripeUnderTest;
-beforeEach(async () => {
-  stripe = await openStripe();
-});
-afterEach(() => stripe.close());
+const stripe = openedForEach(openStripe);
 
 const approve = '4242424242424242';
 const challenge = '4000002760003184';

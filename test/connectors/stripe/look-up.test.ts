@@ -1,16 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { LookUp } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { withClockAhead } from '../../support/process-clock.ts';
 import { cardAttempt, operationOn } from '../attempts.ts';
-import { lookUpOperation } from '../under-test.ts';
-import { AUTHORIZE, cardWith, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
+import { lookUpOperation, openedForEach } from '../under-test.ts';
+import { AUTHORIZE, cardWith, lookUp, openStripe, paid } from './stripe-under-test.ts';
 
-let stripe: StripeUnderTest;
-beforeEach(async () => {
-  stripe = await openStripe();
-});
-afterEach(() => stripe.close());
+const stripe = openedForEach(openStripe);
 
 const approve = '4242424242424242';
 const METHODS = /^POST .*methods$/;

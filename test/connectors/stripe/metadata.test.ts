@@ -1,17 +1,13 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { cardAttempt, operationOn } from '../attempts.ts';
-import { lookUpOperation } from '../under-test.ts';
+import { lookUpOperation, openedForEach } from '../under-test.ts';
 import { refusal } from './answers.ts';
-import { AUTHORIZE, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
+import { AUTHORIZE, lookUp, openStripe, paid } from './stripe-under-test.ts';
 
 const APPROVE = '4242424242424242';
 
-let stripe: StripeUnderTest;
-beforeEach(async () => {
-  stripe = await openStripe();
-});
-afterEach(() => stripe.close());
+const stripe = openedForEach(openStripe);
 
 function attemptWith(metadata: Record<string, string>, options: object = {}): PaymentAttempt {
   const entries = Object.entries(metadata).map(([key, value]) => ({ key, value }));

@@ -1,15 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { cardAttempt, operationOn } from '../attempts.ts';
-import { lookUpOperation } from '../under-test.ts';
-import { AUTHORIZE, cardWith, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
+import { lookUpOperation, openedForEach } from '../under-test.ts';
+import { AUTHORIZE, cardWith, lookUp, openStripe, paid } from './stripe-under-test.ts';
 
-let stripe: StripeUnderTest;
-beforeEach(async () => {
-  stripe = await openStripe();
-});
-afterEach(() => stripe.close());
+const stripe = openedForEach(openStripe);
 
 const approve = '4242424242424242';
 

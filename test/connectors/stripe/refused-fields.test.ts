@@ -1,20 +1,17 @@
 import { create } from '@bufbuild/protobuf';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { cardAttempt } from '../attempts.ts';
+import { openedForEach } from '../under-test.ts';
 import { refusal } from './answers.ts';
-import { cardWith, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
+import { cardWith, lookUp, openStripe, paid } from './stripe-under-test.ts';
 
 const APPROVE = '4242424242424242';
 const CREATE = /POST .*intents$/;
 const METHOD = /POST .*methods$/;
 const CONFIRM = /confirm$/;
 
-let stripe: StripeUnderTest;
-beforeEach(async () => {
-  stripe = await openStripe();
-});
-afterEach(() => stripe.close());
+const stripe = openedForEach(openStripe);
 
 const requestsOf = (call: RegExp) => stripe.fake.requests.filter((request) => call.test(request.call));
 const withPayer = (payer: object) =>
