@@ -1,12 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toPayPalAmount } from '#src/connectors/paypal/money.ts';
 import { readMoney } from '#src/connectors/provider-answer.ts';
 import { CURRENCIES, currencyDigits, parseMoney } from '#src/money.ts';
 
-const FACTS = join(import.meta.dirname, '../../../../shared/providers/currency-exceptions.json');
 const SUPPORTED =
   'AUD BRL CAD CNY CZK DKK EUR HKD HUF ILS JPY MYR MXN TWD NZD NOK PHP PLN GBP SGD SEK CHF THB USD'.split(
     ' ',
@@ -52,11 +49,5 @@ describe("PayPal's amounts", () => {
   ])('%s %s is written as %s', (text, currency, value) => {
     const money = parseMoney(text, currency);
     expect(money && toPayPalAmount(money)?.value).toBe(value);
-  });
-
-  it.skipIf(!existsSync(FACTS))('are those of the facts (skipped where they are not)', () => {
-    const { paypal } = JSON.parse(readFileSync(FACTS, 'utf8'));
-    expect([...paypal.supported_only].sort()).toEqual([...SUPPORTED].sort());
-    expect(paypal.no_decimals_allowed).toEqual(NO_DECIMALS);
   });
 });

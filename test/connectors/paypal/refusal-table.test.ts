@@ -1,5 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { declineOf } from '#src/connectors/decline.ts';
@@ -10,7 +8,6 @@ import { unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { redirectAttempt } from '../attempts.ts';
 import { CHECKOUT_URL, capturedAnswer, errorAnswer } from './answers.ts';
 
-const FACTS = join(import.meta.dirname, '../../../../shared/providers/paypal-processor-response-codes.json');
 const shownAs = { providerId: 'PAYPAL', accountId: undefined };
 
 /** PayPal's processor response codes by ISO 8583 code, our own code, and whether it is hard, as the facts have them. */
@@ -121,14 +118,4 @@ describe("PayPal's issues", () => {
     const known = new Set<string>(ISSUE_ROWS.map(([issue]) => issue));
     fc.assert(fc.property(fc.string(), (issue) => known.has(issue) || refusedFor(issue).kind === 'not_sent'));
   });
-});
-
-it.skipIf(!existsSync(FACTS))('has all codes and issues of the facts (skipped where they are not)', () => {
-  const facts = JSON.parse(readFileSync(FACTS, 'utf8'));
-  expect(CODE_ROWS.map(([code]) => code).sort()).toEqual(Object.keys(facts.response_code).sort());
-  expect(ISSUE_ROWS.map(([issue]) => issue).sort()).toEqual(Object.keys(facts.issue).sort());
-  for (const [code, iso, unified, how] of CODE_ROWS) {
-    expect(facts.response_code[code]).toMatchObject({ iso8583: iso, unified, class: how });
-  }
-  for (const [issue, outcome] of ISSUE_ROWS) expect(facts.issue[issue]).toMatchObject({ outcome });
 });

@@ -1,11 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toStripeMoney } from '#src/connectors/stripe/money.ts';
 import { CURRENCIES, currencyDigits, parseMoney } from '#src/money.ts';
 
-const FACTS = join(import.meta.dirname, '../../../../shared/providers/currency-exceptions.json');
 const NO_DECIMALS = 'BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF'.split(' ');
 const THREE_DECIMALS = 'BHD JOD KWD OMR TND'.split(' ');
 /** Currencies that ISO 4217 counts in neither hundredths nor whole units, and Stripe does not name. */
@@ -56,14 +53,4 @@ describe("Stripe's amounts", () => {
     const money = parseMoney(text, currency);
     expect(money && toStripeMoney(money)?.minorUnits).toBe(minorUnits);
   });
-
-  it.skipIf(!existsSync(FACTS))(
-    'differ from ISO 4217 where the facts say so (skipped where they are not)',
-    () => {
-      const { stripe } = JSON.parse(readFileSync(FACTS, 'utf8'));
-      expect(stripe.no_decimals).toEqual(NO_DECIMALS);
-      expect(stripe.three_decimals_last_digit_zero).toEqual(THREE_DECIMALS);
-      expect(Object.keys(stripe.differs_from_iso).sort()).toEqual(['ISK', 'MGA', 'UGX']);
-    },
-  );
 });

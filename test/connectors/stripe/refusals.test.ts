@@ -1,11 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { declineOf } from '#src/connectors/decline.ts';
 import { meaningOf } from '#src/connectors/stripe/refusals.ts';
-
-const FACTS = join(import.meta.dirname, '../../../../shared/providers/stripe-decline-codes.json');
 
 /** Stripe's codes, each with its ISO 8583 code, our own code and whether it is hard, as the facts have them. */
 const TABLE = `
@@ -106,16 +102,4 @@ describe("Stripe's decline codes", () => {
   it('of a payment that Radar blocked are suspected fraud', () => {
     for (const [code] of ROWS) expect(meaningOf(code, 'blocked')).toEqual({ iso8583Code: '59' });
   });
-
-  it.skipIf(!existsSync(FACTS))(
-    'are those of the facts, all of them (skipped where the facts are not)',
-    () => {
-      const facts = JSON.parse(readFileSync(FACTS, 'utf8'));
-      const codes = { ...facts.decline_code, ...facts.error_code_without_decline_code };
-      expect(Object.keys(codes).sort()).toEqual(ROWS.map(([code]) => code).sort());
-      for (const [code, { iso8583 }] of Object.entries<{ iso8583: string }>(codes)) {
-        expect([code, meaningOf(code).iso8583Code]).toEqual([code, iso8583]);
-      }
-    },
-  );
 });

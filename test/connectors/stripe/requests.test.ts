@@ -1,7 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
-import { Ajv, type ValidateFunction } from 'ajv';
+import { create } from '@bufbuild/protobuf';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
@@ -10,8 +7,6 @@ import { lookUpOperation } from '../under-test.ts';
 import type { Seen } from './fake-stripe.ts';
 import { AUTHORIZE, cardWith, lookUp, openStripe, paid } from './stripe-under-test.ts';
 
-const SPEC = join(import.meta.dirname, '../../../../shared/providers/specs/stripe-2023-08-16.json');
-const FORM = 'application/x-www-form-urlencoded';
 const APPROVE = '4242424242424242';
 const OPERATION_ID = '5d0c1a52-0f39-4a5b-9d7b-5f5d1c9c2a22';
 
@@ -130,70 +125,4 @@ describe("the connector's requests", () => {
   it.each(Object.keys(FLOWS))('are all accepted by the fake: %s', async (name) => {
     expect(seen.get(name)?.length).toBeGreaterThan(2);
   });
-
-  describe.skipIf(!existsSync(SPEC))("are valid by Stripe's schema (skipped where the schema is not)", () => {
-    let validatorOf: (call: string) => ValidateFunction;
-    beforeAll(() => {
-      validatorOf = readSchema();
-    });
-
-    it.each(Object.keys(FLOWS))('%s', (name) => {
-      for (const { call, fields } of seen.get(name) ?? []) {
-        const validate = validatorOf(call);
-        const { known, younger } = withoutYounger(fields);
-        expect(younger).toBe(name === 'three-d-secure-made-elsewhere' && call.endsWith('/confirm'));
-        validate(known);
-        expect([call, validate.errors]).toEqual([call, null]);
-      }
-    });
-
-    it('and would not be with a field that there is not', () => {
-      const validate = validatorOf('POST /v1/payment_intents/pi_1/confirm');
-      validate({ payment_method_options: { card: { three_d_secure: {} } } });
-      expect(validate.errors).not.toBeNull();
-    });
-  });
 });
-
-/** Results of 3-D Secure made elsewhere are younger than the schema at hand: they are held by its successor's docs only. */
-function withoutYounger(fields: JsonObject): { known: JsonObject; younger: boolean } {
-  const known = structuredClone(fields);
-  const card = (known.payment_method_options as JsonObject | undefined)?.card as JsonObject | undefined;
-  const younger = card?.three_d_secure !== undefined;
-  delete card?.three_d_secure;
-  return { known, younger };
-}
-
-type Operation = {
-  parameters?: { name: string; in: string; schema: JsonObject }[];
-  requestBody?: { content: Record<string, { schema: JsonObject }> };
-};
-
-function readSchema(): (call: string) => ValidateFunction {
-  const spec = JSON.parse(readFileSync(SPEC, 'utf8'));
-  const ajv = new Ajv({ strict: false, coerceTypes: true, validateFormats: false });
-  ajv.addSchema({ $id: 'spec', components: spec.components });
-  return (call) => {
-    const [method = '', path = ''] = call.split(' ');
-    const template = path.replace(/(intents|refunds)\/(?!search)[^/]+/, '$1/{id}');
-    const known = Object.keys(spec.paths).find((it) => it.replace(/\{\w+\}/, '{id}') === template) ?? '';
-    const operation: Operation | undefined = spec.paths[known]?.[method.toLowerCase()];
-    if (!operation) throw new Error(`the schema has no ${call}`);
-    const body = operation.requestBody?.content[FORM]?.schema;
-    return ajv.compile(closed(method === 'POST' ? (body ?? {}) : queryOf(operation)) as JsonObject);
-  };
-}
-
-function queryOf({ parameters = [] }: Operation): JsonObject {
-  const query = parameters.filter((it) => it.in === 'query');
-  return { type: 'object', properties: Object.fromEntries(query.map(({ name, schema }) => [name, schema])) };
-}
-
-/** The schema, in which objects take the fields that it names and no others. */
-function closed(schema: JsonValue): JsonValue {
-  if (Array.isArray(schema)) return schema.map(closed);
-  if (typeof schema !== 'object' || schema === null) return schema;
-  const inner = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]));
-  const isObject = schema.type === 'object' && typeof schema.properties === 'object';
-  return isObject ? { additionalProperties: false, ...inner } : inner;
-}
