@@ -18,7 +18,7 @@ export default defineConfig({
     include: ['test/{payments,connectors,store,notifications}/**/*.test.ts', 'test/money.test.ts'],
     // These wait, race or draw cases for many seconds: what they notice, nearer tests have to notice, too.
     exclude: [
-      'test/payments/{concurrent-payments,database-trouble,operated-books,model/any-order,*-faults}.test.ts',
+      'test/payments/{concurrent-payments,database-trouble,operated-books,model/{any-order,apply},*-faults}.test.ts',
       'test/notifications/notifications-under-way.test.ts',
       'test/store/{account-keys*,backlog-plans,database,migrate,next-release,pooler,row-names,statement-plans}.test.ts',
       'test/connectors/adyen/whole-service.test.ts',

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { globSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import startPostgres from './support/database.ts';
 
@@ -17,10 +18,15 @@ async function main(): Promise<void> {
       cwd: ROOT,
       stdio: 'inherit',
     });
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stryker.kill(signal));
+    // A terminal sends this to both; a second one would end Stryker before it has saved what it found.
+    process.on('SIGINT', () => {});
+    process.on('SIGTERM', () => stryker.kill());
     const [code] = await once(stryker, 'exit');
     process.exitCode = code ?? 1;
   } finally {
+    // A run that was interrupted leaves its copy of the checkout behind.
+    for (const copy of globSync('.stryker/sandbox-*', { cwd: ROOT }))
+      rmSync(join(ROOT, copy), { recursive: true });
     await stopPostgres();
   }
 }
