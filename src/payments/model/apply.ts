@@ -122,7 +122,6 @@ function applyToOperation(
   const { id, type, isFinal, minorUnits, currency } = transaction;
   const correction = correctionOf(found, outcome);
   if (correction === 'later') return 'waiting';
-  if (correction === 'refunded') return 'contradiction';
   const isCorrected = correction === 'now';
   if (transaction.status !== 'PENDING' && !isCorrected) return unapplied(outcome, transaction);
   const base = succeededBase(transactions);
@@ -167,8 +166,8 @@ function staysReleased(
 const HELD_AGAIN_S = 86_400;
 
 /** The authorization of a capture that failed is held again, and must lapse. */
-function heldAgainS({ type, parentId }: TransactionRow): number | undefined {
-  return type === 'CAPTURE' && parentId !== undefined ? HELD_AGAIN_S : undefined;
+function heldAgainS({ type }: TransactionRow): number | undefined {
+  return type === 'CAPTURE' ? HELD_AGAIN_S : undefined;
 }
 
 /** The authorization of a capture or a cancel that is turned down may be over at its provider. */

@@ -130,6 +130,7 @@ export function planRefund(
 ): PlannedOperation {
   const leftOfAll = leftToRefund(books);
   const leftOfIt = of.amount - of.refunded;
+  // Stryker disable next-line EqualityOperator: where both are equal, either is the bound
   const left = leftOfIt < leftOfAll ? leftOfIt : leftOfAll;
   if (left <= 0n) throw invalidStatus('there is nothing left to refund');
   if (can.refunds === 'none') throw notSupported('refunds');

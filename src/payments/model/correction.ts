@@ -5,14 +5,11 @@ import { isOpen, type TransactionInState } from './state.ts';
  * Decides whether an outcome changes a final state: the provider has corrected its own earlier report of a capture or a
  * refund that was done, or of a payment that was declined.
  *
- * @returns undefined if it corrects nothing, or the payment has been charged by another attempt since; 'later' while
- *   something else of the payment is open; 'refunded' if the money of a capture that failed has been given back, so that
- *   more would be refunded than captured.
+ * @returns undefined if it corrects nothing, if the payment has been charged by another attempt since, or if the money of
+ *   a capture that failed has been given back, so that more would be refunded than captured; 'later' while something else
+ *   of the payment is open.
  */
-export function correctionOf(
-  stored: TransactionInState,
-  outcome: Outcome,
-): 'now' | 'later' | 'refunded' | undefined {
+export function correctionOf(stored: TransactionInState, outcome: Outcome): 'now' | 'later' | undefined {
   if (outcome.kind === 'declined' && outcome.corrects) return correctedOperation(stored);
   return outcome.kind === 'approved' && outcome.corrects
     ? correctedAttempt(stored, outcome.reference)
@@ -22,9 +19,8 @@ export function correctionOf(
 function correctedOperation({ payment, transaction }: TransactionInState): ReturnType<typeof correctionOf> {
   const { type, status, minorUnits } = transaction;
   if (status !== 'SUCCEEDED' || (type !== 'CAPTURE' && type !== 'REFUND')) return undefined;
-  if (type === 'CAPTURE' && payment.capturedMinorUnits - minorUnits < payment.refundedMinorUnits) {
-    return 'refunded';
-  }
+  if (type === 'CAPTURE' && payment.capturedMinorUnits - minorUnits < payment.refundedMinorUnits)
+    return undefined;
   return payment.openOperation ? 'later' : 'now';
 }
 
