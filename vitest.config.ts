@@ -3,7 +3,14 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The longest files: begun last, one of them would go on alone while the other cores have nothing to do. */
-const LONGEST = ['faults', 'commands/account', 'catalogue/reload-catalogue', 'main', 'workers', 'hostile'];
+const LONGEST = [
+  'faults.slow',
+  'workers.slow',
+  'catalogue/reload-catalogue.slow',
+  'main.slow',
+  'hostile.slow',
+  'interleavings/interleavings',
+];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -16,6 +23,7 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
+    // In two tiers: what starts processes or takes long by intent is named *.slow.test.ts (package.json, test/tiers.test.ts).
     include: ['test/**/*.test.ts'],
     environment: 'node',
     // Processes, not threads: tests start and kill servers, and a native crash then ends one file only.

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { ageOut } from '#src/server/age-out.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -14,7 +12,7 @@ import {
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { interleave } from '../support/interleave.ts';
-import { NO_ANSWER, status } from './receiver.ts';
+import { status } from './receiver.ts';
 import {
   account,
   countDeliveries,
@@ -27,32 +25,6 @@ import {
 } from './webhook-world.ts';
 
 onWebhookWorld();
-
-it('delivers by another replica what one that was killed had taken.', async () => {
-  shop.answer(NO_ANSWER);
-  const child = spawn(
-    process.execPath,
-    [
-      join(import.meta.dirname, 'replica.ts'),
-      world.databaseUrl,
-      Buffer.from(world.vaultKey).toString('base64'),
-    ],
-    { stdio: 'inherit' },
-  );
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  await world.change(account);
-  await shop.has(1);
-  child.kill('SIGKILL');
-  await ended;
-  shop.answer(status(200));
-  await world.start();
-  await hasDelivered(1);
-  expect(shop.received.map(({ json }) => json.id)).toEqual([
-    shop.received[0]?.json.id,
-    shop.received[0]?.json.id,
-  ]);
-  expect(await countDeliveries('attempts = 2')).toBe(1);
-});
 
 it('delivers once although two replicas look for work.', async () => {
   await world.start();
