@@ -1,11 +1,12 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { MAGIC_CARDS } from '#sandbox/magic-cards.ts';
+import { run } from '#src/commands/retention.ts';
 import { readConfig } from '#src/config.ts';
 import { createMetrics } from '#src/observe/metrics.ts';
 import { REASONS } from '#src/service-error.ts';
+import { outputOf } from './support/run-command.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -54,10 +55,8 @@ it('docs/errors.md lists every reason for a refusal, with its HTTP status and RP
   expect(documented.sort()).toEqual(actual.sort());
 });
 
-it('docs/operating.md gives the least days of every rule of retention, as the command’s help does', () => {
-  const help = execFileSync(process.execPath, [join(ROOT, 'src/commands/retention.ts'), '--help'], {
-    encoding: 'utf8',
-  });
+it('docs/operating.md gives the least days of every rule of retention, as the command’s help does', async () => {
+  const help = await outputOf(run, {}, '--help');
   const fewest = [...help.matchAll(/^ {2}(--\w+) <days>.*\(from (\d+)/gm)].map(([, rule, days]) => [
     rule,
     days,

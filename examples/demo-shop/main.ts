@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readArguments, runCommand } from '#src/commands/command-line.ts';
+import { createCommand, readArguments, runAsProcess } from '#src/commands/command-line.ts';
 import { CHECKOUT_DIR, readConfig } from '#src/config.ts';
 import { SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
 import { createDemoShop } from './demo-shop.ts';
@@ -28,7 +28,7 @@ const OPTIONS = {
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-async function main(): Promise<void> {
+async function main(): Promise<number> {
   const options = readArguments(USAGE, { options: OPTIONS }).values;
   const own = `http://127.0.0.1:${readConfig().port}`;
   const service = new URL(options.service ?? own).origin;
@@ -44,6 +44,7 @@ async function main(): Promise<void> {
   try {
     const address = await shop.listen({ host: '127.0.0.1', port: Number(options.port) });
     console.log(`The shop is open: ${address}/   (the service: ${service}; Ctrl-C ends it)`);
+    return 0;
   } catch (error) {
     started?.kill('SIGTERM');
     throw error;
@@ -77,4 +78,4 @@ async function startService(service: string, own: string): Promise<ChildProcess>
   return Promise.race([ready, ended]);
 }
 
-await runCommand(USAGE, main, (error) => `Not done: ${(error as Error).message}`);
+await runAsProcess(createCommand(USAGE, main, (error) => `Not done: ${(error as Error).message}`));

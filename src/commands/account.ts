@@ -27,7 +27,7 @@ import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { USAGE } from './account-usage.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
-import { readArguments, runCommand, UsageError } from './command-line.ts';
+import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
 import { keyPrefix, newPublicKey, newSecret } from './new-keys.ts';
 import { table } from './table.ts';
@@ -65,34 +65,36 @@ const COMMANDS: Readonly<
   'display-name': { operands: ['<account id>', '<name>|none'], run: nameForPayers },
 };
 
-async function main(): Promise<void> {
-  const [name, ...rest] = process.argv.slice(2);
+async function main(argv: readonly string[], io: CommandIo): Promise<number> {
+  const [name] = argv;
   if (name === undefined) throw new UsageError('A command is needed.');
   if (['help', '--help', '-h'].includes(name)) {
-    console.log(USAGE);
-    return;
+    io.stdout.write(`${USAGE}\n`);
+    return 0;
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!command) throw new UsageError(`There is no command "${name}".`);
-  const { operands, options } = split(name, rest, command.options ?? []);
+  const { operands, options } = split(name, argv, io, command.options ?? []);
   if (operands.length !== command.operands.length) {
     throw new UsageError(`"${name}" takes ${command.operands.join(' ') || 'no operands'}.`);
   }
   const work = command.run(operands, options);
-  const config = readDataConfig();
+  const config = readDataConfig(io.environment);
   const actor = actorOf(config);
-  const printed = await withDatabase(config, ({ database }) =>
+  const printed = await withDatabase(config, io, ({ database }) =>
     database.transaction(async (run) => {
       const queries = queriesOf(run);
       return work({ queries, audit: (entry) => recordAction(queries, { ...entry, actor, action: name }) });
     }),
   );
-  console.log(printed);
+  io.stdout.write(`${printed}\n`);
+  return 0;
 }
 
 /** Splits a command line into operands and options. */
-function split(name: string, args: string[], known: readonly string[]) {
-  const { positionals, values } = readArguments(USAGE, { args, allowPositionals: true, options: OPTIONS });
+function split(name: string, argv: readonly string[], io: CommandIo, known: readonly string[]) {
+  const config = { args: argv.slice(1), allowPositionals: true, options: OPTIONS };
+  const { positionals, values } = parseArguments(argv, config, io.environment);
   const option = Object.keys(values).find((one) => !known.includes(one));
   if (option) throw new UsageError(`"${name}" takes no --${option}.`);
   return { operands: positionals, options: values };
@@ -281,9 +283,12 @@ function auditRow({ at, actor, action, subject, detail }: AuditEntry): string[] 
   return [at.toISOString(), actor, action, [subject, detail].filter(Boolean).join('  ')];
 }
 
-await runCommand(USAGE, main, (error) => {
+/** Runs the command. */
+export const run = createCommand(USAGE, main, (error) => {
   if (error instanceof NotFoundError) return error.message;
   if (!isUnavailable(error) || isSurelyNotCommitted(error)) return `Not done: ${explainFailure(error)}`;
   const why = (error as Error).message;
   return `It may be done: the database did not acknowledge it (${why}). Look first (list, keys, audit), then repeat what is missing.`;
 });
+
+if (import.meta.main) await runAsProcess(run);

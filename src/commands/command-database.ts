@@ -5,6 +5,7 @@ import { runningEmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/em
 import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/engine/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { assertDirect } from '#src/store/engine/pooler.ts';
+import type { CommandIo } from './command-line.ts';
 
 /** Storage that a command uses. */
 export type CommandStorage = {
@@ -28,13 +29,14 @@ export function findDatabase({ databaseDirectUrl, databaseUrl, dataDir: explicit
 
 /**
  * Runs a command's work on the service's database, after migrating it. The embedded one is started if the service does
- * not run.
+ * not run. Its own log goes to the command's standard error.
  */
 export async function withDatabase<T>(
   config: DatabaseConfig,
+  { stderr }: Pick<CommandIo, 'stderr'>,
   work: (storage: CommandStorage) => Promise<T>,
 ): Promise<T> {
-  const log = pino({ level: 'error' }, pino.destination(2));
+  const log = pino({ level: 'error' }, stderr);
   const { url, dataDir } = findDatabase(config);
   const started = url || !dataDir ? undefined : await startEmbeddedPostgres({ dataDir, log });
   const database = openDatabase({

@@ -1,25 +1,103 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { keptByNpm } from '#src/config.ts';
+import type { Environment } from '#src/variables.ts';
+import type { ProgressStream } from './progress.ts';
+
+/** Streams and environment that a command uses: those of its process, or of a test. */
+export type CommandIo = {
+  readonly stdout: Pick<ProgressStream, 'write'>;
+  readonly stderr: ProgressStream;
+  /** undefined: the process's. */
+  readonly environment?: Environment | undefined;
+};
+
+/**
+ * Runs a command to its end.
+ *
+ * @param argv the arguments, without node and script.
+ * @returns the exit code: 2 after a wrong command line, 1 after any other failure.
+ */
+export type Command = (argv: readonly string[], io: CommandIo) => Promise<number>;
 
 /** Error for a command line that does not match the usage. */
 export class UsageError extends Error {}
 
+/** Ends a command whose usage is asked for. */
+class HelpRequest extends Error {}
+
 /**
- * Reads a command line. The process ends after `--help`, which prints the usage, and with exit code 2 and the usage after
- * a wrong command line, or one whose options npm has kept for itself.
+ * Makes a command, which prints its usage for `--help` and after a wrong command line.
+ *
+ * @param main does the work, and returns the exit code.
+ * @param explain returns the text to print about a failure.
+ */
+export function createCommand(
+  usage: string,
+  main: (argv: readonly string[], io: CommandIo) => number | Promise<number>,
+  explain: (error: unknown) => string,
+): Command {
+  return async (argv, io) => {
+    try {
+      return await main(argv, io);
+    } catch (error) {
+      if (error instanceof HelpRequest) {
+        io.stdout.write(`${usage}\n`);
+        return 0;
+      }
+      const isUsage = error instanceof UsageError;
+      io.stderr.write(isUsage ? `${error.message}\n\n${usage}\n` : `${explain(error)}\n`);
+      return isUsage ? 2 : 1;
+    }
+  };
+}
+
+/** Runs a command as this process's own. The process ends at once if the command fails. */
+export async function runAsProcess(command: Command): Promise<void> {
+  const code = await command(process.argv.slice(2), process);
+  if (code !== 0) process.exit(code);
+}
+
+/**
+ * Parses a command's arguments.
+ *
+ * @param config.args the part of `argv` to parse; by default all of it.
+ * @throws UsageError if they do not match, or npm has kept options for itself; an error that ends the command if they
+ *   ask for help.
+ */
+export function parseArguments<Config extends ParseArgsConfig>(
+  argv: readonly string[],
+  config: Config,
+  environment?: Environment,
+) {
+  const options = { ...config.options, help: { type: 'boolean', short: 'h' } };
+  const read = usageErrors(() => parseArgs({ args: argv, ...config, options } as unknown as Config));
+  if ('help' in read.values) throw new HelpRequest();
+  refuseKeptOptions(argv, config, environment);
+  return read;
+}
+
+/**
+ * Parses the command line of a program that is no command. The process ends after `--help`, which prints the usage, and
+ * with exit code 2 and the usage after a wrong command line.
  */
 export function readArguments<Config extends ParseArgsConfig>(usage: string, config: Config) {
   try {
-    const options = { ...config.options, help: { type: 'boolean', short: 'h' } };
-    const read = parseArgs({ ...config, options } as Config);
-    if ('help' in read.values) {
+    return parseArguments(process.argv.slice(2), config);
+  } catch (error) {
+    if (error instanceof HelpRequest) {
       console.log(usage);
       process.exit(0);
     }
-    refuseKeptOptions(config);
-    return read;
+    console.error(`${(error as Error).message}\n\n${usage}`);
+    process.exit(2);
+  }
+}
+
+function usageErrors<T>(parse: () => T): T {
+  try {
+    return parse();
   } catch (error) {
-    endWithUsage((error as Error).message, usage);
+    throw new UsageError((error as Error).message);
   }
 }
 
@@ -27,41 +105,24 @@ export function readArguments<Config extends ParseArgsConfig>(usage: string, con
  * Refuses a command whose options stand before `--`: npm takes them for settings of its own and passes on the rest, so the
  * command would do something else than it was told.
  */
-function refuseKeptOptions({ options = {} }: ParseArgsConfig): void {
-  const args = process.argv.slice(2);
-  const isGiven = (name: string) => args.some((arg) => arg === `--${name}` || arg.startsWith(`--${name}=`));
-  const kept = keptByNpm(Object.keys(options).filter((name) => !isGiven(name)));
+function refuseKeptOptions(
+  argv: readonly string[],
+  { options = {} }: ParseArgsConfig,
+  environment?: Environment,
+): void {
+  const isGiven = (name: string) => argv.some((arg) => arg === `--${name}` || arg.startsWith(`--${name}=`));
+  const kept = keptByNpm(
+    Object.keys(options).filter((name) => !isGiven(name)),
+    environment,
+  );
   if (!kept) return;
   // Without the values: one may be a secret.
   const again = kept.options.map((name) => (options[name]?.type === 'boolean' ? `--${name}` : `--${name} …`));
   const names = kept.options.map((name) => `--${name}`).join(' and ');
-  const firstOption = args.findIndex((arg) => arg.startsWith('-'));
-  const operands = firstOption < 0 ? args : args.slice(0, firstOption);
+  const firstOption = argv.findIndex((arg) => arg.startsWith('-'));
+  const operands = firstOption < 0 ? argv : argv.slice(0, firstOption);
   const line = ['npm run', kept.script, '--', ...operands, ...again].join(' ');
-  throw new Error(`npm kept ${names} for itself, so nothing was done. Put -- before the options: ${line}`);
-}
-
-function endWithUsage(message: string, usage: string): never {
-  console.error(`${message}\n\n${usage}`);
-  process.exit(2);
-}
-
-/**
- * Runs a command. If it fails, the process ends: with exit code 2 and the usage after a wrong command line, otherwise
- * with 1.
- *
- * @param explain returns the text to print about a failure.
- */
-export async function runCommand(
-  usage: string,
-  main: () => void | Promise<void>,
-  explain: (error: unknown) => string,
-): Promise<void> {
-  try {
-    await main();
-  } catch (error) {
-    if (error instanceof UsageError) endWithUsage(error.message, usage);
-    console.error(explain(error));
-    process.exit(1);
-  }
+  throw new UsageError(
+    `npm kept ${names} for itself, so nothing was done. Put -- before the options: ${line}`,
+  );
 }

@@ -14,7 +14,7 @@ import { assertDirect, assertPooler } from '#src/store/engine/pooler.ts';
 import { readDatabaseFacts, readServiceFacts } from '#src/store/tables/diagnosis.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import { findDatabase } from './command-database.ts';
-import { readArguments } from './command-line.ts';
+import { type CommandIo, createCommand, parseArguments, runAsProcess } from './command-line.ts';
 import {
   diagnoseClock,
   diagnoseConfig,
@@ -35,17 +35,17 @@ no options.`;
 
 const MARKS = { ok: 'ok      ', warning: 'warning ', failed: 'FAILED  ' };
 
-async function main(): Promise<void> {
-  readArguments(USAGE, {});
+async function main(argv: readonly string[], { stdout, environment }: CommandIo): Promise<number> {
+  parseArguments(argv, {}, environment);
   const findings: Finding[] = [];
   const tell: Tell = (...found) => {
     for (const { state, check, says, advice } of found) {
-      console.log(`${MARKS[state]} ${check}: ${says}${advice ? `\n         ${advice}` : ''}`);
+      stdout.write(`${MARKS[state]} ${check}: ${says}${advice ? `\n         ${advice}` : ''}\n`);
     }
     findings.push(...found);
   };
   tell(diagnoseNode(process.version, pinnedNode()));
-  const config = await told(tell, 'configuration', 'set what it names', async () => readConfig());
+  const config = await told(tell, 'configuration', 'set what it names', async () => readConfig(environment));
   if (config) {
     tell(...diagnoseConfig(config));
     await told(tell, 'database', 'see DATABASE_URL and the database itself', () =>
@@ -54,8 +54,8 @@ async function main(): Promise<void> {
     await told(tell, 'catalogue', 'correct it, or set what it names', () => checkCatalogue(config, tell));
   }
   const count = (state: Finding['state']) => findings.filter((finding) => finding.state === state).length;
-  console.log(`\n${count('ok')} ok, ${count('warning')} warnings, ${count('failed')} failed`);
-  process.exitCode = count('failed') > 0 ? 1 : 0;
+  stdout.write(`\n${count('ok')} ok, ${count('warning')} warnings, ${count('failed')} failed\n`);
+  return count('failed') > 0 ? 1 : 0;
 }
 
 type Tell = (...found: readonly Finding[]) => void;
@@ -162,4 +162,7 @@ const SANDBOX_ENVIRONMENT: Readonly<Record<string, string>> = {
   SANDBOX_NOTIFICATION_SECRET: 'of-the-mounted-sandbox',
 };
 
-await main();
+/** Runs the command. */
+export const run = createCommand(USAGE, main, explainFailure);
+
+if (import.meta.main) await runAsProcess(run);

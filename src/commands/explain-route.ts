@@ -23,7 +23,7 @@ import { ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
-import { readArguments, runCommand, UsageError } from './command-line.ts';
+import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
 
 const USAGE = `Usage: npm run route -- <request.json> [--key <idempotency key>] [--catalogue <file>]
@@ -48,16 +48,21 @@ const OPTIONS = {
 
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 
-function main(): void {
-  const { positionals, values } = readArguments(USAGE, { allowPositionals: true, options: OPTIONS });
+function main(argv: readonly string[], { stdout, environment }: CommandIo): number {
+  const { positionals, values } = parseArguments(
+    argv,
+    { allowPositionals: true, options: OPTIONS },
+    environment,
+  );
   const [file] = positionals;
   if (file === undefined || positionals.length > 1) throw new UsageError('One request is needed.');
-  const catalogue = closedCatalogue(readCatalogue(values.catalogue ?? readCatalogueFile()));
+  const catalogue = closedCatalogue(readCatalogue(values.catalogue ?? readCatalogueFile(environment)));
   const explanation = refusedIn(file, () =>
     explainRoute(catalogue, readRequest(file), values.key ?? '', systemClock()()),
   );
-  console.log(explanationText(explanation));
+  stdout.write(`${explanationText(explanation)}\n`);
   if (explanation.targets.length === 0) throw new RouteError('No route takes this payment.');
+  return 0;
 }
 
 /** @throws ServiceError with which the service would refuse it. */
@@ -143,6 +148,9 @@ function failoverText({ maxAttempts, softDeclines }: ExplainRouteResponse): stri
   return `Failover: up to ${maxAttempts} attempts; it goes on ${after}, never after a hard decline or an unknown outcome.`;
 }
 
-await runCommand(USAGE, main, (error) =>
+/** Runs the command. */
+export const run = createCommand(USAGE, main, (error) =>
   error instanceof RouteError ? error.message : `Not done: ${explainFailure(error)}`,
 );
+
+if (import.meta.main) await runAsProcess(run);

@@ -8,7 +8,7 @@ import { type Step, sweep } from '#src/store/engine/sweep.ts';
 import { INSTALLATION, recordAction } from '#src/store/tables/audit-log.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
-import { readArguments, runCommand, UsageError } from './command-line.ts';
+import { type CommandIo, createCommand, parseArguments, runAsProcess, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
 import { createProgress, howFar, type Progress } from './progress.ts';
 import { table } from './table.ts';
@@ -50,27 +50,33 @@ const OPTIONS = {
   'dry-run': { type: 'boolean', default: false },
 } as const;
 
-async function main(): Promise<void> {
-  const options = readArguments(USAGE, { options: OPTIONS }).values;
+async function main(argv: readonly string[], io: CommandIo): Promise<number> {
+  const options = parseArguments(argv, { options: OPTIONS }, io.environment).values;
   const rules = readRules(options);
   const dryRun = options['dry-run'];
-  const config = readDataConfig();
-  const counts = await withDatabase(config, async ({ database }) => {
+  const config = readDataConfig(io.environment);
+  const counts = await withDatabase(config, io, async ({ database }) => {
     const by = Object.entries(rules).map(([kind, days]) => `${kind} ${days}`);
     const action = { accountId: INSTALLATION, actor: actorOf(config), action: 'retention' };
     const subject = `${by.join(', ')}${dryRun ? ', dry run' : ''}`;
     await recordAction(database, { ...action, subject, detail: 'begun' });
-    const counts = await ageOut(database, rules, dryRun);
+    const counts = await ageOut(database, rules, dryRun, createProgress(io.stderr));
     await recordAction(database, { ...action, subject, detail: counts.flat().join(' ') });
     return counts;
   });
-  console.log(table(counts.map(([what, count]) => [dryRun ? `${what} due` : what, String(count)])));
+  const lines = counts.map(([what, count]) => [dryRun ? `${what} due` : what, String(count)]);
+  io.stdout.write(`${table(lines)}\n`);
+  return 0;
 }
 
 type Counts = (readonly [what: string, count: number])[];
 
-async function ageOut(database: Database, rules: Rules, dryRun: boolean): Promise<Counts> {
-  const progress = createProgress(process.stderr);
+async function ageOut(
+  database: Database,
+  rules: Rules,
+  dryRun: boolean,
+  progress: Progress,
+): Promise<Counts> {
   const counts: Counts = [];
   if (rules.payments !== undefined) {
     counts.push(['payments', await erase(database, rules.payments, dryRun, progress)]);
@@ -146,8 +152,11 @@ function readRules(options: Readonly<Partial<Record<Kind, string>>>): Rules {
   return rules;
 }
 
-await runCommand(
+/** Runs the command. */
+export const run = createCommand(
   USAGE,
   main,
   (error) => `Cut short: ${explainFailure(error)}\nWhat was aged out stays so; run it again.`,
 );
+
+if (import.meta.main) await runAsProcess(run);

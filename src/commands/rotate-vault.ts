@@ -7,9 +7,9 @@ import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { installationKeys } from '#src/vault/key-file.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
-import { readArguments, runCommand } from './command-line.ts';
+import { type CommandIo, createCommand, parseArguments, runAsProcess } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
-import { createProgress, howFar } from './progress.ts';
+import { createProgress, howFar, type Progress } from './progress.ts';
 import { type Resealing, resealAll } from './reseal.ts';
 
 const COUNT_TIMEOUT_MS = 600_000;
@@ -19,10 +19,11 @@ const USAGE = `Usage: npm run vault:rotate
 Seals every stored card number, one-time token and webhook secret under the first of VAULT_KEYS. It takes the service's
 environment and no options; docs: SECURITY.md, "Rotating the vault key".`;
 
-async function main(): Promise<void> {
-  readArguments(USAGE, {});
-  const config = readConfig();
-  const counts = await withDatabase(config, async ({ database, dataDir }) => {
+async function main(argv: readonly string[], io: CommandIo): Promise<number> {
+  const { stdout, stderr, environment } = io;
+  parseArguments(argv, {}, environment);
+  const config = readConfig(environment);
+  const counts = await withDatabase(config, io, async ({ database, dataDir }) => {
     const keys = installationKeys(config, dataDir);
     // Nothing is sealed if the service would not start with these keys.
     await checkKeys(database, keys);
@@ -34,30 +35,29 @@ async function main(): Promise<void> {
       subject: current,
     };
     await recordAction(database, { ...action, detail: 'begun' });
-    const resealed = await reseal(database, cardVault(keys.vaultKeys));
+    const resealed = await reseal(database, cardVault(keys.vaultKeys), createProgress(stderr));
     await recordAction(database, { ...action, detail: Object.entries(resealed).flat().join(' ') });
     return resealed;
   });
-  console.log(`resealed     ${counts.resealed}`);
-  console.log(`were current ${counts.current}`);
-  console.log(`changed      ${counts.changed}`);
-  console.log(`unreadable   ${counts.unreadable}`);
+  stdout.write(`resealed     ${counts.resealed}\n`);
+  stdout.write(`were current ${counts.current}\n`);
+  stdout.write(`changed      ${counts.changed}\n`);
+  stdout.write(`unreadable   ${counts.unreadable}\n`);
   if (counts.unreadable > 0) {
-    console.error(
-      'Not done: these are under a key that VAULT_KEYS does not have, or damaged. Keep every old key.',
+    stderr.write(
+      'Not done: these are under a key that VAULT_KEYS does not have, or damaged. Keep every old key.\n',
     );
-    process.exitCode = 1;
-  } else if (counts.resealed + counts.changed === 0) {
-    console.log(
-      'Every stored card, one-time token and webhook secret is under the current key: older keys may be retired.',
-    );
-  } else {
-    console.log('Run it again, with every replica on the new key first, until nothing is resealed.');
+    return 1;
   }
+  stdout.write(counts.resealed + counts.changed === 0 ? ALL_CURRENT : RUN_AGAIN);
+  return 0;
 }
 
-async function reseal(database: Database, vault: CardVault): Promise<Resealing> {
-  const progress = createProgress(process.stderr);
+const ALL_CURRENT =
+  'Every stored card, one-time token and webhook secret is under the current key: older keys may be retired.\n';
+const RUN_AGAIN = 'Run it again, with every replica on the new key first, until nothing is resealed.\n';
+
+async function reseal(database: Database, vault: CardVault, progress: Progress): Promise<Resealing> {
   const total = Number(await database.transaction((run) => countSealed(run, ''), COUNT_TIMEOUT_MS));
   const startedMs = performance.now();
   let done = 0;
@@ -70,4 +70,7 @@ async function reseal(database: Database, vault: CardVault): Promise<Resealing> 
   return counts;
 }
 
-await runCommand(USAGE, main, (error) => `Not done: ${explainFailure(error)}`);
+/** Runs the command. */
+export const run = createCommand(USAGE, main, (error) => `Not done: ${explainFailure(error)}`);
+
+if (import.meta.main) await runAsProcess(run);

@@ -1,8 +1,9 @@
 import Fastify, { type FastifyRequest } from 'fastify';
 import { Webhook } from 'standardwebhooks';
 import { readConfig } from '#src/config.ts';
+import type { Environment } from '#src/variables.ts';
 import { EVENT_TYPES } from '#src/webhooks/events.ts';
-import { readArguments, runCommand } from './command-line.ts';
+import { type CommandIo, createCommand, parseArguments, runAsProcess } from './command-line.ts';
 
 const USAGE = `Usage: npm run webhook-listen [-- options]
 
@@ -25,16 +26,16 @@ const OPTIONS = {
 
 type Options = ReturnType<typeof readOptions>;
 
-function readOptions() {
-  const options = readArguments(USAGE, { options: OPTIONS }).values;
-  return { ...options, service: options.service ?? `http://127.0.0.1:${readConfig().port}` };
+function readOptions(argv: readonly string[], environment?: Environment) {
+  const options = parseArguments(argv, { options: OPTIONS }, environment).values;
+  return { ...options, service: options.service ?? `http://127.0.0.1:${readConfig(environment).port}` };
 }
 
 /** The account's webhook, after its registration. */
 type Registered = { readonly id: string; readonly secret: string };
 
-async function main(): Promise<void> {
-  const options = readOptions();
+async function main(argv: readonly string[], { stdout, environment }: CommandIo): Promise<number> {
+  const options = readOptions(argv, environment);
   const port = Number(options.port);
   let webhook: Webhook | undefined;
   const app = Fastify({ bodyLimit: 4 * 1024 * 1024 });
@@ -48,25 +49,34 @@ async function main(): Promise<void> {
     try {
       webhook.verify(request.body as string, textHeaders(request));
     } catch {
-      console.log('✗ a message whose signature is wrong was refused');
+      stdout.write('✗ a message whose signature is wrong was refused\n');
       return reply.code(401).send();
     }
-    console.log(describe(JSON.parse(request.body as string)));
+    stdout.write(`${describe(JSON.parse(request.body as string))}\n`);
     return reply.code(204).send();
   });
   const address = await app.listen({ host: '127.0.0.1', port });
 
   const url = `${address}/`;
-  if (!options.secret) await removeLeftBehind(options, url);
-  const registered = options.secret ? undefined : await register(options, url);
-  webhook = new Webhook(options.secret ?? registered?.secret ?? '');
-  console.log(`Listening at ${address}/${registered ? ` as webhook ${registered.id}` : ''}. Ctrl-C ends it.`);
+  let registered: Registered | undefined;
+  try {
+    if (!options.secret) {
+      await removeLeftBehind(options, url);
+      registered = await register(options, url);
+    }
+    webhook = new Webhook(options.secret ?? registered?.secret ?? '');
+  } catch (error) {
+    await app.close();
+    throw error;
+  }
+  stdout.write(`Listening at ${url}${registered ? ` as webhook ${registered.id}` : ''}. Ctrl-C ends it.\n`);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, async () => {
       if (registered) await call(options, 'DELETE', `/v1/webhooks/${registered.id}`).catch(() => {});
       await app.close();
     });
   }
+  return 0;
 }
 
 /** Removes what one before it that was killed has registered here: its events are signed with a secret of its own. */
@@ -135,4 +145,7 @@ function describe({ type_event, sequence, retry, data: { payment } }: Message): 
   return `✓ ${type_event} #${sequence}${tries}: payment ${payment.id} is ${payment.status}/${payment.sub_status} (${what})`;
 }
 
-await runCommand(USAGE, main, (error) => `Not done: ${(error as Error).message}`);
+/** Runs the command. */
+export const run = createCommand(USAGE, main, (error) => `Not done: ${(error as Error).message}`);
+
+if (import.meta.main) await runAsProcess(run);

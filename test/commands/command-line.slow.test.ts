@@ -38,39 +38,9 @@ it.each(['src/commands/retention.ts', 'sandbox/main.ts'])('%s takes -h for --hel
   expect(short).toEqual(long);
 });
 
-it.each([
-  ['account.ts', ['create'], { npm_config_name: 'Shop' }, 'npm run account -- create --name …'],
-  ['retention.ts', [], { npm_config_dry_run: 'true' }, 'npm run retention -- --dry-run\n'],
-  [
-    'webhook-listen.ts',
-    [],
-    { npm_config_public_key: 'pk', npm_config_port: '1' },
-    'npm run webhook-listen -- --port … --public-key …',
-  ],
-])('%s says where to put an option that npm took for its own', async (file, args, taken, message) => {
-  const env = { ...taken, npm_lifecycle_event: file.replace('.ts', '') };
-  const { failed, stdout, stderr } = await run(`src/commands/${file}`, args, env);
-  expect([failed, stdout]).toEqual([true, '']);
-  expect(stderr).toMatch(/^npm kept --/);
-  expect(stderr).toContain(message);
-  expect(stderr).toContain('nothing was done');
-});
-
-it('an option that is given after -- is taken, whatever npm has of the same name', async () => {
-  const env = { npm_config_name: 'other', npm_lifecycle_event: 'account' };
-  const { stderr } = await run('src/commands/account.ts', ['nonsense', '--name', 'Shop'], env);
-  expect(stderr).not.toContain('npm kept');
-});
-
-function run(
-  file: string,
-  options: string | readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<{ failed: boolean; stdout: string; stderr: string }> {
-  const args = [join(ROOT, file), ...[options].flat()];
-  const settings = { timeout: 60_000, env: { ...process.env, ...env } };
+function run(file: string, option: string): Promise<{ failed: boolean; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, args, settings, (error, stdout, stderr) =>
+    execFile(process.execPath, [join(ROOT, file), option], { timeout: 60_000 }, (error, stdout, stderr) =>
       resolve({ failed: error !== null, stdout, stderr }),
     );
   });

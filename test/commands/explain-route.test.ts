@@ -2,16 +2,17 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { run } from '#src/commands/explain-route.ts';
 import { ACCOUNT_TWO, CARD_DATA, cardPayment, VAULTED_CARD, withField } from '../support/payment-requests.ts';
-import { type Ended, runCommand } from '../support/service-process.ts';
+import { type Ran, runCommand } from '../support/run-command.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const home = mkdtempSync(join(tmpdir(), 'route-'));
 afterAll(() => rmSync(home, { recursive: true }));
 
-/** Runs the command to its end, in an environment without any of our variables. */
-function route(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
-  return runCommand('explain-route', environment, ...args);
+/** Runs the command in an environment without any of our variables. */
+function route(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ran> {
+  return runCommand(run, environment, ...args);
 }
 
 let files = 0;

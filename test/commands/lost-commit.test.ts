@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, it } from 'vitest';
+import { run as account } from '#src/commands/account.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { runCommand } from '../support/service-process.ts';
+import { runCommand } from '../support/run-command.ts';
 import { openTables } from '../support/tables.ts';
 
 it('an account command whose commit was not acknowledged does not say that nothing was done', async () => {
@@ -29,7 +30,7 @@ it('an account command whose commit was not acknowledged does not say that nothi
   await once(way, 'listening');
   const url = new URL(owned.url);
   url.port = String((way.address() as AddressInfo).port);
-  const ended = await runCommand('account', { DATABASE_URL: url.href }, 'create', '--name', 'Shop');
+  const ended = await runCommand(account, { DATABASE_URL: url.href }, 'create', '--name', 'Shop');
   const tables = await openTables(owned.url);
   const accounts = await tables.query('SELECT name FROM account');
   await tables.close();

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { run } from '#src/commands/retention.ts';
 import { type Call, ONE, restCalls } from '../customers/calls.ts';
 import { cardData, checkoutCalls, sentCard } from '../customers/checkout.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { cardPayment } from '../support/payment-requests.ts';
-import { outputOf, runCommand } from '../support/service-process.ts';
+import { outputOf, runCommand } from '../support/run-command.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
 
 const CARD = '4539578763621486';
@@ -29,7 +30,7 @@ beforeEach(async () => {
 });
 
 const environment = () => ({ DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' });
-const retention = (...args: string[]) => outputOf('retention', environment(), ...args);
+const retention = (...args: string[]) => outputOf(run, environment(), ...args);
 
 const enroll = async (number: string): Promise<string> =>
   (await call('POST', `/v1/customers/${customer}/payment-methods`, { card_data: cardData(number) })).json.id;
@@ -95,7 +96,7 @@ it('retention keeps a card that waits for its payment, however old, and handles 
 });
 
 it('retention refuses to end payment methods after fewer than 32 days', async () => {
-  expect(await runCommand('retention', environment(), '--methods', '31')).toMatchObject({
+  expect(await runCommand(run, environment(), '--methods', '31')).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/32 to/),
   });

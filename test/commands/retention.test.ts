@@ -1,93 +1,15 @@
-import { beforeEach, expect, it, vi } from 'vitest';
-import { onService, server, tables } from '../support/on-service.ts';
-import {
-  cardPayment,
-  headersOne,
-  type RequestJson,
-  walletPayment,
-  withField,
-} from '../support/payment-requests.ts';
-import { outputOf, runCommand, startProgram } from '../support/service-process.ts';
+import { expect, it } from 'vitest';
+import { run } from '#src/commands/retention.ts';
+import { server, tables } from '../support/on-service.ts';
+import { headersOne, walletPayment, withField } from '../support/payment-requests.ts';
+import { runCommand } from '../support/run-command.ts';
+import { age, namings, onAgedPayments, PERSON, pay, personal, post, retention } from './aged-payments.ts';
 
-onService();
-beforeEach(async () => {
-  await tables.query('TRUNCATE payment, transaction, notification, event, delivery, webhook');
-});
+onAgedPayments();
 
-/** Runs the command beside the service. */
-function retention(...args: string[]): Promise<string> {
-  return outputOf('retention', { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' }, ...args);
-}
-
-type Answer = {
-  readonly status: number;
-  readonly text: string;
-  readonly payment: Record<string, never> & { id: string; status: string };
-};
-
-async function post(path: string, body: RequestJson, key?: string): Promise<Answer> {
-  const response = await fetch(`${server.url}${path}`, {
-    method: 'POST',
-    headers: { ...headersOne(key), 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-  const text = await response.text();
-  return { status: response.status, text, payment: JSON.parse(text) };
-}
-
-const pay = (body: RequestJson, key?: string) => post('/v1/payments', body, key);
 async function read(id: string): Promise<Record<string, unknown>> {
   const response = await fetch(`${server.url}/v1/payments/${id}`, { headers: headersOne() });
   return (await response.json()) as Record<string, unknown>;
-}
-
-/** Makes everything stored older by a number of days. */
-async function age(days: number): Promise<void> {
-  for (const [table, columns] of [
-    ['payment', ['created_at', 'updated_at', 'personal_data_erased_at']],
-    ['transaction', ['created_at', 'updated_at']],
-    ['notification', ['received_at']],
-    ['event', ['created_at']],
-    ['delivery', ['created_at']],
-  ] as const) {
-    const set = columns.map((column) => `${column} = ${column} - make_interval(days => ${days})`).join(', ');
-    await tables.query(`UPDATE ${table} SET ${set}`);
-  }
-}
-
-const PERSON = 'Perpetua';
-/** A payment request that names a person in every field that can. */
-function personal(): RequestJson {
-  const named = {
-    customer_payer: {
-      first_name: PERSON,
-      last_name: PERSON,
-      email: `${PERSON}@example.com`,
-      device_fingerprint: PERSON,
-    },
-    description: `Flowers for ${PERSON}`,
-    callback_url: `https://shop.example/${PERSON}`,
-    metadata: [{ key: 'who', value: PERSON }],
-    additional_data: { order: { items: [{ id: '1', name: PERSON }] } },
-  };
-  return withField(
-    { ...cardPayment(), ...named },
-    'payment_method.detail.card.card_data.holder_name',
-    PERSON,
-  );
-}
-
-/** Returns the columns, over all rows, that contain the person's name. */
-async function namings(): Promise<string[]> {
-  const rows = await tables.query(`
-    SELECT 'record' AS at, record AS bytes FROM payment UNION ALL SELECT 'answer', answer FROM payment
-    UNION ALL SELECT 'answered record', answered_record FROM payment
-    UNION ALL SELECT 'response', response FROM transaction
-    UNION ALL SELECT 'response record', response_record FROM transaction`);
-  return rows
-    .filter(({ bytes }) => (bytes as Buffer | null)?.includes(PERSON))
-    .map(({ at }) => String(at))
-    .sort();
 }
 
 const RECORDS = ['answered record', 'record', 'response record'];
@@ -166,41 +88,6 @@ it('retention keeps open payments, however old: authorizations, redirects, unkno
   expect(await erased()).toEqual([]);
 });
 
-it('a retention run that is killed leaves each payment either whole or erased, and the next run finishes', async () => {
-  const paid = await pay(personal());
-  // Copies with new ids, which the database makes faster than the service could.
-  await tables.query(
-    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer, merchant_order_id, card_last_four)
-     SELECT gen_random_uuid(), account_id, 'copy ' || n, request_hash, request_shape, status, record, answer, merchant_order_id, card_last_four
-     FROM payment, generate_series(1, 1500) AS n WHERE id = $1`,
-    [paid.payment.id],
-  );
-  await age(40);
-  const erased = async () =>
-    Number(
-      (await tables.query('SELECT count(*) AS n FROM payment WHERE personal_data_erased_at IS NOT NULL'))[0]
-        ?.n,
-    );
-  const url = new URL(server.databaseUrl);
-  url.searchParams.set('application_name', 'killed');
-  const connected = () => tables.query("SELECT FROM pg_stat_activity WHERE application_name = 'killed'");
-  const run = startProgram('src/commands/retention.ts', { DATABASE_URL: url.href }, ['--payments', '30']);
-  await vi.waitFor(async () => expect(await erased()).toBeGreaterThan(0), { interval: 5 });
-  expect(await connected()).toHaveLength(1);
-  run.child.kill('SIGKILL');
-  await run.ended;
-  // PostgreSQL finishes the statements that a client has sent, even if it has gone.
-  await vi.waitFor(async () => expect(await connected()).toEqual([]), { interval: 5 });
-  const left = 1501 - (await erased());
-  for (const { record, done } of await tables.query(
-    'SELECT record, personal_data_erased_at IS NOT NULL AS done FROM payment',
-  )) {
-    expect((record as Buffer).includes(PERSON)).toBe(!done);
-  }
-  expect(await retention('--payments', '30')).toBe(`payments  ${left}\n`);
-  expect(await namings()).toEqual([]);
-});
-
 it('retention deletes old notifications and deliveries that are done with, and events that no delivery needs', async () => {
   await tables.query(
     `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, body, query, received_at, settled_at)
@@ -255,7 +142,7 @@ it.each([
 ])(
   'retention refuses %s with its usage and exit code 2, before it opens a database',
   async (_what, args, message) => {
-    const failed = await runCommand('retention', { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' }, ...args);
+    const failed = await runCommand(run, { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' }, ...args);
     expect(failed).toMatchObject({ code: 2, stdout: '' });
     expect(failed.stderr).toContain(message);
     expect(failed.stderr).toContain('Usage: npm run retention');

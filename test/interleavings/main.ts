@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
-import { readArguments, runCommand, UsageError } from '#src/commands/command-line.ts';
+import { createCommand, readArguments, runAsProcess, UsageError } from '#src/commands/command-line.ts';
 import { copyCheckout } from '../faults/plants.ts';
 
 const USAGE = `Usage: npm run interleave -- [--runs 300] [--seed n] [--plants]
@@ -37,7 +37,7 @@ const PLANTS = [
   },
 ];
 
-async function main(): Promise<void> {
+async function main(): Promise<number> {
   const { values } = readArguments(USAGE, {
     options: {
       runs: { type: 'string', default: '300' },
@@ -51,7 +51,7 @@ async function main(): Promise<void> {
   }
   const environment = { FAST_CHECK_RUNS: values.runs, FAST_CHECK_SEED: seed };
   console.log(`seed ${seed}`);
-  process.exitCode = values.plants ? await findPlants(environment) : run(ROOT, environment, 'inherit');
+  return values.plants ? await findPlants(environment) : run(ROOT, environment, 'inherit');
 }
 
 async function findPlants(environment: Readonly<Record<string, string>>): Promise<number> {
@@ -81,4 +81,4 @@ function run(
   return spawnSync(process.execPath, [vitest, 'run', TEST], { cwd: checkout, env, stdio }).status ?? 1;
 }
 
-await runCommand(USAGE, main, (error) => String(error));
+await runAsProcess(createCommand(USAGE, main, String));

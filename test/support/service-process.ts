@@ -88,20 +88,13 @@ export function runService(environment: Readonly<Record<string, string>>): Promi
   return startProgram('src/main.ts', { PORT: '0', ...environment }).ended;
 }
 
-/** Runs a command of src/commands to its end, with these environment variables and no others. */
-export function runCommand(
+/** Runs a command of src/commands as a process of its own to its end, with these environment variables and no others. */
+export function spawnCommand(
   name: string,
   environment: Readonly<Record<string, string>>,
   ...args: string[]
 ): Promise<Ended> {
   return startProgram(`src/commands/${name}.ts`, environment, args).ended;
-}
-
-/** Runs a command, which has to succeed. @returns what it printed. */
-export async function outputOf(...command: Parameters<typeof runCommand>): Promise<string> {
-  const { code, stdout, stderr } = await runCommand(...command);
-  expect(code, stderr).toBe(0);
-  return stdout;
 }
 
 /** The pid of the PostgreSQL on a data directory; undefined when none runs. */

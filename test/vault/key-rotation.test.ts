@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { decodeProtectedHeader } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { resealAll } from '#src/commands/reseal.ts';
+import { run } from '#src/commands/rotate-vault.ts';
 import { Secret } from '#src/secret.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -16,8 +17,8 @@ import {
   VAULTED_CARD,
   withField,
 } from '../support/payment-requests.ts';
+import { type Ran, runCommand } from '../support/run-command.ts';
 import { startTestServer } from '../support/server.ts';
-import { type Ended, runCommand } from '../support/service-process.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 const OLD = ['2025', randomBytes(32)] as const;
@@ -234,12 +235,11 @@ describe('npm run vault:rotate', () => {
   });
 });
 
-/** The command itself, in a process of its own. */
-function rotate(keys: (readonly [string, Buffer])[], hashKey = HASH_KEY, ...args: string[]): Promise<Ended> {
+function rotate(keys: (readonly [string, Buffer])[], hashKey = HASH_KEY, ...args: string[]): Promise<Ran> {
   const environment = {
     DATABASE_URL: testDatabase.url,
     VAULT_KEYS: keys.map(([id, key]) => `${id}:${key.toString('base64')}`).join(),
     HASH_KEY: hashKey.toString('base64'),
   };
-  return runCommand('rotate-vault', environment, ...args);
+  return runCommand(run, environment, ...args);
 }

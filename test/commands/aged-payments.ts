@@ -1,0 +1,87 @@
+import { beforeEach } from 'vitest';
+import { run } from '#src/commands/retention.ts';
+import { onService, server, tables } from '../support/on-service.ts';
+import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
+import { outputOf } from '../support/run-command.ts';
+
+/** Starts a service for a file's tests, each of which finds its tables empty. */
+export function onAgedPayments(): void {
+  onService();
+  beforeEach(async () => {
+    await tables.query('TRUNCATE payment, transaction, notification, event, delivery, webhook');
+  });
+}
+
+/** Runs the command beside the service. */
+export function retention(...args: string[]): Promise<string> {
+  return outputOf(run, { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' }, ...args);
+}
+
+type Answer = {
+  readonly status: number;
+  readonly text: string;
+  readonly payment: Record<string, never> & { id: string; status: string };
+};
+
+/** Calls the service as a merchant. */
+export async function post(path: string, body: RequestJson, key?: string): Promise<Answer> {
+  const response = await fetch(`${server.url}${path}`, {
+    method: 'POST',
+    headers: { ...headersOne(key), 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  return { status: response.status, text, payment: JSON.parse(text) };
+}
+
+/** Makes a payment. */
+export const pay = (body: RequestJson, key?: string) => post('/v1/payments', body, key);
+/** Makes everything stored older by a number of days. */
+export async function age(days: number): Promise<void> {
+  for (const [table, columns] of [
+    ['payment', ['created_at', 'updated_at', 'personal_data_erased_at']],
+    ['transaction', ['created_at', 'updated_at']],
+    ['notification', ['received_at']],
+    ['event', ['created_at']],
+    ['delivery', ['created_at']],
+  ] as const) {
+    const set = columns.map((column) => `${column} = ${column} - make_interval(days => ${days})`).join(', ');
+    await tables.query(`UPDATE ${table} SET ${set}`);
+  }
+}
+
+/** Name of the person in `personal`. */
+export const PERSON = 'Perpetua';
+/** A payment request that names a person in every field that can. */
+export function personal(): RequestJson {
+  const named = {
+    customer_payer: {
+      first_name: PERSON,
+      last_name: PERSON,
+      email: `${PERSON}@example.com`,
+      device_fingerprint: PERSON,
+    },
+    description: `Flowers for ${PERSON}`,
+    callback_url: `https://shop.example/${PERSON}`,
+    metadata: [{ key: 'who', value: PERSON }],
+    additional_data: { order: { items: [{ id: '1', name: PERSON }] } },
+  };
+  return withField(
+    { ...cardPayment(), ...named },
+    'payment_method.detail.card.card_data.holder_name',
+    PERSON,
+  );
+}
+
+/** Returns the columns, over all rows, that contain the person's name. */
+export async function namings(): Promise<string[]> {
+  const rows = await tables.query(`
+    SELECT 'record' AS at, record AS bytes FROM payment UNION ALL SELECT 'answer', answer FROM payment
+    UNION ALL SELECT 'answered record', answered_record FROM payment
+    UNION ALL SELECT 'response', response FROM transaction
+    UNION ALL SELECT 'response record', response_record FROM transaction`);
+  return rows
+    .filter(({ bytes }) => (bytes as Buffer | null)?.includes(PERSON))
+    .map(({ at }) => String(at))
+    .sort();
+}

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { run as account } from '#src/commands/account.ts';
+import type { Command } from '#src/commands/command-line.ts';
+import { run as retention } from '#src/commands/retention.ts';
+import { run as webhookListen } from '#src/commands/webhook-listen.ts';
+import { runCommand } from '../support/run-command.ts';
+
+it.each<[string, Command, string[], Readonly<Record<string, string>>, string]>([
+  ['account', account, ['create'], { npm_config_name: 'Shop' }, 'npm run account -- create --name …'],
+  ['retention', retention, [], { npm_config_dry_run: 'true' }, 'npm run retention -- --dry-run\n'],
+  [
+    'webhook-listen',
+    webhookListen,
+    [],
+    { npm_config_public_key: 'pk', npm_config_port: '1' },
+    'npm run webhook-listen -- --port … --public-key …',
+  ],
+])(
+  '%s says where to put an option that npm took for its own',
+  async (name, command, args, taken, message) => {
+    const environment = { ...taken, npm_lifecycle_event: name };
+    const { code, stdout, stderr } = await runCommand(command, environment, ...args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/^npm kept --/);
+    expect(stderr).toContain(message);
+    expect(stderr).toContain('nothing was done');
+  },
+);
+
+it('an option that is given after -- is taken, whatever npm has of the same name', async () => {
+  const environment = { npm_config_name: 'other', npm_lifecycle_event: 'account' };
+  const { stderr } = await runCommand(account, environment, 'nonsense', '--name', 'Shop');
+  expect(stderr).not.toContain('npm kept');
+});

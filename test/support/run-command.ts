@@ -1,0 +1,29 @@
+import { expect } from 'vitest';
+import type { Command } from '#src/commands/command-line.ts';
+
+/** The end of a command, with everything that it printed. */
+export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+/** Runs a command of src/commands in this process, with these environment variables and no others. */
+export async function runCommand(
+  command: Command,
+  environment: Readonly<Record<string, string>>,
+  ...args: string[]
+): Promise<Ran> {
+  const printed = { stdout: '', stderr: '' };
+  const to = (stream: 'stdout' | 'stderr') => ({
+    write(text: string | Uint8Array) {
+      printed[stream] += text;
+      return true;
+    },
+  });
+  const code = await command(args, { stdout: to('stdout'), stderr: to('stderr'), environment });
+  return { code, ...printed };
+}
+
+/** Runs a command, which has to succeed. @returns what it printed. */
+export async function outputOf(...command: Parameters<typeof runCommand>): Promise<string> {
+  const { code, stdout, stderr } = await runCommand(...command);
+  expect(code, stderr).toBe(0);
+  return stdout;
+}
