@@ -15,6 +15,11 @@ import { wantEveryEvent } from './support/tables.ts';
  * What a merchant does in a provider's own dashboard, through the whole service before the fakes of all four providers.
  */
 
+/** Unknown outcomes are asked about soon. */
+const HASTE = {
+  checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 100, closingMarginMs: 10_000 },
+};
+
 let fakes: Awaited<ReturnType<typeof startFakeProviders>>;
 
 beforeAll(async () => {
@@ -22,7 +27,10 @@ beforeAll(async () => {
 });
 onService(() => ({
   catalogue: fakes.catalogue(),
-  config: { environment: (name) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS] },
+  config: {
+    environment: (name) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS],
+    ...HASTE,
+  },
 }));
 beforeAll(() => wantEveryEvent(tables));
 afterAll(() => fakes?.close());
@@ -217,7 +225,7 @@ it('a capture and refunds at Adyen are told, each once, and not the capture of a
     const paid = [...fakes.adyen.payments.values()].find((one) => one.reference === reference);
     const item = { eventCode, success: true, psp, reference, original: paid?.pspReference ?? '' };
     const body = Buffer.from(notificationOf(item, { value, currency: 'USD' }));
-    expect(await tell(server.url, 'adyen-main', { header: () => undefined, query: '', body })).toBe(200);
+    await deliver('adyen-main', { header: () => undefined, query: '', body });
   };
   await told(payment, 'CAPTURE', 1_000, 'QFQTPCQ8HXSKGK81');
   await expect.poll(() => stateOf(payment)).toBe('SUCCEEDED/CAPTURED');

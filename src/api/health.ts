@@ -17,14 +17,14 @@ export type HealthOptions = {
   readonly services: readonly DescService[];
   /** Aborted when the process begins to drain: from then on nothing is ready, and every Watch ends. */
   readonly draining: AbortSignal;
+  /** Time limit of a check, and interval at which a Watch checks for a change. */
+  readonly timing?: { readonly checkTimeoutMs: number; readonly watchIntervalMs: number };
 };
 
 /** Time for which a result of `canWrite` is reused, so that a flood of probes does not become a flood of queries. */
 const FRESH_MS = 500;
-/** Time limit of a check. A slower one means no: a payment would have to wait for the same database. */
-const CHECK_TIMEOUT_MS = 2_000;
-/** Interval at which a Watch checks for a change. */
-const WATCH_INTERVAL_MS = 1_000;
+/** A check that is slower means no: a payment would have to wait for the same database. */
+const TIMING = { checkTimeoutMs: 2_000, watchIntervalMs: 1_000 };
 /** Watches of one connection at once. A client has one for each service; more is a leak or an attack. */
 const MAX_WATCHES_PER_CONNECTION = 16;
 /** Watches at once. Each costs a timer and some 10 KB. */
@@ -32,8 +32,8 @@ const MAX_WATCHES = 1_024;
 
 /** Health for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` for a ConnectRouter. */
 export function createHealth(options: HealthOptions) {
-  const { draining } = options;
-  const isCheckedReady = remember(() => inTime(options.canWrite));
+  const { draining, timing = TIMING } = options;
+  const isCheckedReady = remember(() => inTime(options.canWrite, timing.checkTimeoutMs));
   const isReady = async () => !draining.aborted && (await isCheckedReady()) && !draining.aborted;
   const servingStatus = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING);
   const names = new Set(['', ...options.services.map((service) => service.typeName)]);
@@ -75,7 +75,7 @@ export function createHealth(options: HealthOptions) {
         if (status !== told) yield { status };
         told = status;
         if (draining.aborted) return;
-        await sleep(WATCH_INTERVAL_MS, undefined, { signal: gone }).catch(() => {});
+        await sleep(timing.watchIntervalMs, undefined, { signal: gone }).catch(() => {});
       }
     } finally {
       watches--;
@@ -108,9 +108,9 @@ function remember(check: () => Promise<boolean>): () => Promise<boolean> {
 }
 
 /** Returns the check's result, or false if it fails or takes too long. Never rejects. */
-async function inTime(check: () => Promise<boolean>): Promise<boolean> {
+async function inTime(check: () => Promise<boolean>, timeoutMs: number): Promise<boolean> {
   const answered = new AbortController();
-  const tooLate = sleep(CHECK_TIMEOUT_MS, false, { signal: answered.signal, ref: false });
+  const tooLate = sleep(timeoutMs, false, { signal: answered.signal, ref: false });
   // Aborting the sleep below rejects its promise, which nobody awaits then.
   tooLate.catch(() => {});
   try {

@@ -33,9 +33,10 @@ async function start(): Promise<void> {
     canWrite: () => check(),
     services: [Health],
     draining: draining.signal,
+    timing: { checkTimeoutMs: 500, watchIntervalMs: 50 },
   });
   app = Fastify(
-    createListener({ limits: { receiveTimeoutMs: 500, idleTimeoutMs: 500, drainTimeoutMs: 60_000 } }),
+    createListener({ limits: { receiveTimeoutMs: 200, idleTimeoutMs: 200, drainTimeoutMs: 60_000 } }),
   );
   await app.register(health.httpRoutes);
   await app.register(fastifyConnectPlugin, { ...RPC_OPTIONS, routes: health.rpcRoutes });
@@ -148,7 +149,7 @@ describe.each(transports)('over %s', (_name, transport) => {
     const { told } = watch(transport());
     await vi.waitFor(() => expect(told).toEqual([Status.SERVING]));
     // Longer than the listener of this test lets a request's body or a silent connection last.
-    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    await new Promise((resolve) => setTimeout(resolve, 600));
     check = async () => false;
     await vi.waitFor(() => expect(told).toEqual([Status.SERVING, Status.NOT_SERVING]), 60_000);
   });

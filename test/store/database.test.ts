@@ -133,7 +133,7 @@ describe('unavailability', () => {
     const single = open({ maxConnections: 1, connectTimeoutMs: 200 });
     await untilConnected(single);
     let isBusy = true;
-    const busy = single.query(SLEEP, [3]).finally(() => {
+    const busy = single.query(SLEEP, [1]).finally(() => {
       isBusy = false;
     });
     await expectUnavailable(single.query(COUNT));
@@ -153,14 +153,14 @@ describe('unavailability', () => {
   });
 
   it('is a statement that takes too long, which the database ends', async () => {
-    const hurried = open({ maxConnections: 1, statementTimeoutMs: 2_000 });
+    const hurried = open({ maxConnections: 1, statementTimeoutMs: 500 });
     await expectUnavailable(hurried.query(SLEEP, [5]));
     await hurried.query(COUNT);
   });
 
   it('is a database that goes silent in the middle of a statement', async () => {
     const relay = await openRelay();
-    const hurried = open({ url: at(relay.port), statementTimeoutMs: 2_000 });
+    const hurried = open({ url: at(relay.port), statementTimeoutMs: 500 });
     await hurried.query(CHECK);
     relay.mute();
     await expectUnavailable(hurried.query(CHECK));

@@ -31,7 +31,9 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
   if (!clusterUrl)
     throw new Error(`${CLUSTER_URL} is not set: vitest.config.ts names this file as globalSetup`);
   const name = `test_${randomBytes(8).toString('hex')}`;
-  await runIn(clusterUrl, `CREATE DATABASE ${name} TEMPLATE ${options.empty ? 'template0' : TEMPLATE}`);
+  const template = options.empty ? 'template0' : TEMPLATE;
+  // Copied as files: by the log, which is the default, every page of it would be written twice.
+  await runIn(clusterUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   return {
     url: databaseUrl(clusterUrl, name),
     drop: () => runIn(clusterUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),

@@ -23,6 +23,14 @@ export type TestServer = {
   close(): Promise<void>;
 };
 
+/** Searches for due work often, so that tests wait for little. */
+const ENVIRONMENT = {
+  PORT: '0',
+  IN_PROGRESS_WAIT_MS: '2000',
+  DRAIN_TIMEOUT_MS: '5000',
+  RECOVERY_INTERVAL_MS: '100',
+};
+
 /**
  * Starts the service.
  *
@@ -41,7 +49,7 @@ export async function startTestServer(
   const owned = options.databaseUrl ? undefined : await createTestDatabase();
   const databaseUrl = options.databaseUrl ?? owned?.url ?? '';
   const config: Config = {
-    ...readConfig({ PORT: '0', IN_PROGRESS_WAIT_MS: '2000', DRAIN_TIMEOUT_MS: '5000' }),
+    ...readConfig(ENVIRONMENT),
     ...options.config,
   };
   const keys = options.keys ?? {

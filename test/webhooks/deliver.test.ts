@@ -92,7 +92,7 @@ it('tries again after an error, a redirect and silence, and signs each try anew 
   });
   const account = await world.addAccount();
   const { secret } = await world.addWebhook(account, shop.url);
-  await world.start({ timeoutMs: 3_000 });
+  await world.start({ timeoutMs: 1_500 });
   await world.change(account);
   expect(await settled()).toMatchObject([{ status: 'DELIVERED', attempts: 4, error: null }]);
   expect(world.results).toEqual(['HTTP_STATUS', 'HTTP_STATUS', 'TIMEOUT', 'DELIVERED']);
@@ -199,6 +199,9 @@ it('keeps no secret in the clear.', async () => {
   }
 });
 
+/** More than one webhook has under way at once. */
+const EVENTS = 10;
+
 it('delivers to others at once while receivers hang, drip and send without end.', async () => {
   const silent = await Promise.all(Array.from({ length: 3 }, () => receiver(NO_ANSWER)));
   const drip = await receiver((response) => {
@@ -224,7 +227,7 @@ it('delivers to others at once while receivers hang, drip and send without end.'
   const other = await world.addAccount();
   await world.addWebhook(other, well.url);
   await world.start({ timeoutMs: 60_000, leaseS: 120, concurrency: 8, failingConcurrency: 2 });
-  for (let i = 0; i < 20; i++) await world.change(account);
+  for (let i = 0; i < EVENTS; i++) await world.change(account);
   for (const { has } of [...silent, drip, endless]) await has(1);
   await world.change(other);
   await well.has(1);
@@ -233,9 +236,9 @@ it('delivers to others at once while receivers hang, drip and send without end.'
   for (const { open } of silent) expect(open().most).toBeLessThanOrEqual(8);
   // A 2xx status is what counts, and little more than what the sockets hold was read after it.
   await vi.waitFor(
-    () => expect(world.results.filter((result) => result === 'DELIVERED').length).toBeGreaterThan(40),
+    () => expect(world.results.filter((result) => result === 'DELIVERED').length).toBeGreaterThan(2 * EVENTS),
     60_000,
   );
-  expect(sizes.filter((size) => size > 0).length).toBeGreaterThan(15);
+  expect(sizes.filter((size) => size > 0).length).toBeGreaterThan(0.75 * EVENTS);
   expect(Math.max(...sizes.filter((size) => size > 0))).toBeLessThan(8e6);
 });
