@@ -79,7 +79,7 @@ export async function checkDue(deps: CheckerDeps, stop?: AbortSignal): Promise<n
  * Takes due transactions and starts to check them.
  *
  * @returns `begun`: every check that it started; `busy`: the checks under way at connections without a free slot; `isMore`:
- *   more news may be due.
+ *   more may be due, for which there is a free slot.
  */
 async function beginDue(
   deps: CheckerDeps,
@@ -106,6 +106,8 @@ async function beginDue(
       const options = { limit: slots - checks.size, leaseS: leaseS(connection, deps.schedule, MOST_CALLS) };
       const due = await takeDue(deps.database, { connectionId, identity: connection.identity }, options);
       for (const leased of due) begun.push(begin(deps, connection, leased, checks, stop));
+      // Checks that ended while these were taken have freed slots, and start no search of their own.
+      if (due.length === options.limit && checks.size < slots) isMore = true;
     }
     if (checks.size >= slots) busy.push(...checks);
   }
