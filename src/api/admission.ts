@@ -7,14 +7,14 @@ import { createSlots, type Share, type Slots } from './slots.ts';
 /** Limits on calls in progress. A call that exceeds one is refused at once: nothing is sent and no key is claimed. */
 export type AdmissionLimits = ShareLimits & {
   /**
-   * Calls from the end of their body until the client has received their response, whatever they wait for. Each costs
-   * memory. As many again may wait for their bodies.
+   * Calls from the end of their body until the client has received the response. Each costs memory. As many again may
+   * be sending their bodies.
    */
   readonly maxInFlight: number;
   /**
-   * Of those, the calls that are at work: that wait neither for a provider, nor for another call with their key, nor
-   * for the client to receive their response. Look-ups of keys count too. Calls beyond the number of database
-   * connections queue for one.
+   * Calls in flight that are at work: they wait neither for a provider, nor for another call with their key, nor for
+   * the client to receive the response. Key look-ups count too. Calls beyond the number of database connections queue
+   * for a connection.
    */
   readonly maxAtWork: number;
 };
@@ -35,10 +35,10 @@ export type Admission = {
   /**
    * Begins a call, which holds no slot yet.
    *
-   * @returns the call's ticket; undefined if the call is refused because no call could be accepted now.
+   * @returns the call's ticket; undefined if the call is refused because the service could accept no call now.
    */
   admit(arrival: Arrival): Ticket | undefined;
-  /** Waits for something that costs no processor time; meanwhile the call does not count as at work. */
+  /** Waits without using processor time; meanwhile the call does not count as at work. */
   pauseWork<T>(wait: () => Promise<T>): Promise<T>;
   counts(): { readonly receiving: number; readonly inFlight: number; readonly atWork: number };
 };
@@ -46,14 +46,14 @@ export type Admission = {
 /** Counts one call. Its steps are taken in this order, and the call may end after any of them. */
 export type Ticket = {
   /**
-   * Runs a look-up of the call's keys.
+   * Looks up the call's keys.
    *
-   * @param recalled the caller that was last known for these keys, if any.
-   * @throws ServiceError SERVICE_UNAVAILABLE, without running the look-up, if too many calls are at work.
+   * @param recalled the caller last known for these keys, if any.
+   * @throws ServiceError SERVICE_UNAVAILABLE, without looking them up, if too many calls are at work.
    */
   lookUp<T>(recalled: Credentials | undefined, run: () => Promise<T>): Promise<T>;
   /**
-   * Starts waiting for the call's body.
+   * Starts receiving the call's body.
    *
    * @throws ServiceError SERVICE_UNAVAILABLE if there is no room for the body, or none now for the call's work.
    */
@@ -70,8 +70,8 @@ export type Ticket = {
 };
 
 /**
- * Makes the admission of a replica's calls. There is no queue in front of the limits: a caller rejected at once can try
- * another replica; one that waits in vain delays the rest.
+ * Makes the admission of a replica's calls. No queue stands in front of the limits: a caller rejected at once can try
+ * another replica, and a caller that waits in vain delays the others.
  */
 export function createAdmission(limits: AdmissionLimits): Admission {
   const receiving = createSlots(limits.maxInFlight);
@@ -100,7 +100,7 @@ export function createAdmission(limits: AdmissionLimits): Admission {
       },
       receive(credentials) {
         shares = sharesOf(credentials, address, limits);
-        // Most calls of an overloaded account end here: reading their bodies would cost several times what this does.
+        // Most calls of an overloaded account end here: reading a body would cost several times as much.
         if (!atWork.hasRoom(shares)) throw refusal('at_work');
         if (!inFlight.hasRoom(shares)) throw refusal('in_flight');
         if (!receiving.take(shares)) throw refusal('receiving');
@@ -143,7 +143,7 @@ export function createAdmission(limits: AdmissionLimits): Admission {
 /** The work of one call, kept in an AsyncLocalStorage. */
 type Work = {
   readonly shares: readonly Share[];
-  /** Number of waits for which it is paused. */
+  /** Number of waits that pause it. */
   pauses: number;
   isOver: boolean;
 };
@@ -170,7 +170,7 @@ function trackWork(atWork: Pick<Slots, 'release' | 'retake'>): WorkTracker {
     },
     async pause(wait) {
       const work = current.getStore();
-      // Recovery belongs to no call, and neither does what continues in the background after a call's work has ended.
+      // Checks belong to no call, and neither does work that continues in the background after a call.
       if (!work || work.isOver) return wait();
       if (work.pauses++ === 0) atWork.release(work.shares);
       try {
@@ -182,5 +182,5 @@ function trackWork(atWork: Pick<Slots, 'release' | 'retake'>): WorkTracker {
   };
 }
 
-/** Draws the refusal of a call that is not admitted. */
+/** Picks the refusal of a call that is not admitted. */
 export const overloaded = overloadErrors('the service is overloaded; nothing was sent; retry later');

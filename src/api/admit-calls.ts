@@ -4,11 +4,11 @@ import type { ClientAddress } from './client-address.ts';
 import type { RefuseCall } from './overload-answers.ts';
 
 /**
- * Admits or refuses every call of an application before looking at more than its method and path: in a flood, most of
- * the work is refusals.
+ * Admits or refuses every call of an application after reading only its method and path: in a flood, most of the work
+ * is refusals.
  *
  * @param refused learns which limit refused a call, on arrival or later.
- * @returns a function that gives the ticket of an admitted call.
+ * @returns a function that returns the ticket of an admitted call.
  */
 export function admitCalls(
   app: FastifyInstance,
@@ -28,7 +28,7 @@ export function admitCalls(
       return;
     }
     tickets.set(request, ticket);
-    // On the raw response, which also closes if the client disconnects before the response, and for the rpc protocols.
+    // On the raw response: it also closes when the client disconnects early, and for the rpc protocols.
     reply.raw.once('close', () => ticket.close());
     done();
   });

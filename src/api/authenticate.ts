@@ -9,13 +9,16 @@ export type ReadHeader = (name: string) => string | undefined;
 export type Credentials = {
   readonly accountId: string;
   readonly secretPresented: boolean;
-  /** The account's setting: its authorizations are reported as such, not as purchases. */
+  /** The account's setting: authorizations are shown as AUTHORIZED, not as purchases. */
   readonly tellsAuthorized?: boolean;
   /** The account's setting: origins whose pages may call with the public key alone. */
   readonly allowedOrigins?: readonly string[];
 };
 
-/** Refusal of wrong credentials. The caller sees the same whatever was wrong; the log gets the account, if known. */
+/**
+ * Refusal of wrong credentials. The caller sees the same error whatever was wrong; the log gets the account, if
+ * known.
+ */
 export class InvalidCredentialsError extends ServiceError {
   readonly accountId: string | undefined;
 
@@ -26,16 +29,16 @@ export class InvalidCredentialsError extends ServiceError {
 }
 
 /**
- * Runs a look-up of keys, or refuses it if too many calls are at work.
+ * Looks up keys, or refuses to if too many calls are at work.
  *
- * @param recalled the caller that was last known for these keys, if any.
+ * @param recalled the caller last known for these keys, if any.
  */
 export type LimitLookUp = <T>(recalled: Credentials | undefined, run: () => Promise<T>) => Promise<T>;
 
 /**
  * Returns the credentials of a call.
  *
- * @throws InvalidCredentialsError, the same for a missing or unknown public key and a wrong secret.
+ * @throws InvalidCredentialsError, identical for a missing or unknown public key and a wrong secret.
  */
 export type Authenticate = (header: ReadHeader, limitLookUp?: LimitLookUp) => Promise<Credentials>;
 
@@ -64,9 +67,9 @@ export function createAuthenticate(
     const cached = cache.get(publicKey);
     const recalled = cached && check(cached.keys, secret);
     if (recalled && cached.until > performance.now()) return recalled;
-    // A refusal reads the database once, for an unknown key as for a wrong secret, so that its timing does not reveal
-    // which it was; this also lets a secret work as soon as it is issued. Only keys that are too long are refused
-    // without a read. What it finds counts from its beginning: it may see keys that are revoked before it comes back.
+    // A refusal reads the database once, for an unknown key as for a wrong secret, so its timing does not reveal
+    // which was wrong. This also makes a secret work as soon as it is issued. Only keys that are too long are refused
+    // without a read. The result counts from the start of the read: a key may be revoked before the read returns.
     const until = performance.now() + CACHE_MS;
     const keys = await limitLookUp(recalled, () => find(publicKey));
     if (keys && until >= (cache.get(publicKey)?.until ?? 0)) {
@@ -79,7 +82,7 @@ export function createAuthenticate(
   };
 }
 
-/** Always compares, and in constant time: an unknown key has a single hash, which no secret has. */
+/** Always compares, and in constant time: an unknown key has one hash, which matches no secret. */
 function check(keys: AccountKeys | undefined, secret: string | undefined): Credentials | undefined {
   const presented = hash('sha256', secret ?? '', 'buffer');
   let matches = false;

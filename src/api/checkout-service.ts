@@ -47,7 +47,7 @@ export function checkoutService(
       return { message: await changeSession(deps, accountOf(caller), validUpdate(request)) };
     },
     async listCheckoutPaymentMethods({ checkoutSession }, { accountId }) {
-      // Of a session that is over, whoever still has its address would see the customer's cards, newer ones included.
+      // After a session has ended, anybody with its address would see the customer's cards, newer ones included.
       const session = await requireOpenSession(database, accountId, checkoutSession);
       const paymentMethods = await listSessionMethods(deps, session);
       return { message: create(ListCheckoutPaymentMethodsResponseSchema, { paymentMethods }) };

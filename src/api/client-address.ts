@@ -5,9 +5,9 @@ import type { FastifyRequest } from 'fastify';
 export type ClientAddress = (request: FastifyRequest) => string;
 
 /**
- * Makes the function from which admission, sign-in, the audit log and the log all learn a client's address: the peer's,
- * or, if the peer is a trusted proxy, the rightmost address of X-Forwarded-For that is no trusted proxy's. Each proxy
- * appends the address of its own peer, so anything further left may be the client's invention.
+ * Makes the function that tells admission, sign-in, the audit log and the log a client's address: the peer's or, if
+ * the peer is a trusted proxy, the rightmost address in X-Forwarded-For that belongs to no trusted proxy. Each proxy
+ * appends its peer's address, so the client may have invented any address further left.
  */
 export function createClientAddress(trustedProxies: BlockList): ClientAddress {
   const isTrusted = (address: string) => {
@@ -15,11 +15,11 @@ export function createClientAddress(trustedProxies: BlockList): ClientAddress {
     return version !== 0 && trustedProxies.check(address, version === 6 ? 'ipv6' : 'ipv4');
   };
   return (request) => {
-    // A connection that has gone has no peer any more.
+    // A closed connection has no peer.
     let address: string = request.ip ?? '';
     const hops = String(request.headers['x-forwarded-for'] ?? '').split(',');
     while (isTrusted(address)) {
-      // What is no address names nobody: then the proxy that passed it on is the last one known.
+      // An invalid address identifies nobody: the proxy that passed it on is the last known client.
       const next = addressOf(hops.pop() ?? '');
       if (next === undefined) break;
       address = next;
@@ -28,7 +28,7 @@ export function createClientAddress(trustedProxies: BlockList): ClientAddress {
   };
 }
 
-/** Reads an element of X-Forwarded-For: an address, to which some proxies append the port. */
+/** Reads an element of X-Forwarded-For: an address, which may include the port. */
 function addressOf(hop: string): string | undefined {
   const address = hop
     .trim()

@@ -36,7 +36,7 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
   );
 }
 
-/** Answers a person who came to an unknown address with a browser. @returns undefined for anybody else. */
+/** Answers a browser's request for an unknown address with a page. @returns undefined for any other client. */
 function answerPage(
   status: 400 | 404,
   request: FastifyRequest,
@@ -46,14 +46,16 @@ function answerPage(
   return page === undefined ? undefined : reply.code(status).headers(PAGE_HEADERS).send(page);
 }
 
-/** Answers one error. Fastify calls this itself for requests that it cannot route: if the path is not a URL, say. */
+/**
+ * Answers one error. Fastify calls this itself for requests that it cannot route, such as a path that is not a URL.
+ */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = toServiceError(error);
   if (known instanceof OverloadError) {
     refuseRest(known, request, reply);
     return reply;
   }
-  // A body that breaks off is the sender's doing, and nobody is left to read the response.
+  // The sender broke the body off, so nobody is left to read the response.
   const brokeOff = request.raw.errored !== null && request.raw.errored === error;
   if (isOurFault(known) && !brokeOff) request.log.error({ err: error }, 'a request failed');
   // Hooks do not run for a request that cannot be routed.
@@ -63,7 +65,7 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   return page ?? answerProblem(known, request, reply);
 }
 
-/** Returns true for an error to be logged: the caller is not at fault, and no limit refused the call. */
+/** Returns true for an error to log: the caller is not at fault, and no limit refused the call. */
 export function isOurFault(error: ServiceError): boolean {
   const isOurs = error.reason === 'INTERNAL_ERROR' || error.reason === 'SERVICE_UNAVAILABLE';
   return isOurs && !(error instanceof OverloadError);
@@ -87,8 +89,7 @@ export function answerProblem(
 }
 
 /**
- * Mounts routes on an application, and refuses every other method of their paths with 405 and the methods that they allow
- * (RFC 9110).
+ * Mounts routes on an application. Every other method of their paths gets 405 with the allowed methods (RFC 9110).
  */
 export function refuseOtherMethods(app: FastifyInstance, mount: () => void): void {
   const known = new Map<string, Set<string>>();
@@ -96,7 +97,7 @@ export function refuseOtherMethods(app: FastifyInstance, mount: () => void): voi
     known.set(url, new Set([...(known.get(url) ?? []), ...[method].flat()]));
   });
   mount();
-  // The last to be loaded, so that all routes are known.
+  // Loaded last, so that all routes are known.
   app.register(async (others) => {
     for (const [url, methods] of [...known]) refuseMethodsBut(methods, others, url);
   });
@@ -115,22 +116,25 @@ function refuseMethodsBut(known: ReadonlySet<string>, app: FastifyInstance, url:
   app.route({ method, url, exposeHeadRoute: false, onRequest: refuse, handler: refuse });
 }
 
-/** Content types that only Connect has. */
+/** Content types that only Connect uses. */
 const CONNECT = /^application\/(?:proto|connect\+)/i;
 const NO_RPC = toConnectError(new ServiceError('NOT_FOUND', 'there is no such rpc'));
 
-/** Answers calls of an unknown rpc as gRPC does: in trailers, which gRPC-Web reads from an empty response's headers. */
+/**
+ * Answers calls of an unknown rpc as gRPC does: in trailers. gRPC-Web reads them from the headers of an empty
+ * response.
+ */
 function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const contentType = request.headers['content-type'];
   const status = grpcTrailers(NO_RPC);
-  // Headers count as trailers only if nothing at all follows them, and Node's HTTP/2 ends with an empty frame.
+  // Headers count as trailers only if nothing follows them, and Node's HTTP/2 ends with an empty frame.
   const inTrailers = request.raw.httpVersionMajor === 2 && !contentType?.startsWith('application/grpc-web');
   if (inTrailers) reply.raw.addTrailers(status);
   else reply.headers(status);
   return reply.code(200).header('content-type', contentType).send();
 }
 
-/** Serializers of pino: nothing of requests and responses, and only the kind and origin of an error. */
+/** pino serializers that log nothing of requests and responses, and only the kind and origin of an error. */
 export const LOG_SERIALIZERS = {
   err: describeError,
   error: describeError,

@@ -43,8 +43,8 @@ export function toConnectError(error: ServiceError): ConnectError {
 }
 
 /**
- * Returns the trailers of gRPC for an error. Connect would escape more of the message than gRPC does (its
- * PROTOCOL-HTTP2.md, Percent-Encoded), and grpc-js does not undo that.
+ * Returns an error's gRPC trailers. Connect would escape more of the message than gRPC does (PROTOCOL-HTTP2.md,
+ * Percent-Encoded), and grpc-js does not undo that.
  */
 export function grpcTrailers(error: ConnectError): Readonly<Record<string, string>> {
   const trailers = setTrailerStatus(new Headers(), error);
@@ -52,18 +52,20 @@ export function grpcTrailers(error: ConnectError): Readonly<Record<string, strin
   return Object.fromEntries(trailers);
 }
 
-/** Number of faults that an rpc's message names; its details have all. */
+/** Number of faults that an rpc's message names; its details name all of them. */
 const MAX_NAMED = 3;
 
-/** Returns the message for gRPC's trailers, which contain it twice beside the details, and which clients limit to 8 KB. */
+/**
+ * Returns the message for gRPC's trailers. They contain it twice besides the details, and clients limit them to 8 KB.
+ */
 function rpcMessage({ message, fields }: ServiceError): string {
   if (fields.length <= MAX_NAMED) return message;
   return `${describeFields(fields.slice(0, MAX_NAMED))}; and ${fields.length - MAX_NAMED} more`;
 }
 
 /**
- * Rewrites, in place, an error that Connect itself made (for a body that it could not read, say) as one of ours: its
- * message may quote the body. Errors that carry our details are left alone.
+ * Rewrites, in place, an error made by Connect (for an unreadable body, say) as ours: its message may quote the body.
+ * Errors with our details are left alone.
  */
 export function rewriteConnectError(error: ConnectError): void {
   if (error.details.length > 0) return;
@@ -73,7 +75,9 @@ export function rewriteConnectError(error: ConnectError): void {
   addDetails(error, known);
 }
 
-/** Returns true where the protocols prescribe the code: if a call ends early, and for an unknown compression. */
+/**
+ * Returns true where the protocols prescribe the code: for a call that ends early, and for an unknown compression.
+ */
 function keepsItsCode(error: ConnectError): boolean {
   if (error.code === Code.DeadlineExceeded || error.code === Code.Canceled) return true;
   return isUnknownCompression(error) || error.rawMessage.startsWith(NO_COMPRESSION);
@@ -102,12 +106,12 @@ function addDetails(target: ConnectError, error: ServiceError): void {
   }
 }
 
-/** Beginning of the error for a message that is marked as compressed where no compression is named. */
+/** Start of Connect's error for a message marked as compressed in a call that names no compression. */
 const NO_COMPRESSION = 'received compressed envelope';
-/** Beginnings of the errors for messages that Connect cannot read, which it reports as its own fault. */
+/** Starts of Connect's errors for unreadable messages, which it reports as its own fault. */
 const UNREADABLE = ['parse binary', 'decompression failed', NO_COMPRESSION];
 
-/** Translates Connect's own errors. It reports some messages that it cannot read as its own fault, not the caller's. */
+/** Translates Connect's own errors. For some unreadable messages, Connect blames itself, not the caller. */
 function foreignRpcError(error: ConnectError): ServiceError {
   switch (error.code) {
     case Code.ResourceExhausted:
@@ -131,11 +135,10 @@ function foreignRpcError(error: ConnectError): ServiceError {
   }
 }
 
-const ENDED_EARLY = 'the call ended before its response; repeat it with the same key to get the response';
-const INTERNAL_MESSAGE =
-  'a fault in the service; whether anything was sent is not known; repeat the call with the same key';
+const ENDED_EARLY = 'the call ended before its response; retry with the same key to get the response';
+const INTERNAL_MESSAGE = 'internal error; whether anything was sent is unknown; retry with the same key';
 
-/** Returns any error as a ServiceError; a foreign error's text is dropped. */
+/** Returns any error as a ServiceError. The text of a foreign error is dropped. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const { code = '', statusCode } = (error ?? {}) as Partial<FastifyError>;
@@ -144,7 +147,7 @@ export function toServiceError(error: unknown): ServiceError {
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
     return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'the body must be application/json');
   }
-  // A path segment too long for any identifier, or an unknown method.
+  // A path segment longer than any identifier, or an unknown method.
   if (code === 'FST_ERR_MAX_PARAM_LENGTH' || code === 'FST_ERR_NOT_FOUND')
     return new ServiceError('NOT_FOUND', 'there is nothing at this path');
   // FST_…: Fastify refuses the request. ECONNRESET: the caller disconnected halfway.

@@ -3,7 +3,7 @@ import { brotliDecompress, gunzip } from 'node:zlib';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 
-/** Largest size of a body, expanded. */
+/** Limit on the size of a body, expanded. */
 export const BODY_LIMIT_BYTES = 256 * 1024;
 
 const EXPANDERS = { gzip: promisify(gunzip), br: promisify(brotliDecompress) };
@@ -27,7 +27,7 @@ export async function expand(body: Buffer, encoding = 'identity'): Promise<Uint8
   }
 }
 
-/** Makes the refusal of a body or message in an unknown compression. @param header the header that names it. */
+/** Refuses a body or message in an unknown compression. @param header the header that names it. */
 export function unknownEncoding(header: string): ServiceError {
   const message = 'must be gzip, br or identity';
   return fieldRefusal('UNSUPPORTED_MEDIA_TYPE', header, 'NOT_ALLOWED', message);

@@ -20,9 +20,9 @@ import type { Handle } from './rest.ts';
 import { COMPRESSED_FROM_BYTES, MAX_TIMEOUT_MS, type RpcOptions, refusal } from './rpc.ts';
 
 /*
- * Unary gRPC in binary over HTTP/2, which internal callers speak. It bypasses Connect, whose layers of streams took a
- * third of such a call's processor time; compression and time-outs still come from Connect's functions.
- * Calls in any other form (gRPC in JSON, gRPC-Web, Connect) go to Connect.
+ * Unary gRPC in binary over HTTP/2, for internal callers. It bypasses Connect, whose layers of streams took a third
+ * of such a call's processor time; compression and time-outs still come from Connect's functions. Calls in any other
+ * form (gRPC in JSON, gRPC-Web, Connect) go to Connect.
  */
 
 type Rpc<Call> = Pick<RpcOptions<DescService, Call>, 'openCall' | 'onError'> & {
@@ -30,7 +30,7 @@ type Rpc<Call> = Pick<RpcOptions<DescService, Call>, 'openCall' | 'onError'> & {
   readonly handle: Handle<Call>;
 };
 
-/** A response. The body is its message, framed; a refusal has none. */
+/** A response. The body is the framed message; a refusal has none. */
 type GrpcResponse = {
   readonly headers: Readonly<Record<string, string>>;
   readonly trailers: Readonly<Record<string, string>>;
@@ -74,7 +74,7 @@ async function serve<Call>(rpc: Rpc<Call>, request: FastifyRequest, reply: Fasti
     headers: {},
     trailers: trailersOf(error, rpc.onError),
   });
-  // Reports its error, even one that comes after the deadline.
+  // Reports the error of the work, even after the deadline.
   const work = respond(rpc, request, timeout.error).catch(failed);
   const timeoutMs = timeout.error ? undefined : timeout.timeoutMs;
   send(reply, await withinTime(work, timeoutMs).catch(failed));
@@ -120,7 +120,7 @@ async function respond<Call>(
   };
 }
 
-/** Rejects at the caller's deadline, if there is one. The work continues, and a repeat gets its response. */
+/** Rejects at the caller's deadline, if there is one. The work continues, and a retry gets its response. */
 async function withinTime<T>(work: Promise<T>, timeoutMs: number | undefined): Promise<T> {
   if (timeoutMs === undefined) return work;
   const late = Promise.withResolvers<never>();
@@ -134,10 +134,10 @@ async function withinTime<T>(work: Promise<T>, timeoutMs: number | undefined): P
   }
 }
 
-/** Reads a body of one message, and stops reading one that is too long. */
+/** Reads a body of one message, and stops reading a message that is too long. */
 function readBody(stream: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // Its events are over, and would be waited for until the deadline.
+    // The stream emits no more events, so waiting would last until the deadline.
     if (stream.complete) throw new ConnectError('the caller left', Code.Canceled);
     const chunks: Buffer[] = [];
     let size = 0;

@@ -9,13 +9,13 @@ import {
 } from '#gen/grpc/health/v1/health_pb.js';
 import { connectionOf } from './rpc.ts';
 
-/** Dependencies of health. */
+/** Dependencies of the health checks. */
 export type HealthOptions = {
-  /** Resolves to true if a payment could be written now. A rejection means no. */
+  /** Resolves to true if a payment could be written now. A rejection counts as false. */
   readonly canWrite: () => Promise<boolean>;
-  /** The services that gRPC clients may ask about by name. */
+  /** The services that gRPC clients can name in a health check. */
   readonly services: readonly DescService[];
-  /** Aborted when the process begins to drain: from then on nothing is ready, and every Watch ends. */
+  /** Aborted when the process begins to drain: from then on, nothing is ready, and every Watch ends. */
   readonly draining: AbortSignal;
   /** Time limit of a check, and interval at which a Watch checks for a change. */
   readonly timing?: { readonly checkTimeoutMs: number; readonly watchIntervalMs: number };
@@ -23,14 +23,17 @@ export type HealthOptions = {
 
 /** Time for which a result of `canWrite` is reused, so that a flood of probes does not become a flood of queries. */
 const FRESH_MS = 500;
-/** A check that is slower means no: a payment would have to wait for the same database. */
+/** A slower check counts as false: a payment would have to wait for the same database. */
 const TIMING = { checkTimeoutMs: 2_000, watchIntervalMs: 1_000 };
-/** Watches of one connection at once. A client has one for each service; more is a leak or an attack. */
+/** Limit on the watches of one connection. A client needs one for each service; more is a leak or an attack. */
 const MAX_WATCHES_PER_CONNECTION = 16;
-/** Watches at once. Each costs a timer and some 10 KB. */
+/** Limit on all watches. Each costs a timer and some 10 KB. */
 const MAX_WATCHES = 1_024;
 
-/** Health for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` for a ConnectRouter. */
+/**
+ * Health checks for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` is for a
+ * ConnectRouter.
+ */
 export function createHealth(options: HealthOptions) {
   const { draining, timing = TIMING } = options;
   const isCheckedReady = remember(() => inTime(options.canWrite, timing.checkTimeoutMs));

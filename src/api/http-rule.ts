@@ -9,9 +9,9 @@ export type HttpBinding = {
   readonly url: string;
   /** Field of the request that each variable of the path sets. */
   readonly variables: readonly FieldPath[];
-  /** Body of the request: '*' for the whole message, the name of one of its fields, or '' for none. */
+  /** The request's body: '*' for the whole message, the name of one of its fields, or '' for none. */
   readonly body: string;
-  /** Field of the response that is the body; undefined if the body is the whole response. */
+  /** Response field sent as the body; undefined if the body is the whole response. */
   readonly responseBody: DescField | undefined;
 };
 
@@ -22,7 +22,7 @@ export type FieldPath = readonly DescField[];
  * Returns the bindings of an rpc (google.api.http); none if it has no annotation. A path template may consist of
  * literals and `{field_path}`, each a whole segment.
  *
- * @throws Error for an annotation that goes beyond that, or that names a field which the request does not have.
+ * @throws Error for an annotation that goes beyond that, or that names an unknown request field.
  */
 export function httpBindings(method: DescMethod): HttpBinding[] {
   if (!hasOption(method, http)) return [];

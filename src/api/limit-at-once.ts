@@ -1,7 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
 
-/** Limits how many requests to an application's routes run at once: these carry no account's keys to limit them by. */
+/**
+ * Limits how many requests to an application's routes run at once. These requests carry no account's keys to limit
+ * them by.
+ */
 export function limitAtOnce(app: FastifyInstance, most: number): void {
   let atOnce = 0;
   app.addHook('onRequest', async (_request, reply) => {

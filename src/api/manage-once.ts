@@ -5,10 +5,10 @@ import type { WebhookName } from '#src/store/tables/outbox.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 
 /**
- * Changes webhooks or deliveries, in one commit with the call's idempotency key if it has one; webhooks are woken after
- * that commit. Without a key, a repeat is a call of its own.
+ * Changes webhooks or deliveries, in one commit with the call's idempotency key if it has one, and then wakes the
+ * webhooks. Without a key, a repeat is a new call.
  *
- * @param work returns what is stored for repeats: it must not contain a secret.
+ * @param work returns the response to store for retries: it must not contain a secret.
  * @throws ServiceError as `callOnce` and `work`.
  */
 export async function manageOnce<Desc extends DescMessage>(
@@ -25,7 +25,7 @@ export async function manageOnce<Desc extends DescMessage>(
   return response;
 }
 
-/** Returns the same database, within the open transaction. */
+/** Returns the same database, inside the open transaction. */
 function within(database: Database, run: Run): Database {
   return { ...database, ...queriesOf(run), transaction: (work) => work(run) };
 }

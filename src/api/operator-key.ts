@@ -4,7 +4,7 @@ import { type Authenticate, type Credentials, InvalidCredentialsError } from './
 /** Operators belong to no account and share one rate limit. */
 const OPERATOR: Credentials = { accountId: '', secretPresented: true };
 
-/** Refusal of an operator key, the same whether it is missing or wrong. */
+/** Refusal of an operator key, identical for a missing and a wrong key. */
 class InvalidOperatorKeyError extends InvalidCredentialsError {
   override readonly message = 'operator-key is missing or wrong';
 }
@@ -12,7 +12,7 @@ class InvalidOperatorKeyError extends InvalidCredentialsError {
 /**
  * Makes the check of the header `operator-key`, which accepts no account's keys.
  *
- * @param keys any of them opens every operator call; if there are none, all calls are refused.
+ * @param keys each of them permits every operator call; without any, all calls are refused.
  */
 export function createOperatorAuthenticate(keys: readonly string[]): Authenticate {
   const known = keys.map(sha256);

@@ -50,7 +50,7 @@ function explain(
   time: Timestamp,
 ): ExplainRouteResponse {
   const { payment, idempotencyKey } = request;
-  // The payment's own fields are left to its own check, whose messages are plainer.
+  // The payment's own fields are left to the check of payments, whose messages are plainer.
   const faults = checkRules(request).filter(({ field }) => !field.startsWith('payment.'));
   if (!payment || faults.length > 0) throw invalidParameters(faults);
   try {

@@ -4,11 +4,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { OverloadError } from '#src/service-error.ts';
 import { grpcTrailers, toConnectError, toProblem } from './errors.ts';
 
-/*
- * Refusals of an overloaded service, each rendered once: in a flood, most calls are refused.
- */
+/* Refusals by an overloaded service, each rendered once: in a flood, most calls are refused. */
 
-/** Responds to a call beyond a limit. */
+/** Answers a call beyond a limit. */
 export type RefuseCall = (error: OverloadError, request: FastifyRequest, reply: FastifyReply) => void;
 
 /** Sends the refusal as REST sends every error, but past Fastify, and with its body in the same write as its headers. */
@@ -26,19 +24,19 @@ export const refuseRpc: RefuseCall = (error, request, reply) => {
   const answers = answersOf(error);
   const contentType = request.headers['content-type'] ?? '';
   if (contentType.startsWith('application/grpc')) {
-    // In gRPC and gRPC-Web, a response that has headers only.
+    // In gRPC and gRPC-Web, a response with headers only.
     reply.code(200).headers(answers.grpc).type(contentType).send();
   } else {
     reply.code(error.status).headers(answers.connect).send(answers.connectBody);
   }
 };
 
-/** Returns the trailers of gRPC for the refusal of a call beyond a limit; undefined for any other error. */
+/** Returns the gRPC trailers for the refusal of a call beyond a limit; undefined for any other error. */
 export function overloadTrailers(error: unknown): Readonly<Record<string, string>> | undefined {
   return error instanceof OverloadError ? answersOf(error).grpc : undefined;
 }
 
-/** Stands for the id of the request in a rendered body. */
+/** Placeholder for the request's id in a rendered body. */
 const REQUEST_ID = '{request id}';
 
 const rendered = new WeakMap<OverloadError, ReturnType<typeof render>>();

@@ -63,7 +63,7 @@ export function paymentService(
   };
 }
 
-/** Makes a payment, or returns the response to an earlier call, even one that only another release would accept. */
+/** Makes a payment, or returns the response to an earlier call, even one that only another release accepts. */
 async function createOrReplay(deps: PaymentDeps, request: CreatePaymentRequest, caller: Caller) {
   try {
     requireValid(request);

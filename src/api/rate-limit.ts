@@ -4,22 +4,22 @@ import type { Credentials } from './authenticate.ts';
 /** Rate at which one account may call. */
 export type RateLimitOptions = {
   readonly perSecond: number;
-  /** Number of calls that it may make in a burst after a pause. */
+  /** Calls that an account may make in a burst after a pause. */
   readonly burst: number;
-  /** Milliseconds of a clock that never goes back. */
+  /** Returns milliseconds of a monotonic clock. */
   readonly nowMs?: () => number;
 };
 
-/** Number of accounts at which idle ones are dropped from memory. */
+/** Number of accounts at which idle accounts are dropped from memory. */
 const MANY_ACCOUNTS = 10_000;
 
 /**
- * Makes the rate limit of accounts in one replica: each replica allows as much. Callers with only the public key share
- * a separate limit, since anybody can read that key in a web page: they cannot use up the account's. Each limit is a
- * token bucket, kept as the moment at which it will be full again (GCRA, ITU-T I.371).
+ * Makes the rate limit of accounts in one replica; every replica has its own. Callers with only the public key share
+ * a separate limit, since anybody can read that key in a web page: they cannot use up the account's limit. Each limit
+ * is a token bucket, kept as the moment at which it will be full again (GCRA, ITU-T I.371).
  *
  * @returns a function that takes a token for a caller. It throws ServiceError RATE_LIMITED with the seconds until the
- *   next token.
+ * next token.
  */
 export function createRateLimit(options: RateLimitOptions): (caller: Credentials) => void {
   const { perSecond, burst, nowMs = () => performance.now() } = options;
@@ -29,7 +29,7 @@ export function createRateLimit(options: RateLimitOptions): (caller: Credentials
 
   function forgetFull(now: number): void {
     for (const [bucket, full] of fullAtMs) if (full <= now) fullAtMs.delete(bucket);
-    // Twice as many as remain, so that a full scan is rare.
+    // Twice the remaining number, so that a full scan is rare.
     manyAccounts = Math.max(MANY_ACCOUNTS, 2 * fullAtMs.size);
   }
 
@@ -40,9 +40,13 @@ export function createRateLimit(options: RateLimitOptions): (caller: Credentials
     const fullAt = Math.max(fullAtMs.get(bucket) ?? now, now);
     const waitMs = fullAt + tokenMs - burst * tokenMs - now;
     if (waitMs > 0) {
-      throw new ServiceError('RATE_LIMITED', 'the account calls too often; nothing was sent; retry later', {
-        retryAfterS: Math.ceil(waitMs / 1_000),
-      });
+      throw new ServiceError(
+        'RATE_LIMITED',
+        'the account makes too many calls; nothing was sent; retry later',
+        {
+          retryAfterS: Math.ceil(waitMs / 1_000),
+        },
+      );
     }
     fullAtMs.set(bucket, fullAt + tokenMs);
   };

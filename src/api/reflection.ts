@@ -10,14 +10,19 @@ import {
 } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { connectionOf } from './rpc.ts';
 
-/** Questions of one stream. A client that reads everything asks one for each service, or for each file. */
+/**
+ * Limit on the questions of one stream. A client that reads everything asks one for each service, or for each file.
+ */
 const MAX_QUESTIONS = 100;
-/** Bytes of all responses on one connection: enough for the whole description, with imports, some hundred times. */
+/**
+ * Limit on the bytes of all responses on one connection: enough for the whole description, with imports, some hundred
+ * times.
+ */
 const MAX_BYTES_PER_CONNECTION = 4 * 2 ** 20;
 
 /**
- * The gRPC server reflection protocol, v1 and v1alpha, which differ in their names only: from it, tools such as
- * `grpcurl` and `buf curl` learn the services that the server offers, without their .proto files.
+ * The gRPC server reflection protocol, v1 and v1alpha, which differ only in their names. It shows tools such as
+ * `grpcurl` and `buf curl` the server's services, without their .proto files.
  *
  * @param services the services to list; clients can ask for everything in their files and in the imports of those.
  */
@@ -36,7 +41,7 @@ export function reflectionRoutes(services: readonly DescService[]): (router: Con
       const messageResponse = answer(request.messageRequest);
       const bytes = (bytesOn.get(connection) ?? 0) + sizeOf(request, messageResponse);
       if (bytes > MAX_BYTES_PER_CONNECTION) {
-        throw new ConnectError('this connection has asked too much', Code.ResourceExhausted);
+        throw new ConnectError('too many reflection requests on this connection', Code.ResourceExhausted);
       }
       bytesOn.set(connection, bytes);
       yield { validHost: request.host, originalRequest: request, messageResponse };
@@ -50,7 +55,7 @@ export function reflectionRoutes(services: readonly DescService[]): (router: Con
 }
 
 /**
- * Estimates the bytes of a response: what it repeats of the question (host, and the question with its host) and the
+ * Estimates the bytes of a response: the parts that it repeats (the host, and the question with its host) and the
  * files that it describes. The rest is small, and estimated generously.
  */
 function sizeOf(request: ServerReflectionRequest | ServerReflectionRequestV1Alpha, response: Answer): number {
@@ -98,7 +103,7 @@ function createAnswerer(services: readonly DescService[]) {
         return { case: 'allExtensionNumbersResponse', value } as const;
       }
       case undefined:
-        throw new ConnectError('the request asks nothing', Code.InvalidArgument);
+        throw new ConnectError('the request is empty', Code.InvalidArgument);
     }
   };
 }

@@ -15,16 +15,16 @@ const checkRules = validate(CreatePaymentRequestSchema);
 /**
  * Checks a request against the rules in its .proto and our own rules.
  *
- * @throws ServiceError INVALID_PARAMETERS with up to 20 fields at fault.
+ * @throws ServiceError INVALID_PARAMETERS with up to 20 faulty fields.
  */
 export function requireValid(request: CreatePaymentRequest): void {
   const faults = paymentFaults(request);
-  // A few of hundreds of faults are enough, and all of them would not fit into gRPC's trailers.
+  // A few of hundreds of faults are enough, and gRPC's trailers could not hold all of them.
   if (faults.length > 0) throw invalidParameters(faults.slice(0, MAX_FIELD_ERRORS));
 }
 
 function paymentFaults(request: CreatePaymentRequest): FieldError[] {
-  // Where both a .proto rule and one of our own refuse a field, the message of our own is plainer.
+  // Where both a .proto rule and one of ours refuse a field, our message is plainer.
   const byField = new Map<string, FieldError>();
   for (const error of [...checkRules(request), ...checkRequest(request)]) byField.set(error.field, error);
   return [...byField.values()];
@@ -42,8 +42,8 @@ function cardNumberOf(message: Message): string | undefined {
 /**
  * Makes a check of messages against the rules in their .proto, and against values that no field may hold.
  *
- * @returns a function that gives the message back; it throws ServiceError INVALID_PARAMETERS with up to 20 fields at
- *   fault.
+ * @returns a function that returns the message; it throws ServiceError INVALID_PARAMETERS with up to 20 faulty
+ * fields.
  */
 export function requireValidOf<Desc extends DescMessage>(
   schema: Desc,
@@ -66,10 +66,7 @@ function messageFaults<Desc extends DescMessage>(
   };
 }
 
-/**
- * Makes the check of a request of which some fields could not be read: it finds the faults that the others have by the
- * rules above.
- */
+/** Makes the check of a request with some unreadable fields: it finds the other fields' faults by the rules above. */
 export function checkRest<Desc extends DescMessage>(
   schema: Desc,
 ): (message: MessageShape<Desc>) => FieldError[] {

@@ -7,8 +7,8 @@ import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
 
 /**
  * Builds a call's request message as REST JSON from body, path and query string, as google.api.http prescribes: the
- * body is the message or one of its fields; the path's variables override both; unless the body is the whole message,
- * the query string sets the fields that it names (`page_size=2`, `filter.country=CO`), and unknown names in it are
+ * body is the message or one of its fields; the path's variables override both. Unless the body is the whole message,
+ * the query string sets the fields that it names (`page_size=2`, `filter.country=CO`); unknown names in it are
  * ignored. An absent body is an empty message.
  */
 export function requestJson(request: FastifyRequest, binding: HttpBinding, input: DescMessage): unknown {
@@ -25,15 +25,15 @@ export function requestJson(request: FastifyRequest, binding: HttpBinding, input
 }
 
 /**
- * Names the fields that a PATCH sends, `null` included, if the request has an `update_mask` for them. The mask tells a
- * field to clear from one that was not sent: in a message, both are unset. An empty text that counts as absent was not
- * sent.
+ * Names the fields that a PATCH sends, `null` included, if the request has an `update_mask` for them. The mask
+ * distinguishes a field to clear from an absent field: in a message, both are unset. An empty text that counts as
+ * absent is not in the mask.
  */
 function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMessage): string | undefined {
   const mask = input.fields.find(({ name }) => name === 'update_mask');
   if (mask?.message?.typeName !== 'google.protobuf.FieldMask') return undefined;
-  // The path's variables identify the object, and what is not supported is refused or asks for nothing: they change
-  // nothing of it.
+  // The path's variables identify the object, and unsupported fields are refused or do nothing: none of them changes
+  // it.
   const others = [mask, ...variables.map(([field]) => field)];
   return input.fields
     .filter((field) => !others.includes(field) && !isUnsupported(field))
@@ -43,7 +43,7 @@ function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMe
     .join();
 }
 
-/** Returns true for a field that is not supported, and for a message of which none is. */
+/** Returns true for an unsupported field, and for a message with only unsupported fields. */
 function isUnsupported(field: DescField): boolean {
   const within = field.message?.fields ?? [];
   return getOption(field, not_supported) || (within.length > 0 && within.every(isUnsupported));
@@ -71,7 +71,7 @@ function setField(json: JsonMembers, path: FieldPath, value: string | readonly s
   const field = path.at(-1) as DescField;
   const values = [value].flat();
   const read = values.map((text) => textToJson(field, text));
-  // Several values for a field that is not a list stay an array, which the decoder then refuses.
+  // Several values for a field that is not a list stay an array, which the decoder refuses.
   within[field.name] = field.fieldKind === 'list' || read.length !== 1 ? read : read[0];
 }
 

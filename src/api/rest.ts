@@ -15,7 +15,7 @@ import { requestJson } from './rest-request.ts';
 /** A handler's response, in any protocol. */
 export type Answer<M> = {
   readonly message: M;
-  /** A stored body in REST JSON, which is sent instead of encoding the message. */
+  /** A stored body in REST JSON, sent instead of encoding the message. */
   readonly json?: Uint8Array | undefined;
   /** Headers of the response (gRPC: metadata). */
   readonly headers?: Readonly<Record<string, string>>;
@@ -23,7 +23,7 @@ export type Answer<M> = {
   readonly created?: string;
 };
 
-/** A handler for each rpc of a service. `Call` is what a handler knows besides the message: headers and the caller. */
+/** A handler for each rpc of a service. `Call` is a handler's other input: headers and the caller. */
 export type ServiceHandlers<Service extends DescService, Call> = {
   readonly [Rpc in keyof Service['method']]: (
     message: MessageShape<Service['method'][Rpc]['input']>,

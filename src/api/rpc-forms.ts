@@ -5,8 +5,8 @@ import { ServiceError } from '#src/service-error.ts';
 import { answerProblem } from './error-handler.ts';
 
 /**
- * Refuses calls of rpcs with a method or media type that no protocol has. Connect does so too, but does not say what it
- * accepts.
+ * Refuses rpc calls with a method or media type that no protocol has. Connect refuses them too, but without naming
+ * the accepted ones.
  */
 export function refuseWrongForms(app: FastifyInstance, services: readonly DescService[]): void {
   const forms = new Map<string, ReturnType<typeof formOf>>(

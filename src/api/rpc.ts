@@ -18,10 +18,10 @@ import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import type { Handle, ServedService } from './rest.ts';
 import { readUnread, UNREAD_BINARY, UnreadSchema, unreadJson } from './unread-message.ts';
 
-/** Size from which a response is compressed for a caller that accepts it: a list's size, not a record's. */
+/** Size from which a response is compressed for a caller that accepts compression: a list's size, not a record's. */
 export const COMPRESSED_FROM_BYTES = 16 * 1024;
 
-/** Longest time-out of a call that a timer can hold; a payment has its own deadlines, whatever the client's. */
+/** Longest time-out that a timer can hold. A payment has its own deadlines, whatever the client's. */
 export const MAX_TIMEOUT_MS = 2_147_483_647;
 
 const requestKey = createContextKey<FastifyRequest | undefined>(undefined);
@@ -31,8 +31,7 @@ export const RPC_OPTIONS = {
   readMaxBytes: BODY_LIMIT_BYTES,
   maxTimeoutMs: MAX_TIMEOUT_MS,
   acceptCompression: RPC_COMPRESSIONS,
-  // Compressing a record costs processor time for every payment, and gains nothing between machines that are near each
-  // other.
+  // Compressing a record costs processor time for every payment, and gains nothing between nearby machines.
   compressMinBytes: COMPRESSED_FROM_BYTES,
   binaryOptions: { recursionLimit: NESTING_LIMIT, readUnknownFields: false },
   // Connect's JSON has the wire's own names, and contains every field.
@@ -41,7 +40,7 @@ export const RPC_OPTIONS = {
   contextValues: (request: FastifyRequest) => createContextValues().set(requestKey, request),
 } satisfies ConnectRouterOptions & { contextValues: unknown };
 
-/** Returns an object that stands for a call's connection, in any protocol: the same for every call on it. */
+/** Returns an object that identifies a call's connection, in any protocol: the same for every call on it. */
 export function connectionOf(context: HandlerContext): object {
   const raw = context.values.get(requestKey)?.raw;
   // Each HTTP/2 request has a socket object of its own.
@@ -55,7 +54,7 @@ export type RpcOptions<Service extends DescService, Call> = ServedService<Servic
   readonly onError: (error: unknown) => void;
 };
 
-/** Puts a service's unary rpcs on a router, for Connect, gRPC and gRPC-Web alike; knows no payment. */
+/** Puts a service's unary rpcs on a router, for Connect, gRPC and gRPC-Web alike. */
 export function rpcRoutes<Service extends DescService, Call>(
   options: RpcOptions<Service, Call>,
 ): (router: ConnectRouter) => void {
@@ -96,12 +95,12 @@ export function rpcRoutes<Service extends DescService, Call>(
   };
 }
 
-/** Codes of Connect's errors for messages that it cannot read. */
+/** Codes of Connect's errors for unreadable messages. */
 const UNREADABLE: readonly Code[] = [Code.InvalidArgument, Code.Internal];
 
 /**
- * Connect aborts a call's signal with its error before it writes that error, in every protocol. This is the one place
- * where Connect's own errors can be seen before the caller sees them.
+ * Rewrites Connect's own errors. Connect aborts a call's signal with its error before it writes that error, in every
+ * protocol: only here can we change the error before the caller sees it.
  */
 function rewriteErrors({ signal }: HandlerContext, codes?: readonly Code[]): void {
   signal.addEventListener('abort', () => {
@@ -129,14 +128,17 @@ async function answer<Call>(
   }
 }
 
-/** Rejects at the caller's deadline, or when the caller disconnects. The work continues; a repeat gets its response. */
+/**
+ * Rejects at the caller's deadline, or when the caller disconnects. The work continues, and a retry gets its
+ * response.
+ */
 function ended(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
 }
 
-/** Renders the error that a handler threw, and reports it if the fault is ours. */
+/** Renders an error thrown by a handler, and reports it if the fault is ours. */
 export function refusal(error: unknown, onError: (error: unknown) => void): ConnectError {
   const known = toServiceError(error);
   if (isOurFault(known)) onError(error);

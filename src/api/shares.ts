@@ -3,15 +3,15 @@ import type { Share } from './slots.ts';
 
 /** Limits on the share of slots that one account, and one client address, may hold. */
 export type ShareLimits = {
-  /** Percent of the slots open to its kind of call that one account's calls may hold. */
+  /** Percentage of the slots for a kind of call that one account's calls may hold. */
   readonly accountSharePercent: number;
-  /** Percent of the slots open to calls without a verified secret that one address's calls may hold. */
+  /** Percentage of the slots for calls without a verified secret that one address's calls may hold. */
   readonly addressSharePercent: number;
 };
 
 /**
- * Share for calls without a verified secret. The public key is in web pages, so anybody can make such calls; the other
- * half is reserved for the merchants' own servers.
+ * Share for calls without a verified secret. The public key is in web pages, so anybody can make such calls; the
+ * other half is reserved for merchants' own servers.
  */
 const PUBLIC_FRACTION = 0.5;
 
@@ -39,7 +39,7 @@ export function sharesOf(
   return [
     ...shares,
     { group: `public ${accountId}`, fraction: PUBLIC_FRACTION * ofAccount },
-    // A client with one public key can crowd out neither the account's other payers nor other clients at its address.
+    // A client with one public key crowds out neither the account's other payers nor other clients at its address.
     { group: `public ${accountId} ${from}`, fraction: PUBLIC_FRACTION * ofAccount * ofAddress },
   ];
 }

@@ -1,13 +1,13 @@
-/** Largest part of the slots that one group of calls, such as those of one account, may hold. */
+/** Largest fraction of the slots that a group of calls, such as one account's, may hold. */
 export type Share = { readonly group: string; readonly fraction: number };
 
-/** A bounded number of slots, one for each call, and the shares of groups in them. */
+/** A bounded number of slots, one for each call, and the groups' shares of them. */
 export type Slots = {
-  /** Returns true if a call that belongs to these groups could take a slot. */
+  /** Returns true if a call of these groups could take a slot. */
   hasRoom(shares: readonly Share[]): boolean;
   /** Takes a slot. @returns false, without taking one, if all are in use or a group has reached its share. */
   take(shares: readonly Share[]): boolean;
-  /** Takes back a slot that was released for a while, even if there is no room now. */
+  /** Takes a slot back after a temporary release, even if there is no room now. */
   retake(shares: readonly Share[]): void;
   /** Releases a slot that was taken with the same shares. */
   release(shares: readonly Share[]): void;

@@ -19,13 +19,13 @@ import { toConnectError, toServiceError } from './errors.ts';
 import { checkRest } from './require-valid.ts';
 
 /*
- * Connect reads every message itself, without a bound on its content. So Connect is given a message type without
- * fields: what was sent stays as it is, as unknown fields, until we read it by our own rules and limits.
+ * Connect reads every message itself, without a bound on its content. So Connect gets a message type without fields:
+ * the content stays in unknown fields until we read it by our own rules and limits.
  */
 
 /**
- * Holds a request that was read from JSON: a mark, which nobody outside knows, and the message in binary. It has the
- * highest field number, which no message of ours uses.
+ * Holds a request read from JSON: a mark that only we know, and the message in binary. It has the highest field
+ * number, which no message of ours uses.
  */
 const FIELD = { name: 'read', jsonName: 'read', number: 2 ** 29 - 1 };
 const MARK = randomBytes(16);

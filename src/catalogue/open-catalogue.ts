@@ -37,7 +37,7 @@ export type OpenCatalogueOptions = {
 export type CatalogueObserver = {
   conditionFailed(routeId: number, error: unknown): void;
   circuitChanged(connectionId: string, state: CircuitState): void;
-  /** A connection has left the catalogue; it is kept for look-ups until the restart. */
+  /** A connection has left the catalogue; it is kept for checks until the restart. */
   connectionRetired(connectionId: string): void;
 };
 

@@ -1,24 +1,24 @@
 import type { EventEmitter } from 'node:events';
 import { type DestinationStream, pino } from 'pino';
 
-/** A destination of log lines, which writes several lines at once. */
+/** A destination for log lines that writes several lines at once. */
 export type LogWriter = DestinationStream & {
   /**
-   * Writes the remaining lines; nothing may be logged afterwards.
+   * Writes the remaining lines. Nothing may be logged afterwards.
    *
-   * @returns false if the reader did not take them within the time.
+   * @returns false if the reader did not take them in time.
    */
   end(timeoutMs: number): Promise<boolean>;
 };
 
 /** Size of a chunk that a pipe takes as a whole, so that lines of several workers do not mix (POSIX, PIPE_BUF). */
 const CHUNK_BYTES = 4_096;
-/** Longest time for which a line waits for others. */
+/** Limit on the time that a line waits for others. */
 const FLUSH_MS = 20;
-/** Bytes of lines that may wait for a slow reader; any further line is dropped and counted. */
+/** Limit on the bytes of lines that wait for a slow reader. Any further line is dropped and counted. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 const WARN = 40;
-/** Makes pino tell a stream the level of each line. */
+/** Makes pino give a stream the level of each line. */
 const WITH_LEVEL = Symbol.for('pino.metadata');
 
 /**
@@ -38,7 +38,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
   let isBroken = false;
   let waitingBytes = 0;
   let flushing: NodeJS.Timeout | undefined;
-  // pino's own timer would flush nothing fifty times a second.
+  // pino's own timer would run fifty times a second with nothing to flush.
   const flushSoon = () => {
     if (flushing || isBroken) return;
     flushing = setTimeout(() => {
@@ -59,14 +59,14 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     dropped += 1;
   });
   destination.on('drain', () => {
-    // Less than a chunk, which arrived while another was being written.
+    // Less than a chunk, which arrived during the write of another.
     if (waitingBytes > 0) flushSoon();
     if (dropped === 0) return;
     const line = {
       level: WARN,
       time: Date.now(),
       dropped,
-      msg: 'log lines were dropped, as nobody read them',
+      msg: 'log lines were dropped: the reader of the log is too slow',
     };
     dropped = 0;
     write(`${JSON.stringify(line)}\n`);
@@ -95,7 +95,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
   return writer;
 }
 
-/** Waits for an event. @returns false if neither the event nor an error came within the time. */
+/** Waits for an event. @returns false if neither the event nor an error came in time. */
 function occursInTime(source: EventEmitter, event: string, timeoutMs: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const tooLate = setTimeout(resolve, timeoutMs, false);

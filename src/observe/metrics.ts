@@ -1,11 +1,11 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
-/** Metrics for Prometheus. Labels are names from closed or configured sets, never a request's data. */
+/** Metrics for Prometheus. Labels are names from closed or configured sets, never request data. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Makes the metrics in a registry of their own, so that several servers can live in one process. */
+/** Makes the metrics in their own registry, so that several servers can live in one process. */
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -28,7 +28,7 @@ function makersIn(registry: Registry) {
     counter: <Label extends string = never>(about: About<Label>) =>
       new Counter<Label>({ ...about, registers }),
     gauge: <Label extends string = never>(about: About<Label>) => new Gauge<Label>({ ...about, registers }),
-    /** For values that each worker sees for itself: their sum would mean nothing, so the highest is reported. */
+    /** For values that each worker sees for itself: a sum would be meaningless, so the highest is reported. */
     highest: <Label extends string = never>(about: About<Label>) =>
       new Gauge<Label>({ ...about, registers, aggregator: 'max' }),
     histogram: <Label extends string = never>(about: About<Label>) =>
@@ -41,59 +41,59 @@ function paymentMetrics({ counter }: Makers) {
   return {
     payments: counter({
       name: 'payments_total',
-      help: 'Payments made, by category and the status they were answered with. Replays are not counted again.',
+      help: 'Payments created, by category and response status. Replays are not counted.',
       labelNames: ['category', 'status'],
     }),
     operations: counter({
       name: 'payment_operations_total',
-      help: 'Captures, cancels and refunds, by type and the status they were answered with. Replays are not counted again.',
+      help: 'Captures, cancels and refunds, by type and response status. Replays are not counted.',
       labelNames: ['type', 'status'],
     }),
     replays: counter({
       name: 'payment_replays_total',
-      help: 'Answers given again under their idempotency key.',
+      help: 'Stored responses returned to retries with the same idempotency key.',
     }),
     finishFailures: counter({
       name: 'payment_finish_failures_total',
-      help: 'Tries to write a known outcome that failed; each is tried again.',
+      help: 'Failed writes of known outcomes. Each write is retried.',
     }),
     failovers: counter({
       name: 'payment_failovers_total',
-      help: 'Attempts that came to nothing, and after which the payment went on to another connection.',
+      help: 'Failed attempts after which the payment failed over to another connection.',
       labelNames: ['from', 'to', 'outcome'],
     }),
   };
 }
 
-/** Metrics of unknown outcomes and of how they become known. */
+/** Metrics of unknown outcomes and of the checks that resolve them. */
 function openMetrics({ counter, highest }: Makers) {
   return {
     lookUps: counter({
       name: 'payment_look_ups_total',
-      help: 'Look-ups of unknown outcomes, by connection and what was learned.',
+      help: 'Checks of transactions, by connection and result.',
       labelNames: ['connection', 'result'],
     }),
     openOutcomes: highest({
       name: 'payment_open_outcomes',
-      help: 'Attempts whose outcome is not known, those of requests under way included. Counted every 10 to 15 s, up to 100000.',
+      help: 'Attempts with an unknown outcome, including requests in progress. Counted every 10 to 15 s, up to 100000.',
     }),
     oldestOpenOutcome: highest({
       name: 'payment_open_outcome_oldest_seconds',
-      help: 'For how long the oldest open outcome has been open. Alert when it grows beyond minutes.',
+      help: 'Age of the oldest open outcome. Alert when it exceeds a few minutes.',
     }),
     openFollowUps: highest({
       name: 'payment_open_follow_ups',
-      help: 'What goes on after its call, by kind: captures, cancels and refunds whose result is not known, and payers who were sent away (payer). Counted every 10 to 15 s, up to 100000 a type.',
+      help: 'Work that continues after its call, by kind: captures, cancels and refunds with an unknown result, and payers redirected to a provider (payer). Counted every 10 to 15 s, up to 100000 of each type.',
       labelNames: ['kind'],
     }),
     oldestFollowUp: highest({
       name: 'payment_open_follow_up_oldest_seconds',
-      help: 'For how long the oldest of payment_open_follow_ups has been open, by kind. A payer may take a day; alert when an operation takes longer than its provider does.',
+      help: 'Age of the oldest of payment_open_follow_ups, by kind. A payer may take a day; alert when an operation takes longer than the provider usually needs.',
       labelNames: ['kind'],
     }),
     unaskableOutcomes: highest({
       name: 'payment_unaskable_outcomes',
-      help: 'Open outcomes that this replica cannot look up: no_connection, other_account or no_look_up. Alert above 0.',
+      help: 'Open outcomes that this replica cannot look up, by reason: no_connection, other_account or no_look_up. Alert above 0.',
       labelNames: ['connection', 'reason'],
     }),
   };
@@ -104,74 +104,74 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
   return {
     providerCalls: histogram({
       name: 'provider_call_seconds',
-      help: 'Provider calls, by connection and what was learned.',
+      help: 'Duration of provider calls, by connection and outcome.',
       labelNames: ['connection', 'outcome'],
     }),
     providerAlarms: counter({
       name: 'provider_alarms_total',
-      help: "Provider's answers that an operator has to look into, by connection: about another amount, currency or reference, or a second charge. The log tells which.",
+      help: 'Responses of providers that need manual review, by connection: a different amount, currency or reference, or a second charge. The log says which.',
       labelNames: ['connection'],
     }),
     notifications: counter({
       name: 'provider_notifications_total',
-      help: 'Notifications of providers, by connection: received as forged, ignored or about; processed as applied, unchanged, unmatched or unanswered.',
+      help: "Providers' notifications, by connection and result. On receipt: forged, ignored or about. Once processed: applied, unchanged, unmatched or unanswered.",
       labelNames: ['connection', 'result'],
     }),
     circuits: highest({
       name: 'connection_circuit',
-      help: "1 for the state that a connection's circuit breaker is in: CLOSED, OPEN or HALF_OPEN. Workers have breakers of their own.",
+      help: "1 for the current state of a connection's circuit breaker: CLOSED, OPEN or HALF_OPEN. Each worker has its own breakers.",
       labelNames: ['connection', 'state'],
     }),
     catalogueLoads: counter({
       name: 'catalogue_loads_total',
-      help: 'Times that the catalogue was loaded, by result. One that failed left the one before in force.',
+      help: 'Loads of the catalogue, by result. After a failed load, the previous catalogue stays in force.',
       labelNames: ['result'],
     }),
     deliveries: histogram({
       name: 'webhook_delivery_seconds',
-      help: 'Attempts to deliver an event to a webhook, by result: DELIVERED, or why it was not accepted.',
+      help: 'Duration of attempts to deliver an event to a webhook, by result: DELIVERED, or the reason for the failure.',
       labelNames: ['result'],
     }),
     clockDifference: highest({
       name: 'database_clock_difference_seconds',
-      help: 'Time by which the clocks of this machine and the database are apart at least, ahead or behind. Alert above a minute.',
+      help: "Lower bound of the difference between this machine's clock and the database's, in either direction. Alert above a minute.",
     }),
     queries: histogram({
       name: 'database_query_seconds',
-      help: 'Database round trips, by statement, the wait for a connection included. Statements within longer transactions are not counted.',
+      help: 'Duration of database round trips, by statement, including the wait for a connection. Statements in longer transactions are not counted.',
       labelNames: ['statement', 'result'],
     }),
   };
 }
 
-/** Metrics of calls, from their first byte to their last. */
+/** Metrics of calls, from the first byte to the last. */
 function callMetrics({ counter, gauge, histogram }: Makers) {
   return {
     requests: histogram({
       name: 'request_seconds',
-      help: 'Requests, by route and HTTP status. An rpc protocol has its own status within HTTP 200.',
+      help: 'Duration of requests, by route and HTTP status. An rpc protocol has its own status within HTTP 200.',
       labelNames: ['route', 'status'],
     }),
     refusals: counter({
       name: 'calls_refused_total',
-      help: 'Calls that were not accepted, by the limit that refused them. Nothing was sent for them.',
+      help: 'Refused calls, by limit. Nothing was sent for them.',
       labelNames: ['limit'],
     }),
     callsReceiving: gauge({
       name: 'calls_receiving',
-      help: 'Calls whose body is still to come. They are not in flight yet.',
+      help: 'Calls whose body is still being received. They are not in flight yet.',
     }),
     callsInFlight: gauge({
       name: 'calls_in_flight',
-      help: 'Calls whose work has not ended, whoever waits for it still, or whose response the client has not read yet.',
+      help: 'Calls whose work is still running, even if nobody waits for it, or whose response the client has not read yet.',
     }),
     callsAtWork: gauge({
       name: 'calls_at_work',
-      help: 'Of the calls in flight, those that wait neither for a provider nor for the client to read their response; and look-ups of keys.',
+      help: 'Calls in flight that wait neither for a provider nor for the client to read the response, and key look-ups.',
     }),
     inFlight: gauge({
       name: 'requests_in_flight',
-      help: 'Requests that have no answer yet.',
+      help: 'Requests without a response yet.',
     }),
   };
 }

@@ -3,8 +3,8 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Metrics } from './metrics.ts';
 
 /**
- * Counts and logs an outcome that an operator has to investigate: an answer about another amount, currency or
- * reference, a second charge. Does nothing for any other outcome.
+ * Counts and logs an outcome that needs manual review: a different amount, currency or reference, or a second charge.
+ * Does nothing for any other outcome.
  */
 export function observeAlarm(
   metrics: Metrics,
@@ -16,10 +16,7 @@ export function observeAlarm(
   if (!('alarm' in outcome && outcome.alarm)) return;
   const detail = outcome.kind === 'unknown' ? outcome.detail : outcome.providerData.responseMessage;
   metrics.providerAlarms.inc({ connection });
-  log.error(
-    { connection, transaction_id: transactionId, detail },
-    "a provider's answer needs to be looked into",
-  );
+  log.error({ connection, transaction_id: transactionId, detail }, "a provider's answer needs manual review");
 }
 
 /** Shows 0 for connections without an alarm: Prometheus sees no increase in a series whose first value is 1. */

@@ -9,12 +9,12 @@ import { observeAlarm } from './observe-alarm.ts';
 
 const ALARMS = {
   mismatch: alarmingOutcome(
-    'the provider tells of another amount or currency, or of what the payment does not allow',
+    'the provider reports another amount or currency, or an operation that the payment does not allow',
   ),
-  contradiction: alarmingOutcome('the provider tells the opposite of the final state in the record'),
+  contradiction: alarmingOutcome('the provider reports the opposite of the final state in the record'),
 } as const;
 
-/** Counts and logs what checks learn. */
+/** Counts and logs the results of checks. */
 export function observeChecks(metrics: Metrics, log: Logger): CheckObserver {
   return {
     learned({ transactionId, connectionId }, learned) {
@@ -70,7 +70,7 @@ export function observeOpenOutcomes(metrics: Metrics, log: Logger): OpenOutcomes
       );
     },
     failed(error) {
-      log.error({ err: error }, 'open outcomes could not be counted; it is tried again');
+      log.error({ err: error }, 'open outcomes could not be counted; the count is retried');
     },
   };
 }

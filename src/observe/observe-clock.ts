@@ -2,10 +2,10 @@ import type { Logger } from 'pino';
 import type { ClockDifference } from '#src/store/engine/database-clock.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Difference from which a clock is an alarm. */
+/** Clock difference that raises an alarm. */
 const WRONG_CLOCK_MS = 60_000;
 
-/** Reports the difference between the process's clock and the database's, and warns of one above a minute. */
+/** Reports the difference between the process's clock and the database's, and warns above a minute. */
 export function observeClock(metrics: Metrics, log: Logger) {
   return {
     compared({ aheadMs, uncertainMs }: ClockDifference): void {
@@ -20,7 +20,7 @@ export function observeClock(metrics: Metrics, log: Logger) {
     failed(error: unknown): void {
       log.warn(
         { err: error },
-        'the clock could not be compared with that of the database; it is tried again',
+        "the clock could not be compared with the database's; the comparison is retried",
       );
     },
   };

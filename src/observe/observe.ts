@@ -29,7 +29,7 @@ import { observeAlarm } from './observe-alarm.ts';
 import { type Limit, logRefusedCalls } from './refused-calls.ts';
 import { sentStatus, type Tracing } from './tracing.ts';
 
-/** Counts and times payments, and logs events that an operator must know of. */
+/** Counts and times payments, and logs events that operators must know about. */
 export function observePayments(
   metrics: Metrics,
   tracing: Tracing,
@@ -50,7 +50,7 @@ export function observePayments(
     },
     failedOver(from, to, { kind }) {
       metrics.failovers.inc({ from, to, outcome: kind });
-      log.info({ from, to, outcome: kind }, 'payment went on to another connection');
+      log.info({ from, to, outcome: kind }, 'payment failed over to another connection');
     },
     finished(payment, isLearnedLater) {
       const category = Transaction_Category[payment.transactions?.category ?? 0] ?? '';
@@ -90,8 +90,8 @@ export function observePayments(
 }
 
 /**
- * Wraps a vault so that its uses are logged, by the token of the number (PCI DSS 10.2.1.1). The caller that needed a
- * number logs why it could not be opened.
+ * Wraps a vault to log its uses, by the number's token (PCI DSS 10.2.1.1). If a number cannot be opened, its caller
+ * logs why.
  */
 export function observeVault(vault: CardVault, log: Logger): CardVault {
   const logged = async <T>(event: string, token: string, use: Promise<T>): Promise<T> => {
@@ -110,8 +110,8 @@ export function observeVault(vault: CardVault, log: Logger): CardVault {
 }
 
 /**
- * Wraps authentication so that its failures are logged (PCI DSS 10.2.1.4), but without the keys that were sent, not
- * even the public one: a caller may have put the secret in its place.
+ * Wraps authentication to log its failures (PCI DSS 10.2.1.4), but without the keys, not even the public one: a
+ * caller may have put the secret in its place.
  */
 export function observeAuthentication(authenticate: Authenticate, clientAddress: ClientAddress) {
   return async (
@@ -133,7 +133,7 @@ export function observeAuthentication(authenticate: Authenticate, clientAddress:
   };
 }
 
-/** Wraps the rate limit of accounts so that the calls it refuses are counted, and logged in sum. */
+/** Wraps the rate limit of accounts to count the refused calls and log their sums. */
 export function observeRateLimit(metrics: Metrics, limitRate: (caller: Credentials) => void) {
   return (request: FastifyRequest, caller: Credentials): void => {
     try {
@@ -149,20 +149,20 @@ export function observeRateLimit(metrics: Metrics, limitRate: (caller: Credentia
 export function observeCatalogue(log: Logger): CatalogueObserver {
   return {
     conditionFailed(route, error) {
-      log.error({ route, err: error }, 'the condition of a route failed; the route was passed over');
+      log.error({ route, err: error }, 'the condition of a route failed; the route was skipped');
     },
     circuitChanged(connection, state) {
       log.warn({ connection, state }, 'circuit changed');
     },
     connectionRetired(connection) {
-      log.warn({ connection }, 'connection left the catalogue; it is kept for look-ups until the restart');
+      log.warn({ connection }, 'connection left the catalogue; it is kept for checks until the restart');
     },
   };
 }
 
 /** Counts and logs the results of reloading the catalogue. */
 export function observeReloads(metrics: Metrics, log: Logger): (failure: unknown) => void {
-  // Shown before the first load, too: Prometheus sees no increase in a series whose first value is 1.
+  // Set to 0 before the first load: Prometheus sees no increase in a series whose first value is 1.
   for (const result of ['ok', 'failed']) metrics.catalogueLoads.inc({ result }, 0);
   return (failure) => {
     metrics.catalogueLoads.inc({ result: failure ? 'failed' : 'ok' });
@@ -170,9 +170,9 @@ export function observeReloads(metrics: Metrics, log: Logger): (failure: unknown
       log.info('catalogue loaded');
       return;
     }
-    // The message is about the operator's own file, and names each place in it.
+    // The message is about the operator's own file, and names each faulty place in it.
     const problem = failure instanceof CatalogueError ? { problem: failure.message } : { err: failure };
-    log.error(problem, 'the catalogue could not be loaded; the one before stays in force');
+    log.error(problem, 'the catalogue could not be loaded; the previous one stays in force');
   };
 }
 
@@ -186,13 +186,13 @@ export function showHealth(metrics: Metrics, health: OpenedCatalogue['health']):
   }
 }
 
-/** Counts and times deliveries to webhooks, and logs events that an operator or a merchant must know of. */
+/** Counts and times deliveries to webhooks, and logs events that an operator or a merchant must know about. */
 export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserver {
   return {
     delivered({ accountId, webhookId }, { result, seconds }) {
       metrics.deliveries.observe({ result }, seconds);
       if (result === 'DELIVERED') return;
-      log.info({ account_id: accountId, webhook_id: webhookId, result }, 'webhook did not take an event');
+      log.info({ account_id: accountId, webhook_id: webhookId, result }, 'webhook did not accept an event');
     },
     turnedOff({ accountId, webhookId }) {
       log.warn({ account_id: accountId, webhook_id: webhookId }, 'webhook answered 410 and was turned off');
@@ -203,7 +203,7 @@ export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserv
   };
 }
 
-/** Wraps a database so that its round trips are timed. */
+/** Wraps a database to time its round trips. */
 export function observeDatabase(database: Database, metrics: Metrics, tracing: Tracing): Database {
   return {
     ...database,
@@ -224,16 +224,16 @@ export function observeDatabase(database: Database, metrics: Metrics, tracing: T
   };
 }
 
-/** The line that a request will have in the log; undefined once it is written. */
+/** A request's line in the log; undefined once it is written. */
 type RequestLine = { open: { fields: object; msg: string } | undefined; refusedBy?: Limit };
 
 const requestLine = new AsyncLocalStorage<RequestLine>();
-/** The lines of the requests under way. */
+/** The lines of the requests in progress. */
 const lines = new WeakMap<FastifyRequest, RequestLine>();
 
 /**
- * Logs what a request did in the line that the request has anyway; in a line of its own if there is no request, or its
- * line was written before, since the client has left or was told that the outcome is still to come.
+ * Logs what a request did, in the request's own line. It writes a separate line outside a request, and once the
+ * request's line is written: the client has left, or was told that the outcome is unknown.
  */
 function logWithRequest(log: Logger, fields: object, msg: string): void {
   const line = requestLine.getStore();
@@ -241,7 +241,7 @@ function logWithRequest(log: Logger, fields: object, msg: string): void {
   else log.info(fields, msg);
 }
 
-/** Gives each request its span, its measures and, after its response, its line in the log. */
+/** Gives each request its span, its metrics and, after its response, its log line. */
 export function observeRequests(
   app: FastifyInstance,
   metrics: Metrics,
@@ -255,7 +255,7 @@ export function observeRequests(
     const remoteAddress = clientAddress(request);
     const line: RequestLine = { open: { fields: {}, msg: 'request' } };
     lines.set(request, line);
-    // On the raw response, which also closes if the client disconnects before the response, and for the rpc protocols.
+    // On the raw response: it also closes when the client disconnects early, and for the rpc protocols.
     reply.raw.once('close', () => {
       const route = request.routeOptions.url ?? 'unknown';
       const status = sentStatus(reply.raw);
@@ -273,7 +273,7 @@ export function observeRequests(
     });
     done();
   });
-  // Not before: what reads a body goes on in the connection's context instead of the request's.
+  // Not earlier: reading the body continues in the connection's context, not the request's.
   app.addHook('preHandler', (request, _reply, done) => {
     const line = lines.get(request);
     if (line) requestLine.run(line, done);
@@ -281,7 +281,7 @@ export function observeRequests(
   });
 }
 
-/** Counts calls that a limit refuses, and has them logged in sum instead of one by one. */
+/** Counts calls that a limit refuses, and logs their sums instead of each call. */
 export function observeRefusals(metrics: Metrics): (request: FastifyRequest, limit: RefusedBy) => void {
   return (request, limit) => countRefusal(metrics, lines.get(request), limit);
 }

@@ -1,15 +1,15 @@
 import type { FastifyInstance } from 'fastify';
 import type { RefusedBy } from '#src/api/admission.ts';
 
-/** A limit that refuses calls: one of admission's, that of payments on their way to a connection, or an account's rate. */
+/** A limit that refuses calls: admission's, connection slots or an account's rate. */
 export type Limit = RefusedBy | 'on_their_way' | 'rate';
 
 /** Pause between two lines about the same limit and route. */
 const SUM_MS = 1_000;
 
 /**
- * Logs refused calls in sum: one line a second for each limit and route. In a flood, a line a call would tell nothing
- * more, and take a tenth of what the refusal costs.
+ * Logs refused calls in sum: one line a second for each limit and route. In a flood, a line for each call would say
+ * nothing more and cost a tenth of the refusal.
  *
  * @returns a function that adds a call to the sum.
  */

@@ -12,17 +12,17 @@ export type Tracing = {
   shutdown(): Promise<void>;
 };
 
-/** Tracing of a service that has no endpoint for spans: costs nothing. */
+/** Tracing of a service without an endpoint for spans: costs nothing. */
 export const NO_TRACING: Tracing = {
   traceRequests: () => {},
   span: (_name, _attributes, work) => work(),
   shutdown: async () => {},
 };
 
-/** Status, as proxies number it, of a call whose client disconnected before the response was sent. */
+/** Status that proxies use for a call whose client disconnected before the response. */
 const CLIENT_LEFT = 499;
 
-/** Returns the status with which a closed response was sent. */
+/** Returns the status that a closed response was sent with. */
 export function sentStatus(response: ServerResponse): number {
   // Over HTTP/2, a stream that the client resets counts as finished, even if nothing was written to it.
   return response.headersSent && response.writableFinished ? response.statusCode : CLIENT_LEFT;

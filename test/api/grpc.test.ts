@@ -119,7 +119,7 @@ describe('a call in gRPC', () => {
     const late = await call(CREATE, slow, { ...headers, 'grpc-timeout': '50m' });
     expect([late.status, late.refused]).toEqual([
       '4',
-      expect.stringContaining('repeat it with the same key'),
+      expect.stringContaining('retry with the same key'),
     ]);
     await expect.poll(async () => (await call(CREATE, slow, headers)).status).toBe('0');
   });

@@ -68,7 +68,7 @@ it('a database that is away does not end the watch', async () => {
   };
   await watched(90_000, 2, query);
   expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
-    expect.stringContaining('it is tried again'),
+    expect.stringContaining('the comparison is retried'),
     expect.stringContaining('more than a minute apart'),
   ]);
 });
