@@ -113,7 +113,7 @@ async function get(provider: Provider, id: string): Promise<Json> {
 }
 
 const endOf = ({ status, sub_status, code, detail }: Json) =>
-  code ? `${code}: ${/asks for ([^,]+),/.exec(detail)?.[1]}` : `${status}/${sub_status}`;
+  code ? `${code}: ${/requests ([^,]+),/.exec(detail)?.[1]}` : `${status}/${sub_status}`;
 
 describe.each(PROVIDERS)('through %s', (provider) => {
   it.each(loadScenarios())('$name', async ({ name, request, keys }: Scenario) => {

@@ -97,7 +97,7 @@ function cardOf({ cardData, paymentMethod }: CreateCheckoutTokenRequest): CardDa
  * @throws ServiceError INVALID_PARAMETERS.
  */
 export function requireCard(card: CardDataInput | undefined, at = 'card_data.'): CardDataInput {
-  if (!card) throw new Error('no card, although it was checked before');
+  if (!card) throw new Error('the card is missing after it was checked');
   requireFaultless((report) => checkCard(report, at, card));
   return card;
 }

@@ -7,9 +7,12 @@ export type Caller = {
   readonly idempotencyKey: string | undefined;
   /** false when only the public key was sent. */
   readonly secretPresented: boolean;
-  /** Setting of the account: authorizations are reported as such; by default, as the interface reports them. */
+  /** Setting of the account: authorizations are shown as such, not as purchases. */
   readonly tellsAuthorized?: boolean;
-  /** Checkout session that the public key alone may pay, since the request was made from its terms in this version. */
+  /**
+   * Checkout session that the public key alone may pay, since the request was completed from its terms in this
+   * version.
+   */
   readonly withinSession?: SessionUse;
 };
 

@@ -10,17 +10,17 @@ import type { StoredResponses } from './stored-response.ts';
 export type EraseOptions = {
   /** A payment is due once nothing has been written to it for this many days. */
   readonly days: number;
-  /** The stored form of the responses that repeated requests get from then on; undefined for a dry run. */
+  /** The stored form of the responses to later retries; undefined for a dry run. */
   readonly response: StoredResponses['own'] | undefined;
   /** Called after each step, with the account's position and the number of accounts. */
   readonly onStep: (step: Step, account: number, accounts: number) => void;
 };
 
 /**
- * Erases the payer's personal data from old payments: from the record, and from the responses to repeated calls. The
- * key and the request's hash stay, so that a repeat can always be distinguished from another request, gets what is
- * left of the response, and never pays again. Payments with anything open are not touched. It is safe to run beside a
- * running service or another such run, and the next run completes one that was cut short.
+ * Erases the payer's personal data from old payments: from the record, and from the responses to retries. The key and
+ * the request's hash stay, so that a retry can always be distinguished from another request, gets the rest of the
+ * response, and never pays again. Payments with anything open are not changed. It is safe to run beside a running
+ * service or another such run, and the next run completes an interrupted one.
  *
  * @returns the number of payments that were due.
  */

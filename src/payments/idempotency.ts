@@ -30,7 +30,7 @@ export function requireIdempotencyKey(header: string | undefined): string {
 const PUBLIC_KEY_SPACE = '\u0001';
 
 /**
- * Returns a caller's idempotency key as it is stored. Callers with the public key alone have a key space of their own:
+ * Returns a caller's idempotency key in its stored form. Callers with the public key alone have a separate key space:
  * the public key appears in web pages, where anybody could otherwise claim `order-1001`, or learn whether it is used.
  *
  * @throws ServiceError as requireIdempotencyKey does.
@@ -49,9 +49,9 @@ export function sentIdempotencyKey(stored: string): string {
 }
 
 /**
- * Refuses another request under a key that is held. If a release that knows other fields hashed the holder's request,
- * the two cannot be compared: the request counts as the same and gets the holder's response, since a refusal would
- * make the merchant pay again under another key.
+ * Refuses another request under a held key. If a release with other fields hashed the holder's request, the two
+ * cannot be compared: the request counts as the same and gets the holder's response, since a refusal would make the
+ * merchant pay again under another key.
  *
  * @param field the key's name, as the caller sent it.
  * @throws ServiceError IDEMPOTENCY_KEY_REUSED.
@@ -71,21 +71,21 @@ function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Dependencies of answering a call with the response that its key has. */
+/** Dependencies of answering a call with its key's response. */
 export type ReplayDeps = {
   readonly responses: StoredResponses;
   readonly patience: Patience;
   readonly observer: { replayed(): void };
 };
 
-/** Something that is made under a key, and gets a stored response. */
+/** A payment or operation made under a key, which gets a stored response. */
 type Keyed = 'payment' | 'operation';
 
-/** The part of a key's holder that is its response: none is known while `answer` is not. */
+/** The part of a key's holder that contains its response: none yet while `answer` is absent. */
 type Answered = Pick<KeyHolder, 'record' | 'answer'>;
 
 /**
- * Answers a call whose key is held already, with the holder's response.
+ * Answers a call whose key is already held, with the holder's response.
  *
  * @param read reads the holder again.
  * @param keyField the key's name, as the caller sent it.
@@ -106,11 +106,11 @@ export async function replay(
 }
 
 /**
- * Awaits and reads the response that the holder of a key has, or gets.
+ * Awaits and reads the response of a key's holder.
  *
  * @param first the holder, if it was read already.
- * @throws ServiceError REQUEST_IN_PROGRESS if it has none in time, or the database cannot be reached: what is claimed
- *   gets its response, which can be requested again.
+ * @throws ServiceError REQUEST_IN_PROGRESS if it has none in time, or the database cannot be reached: a claimed
+ * payment or operation gets its response, which can be requested again.
  */
 export async function storedResponse(
   { responses, patience }: Omit<ReplayDeps, 'observer'>,
@@ -125,13 +125,13 @@ export async function storedResponse(
   }
 }
 
-/** Makes the refusal of a call whose payment or operation was, or may have been, claimed. */
+/** Refuses a call whose payment or operation was, or may have been, claimed. */
 export function inProgress({ retryAfterS }: Patience, keyed: Keyed, cause?: unknown): ServiceError {
-  const message = `the ${keyed} may have been sent; repeat the call with the same key to get its response`;
+  const message = `the ${keyed} may have been sent; retry with the same key to get its response`;
   return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
 }
 
-/** Limits of a wait for what another call or worker is about to write: it is read again for up to `waitMs`. */
+/** Limits of a wait for a write by another call or worker: it is read again for up to `waitMs`. */
 export type Patience = {
   readonly waitMs: number;
   readonly retryAfterS: number;
@@ -161,7 +161,7 @@ export async function awaitResponse(
     return record && answer && { record, answer };
   }, patience);
   if (response) return response;
-  const message = 'the first call with this key has no response yet; repeat it with the same key';
+  const message = 'the first call with this key has no response yet; retry with the same key';
   throw new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS: patience.retryAfterS });
 }
 

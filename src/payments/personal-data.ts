@@ -3,14 +3,13 @@ import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { shownTransaction } from './model/states.ts';
 
-/** Keeps a message as it is. */
+/** Keeps the whole message. */
 const WHOLE = 'whole';
 
 /**
- * Fields of a record that outlive the payer's personal data, by message: what happened to the money, and the ids by
- * which the merchant and the provider find it. Every field that is not listed is erased, including any that is added
- * later: names, addresses, documents, devices, free text, and whatever merchants and providers send in formats of
- * their own.
+ * Fields of a record that outlive the payer's personal data, by message: the fate of the money, and the ids by which
+ * the merchant and the provider find it. Every field that is not listed is erased, including fields added later:
+ * names, addresses, documents, devices, free text, and data that merchants and providers send in their own formats.
  */
 const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   'google.protobuf.Timestamp': WHOLE,
@@ -33,7 +32,7 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   'payments.v1.Checkout': WHOLE,
   'payments.v1.RoutingRules': WHOLE,
   'payments.v1.ConnectionData': WHOLE,
-  // The id of a customer stored here identifies nobody once that customer is erased.
+  // The id of a stored customer identifies nobody once that customer is erased.
   'payments.v1.CustomerPayer': ['id', 'browser_info'],
   'payments.v1.BrowserInfo': [],
   'payments.v1.Transaction': [
@@ -83,7 +82,7 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   ],
 };
 
-/** Returns a copy of a record without the payer's personal data. Doing so twice changes nothing more. */
+/** Returns a copy of a record without the payer's personal data. Idempotent. */
 export function withoutPersonalData(record: Payment): Payment {
   const erased = kept(PaymentSchema, record);
   const reported = shownTransaction(erased);

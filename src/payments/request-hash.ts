@@ -22,8 +22,8 @@ export type RequestHash = {
   /** Keyed hash of the canonical request. */
   readonly hash: Uint8Array;
   /**
-   * Digest of the fields that this release knows. Two hashes can be compared only if their shapes are equal: a release
-   * that does not know a field ignores it, and hashes the same request differently.
+   * Digest of the fields that this release knows. Two hashes can be compared only if their shapes are equal: a
+   * release that does not know a field ignores it, and hashes the same request differently.
    */
   readonly shape: Uint8Array;
 };
@@ -33,14 +33,14 @@ export type RequestHash = {
  * are never compared.
  */
 const CANONICAL_FORM = 4;
-/** The same for operations, whose ids are hashed in one form. */
+/** The form of operations, whose ids are hashed in one spelling. */
 export const OPERATION_FORM = 5;
 const SHAPE_BYTES = 16;
 
 /**
- * Returns a function that hashes requests of one type, by their binary encoding (the fields that are set, in the order
- * of their numbers, without unknown ones). Field order, white space, number or string, and the protocol make no
- * difference.
+ * Returns a function that hashes requests of one type, by their binary encoding (the fields that are set, in the
+ * order of their numbers, without unknown fields). Field order, white space, the choice of number or string, and the
+ * protocol make no difference.
  *
  * @param canonical returns a copy of a request in the form to hash.
  * @param form number of that form.
@@ -72,7 +72,7 @@ export const hashPaymentRequest = requestHasher(CreatePaymentRequestSchema, (req
 /** Digests the number, name and type of every field of a message and of the messages within it. */
 export function shapeOf(schema: DescMessage, form: number = CANONICAL_FORM): Uint8Array {
   const digest = createHash('sha256').update(`${form}\n`);
-  // Each message is described once: those of free JSON refer to themselves.
+  // Each message is described once: free JSON refers to itself.
   const messages = new Set([schema]);
   for (const message of messages) {
     const fields = message.fields.toSorted((a, b) => a.number - b.number);
@@ -104,9 +104,9 @@ function withoutSecurityCode(request: CreatePaymentRequest): CreatePaymentReques
 }
 
 /**
- * Returns the function that copies a message with the members of its free JSON sorted, since their order means nothing:
- * Protobuf writes maps in the order in which they came. It is made once for each type; undefined if a message of the type
- * holds no free JSON.
+ * Returns the function that copies a message with the members of its free JSON sorted, since their order means
+ * nothing: Protobuf writes maps in order of arrival. It is made once for each type; undefined if a message of the
+ * type contains no free JSON.
  */
 function orderOf(desc: DescMessage): Order | undefined {
   switch (desc.typeName) {
@@ -120,7 +120,7 @@ function orderOf(desc: DescMessage): Order | undefined {
   const known = orders.get(desc);
   if (known !== undefined) return typeof known === 'function' ? known : undefined;
   const steps = desc.fields.flatMap((field) => {
-    // What is not supported is refused when set.
+    // Unsupported fields are refused when set.
     const order = field.message && !getOption(field, not_supported) && orderOf(field.message);
     if (!order) return [];
     if (field.oneof || field.fieldKind === 'map') throw new Error(`${field} cannot hold free JSON`);

@@ -3,8 +3,8 @@ import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { shownTransaction } from './model/states.ts';
 
 /**
- * Encodes a record for storage: a Payment without `transactions`, since that is one of `transactions_history`. Storing
- * it once saves a third of the bytes, and of the time to write them.
+ * Encodes a record for storage: a Payment without `transactions`, which repeats one of `transactions_history`.
+ * Storing it once saves a third of the bytes, and of the time to write them.
  */
 export function encodeRecord(record: Payment): Uint8Array {
   return toBinary(PaymentSchema, { ...record, transactions: undefined });
@@ -13,7 +13,7 @@ export function encodeRecord(record: Payment): Uint8Array {
 /**
  * Reads a record that `encodeRecord` wrote.
  *
- * @param schema payments.v1.Payment, by default as this release knows it.
+ * @param schema payments.v1.Payment, by default in this release's version.
  */
 export function decodeRecord(stored: Uint8Array, schema: DescMessage = PaymentSchema): Payment {
   const record = fromBinary(schema, stored) as Payment;

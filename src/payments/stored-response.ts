@@ -14,15 +14,15 @@ import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /**
- * Responses as they are stored for replay. A response is its record in REST JSON, so what is stored beside the record
- * is only the schema by which it was rendered: NUL and the schema's digest. A release with another schema renders it by
- * the stored one, and so byte for byte as it was.
+ * Responses in the form stored for replay. A response is its record in REST JSON, so only the schema that rendered it
+ * is stored beside the record: NUL and the schema's digest. A release with another schema renders it by the stored
+ * schema, and so byte for byte the same.
  */
 export type StoredResponses = {
-  /** The stored form of every response of this release: it shows its record as it is now. */
+  /** The stored form of every response of this release: the current record in this release's schema. */
   readonly own: Uint8Array;
   /**
-   * Returns the REST body of a stored response; undefined if that is what this release makes of the record.
+   * Returns the REST body of a stored response; undefined if this release renders the record the same.
    *
    * @param record the encoded record that the response shows.
    */
@@ -32,11 +32,11 @@ export type StoredResponses = {
 /** A response to a call. */
 export type PaymentResponse = {
   readonly record: Payment;
-  /** Its REST body; undefined if that is the record as it is. */
+  /** Its REST body; undefined if this release renders the record the same. */
   readonly body: Uint8Array | undefined;
 };
 
-/** The response to a call under a key, which always gets the same one. */
+/** The response to a call under a key: always the same. */
 export type KeyedResponse = PaymentResponse & { readonly replayed: boolean };
 
 /** Reads a stored response, with the record that it shows. */
@@ -57,7 +57,7 @@ const BY_SCHEMA = 0;
 /**
  * Opens the stored responses of a migrated database.
  *
- * @param schema payments.v1.Payment, by default as this release knows it.
+ * @param schema payments.v1.Payment, by default in this release's version.
  */
 export async function openStoredResponses(
   database: Database,
@@ -94,7 +94,7 @@ function renderBy(descriptors: Uint8Array): Render {
   return (record) => Buffer.from(encodeJson(decodeRecord(record, schema)));
 }
 
-/** Returns the descriptors of a message's file and of all that it imports, each after what it imports. */
+/** Returns the descriptors of a message's file and of all its imports, each after its own imports. */
 function descriptorsOf({ file }: DescMessage): Uint8Array {
   const files = new Map<string, FileDescriptorProto>();
   const add = ({ dependencies, proto }: DescFile) => {

@@ -3,7 +3,7 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import type { CheckSchedule } from './model/schedule.ts';
 
-/** Observer of writing what was learned. */
+/** Observer of writes. */
 export type WriteObserver = {
   /**
    * Called when a change was written, by any worker and however late.
@@ -11,7 +11,7 @@ export type WriteObserver = {
    * @param isLearnedLater true: the payment's response was stored before, and does not change.
    */
   finished(payment: Payment, isLearnedLater: boolean): void;
-  /** Called when a change cannot be written yet; the write is tried again. */
+  /** Called when a change cannot be written yet; the write is retried. */
   finishFailed(paymentId: string, error: unknown): void;
 };
 
@@ -30,10 +30,10 @@ export function writeWaitMs({ leaseMarginMs }: CheckSchedule): number {
 }
 
 /**
- * Runs a write of what was learned, and runs it again while the database is unavailable: an outage must not lose it.
+ * Runs a write, and retries it while the database is unavailable: an outage must not lose an outcome.
  *
  * @param stop ends the tries.
- * @returns what the write returned; its last error is thrown.
+ * @returns the result of the write; its last error is thrown.
  */
 export async function untilWritten<T>(
   { observer }: { readonly observer: WriteObserver },
@@ -55,8 +55,8 @@ export async function untilWritten<T>(
 }
 
 /**
- * Awaits a promise for a limited time; undefined if it takes longer. A failure within the time is thrown; a later one
- * is ignored here, and is for the promise's maker to report.
+ * Awaits a promise for a limited time; undefined if it takes longer. A failure within the time is thrown; a later
+ * failure is ignored here, and left for the promise's maker to report.
  */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();

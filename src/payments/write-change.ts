@@ -22,7 +22,7 @@ import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';
 import { untilWritten, type WriteObserver } from './until-written.ts';
 
-/** Dependencies of writing what was learned of a payment. */
+/** Dependencies of writing changes to a payment. */
 export type WriteDeps = {
   readonly database: Database;
   readonly now: () => Timestamp;
@@ -38,7 +38,7 @@ export type CallObserver = {
   /**
    * Runs a provider call and observes its outcome.
    *
-   * @param transactionId transaction that the call is about; undefined for an enrollment, which has none.
+   * @param transactionId the transaction that the call is about; undefined for an enrollment, which has none.
    */
   providerCall(
     connectionId: string,
@@ -47,7 +47,7 @@ export type CallObserver = {
   ): Promise<Outcome>;
 };
 
-/** A transaction, by its name, and the token of whoever writes about it: 0 for the caller that claimed it. */
+/** A transaction, by its name, and its writer's token: 0 for the caller that claimed it. */
 export type LeasedTransaction = {
   readonly accountId: string;
   readonly paymentId: string;
@@ -55,29 +55,29 @@ export type LeasedTransaction = {
   readonly fence: number;
 };
 
-/** A change as it was written. */
+/** A written change. */
 export type Written = {
   readonly record: Payment;
-  /** The writer's token from now on; undefined if it does not hold the transaction any more. */
+  /** The writer's token from now on; undefined if another worker has the transaction. */
   readonly fence: number | undefined;
-  /** The response that was stored before this change; it wins over the change's own. */
+  /** The response stored before this change; it wins over the change's own. */
   readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
 };
 
 /**
- * Result of a report: what was written; the reason for which it changes nothing; or `lost`: the outcome is still open, and
- * another worker holds the transaction.
+ * Result of a report: the written change; the reason why it changes nothing; or `lost`: the outcome is still open,
+ * and another worker holds the transaction.
  */
 export type Reported = Written | Unapplied | 'lost';
 
-/** Limit on tries that find the payment changed since it was read. */
+/** Limit on tries after the payment has changed since it was read. */
 const MAX_OUTDATED = 60;
 
 /**
- * Applies a report to its payment as it stands, and writes the change: THE way in which something learned reaches the
- * database. It tries again while the database is unavailable, and decides again if the payment has changed.
+ * Applies a report to its current payment, and writes the change: THE way by which reports reach the database. It
+ * tries again while the database is unavailable, and decides again if the payment has changed.
  *
- * @param stop ends the tries; what was not written is learned again later.
+ * @param stop ends the tries; an unwritten report is learned again later.
  */
 export async function writeReport(
   deps: WriteDeps,
@@ -91,13 +91,13 @@ export async function writeReport(
       const written = await writeOnce(deps, leased, state, apply(state, report, deps.now()));
       if (written !== 'outdated') return written;
     }
-    throw new Error(`payment ${leased.paymentId} changes all the time`);
+    throw new Error(`payment ${leased.paymentId} keeps changing`);
   };
   return untilWritten(deps, leased.paymentId, write, stop);
 }
 
 /**
- * Applies a report to a payment as it was read, and writes the change if the payment is still the same.
+ * Applies a report to a payment that was read before, and writes the change if the payment is still the same.
  *
  * @returns 'waiting' if the payment has changed since.
  */
@@ -126,7 +126,7 @@ async function writeOnce(
   return written;
 }
 
-/** Writes a change that was decided from a version of its payment. */
+/** Writes a change decided from a version of its payment. */
 async function write(
   deps: WriteDeps,
   { accountId, paymentId, fence }: LeasedTransaction,
@@ -139,7 +139,7 @@ async function write(
     ...(books && { books }),
     status: Payment_Status[record.status],
     record: encodeRecord(record),
-    // An attempt that replaces another responds to nothing yet.
+    // An attempt that replaces another has no response yet.
     response: added && transaction ? undefined : deps.responses.own,
     transaction: transaction && { ...transaction, status: Transaction_Status[transaction.status], fence },
     added: added && { ...added, status: Transaction_Status[added.status] },
@@ -151,10 +151,10 @@ async function write(
   return { record, fence: written.fence, earlier: written.earlier };
 }
 
-/** A change; `books` is undefined where they stay as they are. */
+/** A change; `books` is undefined if they do not change. */
 type ChangeOfAny = Omit<Change, 'books'> & { readonly books?: Books };
 
-/** The attempt of a caller, with the payment's version and record as the caller knows them. */
+/** A caller's attempt, with the payment's version and record as the caller knows them. */
 export type OwnAttempt = LeasedTransaction & {
   readonly version: number;
   /** It is changed. */
@@ -163,9 +163,9 @@ export type OwnAttempt = LeasedTransaction & {
 };
 
 /**
- * Writes the outcome of an attempt for the caller that made it: what it has written itself is all that stands, unless
- * another worker was faster, and so nothing is read. It calls the piece of the model that decides about attempts, not
- * `apply`, which would copy the record of every payment.
+ * Writes the outcome of an attempt for the caller that made it: unless another worker was faster, the caller's own
+ * writes are the current state, and so nothing is read. It calls the piece of the model that decides about attempts,
+ * not `apply`, which would copy the record of every payment.
  */
 export async function writeOwnOutcome(deps: WriteDeps, own: OwnAttempt, outcome: Outcome): Promise<Reported> {
   const pause = pauseS(deps.schedule, 0);
@@ -180,8 +180,8 @@ export async function writeOwnOutcome(deps: WriteDeps, own: OwnAttempt, outcome:
 }
 
 /**
- * Ends an attempt that failed and begins the next, before it is sent: one commit. It may be repeated if its
- * acknowledgement was lost.
+ * Ends a failed attempt and begins the next, before it is sent: one commit. It may be repeated if its acknowledgement
+ * was lost.
  *
  * @param record its last transaction is the next attempt.
  * @returns false if another worker has taken the payment over since; then nothing was changed.
@@ -192,7 +192,7 @@ export async function writeNextAttempt(
   moved: { readonly record: Payment; readonly ended: EndedAttempt; readonly next: AddedTransaction },
 ): Promise<boolean> {
   const { record, ended, next } = moved;
-  // By the token of its claimer alone: what another worker has taken is that worker's.
+  // By the claimer's token alone: a transaction that another worker took belongs to that worker.
   const transaction = {
     ...ended,
     id: own.transactionId,
@@ -205,10 +205,10 @@ export async function writeNextAttempt(
   return typeof written !== 'string';
 }
 
-/** The end of an attempt that another one follows. */
+/** The end of an attempt that another attempt follows. */
 type EndedAttempt = { readonly status: Transaction_Status; readonly reference: string | undefined };
 
-/** Reads a payment with its transactions as they stand. @throws Error if it is not there. */
+/** Reads the current payment with its transactions. @throws Error if there is none. */
 export async function loadPayment(
   database: Database,
   { accountId, paymentId }: Pick<LeasedTransaction, 'accountId' | 'paymentId'>,
@@ -220,7 +220,7 @@ export async function loadPayment(
 
 /**
  * Returns a state with the token of the card that the transaction's approval keeps or uses. A card that waited for a
- * transaction was dropped when that expired or was declined; one that was stored before stands.
+ * transaction was dropped when that expired or was declined; a card stored before is kept.
  */
 async function withCurrentToken(
   { database }: WriteDeps,
@@ -238,7 +238,7 @@ async function withCurrentToken(
   return { ...state, transactions };
 }
 
-/** Returns the fate of a stored method as it is stored: with what shows it, once it is kept. */
+/** Returns the stored form of a stored method's fate: with its shown form, once it is kept. */
 function storedFate(record: Payment, method: MethodChange | undefined): MethodFate | undefined {
   if (!method) return undefined;
   const { token, fate } = method;
@@ -247,7 +247,7 @@ function storedFate(record: Payment, method: MethodChange | undefined): MethodFa
   return { token, fate, at: at.toISOString(), record: enrolledByPayment(record, token, at) };
 }
 
-/** Returns the pause before the next check of a transaction of an age, in seconds, varied by chance. */
+/** Returns the pause before the next check of a transaction of this age, in seconds, varied by chance. */
 export function pauseS(schedule: CheckSchedule, ageMs: number): number {
   return variedPauseS(schedule, ageMs, Math.random());
 }

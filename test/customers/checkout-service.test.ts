@@ -134,7 +134,7 @@ describe('paying a checkout session', () => {
     expect((await call('GET', path(session))).json.used).toBe(true);
     const again = await checkout.pay(session, sentCard());
     expect([again.status, again.json.code]).toEqual([400, 'CHECKOUT_SESSION_NOT_FOUND']);
-    expect(again.json.detail).toContain('has a payment already');
+    expect(again.json.detail).toContain('already has a payment');
   });
 
   it('replays a payment under its key, once the session is used.', async () => {
@@ -164,7 +164,7 @@ describe('paying a checkout session', () => {
     const refused = await checkout.pay(session, sentCard());
     expect(refused.json).toMatchObject({
       code: 'CHECKOUT_SESSION_NOT_FOUND',
-      detail: 'checkout.session: has had 20 payments, the most that it may have',
+      detail: 'checkout.session: has had 20 payments, the maximum',
     });
   });
 

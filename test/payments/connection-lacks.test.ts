@@ -101,7 +101,7 @@ describe('the refusal of what no connection offers', () => {
       [`${CARD}.verify`, 'NOT_SUPPORTED'],
       [`${CARD}.installments`, 'NOT_SUPPORTED'],
     ]);
-    expect(error.message).toContain('asks for verifications');
+    expect(error.message).toContain('requests verifications');
     expect(error.message).toContain('nothing was sent');
   });
 });

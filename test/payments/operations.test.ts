@@ -22,7 +22,7 @@ const HELD = {
     {
       ...{ field: 'amount', code: 'NOT_ALLOWED' },
       message:
-        'must be left out: nothing is left to refund; call cancel to release what is held, or capture to keep a part of it; nothing was sent',
+        'must be left out: nothing is left to refund; call cancel to release the authorization, or capture to keep a part of it; nothing was sent',
     },
   ],
 };

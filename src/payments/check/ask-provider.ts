@@ -18,10 +18,10 @@ import { NO_LOOK_UP, timeLeftMs } from '../model/waiting.ts';
 import type { CheckDeps, Found, Prompt } from './found-transaction.ts';
 
 /**
- * Asks the provider about a transaction. One that is open is also completed, if its payer has agreed and completing it is up
- * to us; an attempt at a provider without look-up is undone, if no notification has reported it for too long.
+ * Asks the provider about a transaction. An open payment is also completed, if its payer has agreed and completing it
+ * is up to us. At a provider without look-up, an attempt that no notification has reported for too long is canceled.
  *
- * @param prompt.isLast the payer's time is over, so the provider closes what the payer has not done.
+ * @param prompt.isLast the payer's time is over, so the provider closes the payment.
  */
 export async function askAbout(
   deps: Pick<CheckDeps, 'publicUrl' | 'schedule'>,
@@ -45,7 +45,7 @@ export function lookUpOf(
 ): LookUp {
   const { transaction } = found;
   const { ageMs } = transaction;
-  // What waits for no payer is closed by its age alone.
+  // A transaction that waits for no payer is closed by its age alone.
   const goesByAge = isOperation(transaction.type) || isOpenAttempt(transaction);
   return {
     transactionId: transaction.id,
@@ -59,56 +59,56 @@ export function lookUpOf(
   };
 }
 
-/** Facts about an attempt that a look-up needs beside its record. */
+/** Facts about an attempt that a look-up needs besides its record. */
 type AskedAttempt = {
   readonly capture: boolean;
   readonly isVerification: boolean;
 };
 
-/** Returns true if the provider answered; an alarm is an answer, too. */
+/** Returns true if the provider answered; an alarm is an answer too. */
 export function isAnswered(reported: Outcome): boolean {
   return reported.kind !== 'unknown' || isAlarm(reported);
 }
 
-/** Asks the provider for an outcome, and completes nothing, as is right for a payment that is over here. */
+/** Asks the provider for an outcome, but completes nothing: the payment is over here. */
 async function askOnly({ lookUp }: ProviderConnection, query: LookUp): Promise<Outcome> {
   return lookUp ? lookUp(query) : NO_LOOK_UP;
 }
 
-/** Asks the provider for an outcome. If the payer has agreed and completing the payment is up to us, completes it. */
+/** Asks the provider for an outcome. Completes the payment if its payer has agreed and completing it is up to us. */
 async function askAndComplete(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
   const { lookUp, complete, repeatOperation } = connection;
   if (!lookUp) {
     if (repeatOperation && OPERATIONS.has(query.of.kind)) return repeatOperation(query);
-    // Without a look-up, only the payer's own return shows that they agreed.
+    // Without a look-up, only the payer's return shows that they agreed.
     if (query.hint?.returnQuery === undefined || !complete) return NO_LOOK_UP;
     const completed = await complete(query);
     if (completed.kind === 'not_sent') return NO_LOOK_UP;
     if (completed.kind !== 'unknown' || completed.alarm) return completed;
-    // Nobody may bring it again: a repeat under the same key tells the first answer. One that is refused tells nothing.
+    // The payer may never return, so retry once: the same key returns the first answer. A refusal proves nothing.
     const again = await complete(query);
     return again.kind === 'not_sent' ? completed : again;
   }
   const outcome = await lookUp(query);
   if (outcome.kind !== 'to_complete' || !complete) return outcome;
   const completed = await complete(query);
-  // The payer's agreement stands, so a call that did not reach the provider is made again later.
+  // The payer's agreement is still valid, so a call that did not reach the provider is repeated later.
   return completed.kind === 'not_sent' ? outcome : completed;
 }
 
-/** Asks a provider without look-up to undo an attempt that no notification has reported for too long. */
+/** Asks a provider without look-up to cancel an attempt that no notification has reported for too long. */
 async function cancelTechnically({ technicalCancel }: ProviderConnection, query: LookUp): Promise<Outcome> {
   if (!technicalCancel || query.ageMs < technicalCancel.afterMs) return NO_LOOK_UP;
   const isTaken = await technicalCancel.send(query);
   return unknownOutcome(
-    isTaken ? 'the provider was asked to cancel it' : 'the provider did not take a cancel of it',
+    isTaken ? 'the provider was asked to cancel it' : 'the provider did not accept the cancel',
   );
 }
 
 /**
  * Describes an attempt for a look-up at its provider, from stored data alone.
  *
- * @param record its `transactions` is the attempt.
+ * @param record its `transactions` field is the attempt.
  */
 function lookedUpAttempt(
   record: Payment,
@@ -130,7 +130,7 @@ function lookedUpAttempt(
   return { kind: isWalletRedirect(record) ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
 }
 
-/** The operations by the names that connectors have for them. */
+/** The connectors' names of the operations. */
 export const OPERATION_KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
 const OPERATIONS: ReadonlySet<string> = new Set(Object.values(OPERATION_KINDS));
 
@@ -155,7 +155,7 @@ function lookedUpTransaction(
   const own = succeededBase(transactions);
   const acted = transactions.find(({ id }) => id === transaction.parentId);
   if (!own || !acted || !reported)
-    throw new Error(`payment ${record.id} lacks what ${transaction.id} acts on`);
+    throw new Error(`payment ${record.id} lacks the parent of transaction ${transaction.id}`);
   const { merchantReference, description, reason } = reported;
   return {
     kind: OPERATION_KINDS[transaction.type],

@@ -10,7 +10,7 @@ import { askAbout, isAnswered } from './ask-provider.ts';
 import { recordExternal, reportDispute } from './external-reports.ts';
 import type { Asked, CheckDeps, Found, Prompt } from './found-transaction.ts';
 
-/** Time from an expiry to the last look-up, so that a payment made at the last moment is not reported as expired. */
+/** Time from an expiry to the last check, so that a payment made at the last moment is not reported as expired. */
 const GRACE_MS = 30_000;
 
 /** Learns the outcome of an attempt, of a payer's redirect or challenge, or of an operation. */
@@ -24,7 +24,7 @@ export async function checkOutcome(
 ): Promise<Asked> {
   const { transaction } = found;
   const { fence } = leased;
-  // A provider without look-up can say nothing more about a final transaction.
+  // A provider without look-up can report nothing more about a final transaction.
   if (!connection.lookUp && !isOpen(transaction)) return { result: 'unchanged', checkInS: undefined, fence };
   const isLast = isLastCheck(found);
   const reported = await askAbout(deps, connection, found, { ...prompt, isLast });
@@ -55,11 +55,12 @@ export async function checkOutcome(
   }
 
   const outcome = connection.lookUp ? reported : withoutLookUp(reported, found, isLast);
-  // An operation gets its response here, PENDING for as long as nothing is known; so does an attempt about which there is
-  // no look-up. Any other attempt gets it once something is known, and until then its key is in progress.
+  // An operation gets its response here, PENDING while its outcome is unknown; so does an attempt at a provider
+  // without look-up. Any other attempt gets its response once its outcome is known; until then its key is in
+  // progress.
   const mustRespond = transaction.isUnanswered && (isOperation(transaction.type) || !connection.lookUp);
   if (!mustRespond && isNothingNew(outcome, found, isLast)) {
-    // Where there is no look-up, nothing was asked that could have been answered.
+    // Without a look-up, no question went unanswered.
     const isSilent = !isAnswered(reported) && reported !== NO_LOOK_UP;
     return { result: isSilent ? 'unanswered' : 'unchanged', checkInS, fence };
   }
@@ -78,7 +79,7 @@ export async function checkOutcome(
   return { result: 'applied', checkInS: undefined, fence: written.fence, isScheduled: true, again };
 }
 
-/** Returns true for the last check of a payer's time: its provider closes what the payer has not done by then. */
+/** Returns true for the last check in a payer's time: the provider then closes an unfinished payment. */
 function isLastCheck(found: Found): boolean {
   return !isOpenAttempt(found.transaction) && timeLeftMs(found, found.terms) + GRACE_MS <= 0;
 }
@@ -91,7 +92,7 @@ function nextPauseS({ schedule }: CheckDeps, found: Found): number {
     : pauseS(schedule, ageMs);
 }
 
-/** Ends the disputes that the provider reports to be over, of those that are recorded as open. */
+/** Ends the open disputes that the provider reports as over. */
 async function endDisputes(
   deps: CheckDeps,
   leased: LeasedTransaction,

@@ -17,18 +17,18 @@ import { GIVEN_UP_MS, type NewsResult, PROMPTED_APART_S } from './route-news.ts'
 import { believe } from './signed-news.ts';
 
 /**
- * Calls that a check makes one after the other. No other worker may take the transaction between them: that its payer came
- * back is known to this check alone until it is written.
+ * Number of successive calls in a check. No other worker may take the transaction between them: until it is written,
+ * only this check knows that the payer came back.
  */
 export const MOST_CALLS = 2;
 
-/** Limit on the questions of one check. What the provider reports beyond them waits for the next. */
+/** Limit on the questions of one check. Anything more that the provider reports waits for the next check. */
 const MOST_QUESTIONS = 8;
 
 /**
- * Checks a transaction: applies the news that its signature vouches for, asks the provider, with the other news as hints,
- * writes what was learned as any outcome is written, settles the news, and sets the time of the next check. If the process
- * dies in between, the check is repeated when its lease is over, and changes nothing more.
+ * Checks a transaction: applies signed news, asks the provider with the other news as hints, writes the result like
+ * any outcome, settles the news, and sets the time of the next check. If the process dies in between, the check is
+ * repeated when its lease is over, and changes nothing more.
  */
 export async function checkTransaction(
   deps: CheckDeps,
@@ -54,14 +54,14 @@ export async function checkTransaction(
   await postponeCheck(deps.database, { ...leased, fence }, soonest(checkInS, left, isMore));
 }
 
-/** Limit on the news by which the provider is asked in one check, each after silence about the one before. */
+/** Limit on the hints of one check, each used after the provider left the one before unanswered. */
 const MOST_HINTS = 3;
 
 /**
- * Asks the provider with the news as hints, those that say most first, until it answers; and settles the news that the
- * question has served.
+ * Asks the provider with the news as hints, the most specific first, until it answers; and settles the news that the
+ * question serves.
  *
- * @returns `kept`: the news that is not settled; `isMore`: the provider answers, and some of it has not been asked by.
+ * @returns `kept`: the news left unsettled; `isMore`: the provider answers, and some news is left to ask by.
  */
 async function askWith(
   deps: CheckDeps,
@@ -73,7 +73,7 @@ async function askWith(
   if (hints.length === 0) {
     return { asked: await ask(deps, connection, leased, promptOf(undefined), stop), kept: [], isMore: false };
   }
-  // Drawn, so that news about which the provider is always silent delays no other.
+  // In random order, so that news that the provider never answers delays no other news.
   const drawn = hints
     .map((news) => ({ news, order: rank(news) + Math.random() }))
     .sort((a, b) => b.order - a.order)
@@ -92,25 +92,28 @@ async function askWith(
     else await settleAll(deps, connection, leased.transactionId, hint, asked.result, stop);
     if (!isSilent) break;
   }
-  if (!asked) throw new Error('nothing was asked');
+  if (!asked) throw new Error('the provider was not asked');
   return { asked, kept: [...kept, ...open], isMore: asked.result !== 'unanswered' && open.length > 0 };
 }
 
-/** Sorts news into what its signature vouches for, and what only says where to look. */
+/** Separates signed news, which can be believed, from hints, which only say where to look. */
 function sorted({ lookUp }: ProviderConnection, news: readonly OpenNews[]) {
   const isSigned = ({ dispute, kind }: OpenNews) =>
     dispute !== undefined || (!lookUp && kind === 'notification');
   return { signed: news.filter(isSigned), hints: news.filter((one) => !isSigned(one)) };
 }
 
-/** Ranks news: the question that the first prompts serves the rest as well. */
+/** Ranks news: the question prompted by the highest also serves the rest. */
 function rank({ kind, reference, query }: OpenNews): number {
   if (kind === 'close') return 3;
   if (kind === 'return' && query !== '') return 2;
   return reference === undefined ? 0 : 1;
 }
 
-/** Returns true if the question that one prompts serves the other: by a look-up, all that only says that there is news. */
+/**
+ * Returns true if the question prompted by the first news also serves the second. A look-up serves all news without
+ * details.
+ */
 function serves({ lookUp }: ProviderConnection, asked: OpenNews, other: OpenNews): boolean {
   if (lookUp && rank(other) === 0) return true;
   return rank(asked) === rank(other) && asked.reference === other.reference && isSameQuery(asked, other);
@@ -127,7 +130,7 @@ function promptOf(news: OpenNews | undefined): Prompt {
   return { hint: reference === undefined ? {} : { reference }, close: kind === 'close' };
 }
 
-/** Returns the seconds until the next check, with this news left. */
+/** Returns the seconds until the next check, given the remaining news. */
 function soonest(
   checkInS: number | undefined,
   left: readonly OpenNews[],
@@ -144,7 +147,7 @@ async function settle(deps: CheckDeps, news: OpenNews, result: NewsResult): Prom
   deps.settled(news.connectionId, result);
 }
 
-/** Settles all the news that a question has served. */
+/** Settles all the news that a question served. */
 async function settleAll(
   deps: CheckDeps,
   { lookUp }: ProviderConnection,
@@ -172,7 +175,7 @@ async function ask(
   for (let questions = 1; asked.again && questions < MOST_QUESTIONS; questions++) {
     const current = { ...leased, fence: asked.fence ?? leased.fence };
     const next = await askOnce(deps, connection, current, { ...prompt, hint: prompt.hint ?? {} }, stop);
-    // What was written stands, and its schedule has the provider asked again.
+    // The write is kept, and its schedule has the provider asked again.
     if (next.result === 'unanswered') return { ...asked, checkInS: asked.checkInS ?? FIRST_CHECK_S };
     asked = { ...next, result: next.result === 'unchanged' ? 'applied' : next.result };
   }

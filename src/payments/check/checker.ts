@@ -11,33 +11,36 @@ import { routeDueNews } from './route-news.ts';
 export type CheckerDeps = CheckDeps & {
   /** Connections through which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Returns true while a connection's provider is left alone, since its circuit is open. */
+  /** Returns true while a connection's circuit is open, so its provider is not called. */
   readonly isLeftAlone: (connectionId: string) => boolean;
 };
 
-/** The checker, as it runs. */
+/** A running checker. */
 export type Checker = {
-  /** Looks for due checks in so many seconds, by default at once. */
+  /** Looks for due checks after this many seconds, by default at once. */
   readonly wake: (inS?: number) => void;
-  /** Resolves once the checks under way have ended. */
+  /** Resolves once the checks in progress have ended. */
   readonly stop: () => Promise<void>;
 };
 
-/** Limit on checks at once at one connection. Its slots are its own, so that a slow provider delays no other. */
+/**
+ * Limit on concurrent checks at one connection. Each connection has its own slots, so a slow provider delays no
+ * other.
+ */
 const CONNECTION_SLOTS = 20;
-/** Limit on checks at once over all connections; each connection has at least one slot. */
+/** Limit on concurrent checks over all connections; each connection has at least one slot. */
 const ALL_SLOTS = 200;
 /** Pause between the end of a check and the search for the next, so that one search fills several slots. */
 const BREATH_MS = 20;
 
-/** Checks under way, by connection. */
+/** Checks in progress, by connection. */
 type UnderWay = Map<string, Set<Promise<void>>>;
 
 /**
- * Checks the transactions that are due: outcomes that are not known, payers who were sent away, authorizations whose term
- * ends, and whatever news came about. Any number of replicas may run it. Each takes due transactions, of the connections
- * that it has, under a lease by the database's clock; a token keeps a replica that has lost its lease from writing that
- * nothing is known. No outcome becomes "failed" without the provider's word.
+ * Checks the transactions that are due: unknown outcomes, redirected payers, authorizations at the end of their term,
+ * and any with news. Any number of replicas may run it. Each takes due transactions of its connections, under a lease
+ * by the database's clock; a token keeps a replica that has lost its lease from overwriting what another learned. No
+ * outcome becomes "failed" without the provider's word.
  *
  * @param options.intervalMs pause between two searches for due transactions.
  */
@@ -49,14 +52,14 @@ export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: 
     freed = undefined;
     woken = Promise.withResolvers();
     const { busy, isMore } = await beginDue(deps, underWay, stop);
-    // More may be due at connections with no free slot.
+    // More checks may be due at connections without a free slot.
     if (busy.length > 0) freed = Promise.race(busy).then(() => setTimeout(BREATH_MS));
     return isMore;
   };
   const sooner = () => (freed ? Promise.race([freed, woken.promise]) : woken.promise);
   const stop = repeat(search, { ...options, sooner, onError: deps.checked.failed });
   return {
-    // A little later than it is due, by another clock.
+    // A little later than due, since the database's clock decides.
     wake: (inS = 0) =>
       void setTimeout(inS > 0 ? inS * 1_000 + BREATH_MS : 0, undefined, { ref: false }).then(() =>
         woken.resolve(),
@@ -78,8 +81,8 @@ export async function checkDue(deps: CheckerDeps, stop?: AbortSignal): Promise<n
 /**
  * Takes due transactions and starts to check them.
  *
- * @returns `begun`: every check that it started; `busy`: the checks under way at connections without a free slot; `isMore`:
- *   more may be due, for which there is a free slot.
+ * @returns `begun`: every check that it started; `busy`: the checks in progress at connections without a free slot;
+ * `isMore`: more may be due, for which there is a free slot.
  */
 async function beginDue(
   deps: CheckerDeps,

@@ -6,14 +6,14 @@ import type { TransactionInState } from '../model/state.ts';
 import { type LeasedTransaction, type Reported, writeReport, writeReportOn } from '../write-change.ts';
 import type { CheckDeps } from './found-transaction.ts';
 
-/** Result of a report of what nobody requested here. */
+/** Result of a report on something that nobody requested here. */
 export type ExternalResult = 'applied' | 'waiting' | 'unchanged';
 
 /**
- * Writes a provider's report on a dispute into its payment. Reports may come repeatedly and in any order.
+ * Writes a provider's report on a dispute into its payment. Reports may be repeated, and come in any order.
  *
  * @param leased the disputed purchase or authorization, or one of its captures.
- * @param options.onlyOpen a report on a dispute that is not recorded as open changes nothing.
+ * @param options.onlyOpen ignores a report unless its dispute is recorded as open.
  * @returns 'waiting' while the payment has an operation open.
  */
 export async function reportDispute(
@@ -28,12 +28,13 @@ export async function reportDispute(
 }
 
 /**
- * Records a capture or a refund that was made at the provider itself, as one of ours that succeeded. What the payment
- * does not allow changes nothing, and is an alarm: it needs manual review.
+ * Records an external capture or refund (made at the provider itself) like one of ours that succeeded. A report that
+ * the payment does not allow changes nothing and raises an alarm, since it needs manual review.
  *
- * @param before the payment as it was before its provider was asked.
- * @returns 'waiting' while the payment has an operation open, which may be the very same, or has yet to be told of the
- *   capture that is refunded, or if it has changed since it was read: the provider has to be asked again.
+ * @param before the payment before its provider was asked.
+ * @returns 'waiting' while the payment has an operation open, since that may be the reported one; while the refunded
+ * capture is yet to be reported; and if the payment has changed since it was read. The provider has to be asked
+ * again.
  */
 export async function recordExternal(
   deps: CheckDeps,

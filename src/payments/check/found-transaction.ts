@@ -15,7 +15,7 @@ export type CheckDeps = WriteDeps &
 /** Observer of checks, for metrics and logs. */
 export type CheckObserver = {
   /**
-   * Called with what a check has learned. 'mismatch': what the provider reports does not fit the payment; 'contradiction':
+   * Called with the result of a check. 'mismatch': the provider's report does not fit the payment; 'contradiction':
    * it is the opposite of the final state that the merchant was shown.
    */
   learned(about: CheckedTransaction, result: Outcome | 'lapsed' | 'mismatch' | 'contradiction'): void;
@@ -25,13 +25,16 @@ export type CheckObserver = {
 /** The transaction that a check is about. */
 export type CheckedTransaction = { readonly transactionId: string; readonly connectionId: string };
 
-/** A transaction as it stands, with its payment and the terms of its provider. */
+/** A transaction in its current state, with its payment and its provider's terms. */
 export type Found = TransactionInState & { readonly terms: Capabilities };
 
-/** The news that prompts a question to the provider, if any does. */
+/** The news, if any, that prompts a question to the provider. */
 export type Prompt = {
   readonly hint: Hint | undefined;
-  /** Has the provider close the transaction before its time. Unlike at its end, only the provider's word counts then. */
+  /**
+   * Has the provider close the transaction early. Unlike at the end of its time, only the provider's word then ends
+   * it.
+   */
   readonly close: boolean;
 };
 
@@ -40,15 +43,15 @@ export type Asked = {
   readonly result: Exclude<NewsResult, 'unmatched'>;
   /** Seconds until the next check; undefined if nothing more is expected. */
   readonly checkInS: number | undefined;
-  /** The worker's token from now on; undefined if another one has the transaction. */
+  /** The worker's token from now on; undefined if another worker has the transaction. */
   readonly fence: number | undefined;
-  /** true: what was written says when the next check is. */
+  /** true: the write has scheduled the next check. */
   readonly isScheduled?: boolean;
-  /** true: the provider reports more than was written, so it is asked once more about what stands now. */
+  /** true: the provider reports more than was written, so it is asked again about the new state. */
   readonly again?: boolean;
 };
 
-/** Reads a transaction with its payment, and the terms of its provider. */
+/** Reads a transaction with its payment and its provider's terms. */
 export async function findTransaction(
   { database }: CheckDeps,
   { capabilities: terms }: ProviderConnection,

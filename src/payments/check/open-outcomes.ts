@@ -28,11 +28,11 @@ export type OpenOutcomesObserver = {
   failed(error: unknown): void;
 };
 
-/** Outcomes that are not known yet. */
+/** Unknown outcomes. */
 export type OpenOutcomes = {
-  /** Includes those of requests under way; counted up to 100,000. */
+  /** Includes requests in progress; counted up to 100,000. */
   readonly open: number;
-  /** Seconds for which the oldest has been open. */
+  /** Seconds since the oldest began. */
   readonly oldestS: number;
   readonly unaskable: readonly UnaskableOutcomes[];
   readonly followUps: readonly OpenFollowUpKind[];
@@ -42,9 +42,9 @@ export type OpenOutcomes = {
 export type OpenFollowUpKind = {
   /** `payer`: a payer was redirected, or has come back and the provider has yet to confirm. */
   readonly kind: 'capture' | 'cancel' | 'refund' | 'payer';
-  /** Includes those of requests under way; counted up to 100,000. */
+  /** Includes requests in progress; counted up to 100,000. */
   readonly open: number;
-  /** Seconds for which the oldest has been open. */
+  /** Seconds since the oldest began. */
   readonly oldestS: number;
 };
 
@@ -52,7 +52,7 @@ export type OpenFollowUpKind = {
 export type UnaskableOutcomes = {
   readonly connectionId: string;
   readonly reason: 'no_connection' | 'other_account' | 'no_look_up';
-  /** Identity of the connection at the time of their attempts. */
+  /** Identity of the connection at the time of the attempts. */
   readonly identity: string;
   readonly open: number;
 };
@@ -69,9 +69,9 @@ const COUNT_EVERY_MS = 12_500;
 const JITTER = 0.2;
 
 /**
- * Counts open outcomes periodically, however busy recovery is, and reports those that this replica cannot look up: their
- * connection is not in the catalogue, now points to a different account, or offers no look-up. No other account is ever
- * asked about them.
+ * Counts open outcomes periodically, however busy the checker is, and reports those that this replica cannot look up:
+ * their connection is not in the catalogue, now points to a different account, or offers no look-up. No other account
+ * is ever asked about them.
  */
 export function watchOpenOutcomes(
   deps: OpenOutcomesDeps,
@@ -99,7 +99,7 @@ export function watchOpenOutcomes(
 
   const running = (async () => {
     while (!stop.signal.aborted) {
-      // Jittered, so that replicas that started together do not count together.
+      // Jittered, so that replicas that start together do not count together.
       const pauseMs = everyMs * (1 + JITTER * (2 * Math.random() - 1));
       await setTimeout(pauseMs, undefined, { signal: stop.signal }).catch(() => {});
       if (!stop.signal.aborted) await count(false);
@@ -127,7 +127,7 @@ export function unaskableOf(
     if (identity !== connection.identity) {
       return [{ ...reported, reason: 'other_account', open }];
     }
-    // An attempt that is not due yet, and to which nothing was written, belongs to a request under way.
+    // An attempt that is not due yet, and that has no write since, belongs to a request in progress.
     return connection.lookUp || due === 0 ? [] : [{ ...reported, reason: 'no_look_up', open: due }];
   });
 }
@@ -148,7 +148,7 @@ const KINDS: Readonly<Record<string, OpenFollowUpKind['kind']>> = {
   VERIFY: 'payer',
 };
 
-/** Returns every kind, even if none of it is open: a gauge that is not set keeps its last value. */
+/** Returns every kind, even with nothing open: a gauge that is not set keeps its last value. */
 function followUpKinds(found: readonly OpenLater[]): OpenFollowUpKind[] {
   return [...new Set(Object.values(KINDS))].map((kind) => ({
     kind,
@@ -156,14 +156,14 @@ function followUpKinds(found: readonly OpenLater[]): OpenFollowUpKind[] {
   }));
 }
 
-/** Explains in a sentence why outcomes are not looked up, and what to do. */
+/** Explains why outcomes are not looked up, and what to do. */
 export function describeUnaskable({ connectionId, reason, identity, open }: UnaskableOutcomes): string {
   const begun = ` (${identity})`;
   const why = {
-    no_connection: `the catalogue has no such connection${begun}; bring it back to have them looked up`,
-    other_account: `it now points to a different account than when they were begun${begun}; give the other account an id of its own, and this one back its account, to have them looked up`,
+    no_connection: `the catalogue has no such connection${begun}; add it again to have them looked up`,
+    other_account: `it now points to a different account than when they began${begun}; to have them looked up, give the other account a connection of its own, and this connection its old account`,
     no_look_up:
-      'its provider offers no look-up, and its notifications have not told yet; if they do not, settle them with the provider',
+      'its provider offers no look-up, and no notification has reported them yet; if none does, settle them with the provider',
   };
   return `${open} open outcomes of connection ${connectionId} cannot be looked up, and their payments stay PENDING: ${why[reason]}`;
 }
@@ -173,14 +173,14 @@ function askableConnections(connections: ReadonlyMap<string, ProviderConnection>
   return [...connections].map(([connectionId, { identity }]) => ({ connectionId, identity }));
 }
 
-/** Time for which a due attempt waits for a replica that can ask, which would take it within seconds. */
+/** Time that a due attempt waits for a replica that can ask; such a replica would take it within seconds. */
 const NOBODY_ASKS_AFTER_S = 30;
 const ANSWER_LEASE_S = 30;
 const NOBODY_KNOWS: Outcome = { kind: 'unknown', detail: 'nobody can be asked', providerData: undefined };
 
 /**
- * Stores the response PENDING for payments whose process died before it responded, and about which nobody can be
- * asked: otherwise their key would be in progress for ever. They stay due, for a replica that can ask.
+ * Stores the response PENDING for payments whose process died before it responded, if no replica can ask about them:
+ * otherwise their key would be in progress for ever. They stay due, for a replica that can ask.
  */
 export async function answerUnaskable(deps: OpenOutcomesDeps, stop?: AbortSignal): Promise<void> {
   const leased = await takeUnaskable(deps.database, askableConnections(deps.connections()), {

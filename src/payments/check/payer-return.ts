@@ -18,18 +18,18 @@ import { PROMPTED_APART_S } from './route-news.ts';
 export type ReturnDeps = {
   readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** The wait of the payer's page for the check. */
+  /** Limit on the time that the payer's page waits for the check. */
   readonly patience: Patience;
-  /** Has the checker look for due checks in so many seconds. */
+  /** Makes the checker look for due checks after this many seconds. */
   readonly wake: (inS?: number) => void;
 };
 
 /**
- * Stores that a payer came back, which makes the check of their payment due, and waits a few seconds for it. The return
- * address itself is only a hint, since anybody can write one.
+ * Stores that a payer came back, which makes the check of their payment due, and waits a few seconds for it. The
+ * return address itself is only a hint, since anybody can invent one.
  *
  * @param returnQuery query string of the return address, without the question mark.
- * @returns the payment as it stands then.
+ * @returns the payment after the wait.
  * @throws ServiceError PAYMENT_NOT_FOUND.
  */
 export async function returnPayer(
@@ -44,15 +44,15 @@ export async function returnPayer(
   const before = await current(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
   if (!connection || !mayChange(before, own)) return before;
-  // A provider without look-up learns of the payer's agreement by what they bring back. No other needs it.
+  // A provider without look-up learns of the payer's agreement from the return query. No other provider needs it.
   const isEvidence = !connection.lookUp && returnQuery.length <= MAX_QUERY_LENGTH;
   await checked(deps, own, { kind: 'return', query: isEvidence ? returnQuery : '' });
   return current(deps, paymentId, own);
 }
 
 /**
- * Has a payment closed whose payer has left the provider's page and wants to pay another way. Only the provider's word that
- * it is closed, or was paid, ends it; otherwise it stays open, since its payer might yet be charged.
+ * Closes a payment whose payer has left the provider's page to pay another way. Only the provider's word, that the
+ * payment is closed or paid, ends it; otherwise it stays open, since its payer might still be charged.
  */
 export async function closePayment(deps: ReturnDeps, paymentId: string): Promise<void> {
   const own = await orUnavailable(findOwnTransaction(deps.database, paymentId));
@@ -61,7 +61,10 @@ export async function closePayment(deps: ReturnDeps, paymentId: string): Promise
   await checked(deps, own, { kind: 'close', query: '' });
 }
 
-/** Stores what a payer did and waits until it is settled; not if too much of it waits already. */
+/**
+ * Stores what a payer did and waits until it is settled. Does not wait if too many of the payment's news wait
+ * already.
+ */
 async function checked(
   deps: ReturnDeps,
   { accountId, connectionId, transactionId }: OwnTransaction,
@@ -71,7 +74,7 @@ async function checked(
   const named = { accountId, connectionId, transactionId };
   const news: PayerNews = { ...named, ...did, deduplicationKey: `${did.kind} ${transactionId} ${digest}` };
   const name = { ...news, subject: 0 };
-  // In one transaction, so that of many who open one address each knows what the one before has prompted.
+  // In one transaction, so that each of many payers at one address sees what the one before has prompted.
   const prompted = deps.database.transaction(async (run) => {
     const queries = queriesOf(run);
     const stored = await insertPayerNews(queries, news);
@@ -87,18 +90,18 @@ async function checked(
   await waitFor(async () => (await isSettled()) || undefined, deps.patience);
 }
 
-/** Returns true if a payment needs nothing but its payer's approval. */
+/** Returns true if a payment needs only its payer's approval. */
 function awaitsPayer({ status, subStatus }: Payment): boolean {
   return (
     status === Payment_Status.READY_TO_PAY || subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP
   );
 }
 
-/** Longest query string that is passed on: providers put a few ids and a signed text into it. */
+/** Limit on the length of a query string that is passed on: providers put a few ids and a signed text into it. */
 const MAX_QUERY_LENGTH = 8_192;
 const OPEN = new Set([Payment_Status.READY_TO_PAY, Payment_Status.PENDING]);
 
-/** Returns true if asking may tell something new: a payer may have paid after their payment expired here, too. */
+/** Returns true if asking may bring news: a payer may have paid even after their payment expired here. */
 function mayChange({ status }: Payment, { isReleased }: OwnTransaction): boolean {
   return OPEN.has(status) || (status === Payment_Status.EXPIRED && !isReleased);
 }
@@ -114,8 +117,8 @@ async function current(
 }
 
 /**
- * Returns the address to which the payer is sent: the merchant's `callback_url` with `payment_id` and `status` added.
- * A host alone gets `https://`.
+ * Returns the address that the payer is sent to: the merchant's `callback_url` with `payment_id` and `status` added.
+ * A bare host gets `https://`.
  *
  * @returns undefined if the payment has none.
  */
@@ -127,7 +130,7 @@ export function callbackAddress(payment: Payment): string | undefined {
   return url.href;
 }
 
-/** Returns the address that a `callback_url` stands for; undefined if there is none. */
+/** Returns the address that a `callback_url` denotes; undefined without one. */
 export function merchantAddress(callbackUrl: string | undefined): URL | undefined {
   if (!callbackUrl) return undefined;
   const hasScheme = /^[a-z][a-z0-9+.-]*:\/?\/?/i.test(callbackUrl) && !isHostWithPort(callbackUrl);

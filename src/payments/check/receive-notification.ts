@@ -9,7 +9,7 @@ export type ReceiveDeps = RouteDeps & {
   /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly nowMs: () => number;
-  /** Has the checker look for due checks in so many seconds. */
+  /** Makes the checker look for due checks after this many seconds. */
   readonly wake: (inS?: number) => void;
   readonly notifications: {
     received(connectionId: string, kind: NotificationReading['kind']): void;
@@ -20,12 +20,12 @@ const MAX_SUBJECTS = 100;
 const SEND_AGAIN_AFTER_S = 60;
 
 /**
- * Verifies a provider's notification, stores it, and makes the check of its transaction due, before it is acknowledged. It
- * asks nobody: the checker does.
+ * Verifies a provider's notification, stores it, and makes the check of its transaction due, before it is
+ * acknowledged. It calls no provider: the checker does.
  *
  * @returns the body of the acknowledgement.
  * @throws ServiceError NOT_FOUND for a connection that takes no notifications, INVALID_CREDENTIALS for a forged one,
- *   SERVICE_UNAVAILABLE if it could not be verified or stored: the provider sends it again.
+ * SERVICE_UNAVAILABLE if it could not be verified or stored: the provider then sends it again.
  */
 export async function receiveNotification(
   deps: ReceiveDeps,
@@ -60,7 +60,7 @@ export async function receiveNotification(
         headers: JSON.stringify(headers),
       }),
     );
-    // What is not routed now is due, and so is routed by the checker.
+    // News that is not routed now stays due, so the checker routes it.
     for (const news of stored) deps.wake(await orUnavailable(routeNews(deps, news)));
   }
   return reading.acknowledgement ?? '';

@@ -12,29 +12,29 @@ import { settleNews } from '#src/store/tables/open-news.ts';
 import { findNotifiedEnrollment, promptEnrollment } from '#src/store/tables/wallet-enrollments.ts';
 import { NEWS_PAUSES } from '../model/schedule.ts';
 
-/** Dependencies of routing news to the checks that it prompts. */
+/** Dependencies of routing news to checks. */
 export type RouteDeps = {
   readonly database: Database;
   readonly settled: (connectionId: string, result: NewsResult) => void;
 };
 
 /**
- * Result of news. 'waiting': it may count later; 'unanswered': the provider did not answer; 'unmatched': its transaction is
- * not found.
+ * Result of news. 'waiting': it may apply later; 'unanswered': the provider did not answer; 'unmatched': its
+ * transaction is not found.
  */
 export type NewsResult = 'applied' | 'unchanged' | 'waiting' | 'unanswered' | 'unmatched';
 
-/** Least time between two checks of a transaction that news prompts. */
+/** Least time between two checks of a transaction that are prompted by news. */
 export const PROMPTED_APART_S = 2;
-/** Age at which news whose transaction is not found is given up. */
+/** Age at which unmatched news is given up. */
 export const GIVEN_UP_MS = 2 * 86_400_000;
 const MOST_ROUTED = 20;
 
 /**
- * Makes the check of the transaction due that news is about. If there is no such transaction yet, or the call that makes it
- * is under way, the search for it is repeated.
+ * Makes the check of the news' transaction due. If the transaction is not there yet, or the call that makes it is in
+ * progress, the search for it is repeated later.
  *
- * @returns the seconds until there is something to check; undefined if there is nothing yet.
+ * @returns the seconds until a check is due; undefined if none is yet.
  */
 export async function routeNews(
   { database, settled }: RouteDeps,
@@ -59,14 +59,14 @@ export async function routeNews(
   return 0;
 }
 
-/** Routes the news of a connection whose transaction was not found before. @returns true if there may be more. */
+/** Routes the unmatched news of a connection again. @returns true if there may be more. */
 export async function routeDueNews(deps: RouteDeps, connectionId: string): Promise<boolean> {
   const due = await takeDueNews(deps.database, connectionId, MOST_ROUTED, NEWS_PAUSES);
   for (const news of due) await routeNews(deps, news);
   return due.length === MOST_ROUTED;
 }
 
-/** A notification about no transaction may be about a wallet that is being enrolled. */
+/** A notification without a transaction may be about a wallet that is being enrolled. */
 async function enrollmentOf(database: Database, { transactionId, connectionId }: UnroutedNews) {
   return transactionId === undefined
     ? undefined

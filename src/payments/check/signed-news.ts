@@ -10,10 +10,10 @@ import { type CheckDeps, type Found, findTransaction } from './found-transaction
 type Believed = { readonly result: ExternalResult; readonly fence: number | undefined };
 
 /**
- * Writes what a notification's signature vouches for: a stage of a dispute, or an outcome at a provider without look-up, if
- * its amount and currency are the transaction's own. Otherwise nothing changes, and an alarm is raised.
+ * Writes the contents of signed news: a stage of a dispute, or an outcome at a provider without look-up, if its
+ * amount and currency match the transaction. Otherwise nothing changes, and an alarm is raised.
  *
- * @returns 'waiting' if it may count later: something else of the payment is open, and may be what ended it.
+ * @returns 'waiting' if the news may apply later: another operation on the payment is open, and may be its cause.
  */
 export async function believe(
   deps: CheckDeps,
@@ -44,7 +44,7 @@ async function applyOutcome(
   const { outcome } = signed;
   const stays = (result: ExternalResult) => ({ result, fence: leased.fence });
   const isEnd = outcome.kind === 'expired' && isLapsing(transaction);
-  // The end of what is over says nothing, and the amount may be what a capture left.
+  // The end of an ended transaction says nothing, and its amount may be the amount left after a capture.
   if ((isEnd && isOver(found)) || !decides(deps, signed, found)) return stays('unchanged');
   if (!isEnd && isUndone(signed, found)) return stays('unchanged');
   const { id: transactionId, connectionId, ageMs } = transaction;
@@ -62,7 +62,7 @@ async function applyOutcome(
   );
 }
 
-/** Records a capture or a refund that was made at the provider itself, unless it is one of ours. */
+/** Records an external capture or refund, unless it is one of ours. */
 async function applyOperation(
   deps: CheckDeps,
   connection: ProviderConnection,
@@ -76,7 +76,7 @@ async function applyOperation(
   return recordExternal(deps, connection, leased, found, made);
 }
 
-/** Reads a stored notification as of the time at which it came: its signature may be too old by now. */
+/** Reads a stored notification as of its arrival: its signature may be too old by now. */
 async function readAgain(
   connection: ProviderConnection,
   { headers: stored, query, body, receivedAt, subject }: OpenNews,
@@ -88,8 +88,8 @@ async function readAgain(
 }
 
 /**
- * Returns true if what is signed decides the outcome of a transaction. Otherwise it says nothing about a transaction of
- * this kind, or an alarm is raised: its money is not the transaction's, or it is nothing but an alarm.
+ * Returns true if the signed report decides the outcome of a transaction. Otherwise it does not apply to this kind of
+ * transaction, or an alarm is raised: its money is not the transaction's, or it is only an alarm.
  */
 function decides(
   { checked }: CheckDeps,
@@ -104,17 +104,17 @@ function decides(
   return false;
 }
 
-/** Returns true unless what is signed is of another charge than ours, under our reference: that is an alarm. */
+/** Returns true unless the signed report is about another charge under our reference, which raises an alarm. */
 function isOfPaid({ checked }: CheckDeps, { paidReference }: SignedOutcome, { transaction }: Found): boolean {
   const { id: transactionId, connectionId, reference } = transaction;
   if (!paidReference || !reference || paidReference === reference) return true;
-  // Of an attempt without a known outcome, what was signed says first which charge is ours.
+  // While the outcome of an attempt is unknown, the first signed report says which charge is ours.
   if (isOpen(transaction) && !transaction.awaitsPayer) return true;
   checked.learned({ transactionId, connectionId }, 'mismatch');
   return false;
 }
 
-/** Returns true if what is told was undone since, and the record says so: the report of it came late. */
+/** Returns true if the record says that the reported event was undone since: the report came late. */
 function isUndone({ undoneBy, outcome }: SignedOutcome, found: Found): boolean {
   const { reference } = found.transaction;
   const isSame = reference !== undefined && 'reference' in outcome && outcome.reference === reference;

@@ -1,12 +1,12 @@
 import type { Bin } from '#gen/payments/config/catalogue_pb.js';
 
-/** Finds a card's issuer by the longest known prefix of its number; undefined when none is known. */
+/** Finds a card's issuer by the longest known prefix of its number; undefined if no prefix is known. */
 export type BinTable = (cardNumber: string) => Bin | undefined;
 
 const LONGEST_PREFIX = 8;
 const SHORTEST_PREFIX = 4;
 
-/** Indexes the catalogue's BIN entries for look-ups. */
+/** Indexes the catalogue's BIN entries. */
 export function createBinTable(bins: readonly Bin[]): BinTable {
   const byPrefix = new Map(bins.map((bin) => [bin.prefix, bin]));
   return (cardNumber) => {

@@ -10,7 +10,7 @@ import {
 } from '#gen/payments/v1/payment_method_pb.js';
 
 /**
- * Returns the data of a card that may be shown, as the record has it.
+ * Returns the displayable data of a card, as the record has it.
  *
  * @param bin the catalogue's entry for its issuer, if there is one.
  */
@@ -36,8 +36,8 @@ export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint:
 
 /**
  * Returns the number of leading digits that may be shown: 8 for numbers of 16 digits or more (ISO/IEC 7812-1:2017), 6
- * for shorter ones. No scheme issues numbers of fewer than 12 digits; those show fewer, since their first and last
- * digits together would be nearly the whole number.
+ * for shorter ones. Numbers of fewer than 12 digits, which no scheme issues, show fewer: their first and last digits
+ * together would be nearly the whole number.
  */
 function iinLength(number: string): number {
   if (number.length >= 16) return 8;

@@ -41,7 +41,7 @@ export const COUNTRIES: ReadonlySet<string> = new Set(
 
 /**
  * Checks what the rules in the .proto cannot express: code lists, check digits, calendars, and money against its
- * currency. It may report a field that those rules refuse as well.
+ * currency. It may also report fields that those rules refuse.
  */
 export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   return faultsOf((report) => check(request, report));
@@ -74,13 +74,13 @@ export function requireAmount(amount: NonNullable<CreatePaymentRequest['amount']
   return money;
 }
 
-/** Returns true if the card is only to be verified; the amount is then 0. */
+/** Returns true if the card is only verified; the amount is then 0. */
 function isVerification(method: PaymentMethodInput | undefined): boolean {
   const kind = method?.detail?.kind;
   return kind?.case === 'card' && kind.value.verify;
 }
 
-/** Checks an amount that is to be paid. */
+/** Checks an amount to be paid. */
 export function checkAmount(
   report: Report,
   amount: Pick<NonNullable<CreatePaymentRequest['amount']>, 'currency' | 'value'> | undefined,
@@ -101,13 +101,13 @@ export function checkAmount(
 
 function checkCurrency(report: Report, field: string, currency: string | undefined): void {
   if (currency === undefined || currencyDigits(currency) !== undefined) return;
-  report(field, 'INVALID_FORMAT', 'must be the ISO 4217 code of a currency that can be paid in');
+  report(field, 'INVALID_FORMAT', 'must be the ISO 4217 code of a currency for payments');
 }
 
 /**
  * Checks any amount: a decimal of at most the largest amount, positive or negative.
  *
- * @param decimals how many it may have: without it, those that its currency can hold.
+ * @param decimals limit on its decimals; by default, those of its currency.
  */
 function checkMoney(
   report: Report,
@@ -136,19 +136,19 @@ function checkMoney(
 }
 
 /**
- * Checks an amount that only describes what is sold. It moves no money, and programs divide a total by a quantity, so it
- * may have more decimals than its currency.
+ * Checks an amount that only describes goods. It moves no money, and programs divide a total by a quantity, so it may
+ * have more decimals than its currency.
  */
 const checkDescriptive: typeof checkMoney = (report, field, decimal, currency) =>
   checkMoney(report, field, decimal, currency, MAX_DESCRIPTIVE_DECIMALS);
 
-/** Checks that a country is one of ISO 3166-1. */
+/** Checks a country code of ISO 3166-1. */
 export function checkCountry(report: Report, field: string, country: string | undefined): void {
   if (!country || COUNTRIES.has(country)) return;
   report(field, 'INVALID_FORMAT', 'must be an ISO 3166-1 alpha-2 country code');
 }
 
-/** Checks that the month has such a day. The .proto's rule checks the form YYYY-MM-DD. */
+/** Checks that the date exists in the calendar. The .proto's rule checks the form YYYY-MM-DD. */
 function checkDate(report: Report, field: string, date: string | undefined): void {
   if (date === undefined) return;
   const parsed = new Date(`${date}T00:00:00Z`);
@@ -158,11 +158,11 @@ function checkDate(report: Report, field: string, date: string | undefined): voi
 }
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\//i;
-// A bare name without a dot could be a scheme (javascript:1/…), so a host must have a dot or be localhost.
+// A bare name without a dot could be a scheme (javascript:1/…), so a host must contain a dot or be localhost.
 const HOST_PORT_PATH =
   /^(?:localhost|[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)+\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:[/?#].*)?$/iu;
 const UNSAFE_IN_URL = /[\s\\<>"'`{}|^\p{Cc}]/u;
-/** Schemes by which a browser or an operating system runs, opens or sends something; none is an app's own. */
+/** Schemes that make a browser or an operating system run, open or send something; none belongs to an app. */
 const NO_APP = new RegExp(
   `^(?:${[
     'about|blob|chrome|chrome-extension|content|data|file|filesystem|ftp|ftps|intent|jar|javascript|ldap|mailto|mhtml',
@@ -187,7 +187,7 @@ export function checkCallbackUrl(report: Report, callbackUrl: string | undefined
       'must be a host with optional port and path, an http(s) URL, or a URL of an app’s own scheme';
     report('callback_url', 'INVALID_FORMAT', message);
   } else if (parsed.username || parsed.password) {
-    report('callback_url', 'NOT_ALLOWED', 'must not hold a user name or password');
+    report('callback_url', 'NOT_ALLOWED', 'must not contain a user name or password');
   }
 }
 
@@ -223,7 +223,7 @@ export function checkCard(report: Report, at: string, card: CardDataInput): void
   if (!number) report(`${at}number`, 'REQUIRED', 'is required');
   if (!month) report(`${at}expiration_month`, 'REQUIRED', 'is required');
   if (year === undefined) report(`${at}expiration_year`, 'REQUIRED', 'is required');
-  // The .proto's rule reports a text that is not a number at all.
+  // The .proto's rule reports a text that is not a number.
   if (/^\d+$/.test(number) && !passesLuhn(number)) {
     report(`${at}number`, 'INVALID_FORMAT', 'must pass the Luhn check');
   }
@@ -232,7 +232,10 @@ export function checkCard(report: Report, at: string, card: CardDataInput): void
   }
 }
 
-/** Refuses a setup sent with results: a setup has the provider authenticate, but results say that another did. */
+/**
+ * Refuses a setup together with results: a setup requests authentication by the provider, and results come from
+ * another.
+ */
 function checkThreeDSecure(report: Report, sent: ThreeDSecureSetup): void {
   if (!sent.threeDSecureSetupId || !hasThreeDSecureResults(sent)) return;
   const message = 'must not be sent with the results of an authentication made elsewhere';
@@ -250,7 +253,7 @@ function checkOrder(report: Report, order: Order, currency: string): void {
   }
 }
 
-/** Checks a quantity that is not whole, such as 1.5. It is not money, so it may have any number of decimals. */
+/** Checks a fractional quantity, such as 1.5. It is not money, so it may have any number of decimals. */
 function checkQuantity(report: Report, field: string, item: OrderItem): void {
   const decimal = item.quantityDecimal?.value;
   if (decimal === undefined) return;
@@ -278,7 +281,7 @@ function checkAirline(report: Report, airline: Airline, currency: string): void 
   const tickets = airline.tickets.map((ticket, i) => ({ ticket, at: `${field}.tickets[${i}]` }));
   const { ticket: first } = airline;
   if (first) tickets.push({ ticket: first, at: `${field}.ticket` });
-  // A record has the first of several in both places, and may be sent back.
+  // A record has the first of several tickets in both places, and may be sent back.
   if (first && airline.tickets[0] && !equals(AirlineTicketSchema, first, airline.tickets[0])) {
     report(`${field}.ticket`, 'NOT_ALLOWED', 'must be the first of tickets where both are sent');
   }

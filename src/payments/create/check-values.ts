@@ -15,12 +15,11 @@ import type { Report } from '#src/service-error.ts';
 import { memberOf } from '#src/wire/wire-json-encode.ts';
 
 /**
- * Refuses values that no field may hold: a NUL character, on which databases and providers do not agree; a
- * google.protobuf.Timestamp, Value or Struct without a JSON form, which only the binary protocols can send; any value of
- * a field that is not supported; and the message's own card number, which is stored and shown nowhere, in a field that
- * is.
+ * Refuses values that no field may hold: a NUL character, on which databases and providers disagree; a
+ * google.protobuf.Timestamp, Value or Struct without a JSON form, which only the binary protocols can send; any value
+ * of an unsupported field; and the message's own card number in a field that is stored and shown.
  *
- * @param cardNumber the card number that the message has in its field; '' if it has none.
+ * @param cardNumber the card number in the message's own field; '' if it has none.
  */
 export function checkValues(desc: DescMessage, message: Message, report: Report, cardNumber = ''): void {
   walker(desc)(message as AnyMessage, '', { report, cardNumber });
@@ -32,7 +31,7 @@ type Walk<T> = (value: T, path: string, check: Check) => void;
 
 const walkers = new WeakMap<DescMessage, Walk<AnyMessage>>();
 
-/** Returns the walk of a message type, which is made once. */
+/** Returns the walk of a message type, made once. */
 function walker(desc: DescMessage): Walk<AnyMessage> {
   const known = walkers.get(desc);
   if (known) return known;
@@ -100,7 +99,7 @@ function checkShownText(text: string, path: string, check: Check): void {
   if (holdsNumber(text, check.cardNumber)) check.report(path, 'NOT_ALLOWED', NO_CARD_NUMBER);
 }
 
-/** Reported at the field, since JSON has no member within a decimal. */
+/** Checks a decimal, and reports it at the field, since JSON has no member within a decimal. */
 function checkDecimal({ value }: Decimal, path: string, check: Check): void {
   checkShownText(value, path, check);
 }
@@ -110,7 +109,7 @@ const NO_CARD_NUMBER = 'must not contain the card number, which would be stored 
 const BETWEEN_DIGITS = /[\s.-]+/g;
 
 function holdsNumber(text: string, cardNumber: string): boolean {
-  // Most texts end here: the first digits of a number stand in few of them.
+  // Most texts end here: few contain the first digits of the number.
   if (cardNumber === '' || !text.includes(cardNumber.slice(0, 3))) return false;
   return text.replace(BETWEEN_DIGITS, '').includes(cardNumber);
 }
@@ -121,7 +120,7 @@ const LAST_SECOND = 253_402_300_799n;
 
 function checkTimestamp({ seconds, nanos }: Timestamp, path: string, { report }: Check): void {
   if (seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= 999_999_999) return;
-  report(path, 'OUT_OF_RANGE', 'must be a timestamp of the years 1 to 9999');
+  report(path, 'OUT_OF_RANGE', 'must be a timestamp in the years 1 to 9999');
 }
 
 function checkValue(value: Value, path: string, check: Check): void {
@@ -130,7 +129,7 @@ function checkValue(value: Value, path: string, check: Check): void {
   else checkJson(toJson(ValueSchema, value), path, check);
 }
 
-/** Checks a list of free JSON as the value that it is. */
+/** Checks a list of free JSON like any other value. */
 function checkList(list: ListValue, path: string, check: Check): void {
   checkValue(create(ValueSchema, { kind: { case: 'listValue', value: list } }), path, check);
 }
@@ -151,7 +150,10 @@ function jsonFault(json: JsonValue): string | undefined {
   return names ?? firstFault(Object.values(json), jsonFault);
 }
 
-/** Describes what keeps a value from being JSON. Reported at the whole value: names within it are the sender's own. */
+/**
+ * Describes what keeps a value from being JSON. The fault is reported at the whole value: names within it are the
+ * sender's own.
+ */
 function valueFault({ kind }: Value): string | undefined {
   switch (kind.case) {
     case undefined:

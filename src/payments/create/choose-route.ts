@@ -8,12 +8,12 @@ import { usesProviderToken } from './payment-attempt.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
 /**
- * Chooses the route, and those of its targets that can handle the payment.
+ * Chooses the route, and its targets that can handle the payment.
  *
  * @param seed see drawSeed.
- * @param enrolledAt the connection at which a wallet was enrolled; no other can charge it.
- * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE if no route takes the payment, OPERATION_NOT_SUPPORTED if no
- *   target of its route can handle it.
+ * @param enrolledAt the connection where a wallet was enrolled; no other can charge it.
+ * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE if no route accepts the payment, OPERATION_NOT_SUPPORTED if no
+ * target of its route can handle it.
  */
 export function chooseRoute(
   { router, connections }: Routed,
@@ -31,12 +31,11 @@ export function chooseRoute(
   const [first, ...others] = chosen?.targets ?? [];
   if (chosen && first) return { ...chosen, targets: [first, ...others] };
   if (chosen && enrolledAt !== undefined) {
-    const message =
-      'was enrolled at a connection to which the route of this payment does not lead; nothing was sent';
+    const message = "was enrolled at a connection outside this payment's route; nothing was sent";
     throw fieldRefusal('OPERATION_NOT_SUPPORTED', 'payment_method.vaulted_token', 'NOT_SUPPORTED', message);
   }
   if (chosen) throw notOffered(chosen.passedOver.flatMap(lacks));
-  const message = 'is not taken by any route for this payment';
+  const message = 'is not accepted by any route for this payment';
   throw fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'payment_method.type', 'NOT_ALLOWED', message);
 }
 
@@ -45,7 +44,7 @@ export type RouteWithTargets = ChosenRoute & {
   readonly targets: readonly [ConnectionConfig, ...ConnectionConfig[]];
 };
 
-/** The router, and the connections to which its routes lead. */
+/** The router, and the connections on its routes. */
 export type Routed = {
   readonly router: Router;
   /** The open connections, by id. */

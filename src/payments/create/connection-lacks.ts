@@ -5,13 +5,13 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { describeFields, ServiceError } from '#src/service-error.ts';
 import type { CardOptions, ChosenMethod } from './payment-method.ts';
 
-/** A feature that a payment asks for and a connection lacks. */
+/** A feature that a payment needs and a connection lacks. */
 export type Lack = {
-  /** Path of the field that asks for it. */
+  /** Path of the field that requests it. */
   readonly field: string;
   /** Name of the feature, in the plural. */
   readonly what: string;
-  /** The field is absent: the connection would offer the feature with it. */
+  /** The field is absent; with it, the connection would offer the feature. */
   readonly isMissing?: true;
 };
 
@@ -25,14 +25,16 @@ const METHODS: Readonly<Record<MethodKind, string>> = {
   wallet_enrollment: 'payments by enrolled wallets',
 };
 
-/** Lists the features that a payment by this method needs and a connection lacks; pure. */
+/** Lists the features that a payment by this method needs and a connection lacks. */
 export function lacksOf(method: ChosenMethod, can: Capabilities): Lack[] {
   const kind = methodKind(method);
   const lacks = can.methods.includes(kind) ? [] : [{ field: 'payment_method.type', what: METHODS[kind] }];
   return method.kind === 'wallet' ? lacks : [...lacks, ...cardLacks(method.options, can)];
 }
 
-/** Returns a function that lists what a connection of the catalogue lacks; nothing where it is not open. */
+/**
+ * Returns a function that lists what a connection of the catalogue lacks; nothing for a connection that is not open.
+ */
 export function lacksAt(
   connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>,
   method: ChosenMethod,
@@ -80,7 +82,7 @@ export function describeLack({ field, what, isMissing }: Lack): string {
   return isMissing ? `${what} without ${field}` : what;
 }
 
-/** Makes the refusal of a payment that no connection of its route can handle. */
+/** Refuses a payment that no connection of its route can handle. */
 export function notOffered(lacks: readonly Lack[]): ServiceError {
   const byField = new Map(lacks.map((lack) => [lack.field, lack]));
   const fields = [...byField.values()].map(({ field, what, isMissing }) =>
@@ -93,7 +95,7 @@ export function notOffered(lacks: readonly Lack[]): ServiceError {
       : {
           field,
           code: 'NOT_SUPPORTED' as const,
-          message: `asks for ${what}, which no connection of the payment's route offers with all else that is asked`,
+          message: `requests ${what}, which no connection of the payment's route offers together with the rest of the request`,
         },
   );
   return new ServiceError('OPERATION_NOT_SUPPORTED', `${describeFields(fields)}; nothing was sent`, {

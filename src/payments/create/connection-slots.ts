@@ -4,22 +4,21 @@ import { openConnection } from './live-catalogue.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
 
 /**
- * Limit on payments on their way to one connection at once: fewer than its HTTP client lets wait (http-client.ts), so
- * that every claimed payment is sent, and fewer than MAX_IN_FLIGHT, so that a provider that hangs leaves room for
- * others.
+ * Limit on the concurrent payments at one connection: fewer than its HTTP client lets wait (http-client.ts), so that
+ * every claimed payment is sent, and fewer than MAX_IN_FLIGHT, so that a provider that hangs leaves room for others.
  */
 export const MAX_CONNECTION_SLOTS = 448;
 
 const tooMany = overloadErrors('too many payments wait for their provider; nothing was sent; retry later');
 
-/** Number of this process's payments on their way, by connection. */
+/** Connection slots that this process has acquired, by connection. */
 const acquired = new WeakMap<ProviderConnection, number>();
 
 /**
- * Takes a slot on the way to a payment's first connection, before its key is claimed. A payment that can fail over to
- * another connection always gets one.
+ * Acquires a slot at a payment's first connection, before its key is claimed. A payment that can fail over to another
+ * connection always gets a slot.
  *
- * @returns a function that frees the slot, to call once the attempts are over or if the payment was not claimed.
+ * @returns a function that releases the slot, to call once the attempts are over or if the payment was not claimed.
  * @throws OverloadError if too many payments wait for the provider.
  */
 export function acquireSlot({ catalogue, chosen, claim }: PreparedPayment): () => void {

@@ -19,7 +19,7 @@ import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepar
 export type PaymentDeps = PrepareDeps &
   WriteDeps &
   ReplayDeps & {
-    /** Key of the hash that tells a retry from another request. */
+    /** Key of the hash that distinguishes a retry from another request. */
     readonly requestHashKey: Uint8Array;
     readonly observer: PaymentObserver;
   };
@@ -28,19 +28,19 @@ export type PaymentDeps = PrepareDeps &
 export type PaymentObserver = WriteObserver &
   ReplayDeps['observer'] &
   AttemptDeps['observer'] & {
-    /** Too many payments are on their way to a connection. */
+    /** Called when a connection has no free slot for a payment. */
     refused(): void;
   };
 
 /**
- * Makes a payment, or returns the response that is stored under the same key. THE main path: two commits (and one for
- * each further attempt), and no database transaction is open while a provider is called.
+ * Makes a payment, or returns the response stored under the same key. THE main path: two commits (and one for each
+ * further attempt), and no database transaction is open during a provider call.
  *
  * @param request satisfies the rules of its .proto and checkRequest.
  * @throws ServiceError if the payment is refused. REQUEST_IN_PROGRESS: the payment may have been claimed, and its
- *   response is still to come under the same key. Any other reason: this call claimed nothing and sent nothing.
- * @throws Error for a fault of ours, after which the payment may be claimed: recovery learns its outcome, and the key
- *   gets its response.
+ * response is still to come under the same key. Any other reason: this call claimed nothing and sent nothing.
+ * @throws Error for a fault of ours, after which the payment may be claimed: the checker learns its outcome, and the
+ * key gets its response.
  */
 export async function createPayment(
   deps: PaymentDeps,
@@ -56,11 +56,11 @@ export async function createPayment(
   if ('holder' in claimed) return replay(deps, 'payment', claimed.holder, requestHash, read);
   const { prepared, claim, claimBeforeMs, releaseSlot } = claimed;
 
-  // 3. The provider is called, once; another one only if it is known that the call before came to nothing.
+  // 3. The provider is called, once; another provider only if the call before is known to have failed.
   const attempts = makeAttempts(deps, prepared, claimBeforeMs).finally(releaseSlot);
   const { transactionId, outcome, record, version } = await attempts;
 
-  // 4. Commit 2: the outcome, as far as it is known, and the response.
+  // 4. Commit 2: the outcome so far, and the response.
   const vaultedToken = claim.vault?.token ?? claim.storedMethod;
   const own = {
     ...{ accountId: claim.accountId, paymentId: claim.paymentId, transactionId, fence: 0, version, record },
@@ -70,13 +70,13 @@ export async function createPayment(
   if (written === undefined) throw inProgress(deps.patience, 'payment');
   const isWritten = typeof written !== 'string';
   if (isWritten && !written.earlier) return { record: written.record, body: undefined, replayed: false };
-  // The stored response wins: the checker may have written first, or have stored that the outcome was unknown.
+  // The stored response wins: the checker may have written first, or have stored that the outcome is unknown.
   const earlier = await storedResponse(deps, 'payment', read, isWritten ? written.earlier : undefined);
   return { ...earlier, replayed: false };
 }
 
 /**
- * Returns the response that a key has already, for a request that is refused because of a field that is not supported: a
+ * Returns the response that a key already has, for a request that is refused because of an unsupported field: a
  * release that does not know the field accepts the request without it, and may have made its payment.
  *
  * @throws ServiceError `refusal` if nothing holds the key; otherwise as `createPayment` does.
@@ -93,7 +93,7 @@ export async function replayOrRefuse(
   return replay(deps, 'payment', holder, requestHash, read);
 }
 
-/** Returns the key of a request, the request's hash, and a function that finds the payment which holds the key. */
+/** Returns a request's key and hash, and a function that finds the payment that holds the key. */
 function readKey(deps: PaymentDeps, request: CreatePaymentRequest, caller: Caller) {
   const idempotencyKey = storedIdempotencyKey(caller);
   requireOwnAccount(request.accountId, caller);
@@ -107,11 +107,11 @@ type Claimed = {
   readonly prepared: PreparedPayment;
   readonly claim: Claim;
   readonly claimBeforeMs: number;
-  /** Frees the slot that `acquireSlot` took; called once the attempts are over. */
+  /** Releases the slot that `acquireSlot` acquired; called once the attempts are over. */
   readonly releaseSlot: () => void;
 };
 
-/** Tries to claim: a session may change after its payment is prepared, but not this often by accident. */
+/** Limit on tries to claim: a session may change after its payment is prepared, but hardly this often by accident. */
 const CLAIM_TRIES = 5;
 
 /** Prepares the payment and claims its key. @returns the key's holder, if that is another payment. */
@@ -131,7 +131,7 @@ async function prepareAndClaim(
       releaseSlot = acquireSlot(prepared);
     } catch (refusal) {
       if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
-      // A response outlives what it was made from: the token may be gone by now, or the route closed.
+      // A response outlives its request's references: the token may be gone by now, or the route closed.
       const holder = await orUnavailable(read());
       if (holder) return { holder };
       if (refusal instanceof OverloadError) deps.observer.refused();
@@ -146,7 +146,7 @@ async function prepareAndClaim(
       return { holder };
     } catch (error) {
       releaseSlot();
-      // Another payment was faster, or the session has changed: prepare again from the session as it is now.
+      // Another payment was faster, or the session has changed: prepare again from the current session.
       if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
     }
   }
@@ -155,8 +155,8 @@ async function prepareAndClaim(
 const CLAIM_PAUSE_MS = 50;
 
 /**
- * Claims the key. If the acknowledgement is lost, the claim may have been committed, and only the database can tell:
- * it is asked until `beforeMs`, and then the caller gets REQUEST_IN_PROGRESS rather than "nothing was accepted".
+ * Claims the key. If the acknowledgement is lost, the claim may have been committed, and only the database knows: it
+ * is asked until `beforeMs`, and then the caller gets REQUEST_IN_PROGRESS rather than "nothing was accepted".
  *
  * @returns the key's holder, if that is not this payment.
  */

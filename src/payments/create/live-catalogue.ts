@@ -13,7 +13,7 @@ export type LiveCatalogue = {
   readonly bins: BinTable;
   readonly connections: ReadonlyMap<string, ProviderConnection>;
   readonly signals: Signals;
-  /** Takes an attempt's outcome into account for later choices. */
+  /** Takes an attempt's outcome into account in later choices. */
   readonly learn: (connectionId: string, facts: RoutingFacts, outcome: Outcome) => void;
 };
 

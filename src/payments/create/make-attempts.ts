@@ -20,12 +20,12 @@ import type { PreparedPayment } from './prepare-payment.ts';
 export type AttemptDeps = WriteDeps & {
   readonly publicUrl: () => string;
   readonly observer: CallObserver & {
-    /** Called when an attempt came to nothing and the payment fails over to another connection. */
+    /** Called when an attempt failed and the payment fails over to another connection. */
     failedOver(fromConnectionId: string, toConnectionId: string, outcome: Outcome): void;
   };
 };
 
-/** The last attempt of a payment so far, with its outcome. */
+/** A payment's last attempt so far, with its outcome. */
 export type LastAttempt = {
   readonly transactionId: string;
   readonly outcome: Outcome;
@@ -42,8 +42,8 @@ const GOES_ON_FOR_MS = 10_000;
  * Makes a payment's attempts one after another, until an outcome ends them. Each is committed before it is sent,
  * together with the end of the one before.
  *
- * @param beginBeforeMs deadline for sending the first attempt, which is committed already: a process held up for
- *   longer is near the end of its lease, and does not send it.
+ * @param beginBeforeMs deadline for sending the first attempt, which is already committed: a process delayed for
+ * longer is near the end of its lease, and does not send it.
  */
 export async function makeAttempts(
   deps: AttemptDeps,
@@ -98,9 +98,9 @@ export async function makeAttempts(
 }
 
 /**
- * Returns a function that takes a payment's outcomes in turn, beginning with the first target's, and returns the
+ * Returns a function that takes a payment's outcomes in turn, starting with the first target's, and returns the
  * target to try next; undefined ends the attempts. A target whose circuit is open is skipped, since it would only
- * reject the call, and an attempt that found its circuit open does not count.
+ * reject the call, and an attempt that met an open circuit does not count.
  */
 function targetsInTurn(
   { targets, maxAttempts, softDeclines }: ChosenRoute,
@@ -118,11 +118,11 @@ function targetsInTurn(
   };
 }
 
-const HELD_UP: Outcome = { kind: 'not_sent', detail: 'held up before sending', because: 'turned_away' };
+const HELD_UP: Outcome = { kind: 'not_sent', detail: 'delayed before sending', because: 'turned_away' };
 
 /**
- * Returns true if a payment may fail over after an outcome: only when it is known that no money moves. Never after a
- * hard decline, which any provider would repeat; NEVER while the outcome is unknown.
+ * Returns true if a payment may fail over after an outcome: only if certainly no money moves. Never after a hard
+ * decline, which any provider would repeat; NEVER while the outcome is unknown.
  */
 function mayGoOn(outcome: Outcome, softDeclines: boolean): boolean {
   switch (outcome.kind) {
@@ -147,8 +147,7 @@ const BEGIN_PAUSE_MS = 50;
 /**
  * Begins the next attempt, and tries again while the database is unavailable and there is still time to send it.
  *
- * @returns false if it is not certain that the attempt is stored: it is not sent, and the payment ends with what is
- *   known.
+ * @returns false if the attempt may not be stored: it is not sent, and the payment ends with the outcome so far.
  */
 async function beginNext(
   deps: AttemptDeps,

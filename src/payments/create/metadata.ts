@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type MetadataEntry, MetadataEntrySchema } from '#gen/payments/v1/payment_pb.js';
 
-/** Writes metadata as it is stored with customers and checkout sessions: a JSON array. */
+/** Writes metadata in the form stored with customers and checkout sessions: a JSON array. */
 export function writeMetadata(metadata: readonly MetadataEntry[]): string {
   return JSON.stringify(metadata.map(({ key, value }) => ({ key, value })));
 }

@@ -37,16 +37,16 @@ import { WAITING } from '../model/states.ts';
 import { recordedAdditionalData } from './additional-data.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
-/** Everything known about a payment before its provider is called. */
+/** The facts about a payment before its provider is called. */
 export type PaymentFacts = {
   readonly paymentId: string;
   readonly transactionId: string;
-  /** As reported: see transactionType. */
+  /** As shown: see transactionType. */
   readonly type: Transaction_Type;
   readonly request: CreatePaymentRequest;
   readonly money: Money;
   readonly method: ChosenMethod;
-  /** The stored customer, if any, whose data fills what the request leaves out. */
+  /** The stored customer, if any, whose data fills the fields absent from the request. */
   readonly storedCustomer: { readonly id: string; readonly payer: CustomerPayer } | undefined;
   /** Displayable data of the card, sent or vaulted. */
   readonly cardData: CardData | undefined;
@@ -54,7 +54,7 @@ export type PaymentFacts = {
   readonly walletFingerprint: string;
   readonly merchantReference: string;
   readonly chosen: ChosenRoute;
-  /** The connection that is tried first. */
+  /** The first connection to try. */
   readonly connection: ConnectionConfig;
   readonly createdAt: Timestamp;
 };
@@ -121,7 +121,7 @@ export function newRecord(facts: PaymentFacts): Payment {
   return record;
 }
 
-/** Merges field by field; what the request says wins. A document or an address comes whole, never half from each. */
+/** Merges field by field; the request wins. A document or an address comes whole, never half from each. */
 function recordedPayer(
   sent: CustomerPayer | undefined,
   stored: { readonly id: string; readonly payer: CustomerPayer } | undefined,
@@ -136,7 +136,7 @@ function recordedPayer(
   });
 }
 
-/** Returns true for an empty text, and for a message that holds nothing else. */
+/** Returns true for an empty text, and for a message of empty texts only. */
 function saysNothing(value: unknown): boolean {
   if (!isMessage(value)) return value === undefined || value === '';
   return Object.entries(value).every(([name, inner]) => name.startsWith('$') || saysNothing(inner));
@@ -155,12 +155,12 @@ function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
   }
   const { threeDSecure } = method.options;
   const value = create(CardSchema, {
-    // A purchase is reported as captured, as in the interface, even if only an authorization was requested: the
-    // transaction's row keeps that.
+    // A purchase is shown as captured, as in the interface, even if only an authorization was requested: the
+    // transaction's row says which.
     capture: facts.type === Transaction_Type.PURCHASE,
     installments: method.options.installments,
     installmentsType: 'MERCHANT',
-    // A kept card has no 3-D Secure results: they belong to one payment.
+    // A stored card has no 3-D Secure results: they belong to one payment.
     cardData: cardData && threeDSecure ? { ...cardData, threeDSecure } : cardData,
     verify: method.options.verify,
     softDescriptor: method.options.softDescriptor,

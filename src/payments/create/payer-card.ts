@@ -16,11 +16,11 @@ import type { ChosenMethod } from './payment-method.ts';
 /** Dependencies of reading the payer's card. */
 export type CardDeps = {
   readonly vault: CardVault;
-  /** Key of the fingerprints by which an account tells cards apart. */
+  /** Key of the fingerprints by which an account distinguishes cards. */
   readonly fingerprintKey: Uint8Array;
 };
 
-/** A card in two forms: the data that may be shown, and the card to send to the provider. */
+/** A card in two forms: the data to show, and the card to send to the provider. */
 export type PayerCard = { readonly data: CardData; readonly attempt: AttemptCard };
 
 /** Returns the card of a payment, whether sent, stored, or behind a one-time token; undefined for a wallet. */
@@ -44,7 +44,7 @@ export async function readCard(
   if (method.kind !== 'vaulted_card') return undefined;
   const { vaultedToken: vaulted } = stored;
   if (!vaulted?.card) throw new Error(`vaulted token ${method.token} holds no card`);
-  // Its security_code_length is 0 even beside a code: the interface has it so for every payment by a vaulted token.
+  // security_code_length is 0 even if a code was sent: the interface has it so for every payment by a vaulted token.
   const data = fromBinary(CardDataSchema, vaulted.card.data);
   const number = await orUnreadable(deps.vault.open(vaulted.card.number, vaulted.id));
   return { data, attempt: attemptCard(data, number, method.securityCode) };
@@ -64,7 +64,7 @@ async function orUnreadable<T>(opened: Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof VaultKeyMissingError)) throw error;
     const message =
-      'the stored card cannot be read at present; nothing was sent; repeat the call later with the same key';
+      'the stored card cannot be read at present; nothing was sent; retry later with the same key';
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { cause: error });
   }
 }

@@ -7,7 +7,7 @@ import type { VaultedToken } from '#src/store/tables/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
 /**
- * Builds the attempt that the record's provider is asked to make; pure.
+ * Builds the attempt that the record's provider is asked to make.
  *
  * @param stored the card of a card payment, as the provider needs it, and the stored method, if one is used.
  */
@@ -25,11 +25,11 @@ export function paymentAttempt(
 }
 
 /**
- * Builds the fields of an attempt other than its payment method, from the record alone: a look-up days later sends the
- * same.
+ * Builds the fields of an attempt other than its payment method, from the record alone: a look-up days later sends
+ * the same fields.
  *
- * @param record its `transactions` is the attempt.
- * @param publicUrl the service's address for providers and payers, without a slash at its end.
+ * @param record its `transactions` field is the attempt.
+ * @param publicUrl the service's address for providers and payers, without a trailing slash.
  * @param terms capabilities of the attempt's connection.
  */
 export function attemptFacts(
@@ -40,7 +40,7 @@ export function attemptFacts(
   const { transactions: transaction, customerPayer, createdAt } = record;
   const money = parseMoney(transaction?.amount?.value ?? '', record.amount?.currency ?? '');
   if (!transaction || !customerPayer || !createdAt || !money)
-    throw new Error(`record ${record.id} is not whole`);
+    throw new Error(`record ${record.id} is incomplete`);
   const connectionId = transaction.connectionData?.id ?? '';
   return {
     transactionId: transaction.id,
@@ -60,13 +60,15 @@ export function attemptFacts(
   };
 }
 
-/** Returns true if the payer of a wallet payment is sent to the wallet, rather than charged by an enrollment. */
+/**
+ * Returns true if the payer of a wallet payment is redirected to the wallet, rather than charged by an enrollment.
+ */
 export function isWalletRedirect({ workflow, paymentMethod }: Payment): boolean {
   const isOfCheckout = workflow === Payment_Workflow.SDK_CHECKOUT && !paymentMethod?.vaultedToken;
   return workflow === Payment_Workflow.REDIRECT || isOfCheckout;
 }
 
-/** Returns true for a token issued by one provider, which means nothing to another. */
+/** Returns true for a token issued by one provider, which no other can use. */
 export function usesProviderToken(method: ChosenMethod): boolean {
   return (
     method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT && method.token !== undefined

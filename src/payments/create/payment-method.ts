@@ -27,7 +27,7 @@ export type ChosenMethod = {
   | {
       readonly kind: 'vaulted_card';
       readonly token: string;
-      /** As the payer typed it again; '' if it was not sent. */
+      /** The code that the payer typed again; '' if it was not sent. */
       readonly securityCode: string;
       readonly options: CardOptions;
     }
@@ -35,14 +35,14 @@ export type ChosenMethod = {
   | { readonly kind: 'wallet'; readonly token: string | undefined; readonly cardType: string | undefined }
 );
 
-/** Options that a card payment may set, beside the card. */
+/** Options that a card payment may set besides the card. */
 export type CardOptions = AttemptOptions & {
   readonly vaultOnSuccess: boolean;
   /** The payer's browser, without which some providers offer no challenge. */
   readonly browser: BrowserInfo | undefined;
 };
 
-/** Type of the payment method that a one-time token stands for. */
+/** Type of the payment method behind a one-time token. */
 export const ONE_TIME_TOKEN_TYPE = 'CARD';
 
 /** The types that the catalogue offers, by name. */
@@ -56,15 +56,15 @@ export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
  */
 export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes): ChosenMethod {
   const input = request.paymentMethod;
-  // A token tells its type itself: a name that shops give it beside the token may be their own.
+  // A token implies its type: a type that a shop sends beside the token may be the shop's own name.
   const type = input?.token && !types.has(input.type) ? ONE_TIME_TOKEN_TYPE : (input?.type ?? '');
   const offered = types.get(type);
   if (!input || !offered) throw notAvailable('payment_method.type', 'is not offered');
   if (offered.countries.length > 0 && !offered.countries.includes(request.country)) {
-    throw notAvailable('country', 'is not one in which this payment method is offered');
+    throw notAvailable('country', 'is not one where this payment method is offered');
   }
   if (offered.currencies.length > 0 && !offered.currencies.includes(request.amount?.currency ?? '')) {
-    throw notAvailable('amount.currency', 'is not one in which this payment method is offered');
+    throw notAvailable('amount.currency', 'is not one where this payment method is offered');
   }
   const workflow = chooseWorkflow(request, offered);
   const token = input.vaultedToken || undefined;
@@ -76,7 +76,7 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
     const flag = kind?.value && flagNotForWallets(kind.value);
     if (flag) {
       const field = `payment_method.detail.${kind.case}.${flag}`;
-      throw notAllowed(field, 'is not for a wallet, which pays in full and at once');
+      throw notAllowed(field, 'is not for wallets, which pay in full and at once');
     }
     if (input.token) throw notAllowed('payment_method.token', 'must not be sent with a wallet');
     const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
@@ -107,7 +107,7 @@ function chooseCard(input: PaymentMethodInput, card: CardDataInput | undefined) 
   throw invalidField('payment_method.detail.card.card_data', 'REQUIRED', message);
 }
 
-/** Returns true if a card's data is only its security code, as may be sent with a vaulted token. */
+/** Returns true if a card's data is only its security code, as is allowed with a vaulted token. */
 export function isCodeAlone(card: CardDataInput): boolean {
   return (
     card.number === '' &&
@@ -117,14 +117,14 @@ export function isCodeAlone(card: CardDataInput): boolean {
   );
 }
 
-/** Returns true if card options are asked for. Default flags, which many merchants always send, do not count. */
+/** Returns true if card options are requested. Default flags, which many merchants always send, do not count. */
 function asksForCard(input: CardInput): boolean {
   const { verify, installments, threeDSecure, storedCredentials, softDescriptor } = cardOptions(input);
   const options = [verify, installments !== 1, threeDSecure, storedCredentials, softDescriptor];
   return input.cardData !== undefined || input.threeDSecure !== undefined || options.some(Boolean);
 }
 
-/** Names a flag that asks for something that no wallet does. */
+/** Names a flag that requests something that no wallet does. */
 function flagNotForWallets({ verify, capture, installments }: CardInput | WalletInput): string | undefined {
   if (verify) return 'verify';
   if (capture === false) return 'capture';
@@ -145,7 +145,7 @@ function cardOptions(input: CardInput | undefined): AttemptOptions {
   };
 }
 
-/** Returns true if the request carries results of 3-D Secure made elsewhere. */
+/** Returns true if the request carries 3-D Secure results from elsewhere. */
 export function hasThreeDSecureResults(sent: ThreeDSecureSetup): boolean {
   const { version, electronicCommerceIndicator, cryptogram, transactionId, directoryServerTransactionId } =
     sent;
@@ -178,8 +178,8 @@ function storedCredentials(sent: StoredCredentialsInput | undefined): StoredCred
 }
 
 /**
- * Returns the type of the transaction to make. An authorization is reported as a purchase, as in the interface, unless
- * its account has authorizations reported as such.
+ * Returns the type of the transaction to make. An authorization is shown as a purchase, as in the interface, unless
+ * its account has authorizations shown as such.
  */
 export function transactionType(method: ChosenMethod, tellsAuthorized: boolean): Transaction_Type {
   if (method.kind === 'wallet') return Transaction_Type.PURCHASE;
@@ -194,7 +194,7 @@ function chooseWorkflow(
   const only = offered.length === 1 ? offered[0] : undefined;
   if (requested === Payment_Workflow.SDK_CHECKOUT) {
     if (!checkout?.session)
-      throw notAllowed('workflow', 'must be DIRECT or REDIRECT outside of a checkout session');
+      throw notAllowed('workflow', 'must be DIRECT or REDIRECT outside a checkout session');
     const isRedirect = category === Transaction_Category.WALLET && !paymentMethod?.vaultedToken;
     const workflow = isRedirect ? Payment_Workflow.REDIRECT : Payment_Workflow.DIRECT;
     if (offered.includes(workflow)) return workflow;
@@ -214,7 +214,7 @@ function chooseWorkflow(
   return workflow;
 }
 
-/** Makes the refusal of a payment method that the catalogue does not offer. */
+/** Refuses a payment method that the catalogue does not offer. */
 export function notAvailable(field: string, message: string): ServiceError {
   return fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', field, 'NOT_ALLOWED', message);
 }

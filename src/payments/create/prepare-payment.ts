@@ -41,20 +41,20 @@ import { cardToVault } from './vault-card.ts';
 /** Dependencies of preparing a payment. */
 export type PrepareDeps = CardDeps & {
   readonly database: Database;
-  /** The catalogue in force. A payment keeps the one that it started with. */
+  /** Returns the catalogue in force. A payment keeps the catalogue that it started with. */
   readonly catalogue: () => LiveCatalogue;
   readonly now: () => Timestamp;
   readonly schedule: CheckSchedule;
-  /** The service's address for providers and payers, without a slash at its end. */
+  /** Returns the service's address for providers and payers, without a trailing slash. */
   readonly publicUrl: () => string;
 };
 
-/** A payment that is ready: once its key is claimed, it can be sent. */
+/** A payment that is ready to be sent once its key is claimed. */
 export type PreparedPayment = {
-  /** The record as it stands until the outcome is known. */
+  /** The record until the outcome is known. */
   readonly record: Payment;
   readonly claim: Omit<Claim, 'accountId' | 'idempotencyKey' | 'requestHash' | 'requestShape'>;
-  /** The first attempt; later ones differ in their transaction only. */
+  /** The first attempt; later ones differ only in their transaction. */
   readonly attempt: PaymentAttempt;
   readonly chosen: ChosenRoute;
   readonly facts: RoutingFacts;
@@ -67,7 +67,7 @@ export type PreparedPayment = {
  * record and the attempt. Writes nothing and sends nothing.
  *
  * @throws ServiceError if the request cannot be met.
- * @throws AlreadyUsedError if the session from whose terms the request was made has changed.
+ * @throws AlreadyUsedError if the session has changed since the request was completed from its terms.
  */
 export async function preparePayment(
   deps: PrepareDeps,
@@ -79,7 +79,7 @@ export async function preparePayment(
   if (isOpenToAll) requireNothingStored(sent);
   const stored = await findReferences(deps.database, sent, accountId);
   if (withinSession && stored?.session?.version !== withinSession.version) {
-    throw new AlreadyUsedError('the session was changed after the request had been made from its terms');
+    throw new AlreadyUsedError('the session was changed after the request was completed from its terms');
   }
   const request = requestInSession(sent, stored?.session);
   const method = chooseMethod(request, catalogue.types);
@@ -150,6 +150,6 @@ function stateOf(record: Payment, attempt: PaymentAttempt, money: Money, type: T
 
 function requireMoney({ amount }: CreatePaymentRequest): Money {
   const money = amount && parseMoney(amount.value?.value ?? '', amount.currency);
-  if (!money) throw new Error('no amount, although it was checked before');
+  if (!money) throw new Error('the amount is missing after it was checked');
   return money;
 }

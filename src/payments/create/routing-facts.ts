@@ -7,7 +7,7 @@ import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_
 import type { ChosenMethod } from './payment-method.ts';
 
 /**
- * Returns the facts about a valid request over which conditions are evaluated.
+ * Returns the facts about a valid request that conditions are evaluated on.
  *
  * @param cardData displayable data of the card, sent or vaulted.
  */

@@ -8,9 +8,9 @@ import { readMetadata } from './metadata.ts';
 import { notAvailable } from './payment-method.ts';
 
 /**
- * Checks a request against the terms of its checkout session, and fills in from them the fields that it leaves out.
+ * Checks a request against the terms of its checkout session, and fills the request's absent fields from them.
  *
- * @returns the request as it is paid. In a session without terms, only its workflow may change.
+ * @returns the completed request. In a session without terms, only its workflow may change.
  * @throws ServiceError INVALID_PARAMETERS naming each field that differs.
  */
 export function requestInSession(
@@ -33,7 +33,7 @@ function workflowOfToken({ paymentMethod }: CreatePaymentRequest): Payment_Workf
   return paymentMethod?.token ? Payment_Workflow.SDK_CHECKOUT : Payment_Workflow.WORKFLOW_UNSPECIFIED;
 }
 
-/** Returns the workflow of a session's payments whose request gives none. */
+/** Returns the workflow of a session's payments if the request gives none. */
 export function workflowOf({ workflow }: Pick<StoredSession, 'workflow'>): Payment_Workflow {
   const known = Payment_Workflow[workflow as keyof typeof Payment_Workflow];
   return known || Payment_Workflow.SDK_CHECKOUT;
@@ -57,26 +57,25 @@ function requireTerms(
   if (faults.length > 0) throw invalidParameters(faults);
 }
 
-/** A session that names no customer, and a payment that does, do not contradict each other. */
+/** Returns true unless the two name different customers: a session without a customer may be paid by any. */
 function isOfCustomer(sent: string | undefined, customerId: string | undefined): boolean {
   return !sent || customerId === undefined || sent.toLowerCase() === customerId;
 }
 
-/** Returns true if a session may be paid with a type of payment method. */
+/** Returns true if a session may be paid with this type of payment method. */
 export function takesType({ paymentMethodTypes }: StoredSession, type: string): boolean {
   return paymentMethodTypes.length === 0 || paymentMethodTypes.includes(type);
 }
 
-/** Checks that a payment's method is one that its session takes. @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE. */
+/** Checks that the session accepts a payment's method. @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE. */
 export function requireTypeInSession(session: StoredSession | undefined, type: string): void {
   if (session && !takesType(session, type))
-    throw notAvailable('payment_method.type', 'is not one that the checkout session takes');
+    throw notAvailable('payment_method.type', 'is not accepted by the checkout session');
 }
 
-/** Returns why a session takes no payment; undefined if it takes one. */
+/** Returns the reason why a session accepts no payment; undefined if it accepts one. */
 export function whyClosed({ used, payments, expired }: StoredSession): string | undefined {
-  if (used) return 'has a payment already, which succeeded or whose outcome is open';
-  if (payments >= MAX_SESSION_PAYMENTS)
-    return `has had ${MAX_SESSION_PAYMENTS} payments, the most that it may have`;
+  if (used) return 'already has a payment that succeeded or is still open';
+  if (payments >= MAX_SESSION_PAYMENTS) return `has had ${MAX_SESSION_PAYMENTS} payments, the maximum`;
   return expired ? 'has expired' : undefined;
 }

@@ -11,7 +11,7 @@ import type { StoredMethod } from '#src/store/tables/stored-methods.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import { cardName } from './card.ts';
 
-/** Returns a stored method as merchants see it. */
+/** Returns a stored method as shown to merchants. */
 export function storedMethodMessage(method: StoredMethod): StoredPaymentMethod {
   const { id, accountId, customerId, type, country, lastUsedAt } = method;
   const card = method.card && fromBinary(CardDataSchema, method.card);
@@ -30,8 +30,8 @@ export function storedMethodMessage(method: StoredMethod): StoredPaymentMethod {
 }
 
 /**
- * Encodes the method that an approved payment stored for its customer, for the event that reports it; undefined if the
- * payment did not ask to keep its card, or has no customer.
+ * Encodes the method that an approved payment stored for its customer, for the event that reports it; undefined if
+ * the payment did not ask to store its card, or has no customer.
  */
 export function enrolledByPayment(record: Payment, token: string, at: Date): Uint8Array | undefined {
   const { paymentMethod, customerPayer, createdAt } = record;

@@ -15,7 +15,7 @@ export type References = StoredObjects & {
 };
 
 /**
- * Finds the stored customer, checkout session and tokens that a request refers to; undefined if it refers to none.
+ * Finds the stored customer, checkout session and tokens that a request refers to; undefined without any.
  *
  * @throws ServiceError if the account has no such object, or none that may be used.
  */
@@ -34,7 +34,7 @@ export async function findReferences(
   const found = await findStoredObjects(database, accountId, { customerId, vaultedToken });
   if (customerId && !found.customer) {
     if (sent) throw unknownId('CUSTOMER_NOT_FOUND', 'customer_payer.id');
-    const message = 'is for a customer who was deleted';
+    const message = 'belongs to a deleted customer';
     throw fieldRefusal('CUSTOMER_NOT_FOUND', 'checkout.session', 'NOT_ALLOWED', message);
   }
   return { ...found, session, oneTimeToken };
@@ -59,7 +59,7 @@ async function findUsableToken(
   if (token && !isOfOther) return token;
   const [code, message] = isOfOther
     ? (['NOT_ALLOWED', 'is for another checkout session'] as const)
-    : (['NOT_FOUND', 'is not known here, was used, or has expired'] as const);
+    : (['NOT_FOUND', 'is unknown, was used, or has expired'] as const);
   throw fieldRefusal('TOKEN_NOT_FOUND', 'payment_method.token', code, message);
 }
 
@@ -75,7 +75,7 @@ export function requireVaultedToken(method: ChosenMethod, found: References | un
   const { vaultedToken, customer } = found ?? {};
   if (!vaultedToken) throw unknownId('VAULTED_TOKEN_NOT_FOUND', field);
   if (vaultedToken.type !== method.type) {
-    const message = 'is not that of vaulted_token';
+    const message = 'is not the type of vaulted_token';
     throw fieldRefusal('INCORRECT_PAYMENT_METHOD_TYPE', 'payment_method.type', 'NOT_ALLOWED', message);
   }
   if (vaultedToken.customerId && customer && vaultedToken.customerId !== customer.id) {
@@ -84,8 +84,7 @@ export function requireVaultedToken(method: ChosenMethod, found: References | un
 }
 
 /**
- * Refuses a request that comes with the public key alone and uses a stored object: anybody may read that key in a
- * page.
+ * Refuses a request that uses a stored object but has only the public key: anybody can read that key in a page.
  *
  * @throws ServiceError INVALID_CREDENTIALS.
  */
@@ -95,7 +94,9 @@ export function requireNothingStored({ paymentMethod, customerPayer, checkout }:
   throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
 }
 
-/** Requires such a request to be a wallet's redirect. @throws ServiceError INVALID_CREDENTIALS. */
+/**
+ * Requires a request with only the public key to be a wallet's redirect. @throws ServiceError INVALID_CREDENTIALS.
+ */
 export function requireRedirect(method: ChosenMethod): void {
   if (method.kind === 'wallet' && method.workflow === Payment_Workflow.REDIRECT) return;
   throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);

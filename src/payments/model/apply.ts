@@ -20,7 +20,7 @@ import {
   type TransactionRow,
 } from './state.ts';
 
-/** One thing learned about one transaction. */
+/** A report on one transaction. */
 export type Report =
   /** The outcome of a transaction. */
   | {
@@ -30,18 +30,19 @@ export type Report =
       /** Seconds until the transaction is checked, if it stays open. */
       readonly pauseS: number;
     }
-  /** The term of an authorization has passed, or its provider says that it is over. */
+  /** The term of an authorization has passed, or its provider reports it as over. */
   | { readonly kind: 'lapsed'; readonly transactionId: string }
-  /** A stage of a dispute, which its payment alone names. */
+  /** A stage of a dispute, which names only its payment. */
   | ({ readonly kind: 'dispute' } & DisputeReport)
-  /** A capture or a refund of the payment's own transaction that was made at the provider itself. */
+  /** An external capture or refund of the payment's own transaction. */
   | ({ readonly kind: 'external'; readonly transactionId: string } & ExternalReport);
 
 /**
- * THE function that decides what a report makes of a payment. It reads no clock and changes nothing that it is given.
+ * THE function that decides how a report changes a payment. It is pure: it reads no clock and does not change its
+ * arguments.
  *
  * @param at the time at which the report was learned.
- * @throws Error if the state lacks what the report is about.
+ * @throws Error if the state lacks the subject of the report.
  */
 export function apply(state: PaymentState, report: Report, at: Timestamp): Change | Unapplied {
   switch (report.kind) {
@@ -87,14 +88,15 @@ function applyToBase(
   return {
     ...change,
     books,
-    // All that can still be learned of what has failed here is that it was paid.
+    // A failed attempt can only turn out to be paid.
     retakes: (hasFailed(transaction) && record.checkout?.session) || undefined,
   };
 }
 
 /**
- * Returns true if the state may change. A final state stays unless its provider corrects it (`correctionOf`), but money
- * that arrives after an expiry is accepted; an authorization that lapsed is released, and its approval is old news.
+ * Returns true if the state may change. A final state stays unless its provider corrects it (`correctionOf`), but
+ * money that arrives after an expiry is accepted. An authorization that lapsed is released, so a report of its
+ * approval is out of date.
  */
 function mayBecome(transaction: TransactionRow, outcome: Outcome, { isReleased }: Books): boolean {
   return (
@@ -102,7 +104,7 @@ function mayBecome(transaction: TransactionRow, outcome: Outcome, { isReleased }
   );
 }
 
-/** Returns true for a payment's own transaction that only late money, or a correction, may still change. */
+/** Returns true for a payment's own transaction that only late money or a correction can still change. */
 export function hasFailed({ status }: Pick<TransactionRow, 'status'>): boolean {
   return status === 'EXPIRED' || status === 'DECLINED';
 }
@@ -151,7 +153,7 @@ function applyToOperation(
 
 const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
 
-/** Returns true if something else than a transaction that failed has released what is not captured. */
+/** Returns true if something other than a failed transaction has released the uncaptured amount. */
 function staysReleased(
   { isReleased }: Books,
   failed: TransactionRow,
@@ -162,15 +164,15 @@ function staysReleased(
   return isReleased && (!failed.isFinal || transactions.some(isReleasing));
 }
 
-/** Time for which an authorization is left to be captured again after its capture failed, before it may lapse. */
+/** Time that an authorization is held for another capture after its capture failed, before it may lapse. */
 const HELD_AGAIN_S = 86_400;
 
-/** The authorization of a capture that failed is held again, and must lapse. */
+/** After a failed capture, the authorization is held again, and must lapse. */
 function heldAgainS({ type }: TransactionRow): number | undefined {
   return type === 'CAPTURE' ? HELD_AGAIN_S : undefined;
 }
 
-/** The authorization of a capture or a cancel that is turned down may be over at its provider. */
+/** If a capture or a cancel is declined, its authorization may be over at the provider. */
 function turnedDownS({ type }: TransactionRow, outcome: Outcome): number | undefined {
   const isTurnedDown =
     (outcome.kind === 'declined' && !outcome.corrects) ||
@@ -182,7 +184,7 @@ function applyLapse(found: TransactionInState, at: Timestamp): Change | Unapplie
   const { payment, record, transaction } = found;
   const { id, vaultedToken } = transaction;
   if (isOperation(transaction.type)) throw actsOnNothing(transaction);
-  // An operation that has begun meanwhile may be what ended it.
+  // An operation that began meanwhile may be the cause.
   if (payment.openOperation) return 'waiting';
   if (!isLapsing(transaction)) return 'unchanged';
   const applied = withLapse(record, id, booksOf(payment, transaction), at);
@@ -200,5 +202,5 @@ function applyLapse(found: TransactionInState, at: Timestamp): Change | Unapplie
 }
 
 function actsOnNothing({ id }: TransactionRow): Error {
-  return new Error(`transaction ${id} acts on nothing`);
+  return new Error(`transaction ${id} has no parent`);
 }

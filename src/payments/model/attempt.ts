@@ -11,10 +11,10 @@ import type { TransactionRow } from './state.ts';
 export type LastAttempt = Pick<TransactionRow, 'id' | 'vaultedToken' | 'capture' | 'awaitsPayer'>;
 
 /**
- * Decides what the outcome of an attempt makes of its payment, whose books it leaves alone. Every payment passes here, so
- * nothing is copied.
+ * Decides how the outcome of an attempt changes its payment, whose books it leaves alone. Every payment passes
+ * through here, so nothing is copied.
  *
- * @param record as it stands, its last transaction is the attempt; it is changed, and part of the change.
+ * @param record the current record, whose last transaction is the attempt; it is changed, and part of the change.
  * @param pauseS seconds until the attempt is checked, if it stays open.
  */
 export function attemptChange(
@@ -25,7 +25,7 @@ export function attemptChange(
   at: Timestamp,
 ): Omit<Change, 'books'> & { readonly event: string } {
   const { id, vaultedToken } = attempt;
-  // By the transaction's status: a payment that is PENDING / AUTHORIZED is approved.
+  // By the transaction's status: a payment in PENDING / AUTHORIZED is approved.
   const { transaction: status } = recordOutcome(record, outcome, vaultedToken, at);
   return {
     ...NOTHING_ELSE,
@@ -44,12 +44,12 @@ export function attemptChange(
   };
 }
 
-/** Returns true for an outcome of which the provider can tell more. A redirect is known: the payer has to act. */
+/** Returns true for an outcome that the provider may still add to. A redirect is known: the payer has to act. */
 export function isStillOpen({ kind }: Outcome): boolean {
   return kind === 'unknown' || kind === 'to_complete' || kind === 'pending';
 }
 
-/** A pending wallet waits for its payer, whom no look-up can hurry. */
+/** A pending wallet waits for its payer, whom no check can hurry. */
 function awaitsPayer(record: Payment, attempt: LastAttempt, outcome: Outcome): boolean {
   if (outcome.kind === 'redirect') return true;
   if (!isStillOpen(outcome)) return false;

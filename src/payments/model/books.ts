@@ -7,12 +7,12 @@ export type Books = {
   readonly currency: string;
   /** Amount purchased or authorized. */
   readonly amount: bigint;
-  /** false: it was purchased, that is, captured at once. */
+  /** false: purchased, that is, captured at once. */
   readonly isAuthorization: boolean;
   /** Sum of the CAPTUREs; 0 for a purchase. */
   readonly captured: bigint;
   readonly refunded: bigint;
-  /** true: nothing more may be captured, since it was canceled, it lapsed, or the last capture was made. */
+  /** true: nothing more may be captured, because of a cancel, a lapse, or a final capture. */
   readonly isReleased: boolean;
 };
 
@@ -23,9 +23,9 @@ export type OperationType = 'CAPTURE' | 'CANCEL' | 'REFUND';
 export type PlannedOperation = {
   readonly type: OperationType;
   readonly money: Money;
-  /** true: covers all that was left to capture, cancel or refund. */
+  /** true: covers everything left to capture, cancel or refund. */
   readonly isWhole: boolean;
-  /** true for a capture that none may follow. */
+  /** true for the last capture. */
   readonly isFinal: boolean;
 };
 
@@ -43,8 +43,8 @@ export function leftToRefund(books: Books): bigint {
 }
 
 /**
- * Returns the operation that undoes a payment: a cancel while nothing is captured, else a refund; and once all that was
- * captured is given back, a cancel of what is held still.
+ * Returns the operation that undoes a payment: a cancel while nothing is captured, else a refund; once everything
+ * captured is refunded, a cancel of the remaining authorization.
  */
 export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
   if (books.isAuthorization && books.captured === 0n) return 'CANCEL';
@@ -54,8 +54,8 @@ export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
 /**
  * Plans a capture.
  *
- * @param asked undefined for all that is left.
- * @param made number of captures made so far.
+ * @param asked undefined for the full remaining amount.
+ * @param made number of captures so far.
  * @param isFinal true releases the rest, false keeps it; undefined leaves that to the provider.
  * @throws ServiceError INVALID_STATUS, INVALID_AMOUNT or OPERATION_NOT_SUPPORTED.
  */
@@ -82,7 +82,7 @@ export function planCapture(
 }
 
 /**
- * Plans a cancel, which releases all that is not captured.
+ * Plans a cancel, which releases the uncaptured amount.
  *
  * @throws ServiceError INVALID_STATUS or OPERATION_NOT_SUPPORTED.
  */
@@ -98,9 +98,9 @@ export function planCancel(books: Books, can: Capabilities): PlannedOperation {
 }
 
 /**
- * Plans the cancel that undoes a payment of which nothing is left to refund.
+ * Plans the cancel that undoes a payment with nothing left to refund.
  *
- * @param asked a part cannot be canceled, and an amount of the whole would be read as a refund.
+ * @param asked must be absent: a part cannot be canceled, and the whole amount would be read as a refund.
  * @throws ServiceError INVALID_STATUS or OPERATION_NOT_SUPPORTED.
  */
 export function planUndoingCancel(
@@ -111,15 +111,15 @@ export function planUndoingCancel(
   const planned = planCancel(books, can);
   if (!requested) return planned;
   const message =
-    'must be left out: nothing is left to refund; call cancel to release what is held, or capture to keep a part of it; nothing was sent';
+    'must be left out: nothing is left to refund; call cancel to release the authorization, or capture to keep a part of it; nothing was sent';
   throw fieldRefusal('INVALID_STATUS', 'amount', 'NOT_ALLOWED', message);
 }
 
 /**
  * Plans a refund.
  *
- * @param of the refunded transaction; what is left of it is a bound too.
- * @param asked undefined for all that is left of it.
+ * @param of the refunded transaction; its remaining amount is a bound too.
+ * @param asked undefined for the full remaining amount.
  * @throws ServiceError INVALID_STATUS, INVALID_AMOUNT or OPERATION_NOT_SUPPORTED.
  */
 export function planRefund(
@@ -166,9 +166,9 @@ export function booksAfter(
 }
 
 /**
- * Returns the books after a capture or a refund that was in them has failed at the provider.
+ * Returns the books after a recorded capture or refund has failed at the provider.
  *
- * @param isReleased true: what is not captured stays released, whatever has failed.
+ * @param isReleased true: the uncaptured amount stays released, whatever has failed.
  */
 export function booksWithout(
   books: Books,
@@ -189,7 +189,7 @@ function requireWithin(books: Books, requested: Money | undefined, left: bigint,
   }
   if (requested.minorUnits <= left) return requested.minorUnits;
   const most = formatMoney({ minorUnits: left, currency: books.currency });
-  const message = `must be at most ${most}, which is what is left to ${verb}`;
+  const message = `must be at most ${most}, the amount left to ${verb}`;
   throw fieldRefusal('INVALID_AMOUNT', 'amount.value', 'OUT_OF_RANGE', message);
 }
 

@@ -18,14 +18,14 @@ export type DisputeReport = {
   readonly dispute: Dispute;
   /** The id of its transaction, if the dispute is not recorded yet. */
   readonly newId: string;
-  /** true: a report on a dispute that is not recorded as open changes nothing. */
+  /** true: ignores a report unless its dispute is recorded as open. */
   readonly onlyOpen: boolean;
 };
 
 /**
- * Decides what a report on a dispute makes of its payment: IN_DISPUTE while one is open, CHARGEBACK once one is lost; a
- * dispute that is won restores the earlier state, until the money is taken again. Reports may come repeatedly and in any
- * order.
+ * Decides how a report on a dispute changes its payment: IN_DISPUTE while a dispute is open, CHARGEBACK once one is
+ * lost. A won dispute restores the earlier state, until the money is taken again. Reports may be repeated, and come
+ * in any order.
  */
 export function disputeChange(
   { payment, record: current, transactions }: PaymentState,
@@ -61,9 +61,9 @@ export function disputeChange(
 }
 
 /**
- * Returns the dispute that a report is about, as it was recorded. A report without the provider's id of the dispute is
- * about the one that is open, or else the last; so is a report with an id, if the dispute was recorded without and the
- * report does not open another.
+ * Returns the recorded dispute that a report is about. A report without the provider's id of the dispute is about the
+ * open dispute, or else the last; so is a report with an id, if the dispute was recorded without an id and the report
+ * does not open another.
  */
 function disputeBefore(
   transactions: readonly TransactionRow[],
@@ -77,10 +77,10 @@ function disputeBefore(
 }
 
 /**
- * Returns true if a stage changes a dispute that is recorded. A report may be late or told twice, and no provider signs
- * its place in their order, so a stage counts only after those that come before it: a dispute that is won may still be
- * lost, as when the issuer takes the money a second time; one that is lost stays lost. A report also counts if it gives
- * its id to a dispute that was recorded without, so that a report with another id opens another.
+ * Returns true if a stage changes a recorded dispute. A report may be late or repeated, and no provider signs the
+ * order of its reports, so a stage counts only after the earlier stages: a won dispute may still be lost, as when the
+ * issuer takes the money a second time; a lost dispute stays lost. A report also counts if it gives its id to a
+ * dispute recorded without one, so that a report with another id opens another dispute.
  */
 function mayFollow({ status, reference }: TransactionRow, reported: Dispute): boolean {
   const { stage } = reported;
@@ -89,7 +89,7 @@ function mayFollow({ status, reference }: TransactionRow, reported: Dispute): bo
   return status === 'DECLINED' && stage === 'lost';
 }
 
-/** Returns the disputed money that a report tells, if a part of the payment or the whole can be meant. */
+/** Returns the reported disputed money, if it can be the whole payment or a part of it. */
 function disputedOf({ money }: Dispute, { minorUnits, currency }: Money): Money | undefined {
   const fits = money?.currency === currency && money.minorUnits > 0n && money.minorUnits <= minorUnits;
   return fits ? money : undefined;

@@ -13,22 +13,22 @@ import { booksOf, isOpen, type TransactionInState } from './state.ts';
 
 type Approved = Extract<Outcome, { kind: 'approved' }>;
 
-/** A capture or a refund that was made at the provider itself: nobody asked for it here. */
+/** A capture or refund that was made at the provider itself and that nobody requested here. */
 export type ExternalOperation = {
   readonly type: 'CAPTURE' | 'REFUND';
   readonly money: Money;
   readonly reported: Approved;
-  /** The provider's own id of it, if it is told: a repeat of the report is recognized by it. */
+  /** The provider's own id of it, if reported: it identifies repeated reports. */
   readonly reference?: string | undefined;
 };
 
 /** The description of such a transaction. */
 export const MADE_AT_PROVIDER = 'Made at the provider itself';
 
-/** Time within which a provider's totals may be behind what it has told otherwise. */
+/** Time by which a provider's totals may lag behind its other reports. */
 const LATE_MS = 3_600_000;
 
-/** Returns true if the provider has undone a refund that is in the books: its totals lack it, and are not just late. */
+/** Returns true if the provider has undone a recorded refund: its totals lack the refund, and are not just late. */
 export function isRefundUndone(
   { payment, transactions }: Omit<TransactionInState, 'record'>,
   reported: Outcome | undefined,
@@ -39,7 +39,7 @@ export function isRefundUndone(
 }
 
 /**
- * Returns what a provider's totals have beyond the books of a payment that was approved: first a capture, since it comes
+ * Returns the amounts in a provider's totals beyond the books of an approved payment: a capture first, since it comes
  * before a refund of it.
  */
 export function beyondBooks(
@@ -56,7 +56,7 @@ export function beyondBooks(
   return refunded > 0n ? { type: 'REFUND', money: { minorUnits: refunded, currency }, reported } : undefined;
 }
 
-/** A report of a capture or a refund that was made at the provider itself. */
+/** A report of an external capture or refund. */
 export type ExternalReport = {
   readonly operation: ExternalOperation;
   /** The id of its transaction. */
@@ -66,10 +66,10 @@ export type ExternalReport = {
 };
 
 /**
- * Decides whether a capture or a refund that was made at the provider itself is recorded, as one of ours that succeeded.
+ * Decides whether an external capture or refund is recorded, like one of ours that succeeded.
  *
- * @param found the payment's own transaction, as it was before the provider was asked: so that no operation of ours is
- *   taken for one made there.
+ * @param found the payment's own transaction, as it was before the provider was asked: so none of our operations is
+ * taken for an external one.
  */
 export function externalChange(
   found: TransactionInState,
@@ -85,18 +85,18 @@ export function externalChange(
     return 'unchanged';
   if (payment.openOperation || isOpen(transaction)) return 'waiting';
   const books = booksOf(payment, transaction);
-  // Notifications come in any order, and totals tell both at once.
+  // Notifications come in any order, and totals report both at once.
   const mayBeCaptured = made.reference !== undefined && leftToCapture(books) > 0n;
   const isAhead = made.type === 'REFUND' && made.money.minorUnits > leftToRefund(books);
   if (transaction.status === 'SUCCEEDED' && mayBeCaptured && isAhead) return 'waiting';
   const lost = transactions.filter(({ type, status }) => type === 'CHARGEBACK' && status === 'SUCCEEDED');
-  // The money that a lost dispute took is no refund, whatever the provider calls it.
+  // Money taken by a lost dispute is no refund, whatever the provider calls it.
   if (lost.some(({ minorUnits }) => minorUnits >= transaction.minorUnits)) return 'unchanged';
   const plan = planOf(found, books, report);
   return plan ? madeChange(found, books, report, plan, at) : 'mismatch';
 }
 
-/** Returns true if totals, which name nothing, reported it, and the books have it by now. */
+/** Returns true if totals, which have no references, reported it, and the books contain it by now. */
 function isInBooks(
   found: TransactionInState,
   { type, money, reported, reference }: ExternalOperation,
@@ -108,7 +108,7 @@ function isInBooks(
 
 type Plan = ReturnType<typeof planExternal>;
 
-/** Plans it as if it were requested here. @returns undefined if the payment does not allow it. */
+/** Plans it as if requested here. @returns undefined if the payment does not allow it. */
 function planOf(
   { transaction: base, transactions }: TransactionInState,
   books: Books,

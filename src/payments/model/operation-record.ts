@@ -32,7 +32,7 @@ const TYPES: Readonly<Record<OperationType, Transaction_Type>> = {
   REFUND: Transaction_Type.REFUND,
 };
 
-/** Returns a record with an operation that is about to be sent: a last transaction, which waits for its outcome. */
+/** Returns a record with an operation that is about to be sent: its last transaction, which waits for its outcome. */
 export function withOperation(
   record: Payment,
   base: Transaction,
@@ -70,9 +70,9 @@ export function withOperation(
 /**
  * Writes the outcome of an operation into a record and into the books.
  *
- * @param record as it stands; it is not changed.
- * @param after the books after it; by default, those that an approval changes.
- * @returns the new record, whose `transactions` is the operation, and the new books.
+ * @param record the current record; it is not changed.
+ * @param after the books after the outcome; by default, only an approval changes them.
+ * @returns the new record, whose `transactions` field is the operation, and the new books.
  */
 export function withOperationOutcome(
   record: Payment,
@@ -113,14 +113,15 @@ export type Applied = {
   readonly record: Payment;
   readonly books: Books;
   readonly transactionStatus: Transaction_Status;
-  /** true: the record stays as it was, so webhooks are told nothing. */
+  /** true: the record did not change, so no event is sent to webhooks. */
   readonly isUnchanged?: true;
 };
 
 /**
- * Returns a copy of a record whose last transaction is an attempt of its own, so that an outcome can be written into it.
+ * Returns a copy of a record whose last transaction is the payment's own attempt, so that an outcome can be written
+ * into it.
  *
- * @param before as it stands; it is not changed.
+ * @param before the current record; it is not changed.
  */
 export function withOwnAttempt(before: Payment, id: string): Payment {
   const own = clone(TransactionSchema, transactionOf(before, id));
@@ -128,12 +129,13 @@ export function withOwnAttempt(before: Payment, id: string): Payment {
     ...before,
     ...(before.paymentMethod && { paymentMethod: { ...before.paymentMethod } }),
     transactions: own,
-    // The payment is what its last attempt has made of it. Another may have been declined after one that is corrected.
+    // The last attempt decides the payment's state. Another attempt may have been declined after the one that is
+    // corrected.
     transactionsHistory: [...before.transactionsHistory.filter((one) => one.id !== id), own],
   };
 }
 
-/** Writes into a record what an outcome says of its payer. @param before the payment's states before the outcome. */
+/** Writes an outcome's details of its payer into a record. @param before the payment's states before the outcome. */
 export function recordPayer(record: Payment, before: Pick<Payment, 'subStatus'>, outcome: Outcome): void {
   // The payer has come back or has acted: it is the provider's turn.
   if (outcome.kind === 'pending' && SENT_AWAY.has(before.subStatus)) {
@@ -144,14 +146,14 @@ export function recordPayer(record: Payment, before: Pick<Payment, 'subStatus'>,
   }
 }
 
-/** States of a payment whose payer was redirected, to a wallet's page or to a 3-D Secure challenge. */
+/** States of a payment whose payer was redirected to a wallet's page or to a 3-D Secure challenge. */
 const SENT_AWAY = new Set([
   Payment_SubStatus_Value.CREATED,
   Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP,
   Payment_SubStatus_Value.IN_PROCESS,
 ]);
 
-/** Ends an authorization that was not captured in time. If it is over already, only its schedule changes. */
+/** Expires an authorization that was not captured in time. If it is over already, only its schedule changes. */
 export function withLapse(record: Payment, transactionId: string, books: Books, at: Timestamp): Applied {
   const after = { ...books, isReleased: true };
   if (books.isReleased || books.captured > 0n) {
@@ -177,7 +179,7 @@ export function withLapse(record: Payment, transactionId: string, books: Books, 
 
 const LAPSED = { responseCode: 'EXPIRED', responseMessage: 'Authorization lapsed' };
 
-/** Returns the status of the dispute that a payment shows: of a lost one, or else of one that is open. */
+/** Returns the status of the dispute that a payment shows: a lost one, or else an open one. */
 function disputeStatus({ transactionsHistory }: Payment): Transaction_Status | undefined {
   const disputes = transactionsHistory.filter(({ type }) => type === Transaction_Type.CHARGEBACK);
   return [Transaction_Status.SUCCEEDED, Transaction_Status.PENDING].find((status) =>
@@ -192,7 +194,7 @@ export function transactionOf({ id: recordId, transactionsHistory }: Payment, id
   return transaction;
 }
 
-/** Sets the payment's own states and amounts: by its books, and by the operation that is open, if any. */
+/** Sets the payment's own states and amounts: by its books, and by the open operation, if any. */
 export function withCurrentStates(
   record: Payment,
   books: Books,
@@ -221,7 +223,7 @@ export function withCurrentStates(
   };
 }
 
-/** Returns the change that an open operation makes to the whole payment before it is done, if any. */
+/** Returns the effect that an open operation has on the whole payment before it is done, if any. */
 function opensTo(books: Books, open: OpenOperation): 'refund' | 'cancel' | undefined {
   if (open.type === 'REFUND' && leftToRefund(booksAfter(books, open)) === 0n) return 'refund';
   return open.type === 'CANCEL' && books.captured === 0n ? 'cancel' : undefined;

@@ -4,7 +4,7 @@ import { fieldRefusal, type ServiceError } from '#src/service-error.ts';
 import { type Books, type PlannedOperation, planCapture, planRefund, type Refundable } from './books.ts';
 import type { TransactionRow } from './state.ts';
 
-/** A payment, as the plan of an operation needs it. */
+/** A payment, as needed to plan an operation. */
 export type PlannedPayment = {
   readonly books: Books;
   readonly base: TransactionRow;
@@ -14,7 +14,7 @@ export type PlannedPayment = {
 };
 
 /**
- * Plans a capture or a refund that was made at the provider itself, as if it were requested here.
+ * Plans an external capture or refund as if it were requested here.
  *
  * @throws ServiceError if the payment does not allow it.
  */
@@ -28,7 +28,7 @@ export function planExternal(
   return { target, planned: planRefundOf(payment, target, money) };
 }
 
-/** Returns the payment's own transaction. A path may name it, but no other. */
+/** Returns the payment's own transaction. A path may name this transaction, but no other. */
 export function requireBase({ base }: PlannedPayment, transactionId: string): TransactionRow {
   if (transactionId === '' || transactionId.toLowerCase() === base.id) return base;
   throw transactionNotFound();
@@ -53,8 +53,8 @@ export function planRefundOf(
 }
 
 /**
- * Chooses the transaction that a refund acts on: the one named; else the purchase; else a capture with enough left;
- * else the authorization, which stands for all of its captures.
+ * Chooses the transaction that a refund acts on: the named one; else the purchase; else a capture with enough left;
+ * else the authorization, which represents all of its captures.
  */
 export function refundTarget(
   payment: PlannedPayment,

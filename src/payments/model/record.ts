@@ -13,7 +13,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { type States, shownTransaction, statesOf, WAITING } from './states.ts';
 
 /**
- * Returns the record with one more attempt, after the last one came to nothing; the payment waits again.
+ * Returns the record with another attempt, after the last one failed; the payment waits again.
  *
  * @param transactionId of the new attempt.
  */
@@ -29,7 +29,7 @@ export function withAttempt(
     ...last,
     ...atConnection(connection),
     id: transactionId,
-    // A copy, since details from an outcome are written into the attempt's own method.
+    // A copy, since an outcome's details are written into the attempt's own method.
     paymentMethod: clone(TransactionPaymentMethodSchema, last.paymentMethod),
     createdAt: at,
   };
@@ -41,7 +41,7 @@ export function withAttempt(
 /**
  * Writes the outcome of the last attempt into a record.
  *
- * @param vaultedToken the token under which the card is kept, if it is.
+ * @param vaultedToken the token of the stored card, if any.
  * @returns the states that follow from the outcome.
  */
 export function recordOutcome(
@@ -63,7 +63,7 @@ export function recordOutcome(
     transaction.paymentMethod.vaultedToken = vaultedToken;
     record.paymentMethod.vaultedToken = vaultedToken;
   }
-  // A new record holds the same detail twice; one that was read back holds two copies.
+  // A new record holds the same detail object twice; a record read from the database holds two copies.
   record.paymentMethod.paymentMethodDetail = detail;
   const isDeclinedBefore = history.some(
     (one) => one !== transaction && one.status === Transaction_Status.DECLINED,
@@ -78,7 +78,8 @@ function recordCardOutcome(record: Payment, card: Card, outcome: Outcome): void 
   if (outcome.kind === 'approved') {
     card.authorizationCode = outcome.authorizationCode;
     card.retrievalReferenceNumber = outcome.retrievalReferenceNumber;
-    // For the next charge of a kept card; reported only if the request gave the reason or usage of stored credentials.
+    // For the next charge of a stored card; reported only if the request gave the reason or usage of stored
+    // credentials.
     const { storedCredentials: stored } = card;
     const isAsked = stored?.reason !== undefined || stored?.usage !== undefined;
     if (stored && isAsked && stored.networkTransactionId === undefined && outcome.networkTransactionId)
@@ -92,7 +93,7 @@ function recordCardOutcome(record: Payment, card: Card, outcome: Outcome): void 
   }
 }
 
-/** Sets the states of a record and of its last attempt, which it takes in. */
+/** Sets the states of a record and of its last attempt, and copies the attempt into the record. */
 export function setStates(record: Payment, transaction: Transaction, states: States, at: Timestamp): void {
   transaction.status = states.transaction;
   transaction.responseCode = states.responseCode;

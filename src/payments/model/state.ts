@@ -2,7 +2,7 @@ import { type Payment, Payment_SubStatus_Value, type ProviderData } from '#gen/p
 import type { Target } from '#src/connectors/connector.ts';
 import type { Books, OperationType } from './books.ts';
 
-/** All that the database holds about one payment, as it was read. */
+/** The database's data about one payment, as read. */
 export type PaymentState = {
   readonly payment: PaymentRow;
   readonly record: Payment;
@@ -10,10 +10,10 @@ export type PaymentState = {
   readonly transactions: readonly TransactionRow[];
 };
 
-/** A payment, and the one of its transactions that something was learned about. */
+/** A payment, and the transaction that a report is about. */
 export type TransactionInState = PaymentState & { readonly transaction: TransactionRow };
 
-/** The columns of a payment beside its record. */
+/** The columns of a payment besides its record. */
 export type PaymentRow = {
   /** Number of writes so far; a write that presents an older version changes nothing. */
   readonly version: number;
@@ -31,7 +31,7 @@ export type TransactionRow = {
   readonly type: string;
   /** The name of a payments.v1.Transaction.Status. */
   readonly status: string;
-  /** The transaction that it acts on; undefined for a payment's own. */
+  /** The transaction that it acts on; undefined for a payment's own transaction. */
   readonly parentId: string | undefined;
   readonly connectionId: string;
   readonly connectionIdentity: string;
@@ -40,12 +40,12 @@ export type TransactionRow = {
   /** false for an authorization only. */
   readonly capture: boolean;
   readonly reference: string | undefined;
-  /** true for a capture that none may follow. */
+  /** true for the last capture. */
   readonly isFinal: boolean;
   readonly vaultedToken: string | undefined;
-  /** true: its payer was sent away, or has come back and the provider has yet to confirm. */
+  /** true: its payer was redirected, or has come back and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
-  /** true: the call that began it has no stored response; if it is due as well, its process has died. */
+  /** true: the call that began it has no stored response. If it is also due, its process has died. */
   readonly isUnanswered: boolean;
   /** Time since it was stored, just before it was sent, by the database's clock. */
   readonly ageMs: number;
@@ -64,7 +64,7 @@ export function isOpen({ status }: Pick<TransactionRow, 'status'>): boolean {
   return status === 'CREATED' || status === 'PENDING';
 }
 
-/** Returns true for a payment's own attempt whose outcome is not known, and that does not await its payer. */
+/** Returns true for a payment's own attempt with an unknown outcome that does not await its payer. */
 export function isOpenAttempt(transaction: Pick<TransactionRow, 'type' | 'status' | 'awaitsPayer'>): boolean {
   return isOpen(transaction) && !isOperation(transaction.type) && !transaction.awaitsPayer;
 }
@@ -99,7 +99,7 @@ export function succeededBase<T extends Pick<TransactionRow, 'type' | 'status'>>
   return transactions.find(({ type, status }) => BASE_TYPES.has(type) && status === 'SUCCEEDED');
 }
 
-/** Returns a payment's books, from the columns on which the bounds are enforced. */
+/** Returns a payment's books, from the columns that enforce the bounds. */
 export function booksOf(
   stored: Pick<PaymentRow, 'capturedMinorUnits' | 'refundedMinorUnits' | 'isReleased'>,
   base: Pick<TransactionRow, 'minorUnits' | 'currency' | 'capture'>,
@@ -122,7 +122,7 @@ export function targetOf(
   return { transactionId: id, reference, money: { minorUnits, currency } };
 }
 
-/** Returns what the record shows of the provider's last word on a transaction. */
+/** Returns the provider's last word on a transaction as the record shows it. */
 export function shownOf({
   record,
   transaction,

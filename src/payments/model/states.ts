@@ -28,7 +28,7 @@ const APPROVED: States = {
   responseMessage: 'Transaction successful',
 };
 
-/** For an account that has authorizations reported as such: the money is held, not taken. */
+/** For an account whose authorizations are shown as such: the money is held, not taken. */
 const AUTHORIZED: States = {
   ...APPROVED,
   payment: Payment_Status.PENDING,
@@ -84,20 +84,23 @@ const EXPIRED: States = {
   responseMessage: 'Payment expired',
 };
 
-/** A provider declined before, and that decline stands: an attempt that was not sent does not change the payment. */
+/** A provider declined before, and its decline stays: an unsent attempt does not change the payment. */
 const NOT_SENT_AFTER_DECLINE: States = {
   ...NOT_SENT,
   payment: Payment_Status.DECLINED,
   subStatus: Payment_SubStatus_Value.DECLINED,
 };
 
-/** The code and message of an attempt that its provider refused. @param refused names the field; '' if nothing does. */
+/**
+ * Returns the code and message of an attempt that its provider refused. @param refused names the field; '' if
+ * unknown.
+ */
 function refusalOf(refused: string): Pick<States, 'responseCode' | 'responseMessage'> {
   const responseMessage = ['Provider refused the request', refused].filter(Boolean).join(': ');
   return { responseCode: 'REQUEST_REFUSED', responseMessage };
 }
 
-/** Facts about an attempt that its states depend on. */
+/** Facts about an attempt that determine its states. */
 export type ShownAttempt = {
   /** PURCHASE, AUTHORIZE or VERIFY. */
   readonly type: Transaction_Type;
@@ -106,7 +109,7 @@ export type ShownAttempt = {
   readonly isDeclinedBefore: boolean;
 };
 
-/** THE state table: the states of a payment, by what is known of its attempt. */
+/** THE state table: the states of a payment, by the outcome of its attempt. */
 export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }: ShownAttempt): States {
   switch (outcome.kind) {
     case 'approved':
@@ -139,34 +142,36 @@ export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }:
   }
 }
 
-/** Texts of an operation that failed at its provider after that had reported it as done. */
+/** Texts of an operation that failed after its provider had reported it as done. */
 const FAILED_AFTER_SUCCESS = {
   CAPTURE: { responseCode: 'CAPTURE_FAILED', responseMessage: 'Capture failed at the provider' },
   REFUND: { responseCode: 'REFUND_FAILED', responseMessage: 'Refund failed at the provider' },
 } as const;
 
-/** The state that an outcome puts an operation's transaction in; the payment's own states follow from its books. */
+/**
+ * Returns the state of an operation's transaction after an outcome; the payment's own states follow from its books.
+ */
 export function transactionStates(
   outcome: Outcome,
   operation: OperationType,
 ): Pick<States, 'transaction' | 'responseCode' | 'responseMessage'> {
   if (outcome.kind === 'declined' && outcome.corrects && operation !== 'CANCEL') {
-    // The report of the success may come later, or never: the order changes nothing.
+    // The report of the success may come later or never: the order makes no difference.
     return { transaction: Transaction_Status.DECLINED, ...FAILED_AFTER_SUCCESS[operation] };
   }
   const { CARD } = Transaction_Category;
   return statesOf(outcome, { type: Transaction_Type.PURCHASE, category: CARD, isDeclinedBefore: false });
 }
 
-/** The states that a payment is shown in. */
+/** The states shown for a payment. */
 export type CurrentStates = { readonly status: Payment_Status; readonly subStatus: Payment_SubStatus_Value };
 
 /**
- * State table of a payment that was purchased or authorized, by the operations on it since then.
+ * State table of a payment that was purchased or authorized, by the later operations on it.
  *
- * @param reported.isShownAsAuthorized the account has authorizations reported as such (AUTHORIZE, PENDING / AUTHORIZED).
+ * @param reported.isShownAsAuthorized the account has authorizations shown as such (AUTHORIZE, PENDING / AUTHORIZED).
  * @param reported.dispute the state of its disputes: SUCCEEDED once one is lost, PENDING while one is open.
- * @param reported.opens an operation is open that would end the payment: a refund of all that is left, or a cancel.
+ * @param reported.opens an open operation would end the payment: a refund of the full remaining amount, or a cancel.
  */
 export function currentStates(
   books: Books,
@@ -198,7 +203,7 @@ export function currentStates(
 }
 
 /**
- * Returns the transaction that a payment reports: the last one, or, if a declined payment could not be sent elsewhere
+ * Returns the transaction that a payment shows: the last one or, if a declined payment could not be sent elsewhere
  * afterwards, the last one that a provider declined.
  */
 export function shownTransaction(record: Payment): Transaction | undefined {

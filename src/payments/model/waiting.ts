@@ -5,14 +5,16 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { payerTimeLeftMs } from './schedule.ts';
 import { isOpenAttempt, isOperation, shownOf, type TransactionInState, waitsForPayer } from './state.ts';
 
-/** The outcome of asking where there is no look-up. Nothing was asked that could have taken money. */
+/** The outcome of asking where there is no look-up. Nothing was asked that could take money. */
 export const NO_LOOK_UP: Outcome = {
   kind: 'unknown',
   detail: 'there is no look-up',
   providerData: undefined,
 };
 
-/** Returns the time that the payer of a transaction has left; negative once it is over. An operation waits for none. */
+/**
+ * Returns the time left for the payer of a transaction; negative once it is over. An operation waits for no payer.
+ */
 export function timeLeftMs(
   { transaction }: Pick<TransactionInState, 'transaction'>,
   terms: Pick<Capabilities, 'redirectValidMinutes'>,
@@ -21,7 +23,7 @@ export function timeLeftMs(
   return payerTimeLeftMs(transaction.ageMs, terms);
 }
 
-/** Returns true if an outcome adds nothing to what is shown: it is not known yet, or the payer has yet to act. */
+/** Returns true if an outcome adds nothing to the shown state: it is unknown, or the payer has yet to act. */
 export function isNothingNew(outcome: Outcome, found: TransactionInState, isLast: boolean): boolean {
   const { isUnanswered } = found.transaction;
   if (outcome.kind === 'unknown') return true;
@@ -42,7 +44,10 @@ function isSameAsShown(outcome: Outcome, found: TransactionInState): boolean {
   );
 }
 
-/** Returns true if the provider has yet to decide, and the record already says so and has the provider's reference. */
+/**
+ * Returns true if the provider has yet to decide, and the record already says so and contains the provider's
+ * reference.
+ */
 function isPendingAsShown(outcome: Outcome, { transaction, record }: TransactionInState): boolean {
   if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
   if (outcome.reference !== undefined && transaction.reference === undefined) return false;
@@ -50,8 +55,9 @@ function isPendingAsShown(outcome: Outcome, { transaction, record }: Transaction
 }
 
 /**
- * Returns the outcome where there is no look-up. A payer who did not come back in time did not pay, as far as is known.
- * If one did come back, and the answer to what they brought says nothing, they may have: that never ends by itself.
+ * Returns the outcome where there is no look-up. A payer who did not come back in time did not pay, as far as we
+ * know. A payer who did come back, without a conclusive answer to the return, may have paid: such a payment never
+ * ends by itself.
  */
 export function withoutLookUp(reported: Outcome, found: TransactionInState, isLast: boolean): Outcome {
   if (reported.kind !== 'unknown' || !waitsForPayer(found.record, found.transaction)) return reported;

@@ -22,14 +22,16 @@ import type { CallObserver, WriteDeps } from '../write-change.ts';
 export type OperationDeps = WriteDeps &
   ReplayDeps & {
     readonly requestHashKey: Uint8Array;
-    /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
+    /**
+     * Connections through which a payment's provider can be reached, including those that have left the catalogue.
+     */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
     readonly observer: CallObserver & {
       operated(response: PaymentResponse): void;
     };
   };
 
-/** A payment that is operated on, through a connection. */
+/** A payment to operate on, with its connection. */
 export type OperatedPayment = PlannedPayment & { readonly connection: ProviderConnection };
 
 /** The fields that every request for an operation has. */
@@ -48,10 +50,10 @@ export type RequestedOperation = OperationFields & {
   /**
    * Hashes the request in its canonical form.
    *
-   * @param parentId the transaction on which it acts, whether its path names that or leaves the choice to the service.
+   * @param parentId the transaction that it acts on, whether the path names it or leaves the choice to the service.
    */
   readonly hash: (parentId: string) => RequestHash;
-  /** false for a cancel: without a key, it gets the response of the cancel that is open or done. */
+  /** false for a cancel: without a key, it gets the response of the open or completed cancel. */
   readonly needsKey: boolean;
   /**
    * Chooses the transaction that the operation acts on.
@@ -65,7 +67,7 @@ export type RequestedOperation = OperationFields & {
 
 const PLANS = 3;
 
-/** An operation that was claimed. */
+/** A claimed operation. */
 export type ClaimedOperation = {
   readonly stored: StoredOperated;
   readonly planned: PlannedOperation;
@@ -73,7 +75,7 @@ export type ClaimedOperation = {
   readonly written: OperationClaim;
 };
 
-/** Thrown for a cancel without a key if the payment already has a cancel that is open or done. */
+/** Thrown for a cancel without a key if the payment already has an open or completed cancel. */
 export class CurrentCancel extends Error {
   readonly transactionId: string;
 
@@ -84,7 +86,7 @@ export class CurrentCancel extends Error {
 }
 
 /**
- * Plans the operation on the payment as it stands and claims it, so that it is stored before anything is sent. If the
+ * Plans the operation on the current payment and claims it, so that it is stored before anything is sent. If the
  * payment changes meanwhile, the operation is planned again.
  *
  * @throws ServiceError if the payment does not allow it, or has another operation open.
@@ -107,22 +109,22 @@ export async function claimOperationOn(
     if (await claimOnce(deps, row)) return { stored, planned, target, written: row };
   }
   const message =
-    'another operation on this payment is open; nothing was sent; decide anew once it has its outcome';
+    'another operation on this payment is in progress; nothing was sent; retry when it has finished';
   throw new ServiceError('OPERATION_IN_PROGRESS', message, { retryAfterS: deps.patience.retryAfterS });
 }
 
 /**
- * Limit on the transactions of a payment. Its record, which tells them all, is stored with each: without a limit, a client
- * that repeats a declined refund under new keys would fill the database.
+ * Limit on the transactions of a payment. The payment's record, which contains them all, is stored with each: without
+ * a limit, a client that repeats a declined refund under new keys would fill the database.
  */
 const MAX_TRANSACTIONS = 200;
 
 function tooManyTransactions(): ServiceError {
-  const message = `the payment has ${MAX_TRANSACTIONS} transactions, as many as it may have; nothing was sent; act at the provider itself`;
+  const message = `the payment has ${MAX_TRANSACTIONS} transactions, the maximum; nothing was sent; operate on it at the provider itself`;
   return new ServiceError('OPERATION_LIMIT_REACHED', message);
 }
 
-/** Finds the cancel that a repeat without a key refers to: one that is open or done. */
+/** Finds the cancel that a repeat without a key refers to: an open or completed one. */
 function currentCancel(transactions: readonly TransactionRow[]): TransactionRow | undefined {
   return transactions.findLast(
     ({ type, status }) => type === 'CANCEL' && (status === 'SUCCEEDED' || status === 'PENDING'),
@@ -158,7 +160,7 @@ async function readOperated(
   return { payment, transactions, base, books: booksOf(payment, base), can, connection };
 }
 
-/** Returns what names and describes an operation, in its record and to its provider. */
+/** Returns the fields that name and describe an operation, in its record and to its provider. */
 export function namedBy({ merchantReference, description, reason }: OperationFields, transactionId: string) {
   return {
     transactionId,
@@ -168,11 +170,11 @@ export function namedBy({ merchantReference, description, reason }: OperationFie
   };
 }
 
-/** An open payment is not said to have taken nothing: whoever believed that would have it paid again. */
+/** Never say that an open payment took no money: the merchant would charge again. */
 function nothingToActOn(transactions: readonly TransactionRow[]): ServiceError {
   const isOpen = transactions.some(({ status }) => status === 'PENDING' || status === 'CREATED');
   const message = isOpen
-    ? 'the payment has no outcome yet and may still take money; nothing was sent; decide anew once it has one'
+    ? 'the payment has no outcome yet and may still take money; nothing was sent; retry when it has one'
     : 'the payment neither took nor holds money, so there is nothing to act on; nothing was sent';
   return new ServiceError('INVALID_STATUS', message);
 }
@@ -216,8 +218,8 @@ function claimOf(
 }
 
 /**
- * Claims once. If the acknowledgement is lost, the claim may have been committed: the caller gets REQUEST_IN_PROGRESS,
- * and recovery finds out that the operation was never sent.
+ * Claims once. If the acknowledgement is lost, the claim may have been committed: the caller gets
+ * REQUEST_IN_PROGRESS, and the checker finds out that the operation was never sent.
  */
 async function claimOnce(deps: OperationDeps, row: OperationClaim): Promise<boolean> {
   try {

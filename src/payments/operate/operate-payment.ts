@@ -21,11 +21,11 @@ import {
 
 /**
  * Captures, cancels or refunds, or returns the stored response to an earlier call with the same key. The main path of
- * every operation on an existing payment: claim, one provider call, finish, with no database transaction open
- * meanwhile.
+ * every operation on an existing payment: claim, one provider call, write. No database transaction is open during the
+ * call.
  *
  * @throws ServiceError if the operation is refused; REQUEST_IN_PROGRESS if it may have been claimed and its response
- *   is still to come.
+ * is still to come.
  */
 export async function operatePayment(
   deps: OperationDeps,
@@ -49,7 +49,7 @@ export async function operatePayment(
   const holder = await orUnavailable(read());
   if (holder) return repeat(holder);
 
-  // 2. and 3. The payment as it stands, the plan of the operation, and commit 1.
+  // 2. and 3. The current payment, the plan of the operation, and commit 1.
   let claimed: ClaimedOperation;
   try {
     claimed = await claimOperationOn(deps, requested, accountId, key);
@@ -59,9 +59,9 @@ export async function operatePayment(
       deps.observer.replayed();
       return { ...response, replayed: true };
     }
-    // The claim may have been committed: a database that cannot be read now must not turn that into "not accepted".
+    // The claim may have been committed: a failed read must not turn that into "not accepted".
     if (!(refusal instanceof ServiceError) || refusal.reason === 'REQUEST_IN_PROGRESS') throw refusal;
-    // Another call with the same key may have claimed the operation meanwhile, and so have caused the refusal.
+    // Another call with the same key may have claimed the operation meanwhile, and so caused the refusal.
     const holder = await orUnavailable(read());
     if (!holder) throw refusal;
     return repeat(holder);
@@ -73,7 +73,7 @@ export async function operatePayment(
     send(requested, claimed),
   );
 
-  // 5. Commit 2: the outcome, as far as it is known, and the response.
+  // 5. Commit 2: the outcome so far, and the response.
   const { transactionId } = row;
   const report = { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, 0) } as const;
   const written = await within(writeReport(deps, { ...row, fence: 0 }, report), writeWaitMs(deps.schedule));
@@ -83,10 +83,10 @@ export async function operatePayment(
   return { ...response, replayed: false };
 }
 
-/** First character of a key that is made of a merchant's reference. Not printable, so no header's key begins with it. */
+/** First character of a key made from a merchant's reference. Not printable, so no key in a header begins with it. */
 const REFERENCE_SPACE = '\u0001';
 
-/** Returns the header's key; without one, the merchant's reference within the payment, in a key space of its own. */
+/** Returns the header's key; without one, the merchant's reference within the payment, in its own key space. */
 function operationKey(requested: RequestedOperation, header: string | undefined): string | undefined {
   if (header !== undefined) return requireIdempotencyKey(header);
   if (requested.merchantReference) {
@@ -103,12 +103,12 @@ function operationKey(requested: RequestedOperation, header: string | undefined)
 }
 
 /**
- * Returns the name of the key under which an operation holds what a call asks for: the header's, or else the merchant's
+ * Returns the name of the key under which an operation holds a call's request: the header's, or else the merchant's
  * reference.
  *
- * @param header the key that the call brings.
- * @throws ServiceError IDEMPOTENCY_KEY_REUSED if both brought a key, and not the same: they say to be two operations, and
- *   their reference says that they are one.
+ * @param header the key of the call.
+ * @throws ServiceError IDEMPOTENCY_KEY_REUSED if both calls have a key, and the keys differ: by their keys they are
+ * two operations, by their reference they are one.
  */
 function keyHeldBy({ idempotencyKey }: OperationHolder, header: string | undefined): string {
   if (header !== undefined && idempotencyKey === header) return 'x-idempotency-key';
@@ -117,7 +117,9 @@ function keyHeldBy({ idempotencyKey }: OperationHolder, header: string | undefin
   throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', 'merchant_reference', 'NOT_ALLOWED', message);
 }
 
-/** Returns the transaction that a repeat acts on: where its path does not choose one, that of the first call. */
+/**
+ * Returns the transaction that a repeat acts on: if its path does not choose one, the transaction of the first call.
+ */
 function actedOn({ transactionId }: RequestedOperation, { baseId, parentId }: OperationHolder): string {
   const named = transactionId.toLowerCase();
   return named === '' || named === baseId ? parentId : named;
@@ -142,7 +144,7 @@ function send(
   return stored.connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
 }
 
-/** Returns the response that a write has stored, or found; undefined if it has written nothing. */
+/** Returns the response that a write has stored or found; undefined if it wrote nothing. */
 async function ownResponse(
   { responses }: OperationDeps,
   written: Reported | undefined,

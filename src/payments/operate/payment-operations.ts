@@ -15,7 +15,7 @@ import type { KeyedResponse } from '../stored-response.ts';
 import type { OperationDeps, OperationFields, RequestedOperation } from './claim-operation.ts';
 import { operatePayment } from './operate-payment.ts';
 
-/** Captures what an authorization holds, or a part of it. */
+/** Captures an authorization, or a part of it. */
 export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, (request) => {
   const amount = request.amount && requireAmount(request.amount);
   return {
@@ -25,14 +25,14 @@ export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, 
   };
 });
 
-/** Cancels an authorization: releases what is not captured. */
+/** Cancels an authorization: releases the uncaptured amount. */
 export const cancelPayment = operation('CANCEL', CancelPaymentRequestSchema, (request) => ({
   needsKey: false,
   target: (payment) => requireBase(payment, request.transactionId),
   plan: ({ books, can }) => planCancel(books, can),
 }));
 
-/** Refunds what was taken, or a part of it. */
+/** Refunds a payment, or a part of it. */
 export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (request) => {
   const amount = request.amount && requireAmount(request.amount);
   return {
@@ -43,8 +43,8 @@ export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (re
 });
 
 /**
- * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the
- * amount given; cancels what is held still once all that was captured is given back.
+ * Cancels a payment while nothing is captured. Otherwise refunds the given amount, or the remaining amount of the
+ * named capture or of the payment. Once everything captured is refunded, cancels the remaining authorization.
  */
 export const cancelOrRefundPayment = operation(
   'CANCEL_OR_REFUND',
@@ -66,7 +66,7 @@ export const cancelOrRefundPayment = operation(
 /**
  * Makes the function of an rpc that operates on a payment.
  *
- * @param rulesOf returns the rules of the operation that a request asks for.
+ * @param rulesOf returns the rules of the requested operation.
  */
 function operation<Request extends Message & OperationFields>(
   method: string,

@@ -22,9 +22,9 @@ import { usesProviderToken } from '../create/payment-attempt.ts';
 import { type ChosenMethod, chooseMethod } from '../create/payment-method.ts';
 import { routingFacts } from '../create/routing-facts.ts';
 
-/** Members of a catalogue from which an explanation is made. */
+/** The parts of a catalogue that an explanation is made from. */
 export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'> & {
-  /** By id. A missing connection, as when none are opened, counts as able to handle every payment. */
+  /** By id. A missing connection, as when none is open, counts as able to handle every payment. */
   readonly connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>;
   readonly signals: Signals;
   readonly health: CircuitStates;
@@ -34,7 +34,7 @@ export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'
 export type CircuitStates = ReadonlyMap<string, Pick<ConnectionHealth, 'state'>>;
 
 /**
- * Explains which route a payment would take, and why. Pure: nothing is sent, written, read or learned.
+ * Explains which route a payment would take, and why. Pure: it sends, writes, reads and learns nothing.
  *
  * @param request satisfies the rules of its .proto and checkRequest.
  * @param idempotencyKey the key under which the payment would be made.
@@ -60,9 +60,9 @@ export function explainRoute(
 
 const CARD_NOT_READ =
   'The card behind the token of payment_method was not looked up: card_brand, iin, issuer_country and issuer_type are ' +
-  'unknown here and known to the payment itself, which may take another route for it.';
+  'unknown here but known to the payment itself, which may therefore take another route.';
 const ONE_PROVIDER =
-  'What payment_method.vaulted_token stands for is known to one provider only: the first target that the route lists.';
+  'The method behind payment_method.vaulted_token is known to one provider only: the first target that the route lists.';
 
 function findRoute(all: readonly ReadyRoute[], facts: RoutingFacts) {
   const routes: { id: number; name: string; taken: boolean; whyNot: string }[] = [];

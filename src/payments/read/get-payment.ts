@@ -8,9 +8,10 @@ import { accountOf, type Caller } from '../caller.ts';
 import { decodeRecord } from '../stored-record.ts';
 
 /**
- * Returns a payment as it stands now; it may have moved on since its creation's response.
+ * Returns the current payment, which may have changed since the response to its creation.
  *
- * @throws ServiceError PAYMENT_NOT_FOUND, also for another account's; INVALID_CREDENTIALS for the public key alone.
+ * @throws ServiceError PAYMENT_NOT_FOUND, also for another account's payment; INVALID_CREDENTIALS for the public key
+ * alone.
  */
 export async function getPayment(
   deps: { readonly database: Database },

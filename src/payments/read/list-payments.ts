@@ -24,16 +24,16 @@ export type ListDeps = {
 };
 
 const DEFAULT_PAGE_SIZE = 20;
-// One row more than a page is read.
+// The database returns one row more than the page.
 const MAX_PAGE_SIZE = MAX_LISTED - 1;
 
 /**
- * Lists payments of the caller's account as they stand, newest first.
+ * Lists the current payments of the caller's account, newest first.
  *
  * @param request satisfies the rules of its .proto.
  * @returns a page, and the token of the next; "" on the last page.
  * @throws ServiceError INVALID_CREDENTIALS for the public key alone; INVALID_PARAMETERS for a malformed time, and for
- *   a page token that is malformed or belongs to another account or filter.
+ * a page token that is malformed or belongs to another account or filter.
  */
 export async function listPayments(
   deps: ListDeps,
@@ -48,9 +48,9 @@ export async function listPayments(
     before: timeAfter('created_to', request.createdTo),
   };
   const after = request.pageToken ? readPageToken(deps.pageTokenKey, filter, request.pageToken) : undefined;
-  // A request for more than the largest page is not refused, but gets the largest page (AIP-158).
+  // A request for more than the largest page gets the largest page (AIP-158).
   const size = Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
-  // One row more than is shown reveals whether another page follows.
+  // The extra row shows whether another page follows.
   const found = await orUnavailable(listStored(deps.database, filter, after, size + 1));
   const shown = found.slice(0, size);
   const last = shown.at(-1);
@@ -84,10 +84,10 @@ export function timeAfter(field: string, text: string): string | undefined {
 }
 
 function parseTime(field: string, text: string): Timestamp {
-  // In a query string, a plus sign that is not escaped stands for a space.
+  // In a query string, an unescaped plus sign means a space.
   const spelled = DATE.test(text) ? `${text}T00:00:00Z` : text.replace(/(T.*) (\d\d:\d\d)$/, '$1+$2');
   const time = parseTimestamp(spelled);
   if (time) return time;
-  const message = 'must be a time as 2026-01-31T09:08:07Z (RFC 3339) or a date as 2026-01-31';
+  const message = 'must be a time such as 2026-01-31T09:08:07Z (RFC 3339) or a date such as 2026-01-31';
   throw invalidField(field, 'INVALID_FORMAT', message);
 }

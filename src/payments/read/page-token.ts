@@ -8,7 +8,7 @@ const POSITION = /^([0-9a-f-]{36})(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)$/;
 /**
  * Makes the token of the page after a position. It is opaque to callers.
  *
- * @param filter of the list, including the account: the token is valid for no other.
+ * @param filter the list's filter, including the account: the token is valid for no other.
  */
 export function pageToken(key: Uint8Array, filter: object, { id, createdAt }: PagePosition): string {
   const position = Buffer.from(id + createdAt);
@@ -24,7 +24,7 @@ export function readPageToken(key: Uint8Array, filter: object, token: string): P
   const bytes = Buffer.from(token, 'base64url');
   const position = bytes.subarray(MAC_BYTES);
   const [, id, createdAt] = POSITION.exec(position.toString('latin1')) ?? [];
-  // Another spelling of the same bytes is refused too: elsewhere, tokens are compared as texts.
+  // Other spellings of the same bytes are refused too: elsewhere, tokens are compared as texts.
   const isOurs =
     bytes.toString('base64url') === token &&
     bytes.length > MAC_BYTES &&

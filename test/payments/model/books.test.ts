@@ -110,12 +110,12 @@ describe('planCapture', () => {
     const refused = refusalOf(() => planCapture(authorized({ captured: 30n }), usd(71n), 0, ABLE));
     expect(refused).toMatchObject({
       reason: 'INVALID_AMOUNT',
-      message: 'amount.value: must be at most 0.70, which is what is left to capture',
+      message: 'amount.value: must be at most 0.70, the amount left to capture',
       fields: [
         {
           field: 'amount.value',
           code: 'OUT_OF_RANGE',
-          message: 'must be at most 0.70, which is what is left to capture',
+          message: 'must be at most 0.70, the amount left to capture',
         },
       ],
     });
@@ -195,7 +195,7 @@ describe('planRefund', () => {
     expect(planRefund(books, whole, undefined, ABLE)).toMatchObject({ money: usd(70n), isWhole: true });
     expect(refusalOf(() => planRefund(books, { amount: 50n, refunded: 10n }, usd(41n), ABLE))).toMatchObject({
       reason: 'INVALID_AMOUNT',
-      message: expect.stringContaining('at most 0.40, which is what is left to refund'),
+      message: expect.stringContaining('at most 0.40, the amount left to refund'),
     });
   });
 
