@@ -1,20 +1,20 @@
 import type { Database, Run } from './database.ts';
 import { type Cursor, STEP_TIMEOUT_MS, type Step } from './sweep.ts';
 
-/** Rows that are deleted once they are old and done with. */
+/** A kind of rows that are deleted once they are old and done with. */
 type Aged = {
   readonly table: string;
   /** The columns of the primary key after `account_id`, with their types. */
   readonly key: readonly (readonly [column: string, type: string])[];
-  /** false: the table is of no account. */
+  /** false: the table belongs to no account. */
   readonly ofAccount?: false;
-  /** The column by whose index old rows are found. */
+  /** The column whose index finds old rows. */
   readonly age: string;
-  /** Days for which the rows are kept beyond what is asked for. */
+  /** Days for which the rows are kept beyond the requested age. */
   readonly extraDays?: number;
   /** The condition of that index, if it has one. */
   readonly where?: string;
-  /** Condition on a row `a` that is done with; the others stay, however old. */
+  /** Condition that a row `a` is done with; other rows are kept, however old. */
   readonly done?: string;
   /** true: the uses of a row, in `single_use`, are deleted with it. */
   readonly hasUses?: true;
@@ -24,7 +24,7 @@ type Aged = {
 
 const ID: Pick<Aged, 'key'> = { key: [['id', 'uuid']] };
 
-/** THE table of what ages out, by the name of the rows, in the order of deletion. */
+/** THE table of rows that age out, by the name of the rows, in the order of deletion. */
 export const AGED = {
   // An unused token's ciphertext goes with it.
   one_time_tokens: {
@@ -43,7 +43,7 @@ export const AGED = {
     ],
     ...{ age: 'created_at', serviceDays: 30 },
   },
-  // News that is not settled stays.
+  // Unsettled news is kept.
   notifications: {
     table: 'notification',
     key: [
@@ -56,13 +56,13 @@ export const AGED = {
   deliveries: {
     ...{ table: 'delivery', ...ID, age: 'created_at', done: 'a.due_at IS NULL', serviceDays: 30 },
   },
-  // Deliveries that are open, or are sent again by hand, need their event: it is kept a day longer than they.
+  // Open deliveries, and deliveries that are sent again by hand, need their event: it is kept a day longer.
   events: {
     ...{ table: 'event', ...ID, age: 'created_at', extraDays: 1, serviceDays: 30 },
     done: `a.relayed_at IS NOT NULL AND NOT EXISTS (
       SELECT FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
   },
-  // The rest of a method that was ended: brand, last four digits, holder.
+  // The remains of an ended method: brand, last four digits, holder.
   ended_methods: {
     ...{ table: 'vaulted_token', ...ID, age: 'updated_at' },
     where: "a.status IN ('UNENROLLED', 'DECLINED', 'EXPIRED')",
@@ -72,14 +72,17 @@ export const AGED = {
 /** Name of rows that are deleted when they are old. */
 export type AgedRows = keyof typeof AGED;
 
-/** Rows that a step looks at; it stands in the statement, since the planner takes an unknown limit for a tenth. */
+/**
+ * Limit on the rows that a step reads. It is a literal in the statement, since the planner takes an unknown limit for
+ * a tenth of the table.
+ */
 const LOOKED_AT = 1_000;
 
 /**
- * Deletes the next rows that are older than `days` and done with; in a dry run it only counts them. A step is one
- * commit an account. A locked row is left for the next run.
+ * Deletes the next rows that are older than `days` and done with; a dry run only counts them. A step is one commit
+ * for each account. A locked row is left for the next run.
  *
- * @param after the age and the key of the last row that the step before looked at.
+ * @param after the age and the key of the last row that the previous step read.
  */
 export async function deleteAged(
   database: Database,
@@ -117,8 +120,8 @@ type Found = {
   readonly is_done: boolean;
 };
 
-// Finds rows by the index of their age, without a lock: a fixed number a step, so that one that is not done with costs
-// no more than a look.
+// Finds rows by the index of their age, without a lock. A step reads a fixed number, so a row that is not done with
+// costs only its read.
 function find({ table, key, ofAccount, age, where = 'true', done = 'true' }: Aged, isLater: boolean): string {
   const columns = [...(ofAccount === false ? [] : [['account_id', 'uuid'] as const]), ...key];
   const order = [age, ...columns.map(([column]) => column)].map((column) => `a.${column}`).join(', ');
@@ -132,7 +135,7 @@ function find({ table, key, ofAccount, age, where = 'true', done = 'true' }: Age
     ORDER BY ${order} LIMIT ${LOOKED_AT}`;
 }
 
-// Deletes found rows of one account, if they are still old and done with, and nobody has locked them.
+// Deletes found rows of one account, if they are still old and done with, and not locked.
 function remove({ table, key, ofAccount, age, where = 'true', done = 'true', hasUses }: Aged): string {
   const [account, days, first] = ofAccount === false ? ['true', '$1', 2] : ['a.account_id = $1', '$2', 3];
   const given = key.map(([, type], i) => `$${first + i}::${type}[]`).join(', ');

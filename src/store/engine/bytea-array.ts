@@ -3,8 +3,8 @@ const BYTEA_OID = 17;
 const HEADER_BYTES = 20;
 
 /**
- * Encodes byte strings as a `bytea[]` in PostgreSQL's binary format (array_send): a Buffer goes over the wire as it is,
- * where a JavaScript array would be written out as hexadecimal text.
+ * Encodes byte strings as a `bytea[]` in PostgreSQL's binary format (array_send): a Buffer is sent as it is, where a
+ * JavaScript array would be written out as hexadecimal text.
  */
 export function byteaArray(values: readonly (Uint8Array | null)[]): Buffer {
   const length = values.reduce((sum, value) => sum + 4 + (value?.length ?? 0), HEADER_BYTES);

@@ -3,8 +3,8 @@ import type { Database, Nullable, Queries } from './database.ts';
 import { takeByAccount, withoutNulls } from './rows.ts';
 
 /*
- * The one clock: `transaction.check_at` says when a transaction's provider is asked about it next. Leases go by the
- * database's clock, so that the replicas' clocks do not matter.
+ * The one clock: `transaction.check_at` says when a transaction's provider is asked about it next. Leases use the
+ * database's clock, so the replicas' clocks do not matter.
  */
 
 /** A connection that this replica can ask about its transactions. */
@@ -13,7 +13,7 @@ export type AskableConnection = { readonly connectionId: string; readonly identi
 /** A due transaction, before it is taken. */
 export type Due = { readonly accountId: string; readonly id: string };
 
-/** A transaction that the caller has taken: until the lease ends, nobody else asks about it. */
+/** A transaction that the caller has taken: until the lease ends, no other worker asks about it. */
 export type LeasedCheck = {
   readonly accountId: string;
   readonly paymentId: string;
@@ -31,8 +31,8 @@ const FIND = {
     ORDER BY check_at LIMIT $3::integer`,
 };
 
-// Hides from the planner that the rows are in the index of those that are due: a plan made while that index is small would
-// read all of it.
+// Hides from the planner that the rows are in the index of due rows: a plan made while that index is small would read
+// all of it.
 const TAKE = {
   name: 'take_due_transactions',
   text: `
@@ -47,8 +47,8 @@ const TAKE = {
 };
 
 /**
- * Takes the transactions of a connection that have been due for longest. They are found in all accounts without a lock,
- * and then taken account by account, those left out that another replica is taking.
+ * Takes the transactions of a connection that have been due for longest. They are found in all accounts without a
+ * lock, and then taken account by account. Transactions that another replica is taking are skipped.
  *
  * @param limit on the transactions taken.
  */
@@ -70,13 +70,13 @@ function take(database: Database, due: readonly Due[], leaseS: number): Promise<
 
 /** Types of the transactions that a payment begins with, in SQL. */
 const BASE_TYPES = `('PURCHASE', 'AUTHORIZE', 'VERIFY')`;
-/** Condition of an attempt whose outcome is not known, worded as its index is. */
+/** Condition of an attempt with an unknown outcome, worded like its index. */
 export const IS_OPEN_ATTEMPT = `check_at IS NOT NULL AND status IN ('CREATED', 'PENDING') AND NOT awaits_payer
       AND type IN ${BASE_TYPES}`;
 
 const MAX_UNASKABLE_TAKEN = 100;
 
-// What was written since its claim has its response, so the times of the transaction tell what has none.
+// Every write after the claim stores a response, so the transaction's times show which has none.
 const FIND_UNASKABLE = {
   name: 'find_unaskable_attempts',
   text: `
@@ -90,8 +90,8 @@ const FIND_UNASKABLE = {
 };
 
 /**
- * Takes attempts to which nothing was written since their claim, and that no replica has taken although they were due: of
- * other connections than those that this replica can ask; a hundred at most.
+ * Takes attempts without a write since their claim that no replica has taken although they were due, except those of
+ * connections that this replica can ask; a hundred at most.
  *
  * @param options.dueForS shortest time for which they have been due.
  */
@@ -117,9 +117,9 @@ const POSTPONE = {
 };
 
 /**
- * Gives back a transaction that was taken, unless it was taken, written or made due since.
+ * Releases a taken transaction, unless it was taken, written or made due since.
  *
- * @param inS seconds until it is checked again; undefined if nothing more is expected of it.
+ * @param inS seconds until its next check; undefined if no more news is expected.
  */
 export async function postponeCheck(
   database: Database,
@@ -129,9 +129,9 @@ export async function postponeCheck(
   await database.query(POSTPONE, [accountId, transactionId, fence, inS ?? null]);
 }
 
-// $5 is the least time between two checks that news of one kind prompts. It runs from the time at which the last such news was
-// settled, or from now while it is not. The fence moves, so that a check under way, which cannot know the news, postpones
-// nothing.
+// $5 is the least time between two checks prompted by news of one kind. It runs from the time at which the last such
+// news was settled, or from now while it is unsettled. The fence is raised, so that a check in progress, which cannot
+// know the news, postpones nothing.
 const PROMPT = {
   name: 'prompt_check',
   text: `
@@ -151,23 +151,22 @@ const PROMPT = {
     RETURNING coalesce(found.in_s, 0) AS "inS"`,
 };
 
-/** The news that prompts a check: it is stored, and belongs to the transaction. */
+/** The stored news that prompts a check, with its transaction. */
 export type PromptingNews = {
   readonly accountId: string;
   readonly transactionId: string;
   readonly deduplicationKey: string;
   readonly subject: number;
   readonly kind: NewsKind;
-  /** When the same was settled before, in the database's time; 'now' if it is not yet. */
+  /** When the same news was last settled, in the database's time; 'now' if it is still unsettled. */
   readonly lastAt?: string | undefined;
 };
 
 /**
- * Makes the check of a transaction due now, or `apartS` seconds after the last one that news of its kind has
- * prompted. It brings checks forward only.
+ * Makes the check of a transaction due now, or `apartS` seconds after the last check prompted by news of this kind.
+ * It never delays a check.
  *
- * @returns the seconds until then; undefined while the call of the transaction's claimer is under way, which nothing may
- *   overtake.
+ * @returns the seconds until then; undefined while the claimer's own call is in progress, which nothing may overtake.
  */
 export async function promptCheck(
   queries: Queries,
@@ -179,21 +178,21 @@ export async function promptCheck(
   return (await queries.query<{ inS: number }>(PROMPT, values)).rows[0]?.inS;
 }
 
-/** Open attempts of one connection, begun while it pointed to one account. */
+/** A connection's open attempts, begun while it pointed to one account. */
 export type OpenAttempts = {
   readonly connectionId: string;
   /** Identity of the connection at the time of the attempts. */
   readonly identity: string;
   /** Includes attempts of requests in progress. */
   readonly open: number;
-  /** Of these, the ones that are not of a request in progress. */
+  /** The open attempts that belong to no request in progress. */
   readonly due: number;
-  /** Seconds for which the oldest has been open. */
+  /** Seconds since the oldest began. */
   readonly oldestS: number;
 };
 
-// In the order of the index: the planner takes the open attempts to be spread over the table, whose end holds them, and
-// would read all of it.
+// In the order of the index: the planner assumes that open attempts are spread over the table, although they are at
+// its end, and would read all of it.
 const COUNT_OPEN = {
   name: 'count_open_attempts',
   text: `
@@ -207,7 +206,7 @@ const COUNT_OPEN = {
     GROUP BY connection_id, connection_identity ORDER BY connection_id, connection_identity`,
 };
 
-/** Counts the attempts whose outcome is open, up to `limit` of them, by connection and account. */
+/** Counts open attempts, up to `limit` of them, by connection and account. */
 export async function countOpenAttempts(database: Database, limit: number): Promise<OpenAttempts[]> {
   return (await database.query<Nullable<OpenAttempts>>(COUNT_OPEN, [limit])).rows.map(withoutNulls);
 }
@@ -217,12 +216,12 @@ export type OpenLater = {
   /** Name of a payments.v1.Transaction.Type. */
   readonly type: string;
   readonly open: number;
-  /** Seconds for which the oldest has been open. */
+  /** Seconds since the oldest began. */
   readonly oldestS: number;
 };
 
-// One index walk per type, so that a hundred thousand payers who never came back do not hide a refund. An authorization
-// that waits to be captured is not open: its status is SUCCEEDED.
+// One index walk for each type, so that a hundred thousand payers who never came back do not hide a refund. An
+// authorization that waits to be captured is not open: its status is SUCCEEDED.
 const COUNT_LATER = {
   name: 'count_open_later',
   text: `

@@ -4,7 +4,7 @@ import type { Database } from './database.ts';
 export type OperationClaim = {
   readonly accountId: string;
   readonly paymentId: string;
-  /** The version on which the operation was planned. */
+  /** The version that the operation was planned on. */
   readonly version: number;
   readonly status: string;
   readonly record: Uint8Array;
@@ -12,18 +12,18 @@ export type OperationClaim = {
   readonly type: 'CAPTURE' | 'CANCEL' | 'REFUND';
   /** The purchase or the authorization. */
   readonly baseId: string;
-  /** The transaction on which the operation acts. */
+  /** The transaction that the operation acts on. */
   readonly parentId: string;
   readonly connectionId: string;
   readonly connectionIdentity: string;
   readonly minorUnits: bigint;
   readonly currency: string;
-  /** true for a capture that none may follow. */
+  /** true for the last capture. */
   readonly isFinal: boolean;
   readonly leaseS: number;
   /** Name of the rpc, within which idempotency keys are unique. */
   readonly method: string;
-  /** undefined for a cancel without one. */
+  /** undefined for a cancel without a key. */
   readonly idempotencyKey: string | undefined;
   readonly requestHash: Uint8Array;
   readonly requestShape: Uint8Array;
@@ -32,9 +32,9 @@ export type OperationClaim = {
 };
 
 // The claiming statement itself checks the bounds against the rows: whatever a caller believes, and whoever claims at
-// the same time, no claim exceeds them. A key that is held violates the unique index, which rolls the whole statement
-// back. A merchant's reference is used once within the payment and the method: no index has to say so, since every claim
-// changes the version on which another relies.
+// the same time, no claim exceeds them. A held key violates the unique index, which rolls back the whole statement. A
+// merchant's reference is used once within the payment and the method. It needs no index, since every claim changes
+// the version that other claims rely on.
 const CLAIM = {
   name: 'claim_operation',
   text: `
@@ -81,8 +81,8 @@ const CLAIM = {
 /**
  * Claims an operation: reserves its amount, opens it and inserts its transaction, in one statement and one commit.
  *
- * @returns false if the payment has changed since it was read, has an operation open, has one with the same reference and
- *   method, or the bounds do not allow it.
+ * @returns false if the payment has changed since it was read, has an operation open or one with the same reference
+ * and method, or the bounds do not allow it.
  * @throws a unique violation (`isKeyTaken`) if the key is held; nothing was changed.
  */
 export async function claimOperation(database: Database, claim: OperationClaim): Promise<boolean> {

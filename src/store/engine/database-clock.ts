@@ -3,9 +3,9 @@ import { onlyRow } from './rows.ts';
 
 /** The difference between the process's clock and the database's. */
 export type ClockDifference = {
-  /** Time by which the process's clock is ahead; negative if it is behind. */
+  /** Time that the process's clock is ahead; negative if it is behind. */
   readonly aheadMs: number;
-  /** Possible error of that: half the round trip. */
+  /** Possible error of `aheadMs`: half the round trip. */
   readonly uncertainMs: number;
 };
 

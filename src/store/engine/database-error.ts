@@ -1,6 +1,9 @@
 import pg from 'pg';
 
-/** No connection was available, so nothing was run: refused, silent, shutting down, or all in use for too long. */
+/**
+ * Error if no connection was available, so nothing was run: refused, silent, shutting down, or all in use for too
+ * long.
+ */
 export class DatabaseUnavailableError extends Error {
   override readonly name = 'DatabaseUnavailableError';
 
@@ -9,24 +12,24 @@ export class DatabaseUnavailableError extends Error {
   }
 }
 
-/** The database acknowledges commits that a crash can undo. */
+/** Error for a database that acknowledges commits which a crash can undo. */
 export class UnsafeDatabaseError extends Error {
   override readonly name = 'UnsafeDatabaseError';
 }
 
 /**
- * Reports whether a rejected statement is proven to have changed nothing: no connection was available, or the database
- * rolled the statement back and said so. A broken connection proves nothing, and neither does a FATAL error: a
- * connection pooler reports one when it loses the server in the middle of a commit.
+ * Returns true if a rejected statement provably changed nothing: no connection was available, or the database rolled
+ * the statement back and said so. A broken connection proves nothing. Neither does a FATAL error: a connection pooler
+ * reports one when it loses the server in the middle of a commit.
  */
 export function isSurelyNotCommitted(error: unknown): boolean {
   return error instanceof DatabaseUnavailableError || isOfStatement(error);
 }
 
 /**
- * Reports whether a rejection means that the database is unavailable (unreachable, refusing, shutting down, read-only
+ * Returns true if a rejection means that the database is unavailable (unreachable, refusing, shutting down, read-only
  * after a failover, out of connections, memory or disk, too slow, or in a conflict that a retry resolves) rather than
- * that we have a bug. The statement may have been committed nevertheless: see `isSurelyNotCommitted`.
+ * that we have a bug. The statement may still have been committed: see `isSurelyNotCommitted`.
  */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -36,12 +39,12 @@ export function isUnavailable(error: unknown): boolean {
   return (code !== undefined && NETWORK_CODES.has(code)) || BROKEN_CONNECTION.test(error.message);
 }
 
-/** Reports whether a write was rolled back because another worker holds its transaction (`raise_lost_1`). */
+/** Returns true if a write was rolled back because another worker holds its transaction (`raise_lost_1`). */
 export function isLost(error: unknown): boolean {
   return hasSqlState(error, 'PLOST');
 }
 
-/** Reports whether a statement was ended because it ran for too long. */
+/** Returns true if a statement was ended because it ran for too long. */
 export function isTimeout(error: unknown): boolean {
   return hasSqlState(error, '57014');
 }
@@ -57,12 +60,12 @@ const NETWORK_CODES = new Set([
   ...['EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN', 'ENOENT', 'EACCES', 'EMFILE', 'ENFILE'],
 ]);
 
-/** node-postgres gives these no code. */
+/** Messages of errors to which node-postgres gives no code. */
 const BROKEN_CONNECTION = /^(Connection terminated|Query read timeout|Client (has encountered|was closed))/;
 
 /**
- * Reports whether an error is the database's word on the statement: it was rolled back, and the connection remains
- * usable. (node-postgres' own pool would discard the connection after any error.)
+ * Returns true if an error is the database's response to the statement, which was rolled back, so the connection
+ * remains usable. (node-postgres' own pool would discard the connection after any error.)
  */
 export function isOfStatement(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') return false;
@@ -75,12 +78,12 @@ export function isOfStatement(error: unknown): boolean {
  */
 const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58)/;
 
-/** Reports whether a statement was rolled back because a row with the same unique key exists. */
+/** Returns true if a statement was rolled back because a row with the same unique key exists. */
 export function isKeyTaken(error: unknown): boolean {
   return hasSqlState(error, '23505');
 }
 
-/** Reports whether a statement was rolled back because a column that must have a value would have had none. */
+/** Returns true if a statement was rolled back because a NOT NULL column had no value. */
 export function isNullRefused(error: unknown): boolean {
   return hasSqlState(error, '23502');
 }
@@ -88,7 +91,7 @@ export function isNullRefused(error: unknown): boolean {
 /** SQLSTATE of a write that a read-only database refuses: a standby, or a former primary. */
 export const READ_ONLY = '25006';
 
-/** Reports whether an error is the database's, with this SQLSTATE. */
+/** Returns true if an error is the database's, with this SQLSTATE. */
 export function hasSqlState(error: unknown, code: string): boolean {
   return error instanceof pg.DatabaseError && error.code === code;
 }

@@ -10,15 +10,15 @@ import {
 } from './database-error.ts';
 
 /**
- * A statement that is prepared once per connection, under its name; with `isPrepared: false`, it is planned anew each
- * time. A name stands for one text.
+ * A statement, prepared once for each connection under its name; with `isPrepared: false`, planned anew each time. A
+ * name belongs to one text.
  */
 export type Statement = { readonly name: string; readonly text: string; readonly isPrepared?: boolean };
 
-/** A row's values as PostgreSQL takes them: null for what is not there. */
+/** A row's values as PostgreSQL takes them: null for absent values. */
 export type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-/** Runs SQL in an open transaction; without values it may be several statements. */
+/** Runs SQL in an open transaction. Without values, it may be several statements. */
 export type Run = <Row extends pg.QueryResultRow>(
   text: string,
   values?: readonly unknown[],
@@ -30,26 +30,26 @@ export type DatabaseOptions = {
   readonly url: string;
   readonly maxConnections: number;
   readonly log: Pick<Logger, 'warn'>;
-  /** Longest wait for a connection, whether the pool is exhausted or the database is silent. Default 2000. */
+  /** Longest wait for a connection, if the pool is exhausted or the database is silent. Default 2000. */
   readonly connectTimeoutMs?: number;
-  /** Longest run of a statement. Default 5000. */
+  /** Time limit of a statement. Default 5000. */
   readonly statementTimeoutMs?: number;
   /**
-   * A connection pooler is in front, as `assertPooler` accepts them. It takes no time limits from a connection: they
-   * are the role's. Default false.
+   * true: connect through a pooler, which `assertPooler` has to accept. A pooler accepts no time limits from a
+   * connection: they come from the role. Default false.
    */
   readonly isPooled?: boolean;
 };
 
-/** Runs one statement: a `Database`, or a transaction of it (`queriesOf`). */
+/** Runs one statement: a `Database`, or one of its transactions (`queriesOf`). */
 export type Queries = Pick<Database, 'query'>;
 
 /**
  * A PostgreSQL database behind a pool of connections. `bigint` columns are read as bigint, `bytea` as Buffer and
- * `timestamptz` as Date. Bytes are passed as Buffer or Uint8Array and go over the wire as they are.
+ * `timestamptz` as Date. Bytes are passed as Buffer or Uint8Array, and sent as they are.
  */
 export type Database = {
-  /** Runs one statement in a transaction of its own. `isUnavailable` classifies its rejections. */
+  /** Runs one statement in its own transaction. `isUnavailable` classifies its rejections. */
   query<Row extends pg.QueryResultRow>(
     statement: Statement,
     values?: readonly unknown[],
@@ -62,36 +62,39 @@ export type Database = {
    */
   transaction<T>(work: (run: Run) => Promise<T>, timeoutMs?: number): Promise<T>;
   /**
-   * Runs statements on a connection of their own, each outside a transaction, as some statements demand. The
-   * connection is closed afterwards, which ends its session with everything that belongs to it. Not through a pooler,
-   * which may keep the session and give it to others.
+   * Runs statements on their own connection, each outside a transaction, as some statements require. The connection
+   * is closed afterwards, which ends its session with everything that belongs to it. Not through a pooler, which may
+   * keep the session and give it to others.
    *
    * @param timeoutMs time limit of each statement.
    */
   session<T>(work: (run: Run) => Promise<T>, timeoutMs: number): Promise<T>;
   /**
-   * Refuses a database that acknowledges a commit before it is on the disk.
+   * Refuses a database that acknowledges a commit before it is on disk.
    *
    * @param allowUnsafe accepts it anyway.
    * @throws UnsafeDatabaseError that names the settings at fault.
    */
   assertDurable(allowUnsafe: boolean): Promise<void>;
-  /** Waits for what is running, then closes the connections. */
+  /** Waits for running statements, then closes the connections. */
   close(): Promise<void>;
 };
 
-/** Longest run of a statement, and longest pause within a transaction, that the database allows by default. */
+/** The database's default limits on a statement, and on a pause within a transaction. */
 export const TIME_LIMITS_MS = { statement: 5_000, idleInTransaction: 10_000 };
 
 /**
- * Longest wait for a connection of a start or a command, which nobody repeats as they do a call: a database that scales
+ * Longest wait for a connection at a start or in a command, which nobody repeats like a call: a database that scales
  * to zero takes seconds to wake up.
  */
 export const PATIENT_CONNECT_MS = 15_000;
 
 const IDLE_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
-/** Time after the database's own limit at which the client gives up on a statement: for a database that went silent. */
+/**
+ * Time after the database's own limit at which the client gives up on a statement, in case the database has gone
+ * silent.
+ */
 const CLIENT_TIMEOUT_MARGIN_MS = 1_000;
 
 const INT8_OID = 20;
@@ -138,13 +141,13 @@ export function openDatabase(options: DatabaseOptions): Database {
         return result;
       } catch (error) {
         connections.noteError(client, error);
-        // Closing the connection rolls back, whatever state it is in.
+        // Closing the connection rolls back, whatever its state.
         client.release(true);
         throw error;
       }
     },
     session: async (work, timeoutMs) => {
-      if (isPooled) throw new Error('a pooler gives nobody a session of their own');
+      if (isPooled) throw new Error('a pooler offers no session of its own');
       const client = await connections.take();
       try {
         const run = runner(client, timeoutMs);
@@ -163,18 +166,21 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-/** Runs statements in an open transaction, by their text and without preparing them. */
+/** Runs statements, unprepared, in an open transaction. */
 export function queriesOf(run: Run): Queries {
   return { query: ({ text }, values) => run(text, values) };
 }
 
-const UNSAFE = 'the database acknowledges commits that a crash can undo, which no payment may rest on';
+const UNSAFE = 'the database acknowledges commits that a crash can undo, so payments could be lost';
 
-/** The connections of a database. All are replaced once it turns out to be read-only. */
+/** The connections of a database. All are replaced once the database turns out to be read-only. */
 type Connections = {
   /** Waits for a connection, which the caller releases. @throws DatabaseUnavailableError. */
   take(): Promise<pg.PoolClient>;
-  /** Notes an error before a connection's release. If the database is read-only, all connections as old are closed. */
+  /**
+   * Reports an error before a connection's release. If the database is read-only, all connections as old as this one
+   * are closed.
+   */
   noteError(client: pg.PoolClient, error: unknown): void;
   /** Waits for the connections in use, then closes all. */
   close(): Promise<void>;
@@ -203,7 +209,7 @@ function openConnections(options: Required<DatabaseOptions>): Connections {
 
   // A connection that breaks while idle leaves the pool by itself; the next query makes a new one.
   pool.on('error', (error) => {
-    // A connection that is being closed may also report that its server has ended.
+    // A connection that is being closed may report that its server has ended.
     if (!pool.ending) options.log.warn({ code: codeOf(error) }, 'a database connection broke');
   });
   // A connection in use would have no listener, and an 'error' event without a listener ends the process.
@@ -225,7 +231,7 @@ function openConnections(options: Required<DatabaseOptions>): Connections {
     noteError(client, error) {
       if (!hasSqlState(error, READ_ONLY) || generations.get(client) !== generation) return;
       generation += 1;
-      options.log.warn('the database is read-only; its connections are closed and made anew');
+      options.log.warn('the database is read-only; its connections are being replaced');
     },
     close: () => pool.end(),
   };
@@ -251,7 +257,7 @@ function runner(client: pg.PoolClient, timeoutMs: number): Run {
   return (text, values) => client.query({ text, ...(values && { values: [...values] }), ...clientTimeout });
 }
 
-// Only for this pool, as pg.types is global. int8 does not fit a double, so node-postgres leaves it a string.
+// Only for this pool, as pg.types is global. int8 does not fit into a double, so node-postgres leaves it a string.
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
   if (oid === INT8_OID && format !== 'binary') return BigInt;
   return pg.types.getTypeParser(oid, format as 'text');

@@ -6,7 +6,7 @@ import { type Cursor, STEP_TIMEOUT_MS, type Step } from './sweep.ts';
 export type StoredRecords = {
   readonly record: Uint8Array;
   readonly answer: Uint8Array;
-  /** null while the record is the same as in the response. */
+  /** null while the record is the same as the response's. */
   readonly answeredRecord: Uint8Array | null;
 };
 
@@ -19,14 +19,17 @@ export type Erase = {
   readonly operation: (stored: StoredResponse) => StoredResponse;
 };
 
-/** Rows that a step looks at, and payments that it rewrites in one commit, which stay locked meanwhile. */
+/**
+ * Limit on the rows that a step reads, and on the payments that it rewrites in one commit, which stay locked
+ * meanwhile.
+ */
 const LOOKED_AT = 1_000;
 const REWRITTEN = 100;
-/** Operations' responses that are read at once. */
+/** Limit on the responses of operations that are read at once. */
 const RESPONSES_READ = 100;
 
 // A payment is due if nothing is open: no state that may still change by itself, no operation, no check to come. It
-// is due again once an operation has written to it.
+// is due again after a later operation.
 const SCAN_PAYMENTS = `
   SELECT p.id, p.created_at::text AS "createdAt",
     (p.personal_data_erased_at IS NULL OR p.personal_data_erased_at < p.updated_at)
@@ -41,21 +44,21 @@ const SCAN_PAYMENTS = `
     AND (p.created_at, p.id) > ($3::timestamptz, $4::uuid)
   ORDER BY p.created_at, p.id LIMIT ${LOOKED_AT}`;
 
-// The scan took no locks: an operation begun since has written to the payment's row, which no longer matches.
+// The scan took no locks: an operation begun since has changed the payment's row, which then no longer matches.
 const LOCK_PAYMENTS = `
   SELECT p.id, p.record, p.answer, p.answered_record AS "answeredRecord"
   FROM payment p
   WHERE p.account_id = $1 AND p.id = ANY ($2::uuid[]) AND p.updated_at < now() - make_interval(days => $3)
     AND p.open_operation IS NULL AND p.answer IS NOT NULL
   ORDER BY p.id FOR UPDATE SKIP LOCKED`;
-// Each response holds the whole record of its time: a payment with many operations has more of them than fit in memory.
+// Each response contains a whole record: those of a payment with many operations may not fit in memory.
 const READ_RESPONSES = `
   SELECT id, response, response_record AS "responseRecord" FROM transaction
   WHERE account_id = $1 AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL
     AND id > $3::uuid
   ORDER BY id LIMIT ${RESPONSES_READ}`;
 
-// The version moves on, so that an operation planned on the record with the personal data is planned anew.
+// The version is raised, so that an operation planned on the record with the personal data is planned again.
 const WRITE_PAYMENTS = `
   UPDATE payment p
   SET record = erased.record, answer = erased.answer, answered_record = erased.answered_record, version = p.version + 1,
@@ -70,8 +73,8 @@ const WRITE_RESPONSES = `
 type Row<Stored> = Stored & { readonly id: string };
 
 /**
- * Erases the personal data of an account's next payments to which nothing was written for `days` and of which nothing
- * is open. A step is one commit, or a few. Payments that are just being written are left for the next run.
+ * Erases the personal data of an account's next payments that had no write for `days` and have nothing open. A step
+ * is one commit, or a few. Payments that are being written are left for the next run.
  *
  * @param erase undefined for a dry run.
  */

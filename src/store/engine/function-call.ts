@@ -19,7 +19,7 @@ export function callValues<Row>(parameters: readonly Parameter<Row>[], row: Row)
   return parameters.map(([, , value]) => value(row) ?? null);
 }
 
-/** Returns the values of a statement for many rows: an array a parameter. */
+/** Returns the values of a statement for many rows: an array for each parameter. */
 export function callsValues<Row>(parameters: readonly Parameter<Row>[], rows: readonly Row[]): unknown[] {
   return parameters.map(([, type, value]) => {
     const column = rows.map((row) => value(row) ?? null);

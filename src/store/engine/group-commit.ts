@@ -2,20 +2,20 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Database } from './database.ts';
 import { DatabaseUnavailableError, isSurelyNotCommitted } from './database-error.ts';
 
-/** One kind of write, for one row and for many. */
+/** A kind of write, for one row and for many. */
 export type GroupedWrite<Row, Result> = {
   /** Writes one row. */
   one(database: Database, row: Row): Promise<Result>;
   /**
-   * Writes many rows in one commit. The results come in the order of the rows; undefined for a row that was not
+   * Writes many rows in one commit. The results are in the order of the rows; undefined for a row that was not
    * written and is left to `one`.
    */
   many(database: Database, rows: readonly Row[]): Promise<readonly (Result | undefined)[]>;
 };
 
-/** Limit on the rows of one commit: so many that its cost no longer shows, so few that nobody waits for it. */
+/** Limit on the rows of one commit: high enough to make its cost negligible, low enough that nobody waits for it. */
 const MAX_ROWS = 64;
-/** Time after which later writes stop waiting for a statement: something blocks it, such as a row lock. */
+/** Time after which later writes stop waiting for a statement, since something, such as a row lock, blocks it. */
 const SLOW_MS = 50;
 
 type Waiting<Row, Result> = {
@@ -27,10 +27,10 @@ type Waiting<Row, Result> = {
 };
 
 /**
- * Groups the writes that come while one is under way into the next commit: a commit costs the database about as much
- * for many rows as for one. A write that comes while none is under way does not wait.
+ * Groups writes that arrive during another into the next commit: a commit costs the database about as much for many
+ * rows as for one. A write that meets no other does not wait.
  *
- * A row at fault fails alone: if the database rolls a group back, each row is written by itself. If it is not known
+ * A faulty row fails alone: if the database rolls a group back, each row is written by itself. If it is unknown
  * whether a group was committed, each of its rows is rejected, as a single write would be.
  */
 export function groupCommits<Row, Result>(

@@ -21,19 +21,22 @@ export class MigrationError extends Error {
 export const MIGRATIONS = join(import.meta.dirname, '../migrations');
 
 const FILE = /^(\d{4})_([a-z0-9_]+)\.sql$/;
-/** Key of the advisory lock by which replicas that start together wait for each other; any fixed number. */
+/** Key of the advisory lock that replicas wait for when they start together; any fixed number. */
 const LOCK_KEY = '7021990411503221';
 /** Longest wait for another replica's migration, which may be building an index on a large table. */
 const LOCK_WAIT_MS = 600_000;
 const LOCK_POLL_MS = 100;
 /** Longest wait of a migration for a table: meanwhile, everyone else who wants the table waits behind it. */
 const TABLE_WAIT_MS = 5_000;
-/** Time limit of a statement: one may build an index on a large table, or change many of its rows, while payments go on. */
+/**
+ * Time limit of a statement: it may build an index on a large table, or change many of its rows, while payments
+ * continue.
+ */
 const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
 
 /** The first line of a file whose statements run one by one, each outside a transaction. */
 const CONCURRENTLY = '-- migrate: concurrently';
-/** Statements that such a file may hold. Each can be repeated, so that the next run completes one that broke off. */
+/** Statements allowed in such a file. Each can be repeated, so that the next run completes an interrupted one. */
 const CONCURRENT_STATEMENT =
   /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+) ON |^DROP INDEX CONCURRENTLY IF EXISTS (\w+)$/;
 
@@ -46,11 +49,11 @@ const CREATE_TABLE = `
   )`;
 
 /**
- * Brings the schema up to date: runs the `NNNN_name.sql` files of a directory that have not been run yet, in order,
- * each in a transaction with its row in schema_migration. A file whose first line is `-- migrate: concurrently` builds
- * and drops indexes only, one by one and outside a transaction, while the table is read and written; if it breaks off,
- * the next run repeats it. Replicas may migrate at the same time. Migrations of a later release are left alone: they
- * take away nothing that the previous release uses, so that it can keep running, and can be rolled back to.
+ * Brings the schema up to date: runs the pending `NNNN_name.sql` files of a directory in order, each in a transaction
+ * with its row in schema_migration. A file whose first line is `-- migrate: concurrently` only builds and drops
+ * indexes, one by one and outside a transaction, while the table is read and written; if it is interrupted, the next
+ * run repeats it. Replicas may migrate at the same time. Migrations of a later release are left alone: they remove
+ * nothing that the previous release uses, so that it can keep running, and can be rolled back to.
  *
  * @returns the names of the files that were run.
  * @throws MigrationError if a file has changed since it was run, a number is missing, or a file fails.
@@ -71,7 +74,7 @@ export async function migrate(database: Database, directory: string): Promise<st
   return done;
 }
 
-/** The migrations that this release and a database do not share, by their file names. */
+/** The migrations that only this release or only the database has, by their file names. */
 export type SchemaDifference = {
   /** `migrate` would run them. */
   readonly pending: readonly string[];
@@ -95,7 +98,7 @@ export async function compareSchema(database: Database, directory: string): Prom
   };
 }
 
-/** Runs a transaction while no other replica migrates. The lock ends with the transaction, so nothing can leak it. */
+/** Runs a transaction while no other replica migrates. The lock ends with the transaction, so it cannot leak. */
 function locked<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
   return database.transaction(async (run) => {
     await awaitLock(run, 'pg_try_advisory_xact_lock');
@@ -112,7 +115,7 @@ function lockedSession<T>(database: Database, work: (run: Run) => Promise<T>): P
   }, STATEMENT_TIMEOUT_MS);
 }
 
-// Polled: a statement that waited would hold a snapshot, for which a concurrent index build would wait in turn.
+// Polled: a waiting statement would hold a snapshot, which a concurrent index build would wait for in turn.
 async function awaitLock(run: Run, tryLock: string): Promise<void> {
   const deadline = performance.now() + LOCK_WAIT_MS;
   for (;;) {
@@ -131,7 +134,7 @@ function isConcurrent({ text }: Migration): boolean {
   return text.split('\n', 1)[0] === CONCURRENTLY;
 }
 
-/** Runs the statements one by one. An index that an interrupted run left unfinished is built anew. */
+/** Runs the statements one by one. An unfinished index of an interrupted run is rebuilt. */
 async function runConcurrently(run: Run, { text }: Migration): Promise<void> {
   for (const statement of statementsOf(text)) {
     const built = CONCURRENT_STATEMENT.exec(statement)?.[1];
@@ -148,7 +151,7 @@ async function dropUnfinished(run: Run, index: string): Promise<void> {
   if (rowCount) await run(`DROP INDEX CONCURRENTLY IF EXISTS ${index}`);
 }
 
-/** Returns the statements of a concurrent file, which never has quoted semicolons. */
+/** Returns the statements of a concurrent file, which contains no quoted semicolons. */
 function statementsOf(text: string): string[] {
   return text
     .replaceAll(/--.*$/gm, '')

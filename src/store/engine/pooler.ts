@@ -9,14 +9,16 @@ import {
 import { DatabaseUnavailableError, hasSqlState } from './database-error.ts';
 import { onlyRow } from './rows.ts';
 
-/** A connection pooler in front of the database does not do what the service rests on; says what to set. */
+/**
+ * Error if a connection pooler in front of the database lacks something that the service relies on; says what to set.
+ */
 export class PoolerError extends Error {
   override readonly name = 'PoolerError';
 }
 
 type LimitsRow = { statement_ms: number; idle_ms: number; is_ours: boolean; role: string };
 
-// The source of a setting that came with the connection is "client"; another engine's settings may have none.
+// The source of a setting that came with the connection is "client"; another engine's settings may have no source.
 const LIMITS: Statement = {
   name: 'time_limits',
   text: `
@@ -27,13 +29,13 @@ const LIMITS: Statement = {
 };
 
 /**
- * Refuses a database that is not reached directly: a pooler refuses or drops the time limits that a connection asks for,
- * and may give each statement of a session to another server connection, which then keeps the session's locks.
+ * Refuses a database that is not reached directly: a pooler refuses or drops the time limits of a connection, and may
+ * give each statement of a session to another server connection, which then keeps the session's locks.
  *
  * @throws PoolerError.
  */
 export async function assertDirect(database: Database): Promise<void> {
-  // Not prepared: an old pooler would keep the statement for whoever comes next.
+  // Not prepared: an old pooler would keep the statement for its next client.
   const { rows } = await database.query<LimitsRow>({ ...LIMITS, isPrepared: false }).catch((error) => {
     throw isRefusedByPooler(error) ? new PoolerError(NOT_DIRECT) : error;
   });
@@ -41,9 +43,9 @@ export async function assertDirect(database: Database): Promise<void> {
 }
 
 const NOT_DIRECT =
-  'a connection pooler in front of the database does not pass on the time limits that a connection asks for: name the database itself in DATABASE_DIRECT_URL, and the pooler in DATABASE_URL (docs/performance.md#poolers)';
+  "a connection pooler in front of the database does not pass on a connection's time limits: name the database itself in DATABASE_DIRECT_URL, and the pooler in DATABASE_URL (docs/performance.md#poolers)";
 
-/** PgBouncer's words. */
+/** Recognizes PgBouncer's error messages. */
 function isRefusedByPooler(error: unknown): boolean {
   return error instanceof DatabaseUnavailableError && /unsupported startup parameter/.test(error.message);
 }
@@ -58,7 +60,7 @@ export async function assertPooler({ url, log }: Pick<DatabaseOptions, 'url' | '
     openDatabase({ url, log, maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, isPooled: true });
   const clients = [open(), open()];
   try {
-    // They take turns: each then meets server connections on which the other, or nobody, prepared the statement.
+    // In turns: each client then meets server connections on which the other client, or none, prepared the statement.
     for (const client of [...clients, ...clients]) {
       refuseMissingLimits(onlyRow(await client.query<LimitsRow>(LIMITS)));
     }
@@ -70,7 +72,7 @@ export async function assertPooler({ url, log }: Pick<DatabaseOptions, 'url' | '
   }
 }
 
-/** SQLSTATEs of a prepared statement that is not there, or is there already. */
+/** SQLSTATEs of a prepared statement that is missing or exists already. */
 const STATEMENT_MIXED_UP = ['26000', '42P05'];
 
 const NOT_PREPARED =

@@ -1,16 +1,18 @@
 import type { Nullable } from './database.ts';
 
-/** Id that no object has. It stands for an account that is not known yet, and for a text that is not a UUID. */
+/** An id that no object has. It replaces an unknown account, and a text that is not a UUID. */
 export const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 
-/** Returns the row of a statement that always returns one. @throws Error if there is none: the statement is wrong. */
+/**
+ * Returns the row of a statement that always returns one row. @throws Error if there is none: the statement is wrong.
+ */
 export function onlyRow<Row>({ rows }: { readonly rows: readonly Row[] }): Row {
   const [row] = rows;
   if (!row) throw new Error('a statement that always returns a row returned none');
   return row;
 }
 
-/** Returns the first row of a result as the service knows it; undefined if there is none. */
+/** Returns the first row of a result in the service's form; undefined if there is none. */
 export function firstRow<T extends object>({
   rows,
 }: {
@@ -20,7 +22,7 @@ export function firstRow<T extends object>({
 }
 
 /**
- * Takes due rows account by account, since a statement names one: only then a distributed database runs it in one place.
+ * Takes due rows account by account: a statement that names one account runs in one place in a distributed database.
  *
  * @param take takes the rows of one account.
  */
@@ -35,7 +37,7 @@ export async function takeByAccount<Due extends { readonly accountId: string }, 
   return leased;
 }
 
-/** Returns a row as the service knows it: undefined for what is not there. */
+/** Returns a row in the service's form: undefined for absent values. */
 export function withoutNulls<T extends object>(row: Nullable<T>): T {
   const known: Record<string, unknown> = { ...row };
   for (const name of Object.keys(known)) known[name] ??= undefined;

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Position of the last row that a sweep looked at, in the sweep's own form. */
+/** Position of the last row that a sweep read, in the sweep's own form. */
 export type Cursor = readonly string[];
 
 /** Result of a step of a sweep. */
 export type Step = {
   readonly lookedAt: number;
-  /** Rows that were aged out or, in a dry run, would be. */
+  /** Rows that were aged out, or would be in a dry run. */
   readonly due: number;
-  /** Position after which the next step begins; undefined if there are no more rows. */
+  /** Position after which the next step begins; undefined at the end. */
   readonly next: Cursor | undefined;
 };
 
@@ -18,11 +18,11 @@ export const STEP_TIMEOUT_MS = 30_000;
 const PAUSE_MS = 20;
 
 /**
- * Takes the steps of a sweep, one after the other, until there are no more rows.
+ * Takes the steps of a sweep, one after the other, until no rows are left.
  *
  * @param step takes the step after a position; undefined for the first.
  * @param options.onStep called after each step.
- * @param options.stop ends the sweep after the step under way.
+ * @param options.stop ends the sweep after the current step.
  * @returns the number of rows that were due.
  */
 export async function sweep(

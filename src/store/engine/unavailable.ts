@@ -5,9 +5,9 @@ import { isUnavailable } from './database-error.ts';
 const RETRY_AFTER_S = 1;
 
 /**
- * Awaits work that comes before anything is sent, and refuses the call if the database is unavailable.
+ * Awaits work before anything is sent, and refuses the call if the database is unavailable.
  *
- * @throws ServiceError SERVICE_UNAVAILABLE; other errors as they are.
+ * @throws ServiceError SERVICE_UNAVAILABLE; rethrows other errors.
  */
 export async function orUnavailable<T>(promise: Promise<T>): Promise<T> {
   try {
@@ -19,7 +19,8 @@ export async function orUnavailable<T>(promise: Promise<T>): Promise<T> {
   }
 }
 
-// Writes no row, and fails wherever a payment could not be written: on a standby, without the schema or the privilege.
+// Writes no row, and fails wherever a payment could not be written: on a standby, without the schema, without the
+// privilege.
 const CHECK_WRITABLE = {
   name: 'check_writable',
   text: 'UPDATE payment SET status = status WHERE false',

@@ -7,13 +7,13 @@ import { onlyRow } from './rows.ts';
 
 /** A stored method after a payment by it was approved. */
 type KeptMethod = {
-  /** Time of the approval, as PostgreSQL reads it. */
+  /** Time of the approval, in PostgreSQL's syntax. */
   readonly at: string;
-  /** An encoded StoredPaymentMethod for the event of a newly kept method; undefined if there is no such event. */
+  /** An encoded StoredPaymentMethod for the event of a newly stored method; undefined without such an event. */
   readonly record: Uint8Array | undefined;
 };
 
-/** Fate of the stored method of a transaction: a card that waits for the outcome is kept, or dropped. */
+/** Fate of a transaction's stored method: a card that waits for the outcome is kept or dropped. */
 export type MethodFate =
   | { readonly token: string; readonly fate: 'drop' }
   | ({ readonly token: string; readonly fate: 'keep' } & KeptMethod);
@@ -27,11 +27,11 @@ export type ChangedTransaction = Named<TransactionChange> & {
 /** A status by its name, as rows have it. */
 type Named<T extends { readonly status: unknown }> = Omit<T, 'status'> & { readonly status: string };
 
-/** All that is written when something was learned of a payment. Messages come encoded: the store knows rows. */
+/** Everything that a report writes about a payment. Messages come encoded: the store knows rows. */
 export type StoredChange = {
   readonly accountId: string;
   readonly paymentId: string;
-  /** The version from which the change was decided. */
+  /** The version that the change was decided from. */
   readonly version: number;
   /** payments.v1.Payment.Status. */
   readonly status: string;
@@ -40,7 +40,7 @@ export type StoredChange = {
   /** The response that is stored if there was none; undefined if the change responds to nothing. */
   readonly response: Uint8Array | undefined;
   readonly transaction: ChangedTransaction | undefined;
-  /** The amounts in minor units; undefined: they stay. */
+  /** The amounts in minor units; undefined: unchanged. */
   readonly books?: { readonly captured: bigint; readonly refunded: bigint; readonly isReleased: boolean };
   readonly added?: Named<AddedTransaction> | undefined;
   readonly method?: MethodFate | undefined;
@@ -51,11 +51,11 @@ export type StoredChange = {
 export type WrittenChange =
   | {
       readonly kind: 'written';
-      /** The writer's token from now on; undefined if it does not hold the transaction any more. */
+      /** The writer's token from now on; undefined if another worker has the transaction. */
       readonly fence: number | undefined;
       /** There is an event to relay. */
       readonly event: boolean;
-      /** The response that was stored before this change; it wins over the change's own. */
+      /** The response stored before this change; it wins over the change's own. */
       readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
     }
   /** The payment has changed since it was read: the change has to be decided again. */
@@ -63,7 +63,7 @@ export type WrittenChange =
   /** The outcome is still open, and another worker holds the transaction. */
   | { readonly kind: 'lost' };
 
-/** Parameters of every change, of which `write_outcomes_1` has no other. */
+/** Parameters of every change; `write_outcomes_1` has no others. */
 const PLAIN: readonly Parameter<StoredChange>[] = [
   ['the_account', 'uuid', ({ accountId }) => accountId],
   ['the_payment', 'uuid', ({ paymentId }) => paymentId],
@@ -113,14 +113,17 @@ const FUNCTION = 'write_change_1';
 const EVERYTHING = [...PLAIN, ...MORE];
 const OUTCOME = { name: 'write_outcome', text: callText(FUNCTION, PLAIN) };
 const ANY = { name: 'write_change', text: callText(FUNCTION, EVERYTHING) };
-/** Named for itself, since it comes before an attempt is sent. */
+/** Has its own name, since it comes before an attempt is sent. */
 const NEXT_ATTEMPT = { name: 'write_next_attempt', text: ANY.text };
 const OUTCOMES = {
   name: 'write_outcomes',
   text: `SELECT * FROM write_outcomes_1(${arraysOf(PLAIN)})`,
 };
 
-/** Writes all that one report makes of a payment: in one call and one commit, with the changes that come meanwhile. */
+/**
+ * Writes the whole effect of a report on a payment: in one call, and in one commit with changes that arrive
+ * meanwhile.
+ */
 export const writeChange = groupCommits<StoredChange, WrittenChange>({ one: writeOne, many: writeOutcomes });
 
 type WrittenRow = {
@@ -130,7 +133,7 @@ type WrittenRow = {
   readonly earlier_record: Buffer | null;
 };
 
-/** Writes one change by itself, or tells why it is not written. */
+/** Writes one change by itself, or returns the reason why it is not written. */
 async function writeOne(database: Database, change: StoredChange): Promise<WrittenChange> {
   type Row = WrittenRow & { readonly result: WrittenChange['kind'] };
   try {
@@ -145,7 +148,7 @@ async function writeOne(database: Database, change: StoredChange): Promise<Writt
   }
 }
 
-/** Writes the plain changes. The others are left to `writeOne`, and so are those that were not written, which it explains. */
+/** Writes the plain changes. The others are left to `writeOne`, as are unwritten changes, which it explains. */
 async function writeOutcomes(
   database: Database,
   changes: readonly StoredChange[],

@@ -1,16 +1,16 @@
--- The whole schema. The account leads every primary key of what belongs to an account, so that the tables can be
--- distributed by it. In every table, `id` is the row's own id, a UUIDv7 unless said otherwise; `account_id` is its merchant
--- account; `created_at` and `updated_at` are when the row was made and last changed, where a lease is no change. "Encoded"
--- means a protobuf message in its binary form.
+-- The whole schema. The account leads every primary key of a table that belongs to accounts, so that the tables can
+-- be distributed by it. In every table, `id` is the row's own id, a UUIDv7 unless said otherwise; `account_id` is its
+-- merchant account; `created_at` and `updated_at` are the times when the row was made and last changed, not counting
+-- leases. "Encoded" means a protobuf message in its binary form.
 
--- Merchant accounts and the keys that speak for them.
+-- Merchant accounts and their keys.
 CREATE TABLE account (
   id uuid PRIMARY KEY,
   -- The operator's own name for it.
   name text NOT NULL,
-  -- The name that payers are shown; '' for none.
+  -- The name shown to payers; '' for none.
   display_name text NOT NULL DEFAULT '' CHECK (char_length(display_name) <= 100),
-  -- Demands the secret key of every call, also of those that the public key alone may make.
+  -- Every call needs the secret key, even a call that the public key alone may make.
   secret_always boolean NOT NULL DEFAULT false,
   -- Shows authorizations as such (AUTHORIZE, PENDING / AUTHORIZED) instead of as PURCHASE, SUCCEEDED / APPROVED.
   tells_authorized boolean NOT NULL DEFAULT false,
@@ -24,7 +24,7 @@ CREATE TABLE public_key (
   public_key text COLLATE "C" PRIMARY KEY,
   account_id uuid NOT NULL REFERENCES account,
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- null while the key is good.
+  -- null while the key is valid.
   revoked_at timestamptz
 );
 CREATE INDEX public_key_of_account ON public_key (account_id);
@@ -35,7 +35,7 @@ CREATE TABLE secret_key (
   -- SHA-256 of the secret: it has 128 random bits or more, so a slow hash would protect nothing more.
   secret_hash bytea NOT NULL CHECK (length(secret_hash) = 32),
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- null while the key is good.
+  -- null while the key is valid.
   revoked_at timestamptz,
   PRIMARY KEY (account_id, id)
 );
@@ -60,15 +60,16 @@ CREATE TABLE customer (
 CREATE UNIQUE INDEX customer_merchant_id ON customer (account_id, merchant_customer_id)
   WHERE merchant_customer_id IS NOT NULL;
 
--- Checkout sessions: one payment each, until expires_at. One without terms (expires_at is null) takes any number.
+-- Checkout sessions: one payment each, until expires_at. A session without terms (expires_at is null) accepts any
+-- number.
 CREATE TABLE checkout_session (
   account_id uuid NOT NULL REFERENCES account,
   id uuid NOT NULL,
-  -- Whose session it is; null for none.
+  -- The session's customer; null for none.
   customer_id uuid,
   -- The merchant's own id of the order; '' for none.
   merchant_order_id text NOT NULL DEFAULT '',
-  -- Shown to the payer, and the description of its payments.
+  -- Shown to the payer, and used as the description of its payments.
   payment_description text NOT NULL DEFAULT '',
   -- ISO 3166-1 alpha-2.
   country text NOT NULL DEFAULT '',
@@ -76,32 +77,32 @@ CREATE TABLE checkout_session (
   currency text NOT NULL DEFAULT '',
   -- In minor units of `currency`; 0 for a session without terms.
   amount_minor_units bigint NOT NULL DEFAULT 0,
-  -- Where the payer goes back to.
+  -- Where the payer returns to.
   callback_url text,
   -- A JSON array of objects with `key` and `value`.
   metadata text NOT NULL DEFAULT '[]',
-  -- payments.v1.Payment.Workflow of its payments that name none.
+  -- payments.v1.Payment.Workflow of payments that name none.
   workflow text NOT NULL DEFAULT '',
-  -- The types of payment method with which it may be paid; empty: all that the catalogue offers.
+  -- The types of payment method that it may be paid with; empty: all that the catalogue offers.
   payment_method_types text[] NOT NULL DEFAULT '{}',
-  -- When it takes no more payments; null for a session without terms.
+  -- When it stops accepting payments; null for a session without terms.
   expires_at timestamptz,
   -- Counts the changes of its terms: a payment made by other terms is not claimed.
   version integer NOT NULL DEFAULT 0,
-  -- The last payment that was made for it, declined ones included.
+  -- Its last payment, even a declined one.
   payment_id uuid,
-  -- Number of payments made for it, failed ones included: it takes only a few, since stolen cards are tried out where a
-  -- card may be tried without end.
+  -- Number of its payments, failed ones included. Only a few are accepted: thieves try out stolen cards where a card
+  -- may be tried without end.
   payments integer NOT NULL DEFAULT 0,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (account_id, id),
   CONSTRAINT checkout_session_customer FOREIGN KEY (account_id, customer_id) REFERENCES customer (account_id, id)
 );
--- A payer at the checkout page names the session, and nothing else.
+-- A payer at the checkout page names only the session.
 CREATE INDEX checkout_session_by_id ON checkout_session (id);
 
--- Stored payment methods: cards, and wallets that were enrolled.
+-- Stored payment methods: cards, and enrolled wallets.
 CREATE TABLE vaulted_token (
   account_id uuid NOT NULL REFERENCES account,
   id uuid NOT NULL,
@@ -111,13 +112,13 @@ CREATE TABLE vaulted_token (
   status text NOT NULL DEFAULT 'ENROLLED',
   -- true exactly while a payment may use the method.
   active boolean NOT NULL,
-  -- An encoded payments.v1.CardData, for cards: what may be shown of the card.
+  -- An encoded payments.v1.CardData, for cards: the displayable data of the card.
   card bytea,
-  -- The card number as a JWE, for cards; null once the method has ended. Nothing else in the database holds it.
+  -- The card number as a JWE, for cards; null once the method has ended. The database holds it nowhere else.
   card_number text,
   -- The provider's own token, for wallets.
   provider_token text,
-  -- The customer whose method it is; null for a method stored for no customer.
+  -- The method's customer; null for a method without a customer.
   customer_id uuid,
   -- Keyed hash of the card's number: the same card of the same customer is one method.
   fingerprint uuid,
@@ -127,11 +128,11 @@ CREATE TABLE vaulted_token (
   last_used_at timestamptz,
   -- Of a wallet: the catalogue's connection that can charge it.
   connection_id text,
-  -- Of a wallet: the account at the provider that the connection pointed to; no other is asked about it.
+  -- Of a wallet: the account at the provider that the connection pointed to; no other account is asked about it.
   connection_identity text,
   -- Of a wallet: where the payer agrees; null once they have, or can no longer.
   redirect_url text,
-  -- Of a wallet: where the payer goes back to; null for none.
+  -- Of a wallet: where the payer returns to; null for none.
   callback_url text,
   -- Of a wallet: when the provider is asked again whether the payer agreed; null once that is known.
   check_at timestamptz,
@@ -143,17 +144,17 @@ CREATE TABLE vaulted_token (
   CONSTRAINT vaulted_token_number_of_card CHECK (card_number IS NULL OR card IS NOT NULL)
 );
 CREATE INDEX vaulted_token_of_customer ON vaulted_token (account_id, customer_id, id) WHERE customer_id IS NOT NULL;
--- A payer who comes back from enrolling a wallet, and a notification about it, name its id alone.
+-- A payer who returns from enrolling a wallet, and a notification about it, name only its id.
 CREATE INDEX vaulted_token_by_id ON vaulted_token (id);
 CREATE INDEX vaulted_token_check ON vaulted_token (check_at) WHERE check_at IS NOT NULL;
 CREATE INDEX vaulted_token_ended_by_age ON vaulted_token (updated_at)
   WHERE status IN ('UNENROLLED', 'DECLINED', 'EXPIRED');
 
--- What one payment only may use: its key is the claim, inserted in the commit that claims the payment. A payment that
--- fails deletes that of its checkout session.
+-- Objects that only one payment may use: the key is the claim, inserted in the commit that claims the payment. A
+-- payment that fails deletes the use of its checkout session.
 CREATE TABLE single_use (
   account_id uuid NOT NULL,
-  -- The checkout session's or the one-time token's.
+  -- The id of the checkout session or the one-time token.
   object_id uuid NOT NULL,
   -- The payment that uses it.
   payment_id uuid NOT NULL,
@@ -161,32 +162,33 @@ CREATE TABLE single_use (
   PRIMARY KEY (account_id, object_id)
 );
 
--- One-time tokens: good for one payment, and until expires_at, when they are deleted.
+-- One-time tokens: valid for one payment, until expires_at, when they are deleted.
 CREATE TABLE one_time_token (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- The checkout session whose payment it is for; null for any payment of the account.
+  -- The checkout session whose payment may use it; null for any payment of the account.
   session_id uuid,
-  -- An encoded payments.v1.CardData: what may be shown of the card.
+  -- An encoded payments.v1.CardData: the displayable data of the card.
   card bytea NOT NULL,
-  -- Number and security code as a JWE; null once a payment has used them. Nothing else in the database holds them.
+  -- Number and security code as a JWE; null once a payment has used them. The database holds them nowhere else.
   sealed text,
-  -- When it may no longer be used, and is deleted.
+  -- When it becomes unusable and is deleted.
   expires_at timestamptz NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (account_id, id)
 );
 CREATE INDEX one_time_token_age ON one_time_token (expires_at);
 
--- One row a payment. Its idempotency key is claimed by inserting it, in one commit with its transaction, before any
+-- One row for each payment. Inserting it claims its idempotency key, in one commit with its transaction, before any
 -- provider is called. The records are messages; only what queries need has a column.
 CREATE TABLE payment (
-  -- No foreign key: accounts are never deleted, and its check would lock the account's row once a payment.
+  -- No foreign key: accounts are never deleted, and its check would lock the account's row for each payment.
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- Of the request that created it; prefixed where that came with the public key alone (payments/idempotency).
+  -- The key of the request that created it, with a prefix if that came with the public key alone
+  -- (payments/idempotency).
   idempotency_key text COLLATE "C" NOT NULL,
-  -- Keyed hash of the canonical request: tells a retry from another request under the same key.
+  -- Keyed hash of the canonical request: distinguishes a retry from another request under the same key.
   request_hash bytea NOT NULL,
   -- Digest of the request fields that request_hash covers. Hashes of releases that know different fields are not
   -- compared: a request that cannot be compared gets the stored response.
@@ -195,8 +197,8 @@ CREATE TABLE payment (
   status text NOT NULL,
   -- An encoded payments.v1.Payment: the current record.
   record bytea NOT NULL,
-  -- Names the schema by which the first response was rendered (response_schema); null until there is a response. It
-  -- never changes.
+  -- Names the schema that rendered the first response (response_schema); null until there is a response. It never
+  -- changes.
   answer bytea,
   -- The record that the first response shows; null while `record` is still that record.
   answered_record bytea,
@@ -204,20 +206,20 @@ CREATE TABLE payment (
   captured_minor_units bigint NOT NULL DEFAULT 0 CHECK (captured_minor_units >= 0),
   -- Sum of its refunds, likewise.
   refunded_minor_units bigint NOT NULL DEFAULT 0 CHECK (refunded_minor_units >= 0),
-  -- Nothing more may be captured: it was canceled or lapsed, or the last capture was made.
+  -- true: nothing more may be captured, because of a cancel, a lapse, or a final capture.
   released boolean NOT NULL DEFAULT false,
-  -- The transaction of the operation that is open: one at a time, so that its bounds hold.
+  -- The transaction of the open operation: one at a time, so that its bounds hold.
   open_operation uuid,
-  -- Counts the writes: a change that was decided from an older version is not written.
+  -- Counts the writes: a change decided from an older version is not written.
   version integer NOT NULL DEFAULT 0,
-  -- Number of its events, which numbers them.
+  -- Number of its events; numbers the next one.
   event_sequence integer NOT NULL DEFAULT 0,
-  -- The merchant's own id of the order, by which payments are found; '' for none.
+  -- The merchant's own id of the order, for searches; '' for none.
   merchant_order_id text NOT NULL DEFAULT '',
   -- The last four digits of the card's number; '' for none.
   card_last_four text NOT NULL DEFAULT '',
-  -- When the payer's personal data was erased from the payment. A later operation may bring more of it: updated_at is
-  -- later then.
+  -- When the payer's personal data was erased from the payment. A later operation may add more; then updated_at is
+  -- later.
   personal_data_erased_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
@@ -228,24 +230,25 @@ CREATE INDEX payment_by_time ON payment (account_id, created_at, id);
 CREATE INDEX payment_by_status ON payment (account_id, status, created_at, id);
 CREATE INDEX payment_by_order ON payment (account_id, merchant_order_id, created_at, id);
 CREATE INDEX payment_by_last_four ON payment (account_id, card_last_four, created_at, id) WHERE card_last_four <> '';
--- The key comes last: of indexes that seem to cost the same, as those of an empty table do, the planner takes the newest, and
--- a plan that is made then is kept.
+-- The key comes last: of indexes that seem to cost the same, as on an empty table, the planner takes the newest, and
+-- keeps the plan made then.
 ALTER TABLE payment ADD PRIMARY KEY (account_id, id);
 
--- One row an attempt at a provider, an operation on what it took, or a dispute. The id of an attempt or an operation is
+-- One row for each attempt at a provider, operation on a payment, or dispute. The id of an attempt or an operation is
 -- the provider's idempotency key.
 CREATE TABLE transaction (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
   -- The payment that it belongs to.
   payment_id uuid NOT NULL,
-  -- payments.v1.Transaction.Type. PURCHASE also stands for an authorization of an account that has them shown so.
+  -- payments.v1.Transaction.Type. PURCHASE also means an authorization, unless its account has authorizations shown
+  -- as such.
   type text NOT NULL DEFAULT 'PURCHASE',
   -- The transaction that a capture, cancel, refund or dispute acts on; null for an attempt.
   parent_id uuid,
-  -- The catalogue's connection that was asked.
+  -- The catalogue's connection that it was sent to.
   connection_id text NOT NULL,
-  -- The account at the provider that the connection pointed to: no other is asked about this transaction.
+  -- The account at the provider that the connection pointed to: no other account is asked about this transaction.
   connection_identity text NOT NULL,
   -- payments.v1.Transaction.Status.
   status text NOT NULL,
@@ -253,31 +256,32 @@ CREATE TABLE transaction (
   amount_minor_units bigint NOT NULL CHECK (amount_minor_units >= 0),
   -- ISO 4217.
   currency text NOT NULL,
-  -- The flag of the request; the record shows another (docs/api.md), and a later capture goes by this one.
+  -- The flag of the request; the record shows another (docs/api.md), and a later capture depends on this one.
   capture boolean NOT NULL,
-  -- Of a capture: none may follow.
+  -- Of a capture: true for the last one.
   final boolean NOT NULL DEFAULT false,
-  -- The provider's own id of it, or what else the connector needs for later calls.
+  -- The provider's own id of it, or other data that the connector needs for later calls.
   reference text CHECK (length(reference) <= 512),
   -- The merchant's own reference; null if one was generated.
   merchant_reference text,
-  -- The stored method that it uses, or the card that waits for its outcome to be kept.
+  -- The stored method that it uses, or the card that waits for its outcome.
   vaulted_token uuid,
-  -- Its payer was sent away, or has come back and the provider has yet to confirm: it is open, and nobody's call is late.
+  -- Its payer was redirected, or has come back and the provider has yet to confirm: it is open, but no call is
+  -- overdue.
   awaits_payer boolean NOT NULL DEFAULT false,
-  -- When its provider is asked about it next; null once nothing more is expected of it. Until then it is the lease of
-  -- whoever asks: at first of the caller that claimed it.
+  -- When its provider is asked about it next; null once no more news is expected. Until then it is the lease of the
+  -- worker that asks: at first, of the caller that claimed it.
   check_at timestamptz,
-  -- A token: 0 for the caller that claimed it. Every write, every taker and news raise it, so that whoever presents an
-  -- older one neither writes "still unknown" nor moves check_at.
+  -- A token: 0 for the caller that claimed it. Every write, every taker and news raise it, so that a writer with an
+  -- older token neither writes "still unknown" nor moves check_at.
   fence integer NOT NULL DEFAULT 0,
   -- Of an operation: the name of its rpc.
   method text,
   -- Of an operation: its idempotency key, unique within account and rpc.
   idempotency_key text COLLATE "C",
-  -- Of an operation: as of payment.
+  -- Of an operation: as in payment.
   request_hash bytea,
-  -- Of an operation: as of payment.
+  -- Of an operation: as in payment.
   request_shape bytea,
   -- Of an operation: names the schema of its response (response_schema). It never changes.
   response bytea,
@@ -288,7 +292,7 @@ CREATE TABLE transaction (
   PRIMARY KEY (account_id, id)
 ) WITH (fillfactor = 80);
 CREATE INDEX transaction_payment ON transaction (payment_id);
--- Returns of payers and notifications name no account.
+-- Payers' returns and notifications name no account.
 CREATE INDEX transaction_by_id ON transaction (id);
 CREATE INDEX transaction_reference ON transaction (connection_id, reference) WHERE reference IS NOT NULL;
 CREATE INDEX transaction_by_merchant_reference ON transaction (account_id, merchant_reference)
@@ -297,16 +301,16 @@ CREATE UNIQUE INDEX transaction_operation_key ON transaction (account_id, method
   WHERE idempotency_key IS NOT NULL;
 -- By connection, so that the backlog of one provider does not delay another's.
 CREATE INDEX transaction_check ON transaction (connection_id, check_at) WHERE check_at IS NOT NULL;
--- What is open, so that it is counted without a look at authorizations that wait for days.
+-- Open transactions, so that they are counted without reading authorizations that wait for days.
 CREATE INDEX transaction_open ON transaction (type, awaits_payer, created_at)
   WHERE check_at IS NOT NULL AND status IN ('CREATED', 'PENDING');
 
--- News of transactions: providers' notifications as they came, and payers who came back or gave up. It is stored before
--- it is acknowledged, and makes the check of its transaction due.
+-- News of transactions: providers' notifications as received, and payers who came back or gave up. It is stored
+-- before it is acknowledged, and makes the check of its transaction due.
 CREATE TABLE notification (
   -- The nil UUID until its transaction is found.
   account_id uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
-  -- The catalogue's connection at whose address it came, or that the payer was sent to.
+  -- The catalogue's connection whose address received it, or that the payer was redirected to.
   connection_id text NOT NULL,
   -- The same for every delivery of one notification, and for every return of a payer with the same query.
   deduplication_key text COLLATE "C" NOT NULL,
@@ -324,7 +328,7 @@ CREATE TABLE notification (
   dispute_reference text,
   -- Of a dispute: the disputed part of the payment; null if the notification does not say.
   disputed_minor_units bigint,
-  -- Of a dispute: ISO 4217 of that part.
+  -- Of a dispute: the ISO 4217 code of that part.
   disputed_currency text,
   -- Its body, byte for byte.
   body bytea NOT NULL,
@@ -332,7 +336,7 @@ CREATE TABLE notification (
   query text NOT NULL,
   -- The headers that its signature covers, as a JSON object.
   headers text NOT NULL DEFAULT '{}',
-  -- When it came: its signature is judged as of then.
+  -- When it arrived: its signature is judged as of then.
   received_at timestamptz NOT NULL DEFAULT now(),
   -- When its transaction is searched for next; null once its check was made due, or it was given up.
   check_at timestamptz DEFAULT now(),
@@ -342,9 +346,9 @@ CREATE TABLE notification (
   result text,
   PRIMARY KEY (account_id, connection_id, deduplication_key, subject)
 );
--- By connection, so that those of a busy one delay no other.
+-- By connection, so that a busy one delays no other.
 CREATE INDEX notification_check ON notification (connection_id, check_at) WHERE check_at IS NOT NULL;
--- The news of a transaction that is not settled, and what was settled last.
+-- A transaction's unsettled news, and the last settled.
 CREATE INDEX notification_of_transaction ON notification (account_id, transaction_id, settled_at, received_at)
   WHERE transaction_id IS NOT NULL;
 CREATE INDEX notification_open ON notification (received_at) WHERE settled_at IS NULL;
@@ -356,23 +360,24 @@ CREATE TABLE webhook (
   id uuid NOT NULL,
   -- Where events are sent.
   url text NOT NULL,
-  -- The merchant's own words.
+  -- The merchant's own description.
   description text NOT NULL,
   -- The types of the events that it receives.
   events text[] NOT NULL,
-  -- false: nothing is sent, and no new event is delivered to it.
+  -- false: nothing is sent, and new events create no deliveries to it.
   active boolean NOT NULL DEFAULT true,
   -- Why the service turned it off by itself.
   disabled_reason text,
-  -- The signing secret as a JWE bound to the webhook's id. Nothing else in the database holds it.
+  -- The signing secret as a JWE bound to the webhook's id. The database holds it nowhere else.
   secret text NOT NULL,
-  -- The secret before `secret`, sealed as that is; it signs too until previous_secret_until. Null if there was none.
+  -- The secret before `secret`, sealed the same way; it also signs until previous_secret_until. null if there was
+  -- none.
   previous_secret text,
   -- When previous_secret stops signing.
   previous_secret_until timestamptz,
-  -- Credentials that the receiver wants beside the signature: a JSON object, sealed as the signing secret is.
+  -- Credentials that the receiver requires besides the signature: a JSON object, sealed like the signing secret.
   credentials text,
-  -- The names of their headers, to be shown.
+  -- The names of their headers, for display.
   credential_headers text[] NOT NULL DEFAULT '{}',
   -- When deliveries began to fail; null while they succeed.
   failing_since timestamptz,
@@ -381,11 +386,11 @@ CREATE TABLE webhook (
   PRIMARY KEY (account_id, id)
 );
 
--- The outbox: one row a change that a webhook receives, written in the statement that makes the change.
+-- The outbox: one row for each change that a webhook receives, written in the statement that makes the change.
 CREATE TABLE event (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- Such as payment.purchase (webhooks/events).
+  -- For example, payment.purchase (webhooks/events).
   type text NOT NULL,
   -- The nil UUID for an event of a stored method, and for webhook.test.
   payment_id uuid NOT NULL,
@@ -394,7 +399,7 @@ CREATE TABLE event (
   -- An encoded payments.v1.Payment or StoredPaymentMethod after the change; empty for webhook.test.
   record bytea NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- When its deliveries were made.
+  -- When its deliveries were created.
   relayed_at timestamptz,
   PRIMARY KEY (account_id, id)
 );
@@ -402,21 +407,21 @@ CREATE INDEX event_open ON event (created_at) WHERE relayed_at IS NULL;
 CREATE INDEX event_of_payment ON event (account_id, payment_id, sequence);
 CREATE INDEX event_by_age ON event (created_at);
 
--- One row an event and webhook.
+-- One row for each event and webhook.
 CREATE TABLE delivery (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- Whom it is sent to.
+  -- The webhook that it is sent to.
   webhook_id uuid NOT NULL,
-  -- What is sent.
+  -- The event that it sends.
   event_id uuid NOT NULL,
   -- PENDING, DELIVERED or FAILED.
   status text NOT NULL DEFAULT 'PENDING',
-  -- Counts the takers of this delivery and is their fencing token.
+  -- Counts the takers of this delivery, and is their fencing token.
   attempts integer NOT NULL DEFAULT 0,
-  -- Counts the attempts of the schedule of retries, which a redelivery begins anew.
+  -- Counts the attempts of the retry schedule, which a redelivery restarts.
   retry integer NOT NULL DEFAULT 0,
-  -- When it is sent next; while it is being sent, the end of its lease. Null once it is DELIVERED or FAILED.
+  -- When it is sent next; while it is being sent, the end of its lease. null once it is DELIVERED or FAILED.
   due_at timestamptz DEFAULT now(),
   -- HTTP status of the last response; null if there was none.
   response_status integer,
@@ -433,41 +438,41 @@ CREATE INDEX delivery_failed ON delivery (account_id, webhook_id, id) WHERE stat
 CREATE INDEX delivery_of_event ON delivery (account_id, event_id);
 CREATE INDEX delivery_by_age ON delivery (created_at);
 
--- Calls that made an object other than a payment, by their idempotency key: a repeat gets the first response again.
--- Written in the commit that makes the object.
+-- Calls that made an object other than a payment, by their idempotency key: a repeat gets the first response. Written
+-- in the commit that makes the object.
 CREATE TABLE replayed_call (
   account_id uuid NOT NULL,
   -- Name of the rpc.
   method text NOT NULL,
   -- Unique within account and method.
   idempotency_key text COLLATE "C" NOT NULL,
-  -- As of payment.
+  -- As in payment.
   request_hash bytea NOT NULL,
-  -- As of payment.
+  -- As in payment.
   request_shape bytea NOT NULL,
   -- The response message, encoded; null only within the transaction that makes the object.
   response bytea,
   created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (account_id, method, idempotency_key)
 );
--- Responses that contain a person's data, to be erased with the customer. Both messages begin with fields that are always
--- there, so the customer's id has a fixed place: the first field of one, the fourth of the other. (A field that holds a
--- UUID takes 38 bytes.)
+-- Responses that contain a person's data, to be erased with the customer. Both messages begin with fields that are
+-- always present, so the customer's id has a fixed position: the first field of one, the fourth of the other. (A
+-- field that holds a UUID takes 38 bytes.)
 CREATE INDEX replayed_call_of_customer ON replayed_call
   (account_id, substring(response FROM CASE method WHEN 'CreateCustomer' THEN 3 ELSE 117 END FOR 36))
   WHERE method IN ('CreateCustomer', 'EnrollPaymentMethod');
 CREATE INDEX replayed_call_by_age ON replayed_call (created_at);
 
--- The schemas by which releases render responses from records. A row stays as long as responses name it: for ever.
+-- The schemas that releases render responses by. A row stays as long as responses name it: for ever.
 CREATE TABLE response_schema (
   -- The first bytes of the SHA-256 of `descriptors`.
   digest bytea PRIMARY KEY,
-  -- A google.protobuf.FileDescriptorSet with payments.v1.Payment and all that it refers to.
+  -- A google.protobuf.FileDescriptorSet with payments.v1.Payment and everything that it refers to.
   descriptors bytea NOT NULL
 );
 
--- Tells the keys of this installation from others: each replica compares its own at its start. No key can be computed
--- from its check value.
+-- Distinguishes this installation's keys from others: each replica compares its own at its start. No key can be
+-- computed from its check value.
 CREATE TABLE installation_key (
   -- `hash key`, or `vault key` and its id.
   name text PRIMARY KEY,
@@ -476,8 +481,8 @@ CREATE TABLE installation_key (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- What operators did, by commands and in the dashboard. Rows are only ever added, in the commit of the action; only the
--- count of failed sign-ins goes up within its minute. No secret is in them.
+-- Operators' actions, by commands and in the dashboard. Rows are only ever added, in the commit of the action; only
+-- the count of failed sign-ins rises within its minute. It contains no secret.
 CREATE TABLE audit_log (
   -- The nil UUID for an action on the whole installation.
   account_id uuid NOT NULL,
@@ -503,20 +508,20 @@ CREATE TABLE operator_session (
   -- SHA-256 of the operator key: a key that is no longer configured ends its sessions.
   key_hash bytea NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- When it was last used: one that is idle too long ends.
+  -- When it was last used: an idle session ends.
   seen_at timestamptz NOT NULL DEFAULT now()
 );
 
--- A UUIDv7 by the database's clock; uuidv7() itself exists only from PostgreSQL 18 on. It is made of the milliseconds, the
--- version, and the last 19 digits of a random UUID.
+-- A UUIDv7 by the database's clock; uuidv7() itself exists only from PostgreSQL 18 on. It consists of the
+-- milliseconds, the version, and the last 19 digits of a random UUID.
 CREATE FUNCTION uuid_v7_1() RETURNS uuid LANGUAGE sql VOLATILE AS $$
   SELECT (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
     || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
 $$;
 
--- Claims the key of a payment, and inserts the payment with its first attempt, before the attempt is sent. It returns false
--- if the key is held. What the payment uses up once is used in the same call: a session that has changed, expired or had all of
--- its payments, and a token that is used or gone, violate a constraint, and nothing is written.
+-- Claims the key of a payment, and inserts the payment with its first attempt, before the attempt is sent. It returns
+-- false if the key is held. Objects for one use are used in the same call: a session that has changed, expired or had
+-- all of its payments, and a token that is used or gone, violate a constraint, and nothing is written.
 CREATE FUNCTION claim_payment_1(
   the_account uuid,
   the_payment uuid,
@@ -547,7 +552,7 @@ CREATE FUNCTION claim_payment_1(
   card_customer uuid DEFAULT NULL,
   card_country text DEFAULT NULL,
   card_fingerprint uuid DEFAULT NULL,
-  -- The checkout session and the version from which the payment was prepared.
+  -- The checkout session, and the version that the payment was prepared from.
   used_session uuid DEFAULT NULL,
   used_version integer DEFAULT NULL,
   most_payments integer DEFAULT NULL,
@@ -571,7 +576,8 @@ BEGIN
     the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, leased_until);
 
   IF card_type IS NOT NULL THEN
-    -- A deletion of the customer excludes the lock: it either waits, and erases the card, or comes first, and none is kept.
+    -- A deletion of the customer excludes the lock: it either waits, and erases the card, or comes first, and no card
+    -- is stored.
     PERFORM 1 FROM customer c
     WHERE c.account_id = the_account AND c.id = card_customer AND c.deleted_at IS NULL FOR KEY SHARE;
     IF FOUND OR card_customer IS NULL THEN
@@ -599,30 +605,30 @@ BEGIN
   RETURN true;
 END $$;
 
--- Rolls back a write whose transaction is not the writer's: the error has a code of its own.
+-- Rolls back a write whose transaction another worker holds: the error has its own code.
 CREATE FUNCTION raise_lost_1() RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'another worker holds the transaction' USING ERRCODE = 'PLOST';
 END $$;
 
--- Writes all that one report makes of a payment, or nothing: its record and books, the transaction reported on, one that is
--- added, the authorization's schedule, the stored method, the checkout session, and the event. The version guards every
--- write; the fence guards one that leaves the outcome open.
+-- Writes the whole effect of a report on a payment, or nothing: its record and books, the reported transaction, an
+-- added one, the authorization's schedule, the stored method, the checkout session, and the event. The version guards
+-- every write; the fence guards a write that leaves the outcome open.
 --
--- The name ends in the number of its form: a release that needs another form adds a function, since the release before it
--- goes on calling this one. Every statement names the account by the parameter.
+-- The name ends in the number of its form: a release that needs another form adds a function, since the release
+-- before it still calls this one. Every statement names the account by the parameter.
 CREATE FUNCTION write_change_1(
   the_account uuid,
   the_payment uuid,
-  -- The version from which the change was decided.
+  -- The version that the change was decided from.
   the_version integer,
   new_status text,
   new_record bytea,
-  -- Type of the event; null if the record stays as it was.
+  -- Type of the event; null if the record does not change.
   new_event text,
   -- Names the schema of the response (response_schema); null if the change responds to nothing.
   new_response bytea,
-  -- The transaction reported on; null if only the added one is.
+  -- The reported transaction; null if there is only an added one.
   the_transaction uuid,
   new_transaction_status text,
   new_reference text,
@@ -632,11 +638,11 @@ CREATE FUNCTION write_change_1(
   is_open boolean,
   -- Seconds until its next check; null for none.
   check_in_s float8,
-  -- The books; null: they stay.
+  -- The books; null: unchanged.
   new_captured bigint DEFAULT NULL,
   new_refunded bigint DEFAULT NULL,
   new_released boolean DEFAULT NULL,
-  -- A transaction that is added, or changed if it is there.
+  -- A transaction to add, or to change if it exists.
   added_transaction uuid DEFAULT NULL,
   added_type text DEFAULT NULL,
   added_parent uuid DEFAULT NULL,
@@ -649,27 +655,27 @@ CREATE FUNCTION write_change_1(
   added_final boolean DEFAULT NULL,
   added_reference text DEFAULT NULL,
   added_token uuid DEFAULT NULL,
-  -- Of an attempt that is about to be sent: the lease of its caller, whose token is 0. Null: it has no caller.
+  -- For an attempt that is about to be sent: the lease of its caller, whose token is 0. null: it has no caller.
   added_check_in_s float8 DEFAULT NULL,
   -- The authorization whose schedule changes.
   the_parent uuid DEFAULT NULL,
   parent_check_in_s float8 DEFAULT NULL,
-  -- The stored method: it is kept, or dropped if it still waits.
+  -- The fate of the stored method: it is kept, or dropped if it still waits.
   method_fate text DEFAULT NULL,
   the_method uuid DEFAULT NULL,
   method_at timestamptz DEFAULT NULL,
-  -- An encoded StoredPaymentMethod, for the event of a method that is kept for the first time; null for no event.
+  -- An encoded StoredPaymentMethod, for the event of a newly stored method; null for no event.
   method_record bytea DEFAULT NULL,
   -- The checkout session that may be paid again.
   reopened_session uuid DEFAULT NULL,
-  -- The checkout session that this payment uses again, since it was paid after it had failed.
+  -- The checkout session that this payment takes again, since it was paid after it had failed.
   retaken_session uuid DEFAULT NULL,
-  -- written; outdated: decide again from the payment as it stands; lost: another worker holds the transaction.
+  -- written; outdated: decide again from the current payment; lost: another worker holds the transaction.
   OUT result text,
-  -- The writer's token from now on; null if it does not hold the transaction any more.
+  -- The writer's token from now on; null if another worker has the transaction.
   OUT fence integer,
   OUT has_event boolean,
-  -- The response that was stored before, and the record that it shows; null if there was none.
+  -- The response stored before, and the record that it shows; null if there was none.
   OUT earlier_response bytea,
   OUT earlier_record bytea
 ) LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -700,7 +706,8 @@ BEGIN
     WHERE p.account_id = the_account AND p.id = the_payment;
     IF stored.version = the_version + 1 AND stored.is_same AND (added_check_in_s IS NULL OR 0 = (
       SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = added_transaction)) THEN
-      -- Repeated after a lost acknowledgement, a change finds itself written. The attempt that it begins is still its caller's.
+      -- A change that is repeated after a lost acknowledgement finds itself written. The attempt that it begins still
+      -- belongs to its caller.
       result := 'written';
       IF stored.shown <> new_record THEN
         earlier_response := stored.response;
@@ -717,7 +724,7 @@ BEGIN
     UPDATE transaction t
     SET status = new_transaction_status, reference = coalesce(new_reference, t.reference), updated_at = written_at,
       awaits_payer = new_awaits_payer, fence = t.fence + 1,
-      -- Who has taken the transaction since, or brought news of it, has set the time of its next check.
+      -- A worker that has taken the transaction since, or news of it, has set the time of its next check.
       check_at = CASE WHEN t.fence = the_fence THEN checked_at ELSE t.check_at END,
       response = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response, new_response) END,
       response_record = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response_record, new_record) END
@@ -726,10 +733,10 @@ BEGIN
     IF stored.fence = the_fence + 1 THEN
       fence := stored.fence;
     ELSIF is_open OR stored.fence IS NULL THEN
-      -- Another worker has taken it since it was read above, or it is no transaction of the payment.
+      -- Another worker has taken it since it was read above, or it does not belong to the payment.
       PERFORM raise_lost_1();
     END IF;
-    -- The response of an operation is its transaction's.
+    -- An operation's response is in its transaction.
     IF stored.response IS NOT NULL THEN
       earlier_response := stored.response;
       earlier_record := stored.response_record;
@@ -758,7 +765,7 @@ BEGIN
   END IF;
 
   IF method_fate = 'keep' THEN
-    -- Locked first: a deletion of the customer may just be erasing it, and then there is nothing to tell of either.
+    -- Locked first: a deletion of the customer may be erasing it, and then no event reports it.
     SELECT v.active INTO stored FROM vaulted_token v
     WHERE v.account_id = the_account AND v.id = the_method AND v.status = 'ENROLLED' FOR NO KEY UPDATE;
     IF FOUND THEN
@@ -784,8 +791,8 @@ BEGIN
   END IF;
 
   IF retaken_session IS NOT NULL THEN
-    -- The session is locked before its use is inserted, as a claim does it. A session without terms is never used. If
-    -- another payment has used it meanwhile, the session goes on showing that one, which no longer reopens it.
+    -- The session is locked before its use is inserted, as in a claim. A session without terms is never used up. If
+    -- another payment has used it meanwhile, the session still shows that payment, which no longer reopens it.
     PERFORM 1 FROM checkout_session s
     WHERE s.account_id = the_account AND s.id = retaken_session AND s.expires_at IS NOT NULL FOR NO KEY UPDATE;
     IF FOUND THEN
@@ -810,9 +817,10 @@ BEGIN
   END IF;
 END $$;
 
--- The same as write_change_1, for many changes that write no more than a payment and its attempt, as those of the main path do:
--- a call of write_change_1 for each costs PostgreSQL a sixth more of its processor time a payment. What it cannot write it leaves
--- out, for write_change_1 to tell why. A plan is made once, and by the indexes, however small the tables are then.
+-- The same as write_change_1, for many changes that write only a payment and its attempt, like those of the main
+-- path: a call of write_change_1 for each would cost PostgreSQL a sixth more processor time for each payment. It
+-- leaves out changes that it cannot write, for write_change_1 to explain. Its plan is made once, and uses the
+-- indexes, however small the tables are then.
 CREATE FUNCTION write_outcomes_1(
   the_accounts uuid[],
   the_payments uuid[],
@@ -829,7 +837,7 @@ CREATE FUNCTION write_outcomes_1(
   are_open boolean[],
   checks_in_s float8[]
 ) RETURNS TABLE (
-  -- The place of the change, from 1.
+  -- The position of the change, from 1.
   place bigint,
   fence integer,
   has_event boolean,

@@ -40,7 +40,7 @@ const INSERT_SECRET_KEY = {
   text: 'INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $2, $3) ON CONFLICT (account_id, id) DO NOTHING',
 };
 
-/** Adds an account; an existing one stays as it is. */
+/** Adds an account; an existing account does not change. */
 export async function insertAccount(
   queries: Queries,
   account: Pick<Account, 'id' | 'name' | 'secretAlways'> &
@@ -82,17 +82,17 @@ const CHANGE_ACCOUNT = {
     WHERE id = $1`,
 };
 
-/** An account as the operator sees it. */
+/** An account as shown to the operator. */
 export type Account = {
   readonly id: string;
   readonly name: string;
   /** true: every call must present the secret. */
   readonly secretAlways: boolean;
-  /** true: authorizations are reported as such, not as the interface reports them. */
+  /** true: authorizations are shown as such, not as purchases. */
   readonly tellsAuthorized: boolean;
   /** Origins whose pages may call with the public key alone. */
   readonly allowedOrigins: readonly string[];
-  /** Name under which payers know the merchant; '' for none. */
+  /** The merchant's name as payers know it; '' for none. */
   readonly displayName: string;
   readonly createdAt: Date;
 };
@@ -120,7 +120,7 @@ export async function findAccount(queries: Queries, id: string): Promise<Account
   return (await queries.query<Account>(FIND_ACCOUNT, [id])).rows[0];
 }
 
-/** Settings that a change of an account sets; those that are undefined stay. */
+/** The settings to change; undefined settings stay. */
 export type AccountChange = Partial<
   Pick<Account, 'secretAlways' | 'tellsAuthorized' | 'allowedOrigins' | 'displayName'>
 >;
@@ -152,7 +152,7 @@ const REVOKE_PUBLIC_KEY = {
   text: 'UPDATE public_key SET revoked_at = now() WHERE public_key = $1 AND revoked_at IS NULL RETURNING account_id',
 };
 
-/** A key as the operator sees it: a public key by its text, a secret by its id. */
+/** A key as shown to the operator: a public key by its text, a secret by its id. */
 export type KeyListing = { readonly id: string; readonly createdAt: Date; readonly revokedAt: Date | null };
 
 /** Lists an account's keys, oldest first. */

@@ -2,7 +2,7 @@ import type { Queries } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 import { UUID_V7 } from './outbox.ts';
 
-/** Stands for the account if an action concerns the whole installation. */
+/** Used as the account if an action concerns the whole installation. */
 export const INSTALLATION = NIL_UUID;
 
 /** An operator's action. No field may hold a secret, a card number or a payer's data. */

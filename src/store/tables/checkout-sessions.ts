@@ -14,13 +14,15 @@ export type SessionTerms = {
   readonly metadata: string;
   /** payments.v1.Payment.Workflow. */
   readonly workflow: string;
-  /** The types with which it may be paid; empty: all. */
+  /** The types that it may be paid with; empty: all. */
   readonly paymentMethodTypes: readonly string[];
-  /** undefined for a session without terms, to which any number of payments may refer; in a new one, for the default. */
+  /**
+   * undefined for a session without terms, which accepts any number of payments; in a new session, for the default.
+   */
   readonly expiresAt: Date | undefined;
 };
 
-/** A checkout session as it is stored. */
+/** A stored checkout session. */
 export type StoredSession = SessionTerms & {
   readonly accountId: string;
   readonly id: string;
@@ -30,7 +32,7 @@ export type StoredSession = SessionTerms & {
   /** true: the session has a payment that was not declined. */
   readonly used: boolean;
   readonly expired: boolean;
-  /** Number of payments that it has had. */
+  /** Number of its payments so far. */
   readonly payments: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -65,7 +67,7 @@ const FIND_OWNER = {
     FROM checkout_session s JOIN public_key p ON p.account_id = s.account_id JOIN account a ON a.id = s.account_id
     WHERE s.id = $1 AND p.revoked_at IS NULL ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
 };
-// A claim writes this row as well. It comes either before the lock, and is seen, or after the change, and is refused.
+// A claim writes this row too: it comes before the lock and is seen, or after the change and is refused.
 const LOCK = 'SELECT id FROM checkout_session WHERE account_id = $1 AND id = $2 FOR UPDATE';
 const UPDATE = `
   UPDATE checkout_session s SET merchant_order_id = $3, payment_description = $4, country = $5, currency = $6,
@@ -74,7 +76,7 @@ const UPDATE = `
   WHERE s.account_id = $1 AND s.id = $2
   RETURNING ${COLUMNS}`;
 
-/** Adds a checkout session, which lives for `livesS` seconds if its terms do not say until when. */
+/** Adds a checkout session. It lives for `livesS` seconds if its terms do not say until when. */
 export async function insertSession(
   run: Run,
   name: { readonly accountId: string; readonly id: string },
@@ -98,7 +100,7 @@ export type SessionOwner = {
   readonly accountId: string;
   /** The newest public key that is not revoked. */
   readonly publicKey: string;
-  /** Name under which payers know the merchant; '' for none. */
+  /** The merchant's name as payers know it; '' for none. */
   readonly displayName: string;
 };
 

@@ -1,7 +1,7 @@
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
 
-/** A customer as it is stored. */
+/** A stored customer. */
 export type StoredCustomer = {
   readonly accountId: string;
   readonly id: string;
@@ -42,7 +42,7 @@ const UPDATE = `
   UPDATE customer SET merchant_customer_id = $3, payer = $4, metadata = $5, updated_at = now()
   WHERE account_id = $1 AND id = $2
   RETURNING ${COLUMNS}`;
-// The update's own lock would let payments go on that share the customer's key until they have stored a card.
+// The update's own lock would not block payments that share-lock the customer's key until they have stored a card.
 const ERASE = `
   WITH found AS (
     SELECT account_id, id FROM customer WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL FOR UPDATE
@@ -97,11 +97,11 @@ export async function updateCustomer(run: Run, customer: CustomerFields): Promis
 }
 
 /**
- * Erases a customer's personal data; the row's key stays. Until the transaction ends, nobody adds anything to the
- * customer.
+ * Erases a customer's personal data; the row's key stays. Until the transaction ends, no other can add anything to
+ * the customer.
  *
  * @param id a UUID.
- * @returns its id as it is stored; undefined if there is no such customer.
+ * @returns the stored form of the id; undefined if there is no such customer.
  */
 export async function eraseCustomer(run: Run, accountId: string, id: string): Promise<string | undefined> {
   return (await run<{ id: string }>(ERASE, [accountId, id])).rows[0]?.id;

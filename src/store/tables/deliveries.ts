@@ -8,7 +8,7 @@ export type LeasedDelivery = {
   readonly id: string;
   /** Fencing token that a write about the attempt must present. */
   readonly attempts: number;
-  /** End of the lease, to the microsecond; a redelivery or a webhook that is turned off sets another time, or none. */
+  /** End of the lease, to the microsecond. A redelivery sets another time, and turning off the webhook sets none. */
   readonly leasedUntil: string;
   /** Number of the schedule's attempts before this one. */
   readonly retry: number;
@@ -19,7 +19,7 @@ export type LeasedDelivery = {
     /** An encoded Payment; empty for webhook.test. */
     readonly record: Uint8Array;
     readonly createdAt: Date;
-    /** The payment's idempotency key, as stored; null if the event is of no payment. */
+    /** The payment's idempotency key, as stored; null for an event without a payment. */
     readonly idempotencyKey: string | null;
   };
 };
@@ -32,8 +32,8 @@ export type ReadWebhook = Pick<
   'accountId' | 'id' | 'url' | 'secret' | 'previousSecret' | 'credentials'
 >;
 
-// The lease goes by the database's clock; while it holds, the delivery is not due. A webhook that was changed since it
-// was read has to be read again: its old URL gets nothing more, and its present secrets sign.
+// The lease uses the database's clock; while it holds, the delivery is not due. A webhook that was changed since it
+// was read has to be read again: its old URL gets nothing more, and only its current secrets sign.
 const TAKE = {
   name: 'take_due_deliveries',
   text: `
@@ -54,8 +54,8 @@ const TAKE = {
 };
 
 /**
- * Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, those due for longest first; none if the
- * webhook is off, or has another URL, other secrets or other credentials.
+ * Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, longest due first; none if the webhook
+ * is off, or has another URL, other secrets or other credentials.
  */
 export async function takeDueDeliveries(
   database: Database,
@@ -69,7 +69,7 @@ export async function takeDueDeliveries(
     ...{ id, attempts, leasedUntil, retry },
     event: { ...event, id: eventId },
   }));
-  // An UPDATE returns rows in no order; ids follow the time.
+  // An UPDATE returns rows in no order; ids are ordered by time.
   return leased.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
@@ -82,8 +82,8 @@ export type AttemptResult = {
   readonly retryInS: number | undefined;
 };
 
-// A delivery that was made due again while it was under way stays due. No plain equality, for which PostgreSQL would
-// search all that are due. A result at an earlier URL says nothing about the one that the webhook has now.
+// A delivery that was made due again during its attempt stays due. No plain equality, for which PostgreSQL would
+// search all due deliveries. A result at an earlier URL says nothing about the webhook's current one.
 const FINISH = {
   name: 'finish_delivery',
   text: `
@@ -102,9 +102,10 @@ const FINISH = {
 };
 
 /**
- * Writes the result of an attempt, unless another worker has leased the delivery since, or it was redelivered or ended.
+ * Writes the result of an attempt, unless another worker has leased the delivery since, or it was redelivered or
+ * ended.
  *
- * @param webhook as it was when the delivery was leased.
+ * @param webhook as of the lease of the delivery.
  */
 export async function finishDelivery(
   database: Database,
@@ -124,7 +125,7 @@ const END_EVENTLESS = {
       AND NOT EXISTS (SELECT FROM event e WHERE e.account_id = $1 AND e.id = d.event_id)`,
 };
 
-/** Ends the due deliveries of a webhook as FAILED whose events were deleted: there is nothing left to send. */
+/** Ends a webhook's due deliveries as FAILED if their events were deleted, since nothing is left to send. */
 export async function endEventlessDeliveries(
   database: Database,
   { accountId, webhookId }: WebhookName,
@@ -139,7 +140,7 @@ const NEXT_DUE = {
     WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL`,
 };
 
-/** Returns the seconds until a webhook's next delivery is due; undefined when none is open. */
+/** Returns the seconds until a webhook's next delivery is due; undefined if none is open. */
 export async function nextDueInS(
   database: Database,
   { accountId, webhookId }: WebhookName,
@@ -148,7 +149,7 @@ export async function nextDueInS(
   return rows[0]?.in_s ?? undefined;
 }
 
-/** A delivery as its account sees it. */
+/** A delivery as shown to its account. */
 export type StoredDelivery = {
   readonly id: string;
   readonly webhookId: string;
@@ -180,7 +181,7 @@ const LIST = {
     ORDER BY d.id DESC LIMIT $4`,
 };
 
-/** Lists a webhook's deliveries, newest first, those before `beforeId`. */
+/** Lists a webhook's deliveries before `beforeId`, newest first. */
 export async function listDeliveries(
   database: Database,
   { accountId, webhookId }: WebhookName,
@@ -213,7 +214,7 @@ const REDELIVER = {
     WHERE d.account_id = $1 AND d.id = $2 AND e.account_id = d.account_id AND e.id = d.event_id
     RETURNING ${COLUMNS}`,
 };
-// Ids follow the time, so the index of the webhook's deliveries finds those since a time.
+// Ids are ordered by time, so the index of the webhook's deliveries finds those since a time.
 const REDELIVER_FAILED = {
   name: 'redeliver_failed',
   text: `
@@ -229,7 +230,7 @@ const REDELIVER_FAILED = {
     WHERE d.account_id = $1 AND d.id = failed.id`,
 };
 
-/** Makes a delivery due now, with the whole schedule ahead of it. @returns it as it is then, before it is sent. */
+/** Makes a delivery due now, with the whole schedule ahead of it. @returns its new state, before it is sent. */
 export async function redeliver(
   database: Database,
   accountId: string,
@@ -238,7 +239,7 @@ export async function redeliver(
   return firstRow(await database.query<DeliveryRow>(REDELIVER, [accountId, id]));
 }
 
-/** Makes up to `limit` FAILED deliveries of a webhook since a time due now, oldest first. @returns their number. */
+/** Makes up to `limit` of a webhook's FAILED deliveries since a time due now, oldest first. @returns their number. */
 export async function redeliverFailed(
   database: Database,
   { accountId, webhookId }: WebhookName,

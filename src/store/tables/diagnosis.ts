@@ -11,15 +11,15 @@ export type DatabaseFacts = {
   readonly unsafeSettings: readonly string[];
   readonly isReadOnly: boolean;
   readonly maxConnections: number;
-  /** The connection crosses a network unencrypted. */
+  /** true: the connection crosses a network unencrypted. */
   readonly isInTheClear: boolean;
-  /** Standbys that replicate from it, and whether commits wait for one. */
+  /** Number of standbys that replicate from it, and whether commits wait for one. */
   readonly standbys: number;
   readonly isSynchronous: boolean;
   readonly invalidIndexes: readonly string[];
-  /** Age of the oldest open transaction of another session; 0 when there is none. */
+  /** Age of the oldest open transaction of another session; 0 without any. */
   readonly oldestTransactionS: number;
-  /** The service's schema is there. */
+  /** true: the service's schema exists. */
   readonly hasSchema: boolean;
 };
 
@@ -56,21 +56,21 @@ export type ServiceFacts = {
   readonly disabledWebhooks: number;
   /** Webhooks with a delivery 10 minutes overdue: no replica is delivering. */
   readonly overdueWebhooks: number;
-  /** Age of the oldest payment whose outcome is not known; 0 when there is none. */
+  /** Age of the oldest payment with an unknown outcome; 0 without any. */
   readonly oldestOutcomeS: number;
-  /** Age of the oldest news that is not settled; 0 when there is none. */
+  /** Age of the oldest unsettled news; 0 without any. */
   readonly oldestNotificationS: number;
-  /** Authorizations about which a provider was asked for a day without an answer, or nobody asked; and the oldest's age. */
+  /** Authorizations whose provider left a day of questions unanswered, or was not asked; and the oldest's age. */
   readonly lateAuthorizations: number;
   readonly oldestAuthorizationS: number;
 };
 
-// An authorization that its provider is silent about is asked about every hour. One that is past the usual term of seven days
-// by a day, and is asked about within the hour, has been for a day; one with a longer term of its own is counted for the last
-// hour of it.
+// An authorization whose provider does not answer is checked every hour. If its age is a day past the usual term of
+// seven days, and its next check is within the hour, it has been unanswered for a day; one with a longer term of its
+// own is counted in the last hour of that term.
 //
-// What is open is read in the order of its index: the planner takes it to be spread over the table, whose end holds it,
-// and would read all of it.
+// Open rows are read in the order of their index: the planner assumes that they are spread over the table, although
+// they are at its end, and would read all of it.
 const SERVICE_FACTS = {
   name: 'service_facts',
   text: `
@@ -96,7 +96,7 @@ const SERVICE_FACTS = {
       WHERE NOT p.released AND p.captured_minor_units < open.amount_minor_units) late`,
 };
 
-/** Reads facts about accounts, webhooks and open work, from a schema that is up to date. */
+/** Reads facts about accounts, webhooks and open work. The schema must be up to date. */
 export async function readServiceFacts(database: Database): Promise<ServiceFacts> {
   return onlyRow(await database.query<ServiceFacts>(SERVICE_FACTS));
 }

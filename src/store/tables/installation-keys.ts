@@ -1,14 +1,14 @@
 import type { Run } from '../engine/database.ts';
 
-/** Error for keys other than those with which the database was used. */
+/** Error for keys other than those that the database was used with. */
 export class InstallationKeysError extends Error {
   override readonly name = 'InstallationKeysError';
 }
 
 /**
- * Stores the check values of keys that are not known yet.
+ * Stores the check values of unknown keys.
  *
- * @returns the check values of every key that the installation knows, by name; values that were stored before win.
+ * @returns the check values of every key that the installation knows, by name; values stored before win.
  */
 export async function storeKeyChecks(
   run: Run,
@@ -30,7 +30,7 @@ export async function readKeyChecks(run: Run): Promise<Map<string, Uint8Array>> 
   return new Map(rows.map(({ name, check_value }) => [name, check_value]));
 }
 
-/** Deletes the check value of a key that nothing needs any more. */
+/** Deletes the check value of a key that is no longer needed. */
 export async function forgetKey(run: Run, name: string): Promise<void> {
   await run('DELETE FROM installation_key WHERE name = $1', [name]);
 }

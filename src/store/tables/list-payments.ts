@@ -8,25 +8,25 @@ export type PaymentFilter = {
   readonly status: string | undefined;
   /** First time listed, inclusive. */
   readonly from: string | undefined;
-  /** First time no longer listed. */
+  /** End of the listed time, exclusive. */
   readonly before: string | undefined;
 };
 
 /** Payment after which a page begins. */
 export type PagePosition = { readonly createdAt: string; readonly id: string };
 
-/** A payment of a page. */
+/** A payment on a page. */
 export type ListedPayment = PagePosition & {
   /** An encoded Payment. */
   readonly record: Uint8Array;
 };
 
-/** Greatest number of payments on a page. */
+/** Limit on the payments of a page. */
 export const MAX_LISTED = 101;
 
-// One statement for each choice of filters, so that each is planned with its own index. The inner limit is a constant,
-// since the planner takes an unknown limit for a tenth of the table. Pages go by values that a payment keeps for ever,
-// so no payment is missed or listed twice, whatever is inserted meanwhile.
+// One statement for each choice of filters, so that each is planned with its own index. The inner limit is a
+// constant, since the planner takes an unknown limit for a tenth of the table. Pages use values that a payment never
+// changes, so no payment is missed or listed twice, whatever is inserted meanwhile.
 function listStatement(name: string, filters: string) {
   const text = `
     SELECT * FROM (
@@ -42,7 +42,7 @@ function listStatement(name: string, filters: string) {
 const LIST = listStatement('list_payments', '');
 const LIST_BY_ORDER = listStatement('list_payments_by_order', 'AND merchant_order_id = $6');
 const LIST_BY_STATUS = listStatement('list_payments_by_status', 'AND status = $6');
-// Planned for its values: one order may have a million payments, and one status hardly any, or the other way round.
+// Planned for its values: one order may have a million payments and one status hardly any, or the other way round.
 const LIST_BY_BOTH: Statement = {
   ...listStatement('list_payments_by_order_and_status', 'AND merchant_order_id = $6 AND status = $7'),
   isPrepared: false,

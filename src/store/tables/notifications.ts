@@ -2,7 +2,7 @@ import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Database, Nullable, Queries } from '../engine/database.ts';
 import { NIL_UUID, takeByAccount, withoutNulls } from '../engine/rows.ts';
 
-/** Names one subject of a provider's notification, or what a payer did. */
+/** Identifies one subject of a provider's notification, or an act of a payer. */
 export type NewsName = {
   /** The nil UUID until its transaction is found. */
   readonly accountId: string;
@@ -11,15 +11,15 @@ export type NewsName = {
   readonly subject: number;
 };
 
-/** notification: of a provider; return: the payer came back; close: the payer wants to pay another way. */
+/** notification: from a provider; return: the payer came back; close: the payer wants to pay another way. */
 export type NewsKind = 'notification' | 'return' | 'close';
 
-/** News whose transaction is yet to be found, or to be made due. */
+/** News whose transaction has yet to be found, or made due. */
 export type UnroutedNews = NewsName & {
   readonly kind: NewsKind;
   readonly transactionId: string | undefined;
   readonly reference: string | undefined;
-  /** Time since it came, by the database's clock. */
+  /** Time since its arrival, by the database's clock. */
   readonly ageMs: number;
 };
 
@@ -46,7 +46,7 @@ const INSERT = {
 /**
  * Stores a notification once, however often it is delivered.
  *
- * @returns its subjects, those left out that were stored before.
+ * @returns its subjects, without those stored before.
  */
 export async function insertNotification(
   database: Database,
@@ -82,18 +82,18 @@ export async function insertNotification(
   return rows.map((row) => ({ ...withoutNulls(row), ageMs: 0 }));
 }
 
-/** An act of a payer, as it is stored. */
+/** An act of a payer, as stored. */
 export type PayerNews = {
   readonly accountId: string;
   readonly connectionId: string;
   readonly transactionId: string;
   readonly deduplicationKey: string;
   readonly kind: Exclude<NewsKind, 'notification'>;
-  /** The query that the payer's browser brought, where the provider needs it. */
+  /** The query of the payer's return, where the provider needs it. */
   readonly query: string;
 };
 
-/** Limit on the news of one transaction that payers brought and that is not settled: anybody may open their address. */
+/** Limit on a transaction's unsettled news from payers: anybody may open their address. */
 const MAX_PAYER_NEWS = 5;
 
 const INSERT_PAYER_NEWS = {
@@ -122,10 +122,10 @@ const INSERT_PAYER_NEWS = {
 };
 
 /**
- * Stores what a payer did. A repeat is news again.
+ * Stores an act of a payer. A repeat is news again.
  *
- * @returns `lastAt`: when the same was settled before, in the database's time, or 'now' if it is not yet; undefined if too much
- *   of it waits already.
+ * @returns `lastAt`: when the same news was last settled, in the database's time, or 'now' if it is still unsettled;
+ * undefined if too much news waits already.
  */
 export async function insertPayerNews(
   queries: Queries,
@@ -167,7 +167,7 @@ const TAKE = {
 /** Pauses of news: a share of its age, between a first and a longest pause. */
 export type NewsPauses = { readonly share: number; readonly firstS: number; readonly longestS: number };
 
-/** Takes the news of a connection whose transaction is to be searched for, until the next search. */
+/** Takes the news of a connection whose transaction has to be searched for, until the next search. */
 export async function takeDueNews(
   database: Database,
   connectionId: string,
@@ -198,7 +198,7 @@ const FIND = {
 
 /**
  * Finds the transaction that a notification is about, by our id or else by the provider's reference. Only a
- * transaction of the notified connection counts: whoever can sign for one connection must not report on another's
+ * transaction of the notified connection counts: a signature for one connection must not vouch for another's
  * payments.
  */
 export async function findNotifiedTransaction(
@@ -222,7 +222,7 @@ const ROUTE = {
     WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4`,
 };
 
-/** Ends the search for the transaction of news, whose check is due. */
+/** Ends the search for the transaction of news. Its check is due. */
 export async function endSearch(queries: Queries, name: NewsName): Promise<void> {
   await queries.query(ROUTE, keyOf(name));
 }
@@ -244,7 +244,7 @@ const MOVE = {
     ON CONFLICT DO NOTHING`,
 };
 
-/** Gives news to the account of the transaction that was found for it. */
+/** Moves news to the account of its transaction. */
 export async function moveNews(
   database: Database,
   name: NewsName,

@@ -4,7 +4,7 @@ import { firstRow, onlyRow } from '../engine/rows.ts';
 /** A one-time token that a payment may use. */
 export type StoredToken = {
   readonly id: string;
-  /** The checkout session whose payment it is for; undefined for any payment of the account. */
+  /** The checkout session whose payment may use it; undefined for any payment of the account. */
   readonly sessionId: string | undefined;
   /** An encoded CardData: the displayable data of the card. */
   readonly card: Uint8Array;
@@ -12,7 +12,7 @@ export type StoredToken = {
   readonly sealed: string;
 };
 
-/** Times at which a token was made and at which it expires. */
+/** Times of a token's creation and expiry. */
 export type TokenTimes = { readonly createdAt: Date; readonly expiresAt: Date };
 
 const INSERT = `

@@ -3,7 +3,7 @@ import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
 import { keyOf, type NewsKind, type NewsName } from './notifications.ts';
 
-/** News of a transaction that is not settled yet. */
+/** Unsettled news of a transaction. */
 export type OpenNews = NewsName & {
   readonly kind: NewsKind;
   readonly reference: string | undefined;
@@ -19,7 +19,7 @@ export type OpenNews = NewsName & {
   readonly readAt: string;
 };
 
-/** Limit on the news that is read at once: what tells the same is settled together. */
+/** Limit on the news read at once: news with the same contents is settled together. */
 const MAX_NEWS_READ = 20;
 
 const READ = {
@@ -40,7 +40,7 @@ type OpenRow = Nullable<Omit<OpenNews, 'dispute'>> & {
   readonly currency: string | null;
 };
 
-/** Reads the oldest news of a transaction that is not settled. */
+/** Reads a transaction's oldest unsettled news. */
 export async function readOpenNews(
   database: Database,
   accountId: string,
@@ -54,7 +54,7 @@ export async function readOpenNews(
   });
 }
 
-// The query of a payer's return has done its service.
+// The query of a payer's return is no longer needed.
 const SETTLE = {
   name: 'settle_news',
   text: `
@@ -68,7 +68,7 @@ export async function settleNews(database: Database, name: NewsName, result: str
   await database.query(SETTLE, [...keyOf(name), result]);
 }
 
-/** Limit on the news that is settled in one commit. */
+/** Limit on the news settled in one commit. */
 export const MAX_SETTLED = 1_000;
 
 // Locked in one order, so that two cannot deadlock.
@@ -94,10 +94,10 @@ const SETTLE_SERVED = {
 };
 
 /**
- * Settles the news that a question to the provider has served: all that tells the same of the transaction, and came before it
- * was read.
+ * Settles the news that a question to the provider has served: all news with the same contents about the transaction
+ * that arrived before it was read.
  *
- * @param isLookUp true: it has also served the news that says nothing but that there is some.
+ * @param isLookUp true: it has also served the news without details.
  * @returns the number settled; if that is MAX_SETTLED, there may be more.
  */
 export async function settleServed(

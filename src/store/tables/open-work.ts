@@ -12,10 +12,10 @@ export type RecentAttempts = {
   readonly sinceS: number;
 };
 
-/** Greatest number of attempts that are counted: an hour may have millions. */
+/** Limit on the attempts counted: an hour may have millions. */
 export const MAX_RECENT_ATTEMPTS = 10_000;
 
-// Ids follow the time, so their index finds the latest. Operations have a parent, and attempts do not.
+// Ids are ordered by time, so their index finds the latest. Operations have a parent, and attempts do not.
 const AN_HOUR_AGO =
   "(lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 3600000), 12, '0') || repeat('0', 20))::uuid";
 const RECENT = {
@@ -31,7 +31,7 @@ const RECENT = {
     GROUP BY connection_id, status`,
 };
 
-/** Greatest number of payments that are read for figures. */
+/** Limit on the payments read for figures. */
 export const MAX_RECENT_PAYMENTS = 500;
 
 const RECENT_RECORDS = {
@@ -55,17 +55,17 @@ export async function countRecentAttempts(database: Database): Promise<RecentAtt
   return (await database.query<RecentAttempts>(RECENT)).rows;
 }
 
-/** An attempt whose outcome is not known. */
+/** An attempt with an unknown outcome. */
 export type OpenAttempt = {
   readonly accountId: string;
   readonly paymentId: string;
   readonly connectionId: string;
   readonly openS: number;
-  /** When it is checked next. */
+  /** Time of its next check. */
   readonly checkAt: Date;
 };
 
-/** A webhook whose deliveries fail, or that was turned off for it. */
+/** A webhook whose deliveries fail, or that was turned off because they failed. */
 export type TroubledWebhook = {
   readonly accountId: string;
   readonly id: string;
@@ -76,7 +76,7 @@ export type TroubledWebhook = {
   readonly failingSince: Date | undefined;
 };
 
-/** Greatest number of open attempts searched for the oldest: an incident may leave a hundred thousand. */
+/** Limit on the open attempts searched for the oldest: an incident may leave a hundred thousand. */
 const MAX_SEARCHED_ATTEMPTS = 5_000;
 
 const OLDEST_OPEN = {
@@ -90,7 +90,7 @@ const OLDEST_OPEN = {
     ) looked_through ORDER BY created_at LIMIT $1::integer`,
 };
 
-/** Lists the attempts whose outcome has been open for longest, including those of requests under way. */
+/** Lists the attempts whose outcome has been open for longest, including requests in progress. */
 export async function listOldestOpenAttempts(database: Database, limit: number): Promise<OpenAttempt[]> {
   return (await database.query<OpenAttempt>(OLDEST_OPEN, [limit])).rows;
 }
@@ -105,7 +105,7 @@ const TROUBLED = {
     ORDER BY w.failing_since LIMIT $1`,
 };
 
-/** Lists the webhooks that have been failing, longest first, and those that were turned off for failing. */
+/** Lists the webhooks that have been failing, longest first, and those turned off for failing. */
 export async function listTroubledWebhooks(database: Database, limit: number): Promise<TroubledWebhook[]> {
   const { rows } = await database.query<Nullable<TroubledWebhook>>(TROUBLED, [limit]);
   return rows.map(withoutNulls);

@@ -1,7 +1,9 @@
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { NIL_UUID, onlyRow } from '../engine/rows.ts';
 
-/** SQL for a UUIDv7 by the database's clock. It is not a subquery, which would give all rows of the statement the same. */
+/**
+ * SQL for a UUIDv7 by the database's clock. Not a subquery, which would give all rows of the statement the same id.
+ */
 export const UUID_V7 = 'uuid_v7_1()';
 
 const METHOD_EVENT = `
@@ -20,7 +22,7 @@ export async function insertMethodEvent(
 /** Identifies a webhook. */
 export type WebhookName = { readonly accountId: string; readonly webhookId: string };
 
-// A locked event belongs to another replica, and is skipped.
+// An event locked by another replica is skipped.
 const RELAY = {
   name: 'relay_events',
   text: `
@@ -54,7 +56,8 @@ export async function relayEvents(
   return { relayed: rows[0]?.relayed ?? 0, webhooks };
 }
 
-// Hops from webhook to webhook in the index of open deliveries, so that one with a million of them costs one step.
+// Hops from webhook to webhook in the index of open deliveries, so that a webhook with a million of them costs one
+// step.
 const OVERDUE = {
   name: 'list_overdue_webhooks',
   text: `
@@ -72,7 +75,7 @@ const OVERDUE = {
     WHERE due_at < now() - make_interval(secs => $1)`,
 };
 
-/** Lists webhooks with a delivery over `lateS` seconds late: no replica was woken, or the one that was has died. */
+/** Lists webhooks with a delivery over `lateS` seconds late: no replica was woken, or the woken one has died. */
 export async function listOverdueWebhooks(database: Database, lateS: number): Promise<WebhookName[]> {
   return (await database.query<WebhookName>(OVERDUE, [lateS])).rows;
 }

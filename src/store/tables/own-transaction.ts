@@ -14,11 +14,13 @@ export type OwnTransaction = {
   readonly transactionId: string;
   readonly accountId: string;
   readonly connectionId: string;
-  /** true: it was an authorization that is over, so nothing more can come of it. */
+  /** true: an authorization that is over, so no more news can come of it. */
   readonly isReleased: boolean;
 };
 
-/** Finds the last attempt of a payment of any account: a payer who returns names none. @param paymentId a UUID. */
+/**
+ * Finds the last attempt of a payment in any account: a returning payer names no account. @param paymentId a UUID.
+ */
 export async function findOwnTransaction(
   database: Database,
   paymentId: string,

@@ -2,7 +2,7 @@ import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
 import type { NewsKind } from './notifications.ts';
 
-/** A payment's record, with everything that other tables hold about it. */
+/** A payment's record, with everything about it in other tables. */
 export type StoredStory = {
   /** An encoded Payment. */
   readonly record: Uint8Array;
@@ -12,7 +12,7 @@ export type StoredStory = {
   readonly refundedMinorUnits: bigint;
   /** true: nothing more may be captured. */
   readonly isReleased: boolean;
-  /** Time at which the payer's personal data was erased from the record for its age. */
+  /** Time at which the payer's personal data was erased from the record because of its age. */
   readonly personalDataErasedAt: Date | undefined;
   readonly transactions: readonly TransactionState[];
   readonly notifications: readonly ToldNotification[];
@@ -30,7 +30,7 @@ export type TransactionState = {
   readonly currency: string;
   /** false: an authorization only. */
   readonly capture: boolean;
-  /** true: its payer was sent away, or has come back and the provider has yet to confirm. */
+  /** true: its payer was redirected, or has come back and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
   /** Time of its next check. */
   readonly checkAt: Date | undefined;
@@ -43,7 +43,7 @@ export type ToldNotification = {
   readonly kind: NewsKind;
   readonly dispute: string | undefined;
   readonly receivedAt: Date;
-  /** undefined: it is not settled yet. */
+  /** undefined while unsettled. */
   readonly result: string | undefined;
 };
 
@@ -115,7 +115,7 @@ type TransactionRow = Nullable<TransactionState>;
 type NotificationRow = Nullable<ToldNotification>;
 type EventRow = Omit<ToldEvent, 'delivery'> & Nullable<NonNullable<ToldEvent['delivery']>>;
 
-/** Reads everything that is stored about a payment's course. @param paymentId a UUID, as is `accountId`. */
+/** Reads everything stored about a payment's course. @param paymentId a UUID, as is `accountId`. */
 export async function readPaymentStory(
   database: Database,
   accountId: string,

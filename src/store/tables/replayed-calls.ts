@@ -21,7 +21,7 @@ export type CallHolder = {
   readonly response: Uint8Array;
 };
 
-// A call in progress under the same key holds the row's lock; this one waits for it to end.
+// A call in progress under the same key holds the row's lock; this call waits for it to end.
 const CLAIM = `
   INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape)
   VALUES ($1, $2, $3, $4, $5) ON CONFLICT (account_id, method, idempotency_key) DO NOTHING
@@ -35,7 +35,7 @@ const READ = {
 const KEEP = `
   UPDATE replayed_call SET response = $4 WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`;
 
-/** Claims a key within the transaction that makes the object. @returns the call that holds it, if one does. */
+/** Claims a key within the transaction that makes the object. @returns the call that holds it, if any. */
 export async function claimCall(run: Run, call: KeyedCall): Promise<CallHolder | undefined> {
   const { accountId, method, idempotencyKey, requestHash, requestShape } = call;
   const values = [accountId, method, idempotencyKey, requestHash, requestShape];
@@ -45,7 +45,7 @@ export async function claimCall(run: Run, call: KeyedCall): Promise<CallHolder |
   return holder;
 }
 
-/** Reads the call that holds a key, if one does. */
+/** Reads the call that holds a key, if any. */
 export async function findCall(
   database: Database,
   { accountId, method, idempotencyKey }: CallName,
@@ -53,7 +53,7 @@ export async function findCall(
   return (await database.query<CallHolder>(READ, [accountId, method, idempotencyKey])).rows[0];
 }
 
-/** Keeps the response to a call whose key was claimed in the same transaction, or which is locked. */
+/** Stores the response to a call whose key was claimed in the same transaction, or which is locked. */
 export async function keepResponse(run: Run, call: CallName, response: Uint8Array): Promise<void> {
   await run(KEEP, [call.accountId, call.method, call.idempotencyKey, response]);
 }
@@ -66,13 +66,13 @@ const LOCK_OF_CUSTOMER = `
     AND method IN ('CreateCustomer', 'EnrollPaymentMethod')
   FOR NO KEY UPDATE`;
 
-/** A response that tells of a customer. */
+/** A response that contains a customer's data. */
 export type CustomerResponse = CallName & {
   readonly method: 'CreateCustomer' | 'EnrollPaymentMethod';
   readonly response: Uint8Array;
 };
 
-/** Reads the responses that tell of a customer or its methods, and locks them until the transaction ends. */
+/** Reads the responses about a customer or its methods, and locks them until the transaction ends. */
 export async function lockResponsesOf(
   run: Run,
   accountId: string,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Database } from '../engine/database.ts';
 
-/** Bytes of a digest: few schemas are ever stored, so that is enough to keep them apart. */
+/** Bytes of a digest: enough to distinguish the few schemas that are ever stored. */
 const DIGEST_BYTES = 8;
 
 const ADD = {
@@ -14,7 +14,7 @@ const READ = {
 };
 
 /**
- * Stores the schema by which responses are rendered, unless it is stored already.
+ * Stores the schema that renders responses, unless it is stored already.
  *
  * @param descriptors an encoded google.protobuf.FileDescriptorSet.
  * @returns its digest.

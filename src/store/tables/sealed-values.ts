@@ -1,7 +1,7 @@
 import type { Database, Statement } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 
-/** A stored ciphertext, with the id to which it is bound. */
+/** A stored ciphertext, with the id that it is bound to. */
 export type SealedValue = { readonly accountId: string; readonly id: string; readonly sealed: string };
 
 const BEFORE_ALL: SealedValue = { accountId: NIL_UUID, id: NIL_UUID, sealed: '' };
@@ -35,10 +35,10 @@ const REPLACEMENTS: Readonly<Record<SealedKind, Statement>> = {
 /** A kind of ciphertext: numbers of stored cards, usable one-time tokens, webhooks' secrets and credentials. */
 export type SealedKind = keyof typeof LISTS;
 
-/** Every kind, in the order in which they have to be listed. */
+/** Every kind, in the order in which they must be listed. */
 export const SEALED_KINDS = Object.keys(LISTS) as SealedKind[];
 
-/** Lists up to `limit` ciphertexts in the order of their keys, from after a given one. */
+/** Lists up to `limit` ciphertexts after a given one, in the order of their keys. */
 export async function listSealed(
   database: Database,
   kind: SealedKind,

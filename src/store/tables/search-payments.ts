@@ -14,20 +14,20 @@ export type PaymentSearch = {
   readonly before: string | undefined;
 };
 
-/** A payment that was found. */
+/** A found payment. */
 export type FoundPayment = PagePosition & {
   readonly accountId: string;
   /** An encoded Payment. */
   readonly record: Uint8Array;
 };
 
-/** Greatest number of payments found at once. */
+/** Limit on the payments found at once. */
 export const MAX_FOUND = 51;
 
 const TOLD = `p.id, p.account_id AS "accountId",
       to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "createdAt", p.record`;
 
-// Each account's newest payments come from an index that the account leads, and only the records of the page are read.
+// Each account's newest payments come from an index led by the account, and only the records of the page are read.
 function searchStatement(name: string, filters: string): Statement {
   const text = `
     SELECT ${TOLD} FROM (
@@ -54,7 +54,8 @@ const SEARCH = {
   merchantOrderId: searchStatement('search_payments_by_order', FILTERS.merchantOrderId),
   cardLastFour: searchStatement('search_payments_by_last_four', FILTERS.cardLastFour),
 };
-// Planned for its values: a million payments may have one order, or one card's digits, and hardly any of them a status.
+// Planned for its values: one order, or one card's digits, may have a million payments, and hardly any of them one
+// status.
 const SEARCH_AND_STATUS = {
   merchantOrderId: {
     ...searchStatement('search_payments_by_order_and_status', `${FILTERS.merchantOrderId} AND status = $6`),
@@ -104,8 +105,8 @@ export async function findPaymentsById(database: Database, id: string): Promise<
   return (await database.query<FoundPayment>(BY_ID, [id])).rows;
 }
 
-// A provider's reference is searched for together with its connection, which leads the index. Merchants may give a million
-// payments one reference: of those, the first that are found are searched. Each payment is read by its key, since the
+// A provider's reference is searched together with its connection, which leads the index. Merchants may give a
+// million payments one reference: only the first found are searched. Each payment is read by its key, since the
 // planner would rather read all payments of the time.
 const BY_REFERENCE = {
   name: 'find_payments_by_reference',

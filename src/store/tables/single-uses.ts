@@ -1,12 +1,12 @@
 import { isKeyTaken, isNullRefused } from '../engine/database-error.ts';
 
-/** A checkout session in the version from which a payment was prepared. */
+/** A checkout session in the version that a payment was prepared from. */
 export type SessionUse = { readonly id: string; readonly version: number };
 
-/** Greatest number of payments of a checkout session: those that fail leave it open. */
+/** Limit on the payments of a checkout session: failed payments leave it open. */
 export const MAX_SESSION_PAYMENTS = 20;
 
-/** Error of a claim whose session or one-time token was used before, has changed or is gone; nothing was written. */
+/** Error of a claim whose session or one-time token was used before, has changed or is gone. Nothing was written. */
 export class AlreadyUsedError extends Error {
   override readonly name = 'AlreadyUsedError';
 }

@@ -1,7 +1,7 @@
 import type { Nullable, Queries, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
 
-/** A customer's payment method, as it is stored. */
+/** A customer's payment method, as stored. */
 export type StoredMethod = {
   readonly accountId: string;
   /** '' if it belongs to no customer. */
@@ -13,16 +13,16 @@ export type StoredMethod = {
   readonly country: string;
   /** An encoded CardData, for cards. */
   readonly card: Uint8Array | undefined;
-  /** Address at which the payer agrees to a wallet; set only while READY_TO_ENROLL. */
+  /** Address where the payer agrees to a wallet; set only while READY_TO_ENROLL. */
   readonly redirectUrl: string | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly lastUsedAt: Date | undefined;
 };
 
-/** Limit on the methods of a customer: those that can be used, and those that wait for their payer or payment. */
+/** Limit on a customer's methods: usable ones, and those that wait for their payer or payment. */
 export const MAX_METHODS = 100;
-/** Limit on the methods that are listed: payments at the same moment that each find room may leave some too many. */
+/** Limit on the methods listed: simultaneous payments that each find room may exceed MAX_METHODS. */
 const MAX_LISTED = 1_000;
 
 /** A row of METHOD_COLUMNS. */
@@ -44,7 +44,7 @@ const LIST = {
     SELECT ${METHOD_COLUMNS} FROM vaulted_token v
     WHERE account_id = $1 AND customer_id = $2 AND active AND status = 'ENROLLED' ORDER BY id DESC LIMIT $3`,
 };
-// A card that waits for its payment cannot be read yet, nor can what is left of a deleted customer's methods.
+// A card that waits for its payment cannot be read yet, nor can the remains of a deleted customer's methods.
 const GET = {
   name: 'get_stored_method',
   text: `
@@ -59,8 +59,8 @@ const FIND_CARD = {
     WHERE account_id = $1 AND customer_id = $2 AND fingerprint = $3 AND active AND status = 'ENROLLED'
     ORDER BY id LIMIT 1`,
 };
-// A card that waits for its payment is ENROLLED and not active. What waits has its place: nothing is refused later on,
-// when the payer has agreed or paid.
+// A card that waits for its payment is ENROLLED and not active. Waiting methods count, so that none is refused after
+// the payer has agreed or paid.
 const COUNT = {
   name: 'count_stored_methods',
   text: `
@@ -83,8 +83,8 @@ const END = `
   WHERE account_id = $1 AND customer_id = $2 AND id = $3
     AND (active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL')
   RETURNING ${METHOD_COLUMNS}`;
-// Includes the cards that wait for their payments: a payment that is approved later finds nothing to keep. Each row is
-// locked before its status is read, which a payment or an enrollment may just be changing.
+// Includes the cards that wait for their payments: a payment that is approved later finds no card to keep. Each row
+// is locked before its status is read, which a payment or an enrollment may be changing.
 const ERASE = `
   WITH found AS (
     SELECT account_id, id, active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL' AS is_ended
@@ -98,7 +98,7 @@ const ERASE = `
   )
   SELECT ${METHOD_COLUMNS} FROM erased v WHERE is_ended ORDER BY v.id`;
 
-/** Lists the methods of a customer that can be used, newest first. */
+/** Lists a customer's usable methods, newest first. */
 export async function listMethods(
   queries: Queries,
   { accountId, customerId }: CustomerName,
@@ -124,7 +124,7 @@ export async function findCardOfCustomer(
   return firstRow(await queries.query<MethodRow>(FIND_CARD, [accountId, customerId, fingerprint]));
 }
 
-/** Counts a customer's methods that can be used or may come to be, up to MAX_METHODS. */
+/** Counts a customer's methods that are usable or may become so, up to MAX_METHODS. */
 export async function countMethods(
   queries: Queries,
   { accountId, customerId }: CustomerName,
@@ -143,7 +143,7 @@ export type MethodCard = MethodName & {
   readonly fingerprint: string;
 };
 
-/** Adds a card that can be used at once. */
+/** Adds a card that is usable at once. */
 export async function insertMethodCard(run: Run, method: MethodCard): Promise<StoredMethod> {
   const { accountId, customerId, id, type, country, card, cardNumber, fingerprint } = method;
   const values = [accountId, customerId, id, type, country, card, cardNumber, fingerprint];
@@ -168,7 +168,7 @@ export async function endMethod(
   return firstRow(await run<MethodRow>(END, [accountId, customerId, id]));
 }
 
-/** Erases every method of a customer. @returns those that were not ended before, without their data. */
+/** Erases every method of a customer. @returns those that had not ended before, without their data. */
 export async function eraseMethods(
   run: Run,
   { accountId, customerId }: CustomerName,

@@ -1,7 +1,7 @@
 import type { Database, Nullable } from '../engine/database.ts';
 import { NIL_UUID, onlyRow, withoutNulls } from '../engine/rows.ts';
 
-/** The referenced objects that the account has. Messages come encoded. */
+/** The referenced objects that exist in the account. Messages come encoded. */
 export type StoredObjects = {
   /** An encoded CustomerPayer. */
   readonly customer: { readonly id: string; readonly payer: Uint8Array } | undefined;
@@ -16,9 +16,9 @@ export type VaultedToken = {
   readonly card: { readonly data: Uint8Array; readonly number: string } | undefined;
   /** For wallets: the provider's own token. */
   readonly providerToken: string | undefined;
-  /** The connection at which a wallet was enrolled; undefined if that is not known. */
+  /** The connection where a wallet was enrolled; undefined if unknown. */
   readonly connectionId: string | undefined;
-  /** The customer to whom it belongs, if any. */
+  /** The customer that it belongs to, if any. */
   readonly customerId: string | undefined;
 };
 
@@ -92,7 +92,7 @@ const INSERT_VAULTED_TOKEN = {
     VALUES ($1, $2, $3, $4, $5, $6, true) ON CONFLICT (account_id, id) DO NOTHING`,
 };
 
-/** Adds a customer, an encoded CustomerPayer; an existing one stays as it is. */
+/** Adds a customer, an encoded CustomerPayer; an existing one does not change. */
 export async function insertCustomer(
   database: Database,
   customer: { readonly id: string; readonly accountId: string; readonly payer: Uint8Array },
@@ -100,7 +100,7 @@ export async function insertCustomer(
   await database.query(INSERT_CUSTOMER, [customer.id, customer.accountId, customer.payer]);
 }
 
-/** Adds a checkout session; an existing one stays as it is. */
+/** Adds a checkout session; an existing one does not change. */
 export async function insertCheckoutSession(
   database: Database,
   session: { readonly id: string; readonly accountId: string; readonly customerId: string | undefined },
@@ -108,7 +108,7 @@ export async function insertCheckoutSession(
   await database.query(INSERT_CHECKOUT_SESSION, [session.id, session.accountId, session.customerId ?? null]);
 }
 
-/** Adds a token that can be used at once, of a card (an encoded CardData and the number's JWE) or of a wallet. */
+/** Adds a token that is usable at once, of a card (an encoded CardData and the number's JWE) or of a wallet. */
 export async function insertVaultedToken(
   database: Database,
   token: {

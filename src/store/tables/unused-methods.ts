@@ -3,7 +3,7 @@ import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
 import { type Cursor, STEP_TIMEOUT_MS, type Step } from '../engine/sweep.ts';
 import { METHOD_COLUMNS, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
-/** Rows that a step looks at. */
+/** Limit on the rows that a step reads. */
 const LOOKED_AT = 500;
 
 const WINDOW = `
@@ -29,7 +29,7 @@ const END = `
 
 /**
  * Ends the next stored methods that no payment has used for `days`, and deletes their ciphertext. A step is one
- * commit. A method that is just being used is left for the next run.
+ * commit. A method in use is left for the next run.
  *
  * @param ended called for each method, within the commit; undefined for a dry run.
  */

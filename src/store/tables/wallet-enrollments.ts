@@ -8,7 +8,7 @@ export type NewEnrollment = MethodName & {
   readonly type: string;
   readonly country: string;
   readonly connectionId: string;
-  /** The account at the provider that the connection stands for. */
+  /** The account at the provider that the connection points to. */
   readonly connectionIdentity: string;
   readonly redirectUrl: string;
   readonly callbackUrl: string | undefined;
@@ -24,7 +24,7 @@ export type OpenEnrollment = {
   readonly connectionId: string;
   readonly connectionIdentity: string;
   readonly callbackUrl: string | undefined;
-  /** true: the payer's time to agree has been over for an hour. */
+  /** true: the payer's time to agree ended over an hour ago. */
   readonly isLongOver: boolean;
 };
 
@@ -75,13 +75,13 @@ const END = `
     updated_at = now()
   WHERE account_id = $1 AND id = $2 AND status = 'READY_TO_ENROLL'
   RETURNING ${METHOD_COLUMNS}`;
-// Found by connection too: whoever can sign for one must not report on another's enrollments.
+// Also by connection: a signature for one connection must not vouch for another's enrollments.
 const FIND_NOTIFIED = {
   name: 'find_notified_enrollment',
   text: 'SELECT account_id AS "accountId", id FROM vaulted_token WHERE id = $1 AND connection_id = $2',
 };
-// Two checks are so far apart. When the last one was follows from when the next one is: the pause was a quarter of the age
-// then, which is a fifth of the age at the next.
+// Least time between two checks. The time of the last check follows from that of the next: the pause was a quarter of
+// the age at the last check, which is a fifth of the age at the next.
 const PROMPT = {
   name: 'prompt_enrollment_check',
   text: `
@@ -105,7 +105,7 @@ export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Pro
   return withoutNulls(onlyRow(await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, validS])));
 }
 
-/** Takes up to `limit` enrollments about which to ask their providers, each until its next check. */
+/** Takes up to `limit` due enrollments, each until its next check. */
 export async function takeDueEnrollments(database: Database, limit: number): Promise<OpenEnrollment[]> {
   const { rows } = await database.query<Due>(FIND_DUE, [limit]);
   return takeByAccount(rows, async (accountId, own) => {
@@ -114,12 +114,12 @@ export async function takeDueEnrollments(database: Database, limit: number): Pro
   });
 }
 
-/** Finds an enrollment, over or not. @param id a UUID. */
+/** Finds an enrollment, ended or not. @param id a UUID. */
 export async function findEnrollment(database: Database, id: string): Promise<OpenEnrollment | undefined> {
   return firstRow(await database.query<OpenRow>(FIND, [id]));
 }
 
-/** Ends an open enrollment. @returns undefined if it was over before. */
+/** Ends an open enrollment. @returns undefined if it had ended before. */
 export async function endEnrollment(
   run: Run,
   { accountId, id }: Pick<OpenEnrollment, 'accountId' | 'id'>,
@@ -129,8 +129,8 @@ export async function endEnrollment(
 }
 
 /**
- * Makes the check of an open enrollment due now, or `apartS` seconds after the last one, since its payer came back or its
- * provider sent a notification about it.
+ * Makes the check of an open enrollment due now, or `apartS` seconds after the last one, since its payer came back or
+ * its provider sent a notification.
  */
 export async function promptEnrollment(
   database: Database,

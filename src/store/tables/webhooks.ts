@@ -2,7 +2,7 @@ import type { Database, Nullable } from '../engine/database.ts';
 import { firstRow, withoutNulls } from '../engine/rows.ts';
 import type { WebhookName } from './outbox.ts';
 
-/** A webhook as it is stored. */
+/** A stored webhook. */
 export type StoredWebhook = {
   readonly accountId: string;
   readonly id: string;
@@ -13,12 +13,12 @@ export type StoredWebhook = {
   readonly disabledReason: string | undefined;
   /** The signing secret as a JWE bound to `id`. */
   readonly secret: string;
-  /** The previous secret, while it signs as well. */
+  /** The previous secret, while it still signs. */
   readonly previousSecret: string | undefined;
   readonly previousSecretUntil: Date | undefined;
   /** The receiver's credentials as a JWE bound to `id`. */
   readonly credentials: string | undefined;
-  /** Headers that the credentials make. */
+  /** Names of the headers that the credentials make. */
   readonly credentialHeaders: readonly string[];
   readonly failingSince: Date | undefined;
   readonly createdAt: Date;
@@ -38,13 +38,13 @@ const INSERT = `
   SELECT $1, $2, $3, $4, $5, $6, $8, $9 WHERE (SELECT count(*) FROM webhook WHERE account_id = $1) < $7
   RETURNING ${COLUMNS}`;
 
-/** A receiver's credentials as they are stored; `sealed` is undefined if there are none. */
+/** A receiver's stored credentials; `sealed` is undefined without any. */
 export type SealedCredentials = { readonly sealed: string | undefined; readonly headers: readonly string[] };
 
 const NO_CREDENTIALS: SealedCredentials = { sealed: undefined, headers: [] };
 
 /**
- * Adds a webhook, unless its account has `limit` of them.
+ * Adds a webhook, unless its account has reached `limit`.
  *
  * @returns undefined if the limit is reached.
  */
@@ -58,7 +58,7 @@ export function insertWebhook(
   const { accountId, id, url, description, events, secret, credentials = NO_CREDENTIALS } = webhook;
   const { sealed = null, headers } = credentials;
   return database.transaction(async (run) => {
-    // Locks the account's row, so that nobody else counts at the same time.
+    // Locks the account's row, so that no other call counts at the same time.
     await run('SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
     const values = [accountId, id, url, description, events, secret, limit, sealed, headers];
     return firstRow(await run<Row>(INSERT, values));
@@ -88,7 +88,7 @@ export async function getWebhook(
   return firstRow(await database.query<Row>(GET, [accountId, id]));
 }
 
-/** Fields that a change of a webhook sets; those that are undefined stay. */
+/** The fields to change; undefined fields stay. */
 export type WebhookChange = {
   readonly url?: string | undefined;
   readonly description?: string | undefined;
@@ -110,8 +110,8 @@ const UPDATE = {
 };
 
 /**
- * Changes a webhook. One that is turned off has its open deliveries ended as FAILED, so that nothing old is sent by
- * surprise when it is turned on again.
+ * Changes a webhook. Turning it off ends its open deliveries as FAILED, so that nothing old is sent by surprise when
+ * it is turned on again.
  *
  * @returns undefined if there is none.
  */
@@ -124,7 +124,7 @@ export async function updateWebhook(
   const { url = null, description = null, events = null, active = null, credentials } = change;
   const { sealed = null, headers = null } = credentials ?? {};
   const name = { accountId, webhookId: id };
-  // Who turned it off may have died before the end of this.
+  // The process that turned it off may have died before closing its deliveries.
   if (active === true) await closeDeliveries(database, name);
   const values = [accountId, id, url, description, events, active, sealed, headers];
   const updated = firstRow(await database.query<Row>(UPDATE, values));
@@ -140,9 +140,9 @@ const TURN_OFF = {
 };
 
 /**
- * Turns off a webhook whose receiver is gone; its open deliveries are for the caller to close.
+ * Turns off a webhook whose receiver is gone. The caller closes its open deliveries.
  *
- * @param url the URL that is gone; the webhook stays on if it has been given another.
+ * @param url the URL that is gone; the webhook stays on if its URL has changed.
  * @returns false if it stays on, or was off before.
  */
 export async function turnOffGoneWebhook(
@@ -153,10 +153,10 @@ export async function turnOffGoneWebhook(
   return (await database.query(TURN_OFF, [accountId, webhookId, url])).rowCount === 1;
 }
 
-/** Deliveries that one statement closes, so that it ends in time. */
+/** Limit on the deliveries that one statement closes, so that it ends in time. */
 const CLOSED_AT_ONCE = 10_000;
 
-// Locked in the order of their ids, as by all who lock several: any other order could deadlock.
+// Locked in the order of their ids, like all locks on several deliveries: any other order could deadlock.
 const CLOSE = {
   name: 'close_deliveries_of_no_webhook',
   text: `
@@ -190,7 +190,7 @@ const ROTATE = {
     RETURNING ${COLUMNS}`,
 };
 
-/** Gives a webhook another secret; the previous one signs as well for `bothForS` seconds, older ones no longer do. */
+/** Gives a webhook another secret. The previous secret also signs for `bothForS` seconds; older ones no longer do. */
 export async function rotateWebhookSecret(
   database: Database,
   webhook: { readonly accountId: string; readonly id: string; readonly secret: string },
@@ -205,7 +205,7 @@ const DELETE = {
   text: 'DELETE FROM webhook WHERE account_id = $1 AND id = $2 RETURNING id',
 };
 
-/** Removes a webhook, and ends its open deliveries; they are deleted by their age. @returns false if there is none. */
+/** Removes a webhook, and ends its open deliveries, which are deleted when old. @returns false if there is none. */
 export async function deleteWebhook(database: Database, accountId: string, id: string): Promise<boolean> {
   const { rows } = await database.query(DELETE, [accountId, id]);
   await closeDeliveries(database, { accountId, webhookId: id });
