@@ -68,6 +68,14 @@ export function fields<Shape extends Readonly<Record<string, Reader<unknown>>>>(
   };
 }
 
+/** Reads several fields of an object in the same way. */
+export function each<T, Name extends string>(
+  reader: Reader<T>,
+  ...names: readonly Name[]
+): { readonly [At in Name]: Reader<T> } {
+  return Object.fromEntries(names.map((name) => [name, reader])) as { readonly [At in Name]: Reader<T> };
+}
+
 /** Makes a reader that puts the whole object, as it came, beside the fields that another reads. */
 export function withRaw<T>(reader: Reader<T>): Reader<T & { readonly raw: JsonObject }> {
   return (value) => ({ ...reader(value), raw: isJsonObject(value) ? value : {} });

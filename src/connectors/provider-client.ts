@@ -1,3 +1,5 @@
+import type { Secret } from '#src/secret.ts';
+import type { ProviderConnection } from './connector.ts';
 import {
   createHttpClient,
   type HttpClientOptions,
@@ -25,6 +27,22 @@ export type ProviderCall<Target, Settings> = {
   readonly settings: Settings;
   readonly shownAs: ShownAs;
 };
+
+/**
+ * Names the account at a provider: by its address and id; without an id, by the credential.
+ *
+ * @param address where it is: an origin, and what else tells accounts with the same id apart.
+ */
+export function accountAt(
+  address: readonly string[],
+  accountId: string | undefined,
+  credential: Secret,
+): Pick<ProviderConnection, 'identity' | 'accountNamedBy'> {
+  return {
+    identity: [...address, accountId ?? ''].join(' '),
+    accountNamedBy: accountId === undefined ? credential : undefined,
+  };
+}
 
 const MAX_RESPONSE_BYTES = 256 * 1024;
 const MAX_CONNECTIONS = 64;

@@ -102,24 +102,35 @@ export function refusedOutcome(
 }
 
 /** Path of a field in a request's body: names of fields, and positions in lists. */
-export type FieldPath = readonly string[];
+type FieldPath = readonly string[];
+
+/** The fields without which a request is the same: what they describe moves no money. */
+export type OptionalFields = {
+  /** Matches their names, as the provider writes them in an error. */
+  readonly names: RegExp;
+  /** Returns the names of the fields for which an answer refuses the request; '' for a fault of no field. */
+  refusedBy(result: HttpResult): readonly string[];
+  pathOf(name: string): FieldPath;
+};
 
 /**
  * Sends a request that charges nothing; if the provider refuses it for optional fields alone, once more without them. A
  * request that charges is never sent a second time.
  *
  * @param send `isRepeat`: the request may need an idempotency key of its own.
- * @param optionalFields returns the fields for which an answer refuses the request; none if one is not optional.
  */
 export async function sendMended<Body extends object>(
   body: Body,
   send: (body: Body, isRepeat: boolean) => Promise<HttpResult>,
-  optionalFields: (result: HttpResult) => readonly FieldPath[],
+  { names, refusedBy, pathOf }: OptionalFields,
 ): Promise<HttpResult> {
   const result = await send(body, false);
-  const paths = optionalFields(result);
-  const mended = paths.reduce<Body | undefined>((left, path) => left && withoutField(left, path), body);
-  return mended && paths.length > 0 ? send(mended, true) : result;
+  const refused = refusedBy(result);
+  if (refused.length === 0 || !refused.every((name) => names.test(name))) return result;
+  const mended = refused
+    .map(pathOf)
+    .reduce<Body | undefined>((left, path) => left && withoutField(left, path), body);
+  return mended ? send(mended, true) : result;
 }
 
 /** Copies a body without one field; undefined if the body does not have it. */

@@ -117,10 +117,7 @@ describe('a call in gRPC', () => {
     const headers = headersOne();
     const slow = framed(message('4000000000007007'));
     const late = await call(CREATE, slow, { ...headers, 'grpc-timeout': '50m' });
-    expect([late.status, late.refused]).toEqual([
-      '4',
-      expect.stringContaining('retry with the same key'),
-    ]);
+    expect([late.status, late.refused]).toEqual(['4', expect.stringContaining('retry with the same key')]);
     await expect.poll(async () => (await call(CREATE, slow, headers)).status).toBe('0');
   });
 

@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import {
   asIs,
+  each,
   fields,
   pageAddress,
   type Read,
@@ -28,24 +29,14 @@ const additionalData = fields({
 /** Reads an answer of the Checkout API. */
 export const readAnswer = withRaw(
   fields({
-    pspReference: textOf,
-    merchantReference: asIs,
-    amount: asIs,
-    resultCode: textOf,
-    refusalReasonCode: textOf,
-    refusalReason: textOf,
-    action: fields({ type: textOf, method: textOf, url: pageAddress }),
+    ...each(textOf, 'pspReference', 'resultCode', 'refusalReasonCode', 'refusalReason'),
+    ...each(asIs, 'merchantReference', 'amount'),
+    action: fields({ ...each(textOf, 'type', 'method'), url: pageAddress }),
     additionalData,
     // Of an operation. An error's `status` is its HTTP status.
-    status: asIs,
-    merchantAccount: asIs,
-    paymentPspReference: asIs,
-    paymentReference: asIs,
-    reference: asIs,
+    ...each(asIs, 'status', 'merchantAccount', 'paymentPspReference', 'paymentReference', 'reference'),
     // Of an error.
-    errorCode: textOf,
-    errorType: textOf,
-    message: textOf,
+    ...each(textOf, 'errorCode', 'errorType', 'message'),
   }),
 );
 
@@ -55,14 +46,9 @@ export type Answer = Read<typeof readAnswer>;
 /** Reads an item of a notification. */
 export const readItem = withRaw(
   fields({
-    pspReference: textOf,
-    originalReference: textOf,
-    merchantAccountCode: textOf,
-    merchantReference: textOf,
+    ...each(textOf, 'pspReference', 'originalReference', 'merchantAccountCode', 'merchantReference'),
+    ...each(textOf, 'eventCode', 'success', 'reason'),
     amount: asIs,
-    eventCode: textOf,
-    success: textOf,
-    reason: textOf,
     additionalData,
   }),
 );

@@ -12,7 +12,7 @@ import type {
 } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
-import { openProviderClient } from '#src/connectors/provider-client.ts';
+import { accountAt, openProviderClient } from '#src/connectors/provider-client.ts';
 import { isErrorBody, readPayment, readSearch } from './answers.ts';
 import { sendPreference } from './creation.ts';
 import { fromCreation, fromRefundResult } from './from-provider.ts';
@@ -51,8 +51,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const shownAs = { providerId: context.providerId, accountId };
   const call = (): Call => ({ send: begin(), settings: mercadoPago, shownAs });
   return {
-    identity: [origin, accountId ?? ''].join(' '),
-    accountNamedBy: accountId === undefined ? accessToken : undefined,
+    ...accountAt([origin], accountId, accessToken),
     capabilities: CAPABILITIES,
     deadlineMs: timeoutMs,
     pay: (attempt) => pay(attempt, call()),

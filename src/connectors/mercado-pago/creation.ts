@@ -1,13 +1,16 @@
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import { bodyOf } from '#src/connectors/provider-answer.ts';
-import { sendMended } from '#src/connectors/refusal.ts';
+import { type OptionalFields, sendMended } from '#src/connectors/refusal.ts';
 import { refusedFieldOf } from './refusals.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 import { createPreference, type Send } from './to-provider.ts';
 
-/** Matches the name of a field without which a preference is the same: what it describes moves no money. */
-const OPTIONAL = /^(payer\.(email|phone|identification|address)|statement_descriptor)$/;
+const OPTIONAL: OptionalFields = {
+  names: /^(payer\.(email|phone|identification|address)|statement_descriptor)$/,
+  refusedBy: (result) => [refusedFieldOf(bodyOf(result, 400))],
+  pathOf: (name) => name.split('.'),
+};
 
 /**
  * Creates a preference, which moves no money; if Mercado Pago refuses it for an optional field, once more without that
@@ -20,13 +23,10 @@ export async function sendPreference(
   send: Send,
 ): Promise<HttpResult> {
   const request = createPreference(attempt, amount, settings);
+  const again = { idempotencyKey: `${attempt.transactionId}:2` };
   return sendMended(
     request.body,
-    (body, isRepeat) =>
-      send({ ...request, body, ...(isRepeat && { idempotencyKey: `${attempt.transactionId}:2` }) }),
-    (result) => {
-      const field = refusedFieldOf(bodyOf(result, 400));
-      return OPTIONAL.test(field) ? [field.split('.')] : [];
-    },
+    (body, isRepeat) => send({ ...request, body, ...(isRepeat && again) }),
+    OPTIONAL,
   );
 }

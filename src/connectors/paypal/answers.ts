@@ -2,6 +2,7 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import {
   asIs,
+  each,
   fields,
   listOf,
   pageAddress,
@@ -20,7 +21,7 @@ import type { Money } from '#src/money.ts';
 /** Matches PayPal's ids of orders, captures and refunds. */
 export const PAYPAL_ID = /^[A-Z0-9]{8,36}$/;
 
-const amountFields = fields({ value: asIs, currency_code: asIs });
+const amountFields = fields(each(asIs, 'value', 'currency_code'));
 
 /** Reads an amount. */
 export const amountOf: Reader<Money | undefined> = (amount) => {
@@ -29,7 +30,7 @@ export const amountOf: Reader<Money | undefined> = (amount) => {
 };
 
 /** The fields that we fill with our transaction's id. */
-const names = { reference_id: asIs, custom_id: asIs, invoice_id: asIs };
+const names = each(asIs, 'reference_id', 'custom_id', 'invoice_id');
 
 /** Reads a capture or a refund, alone or in its order. */
 export const readTransaction = withRaw(
@@ -102,7 +103,7 @@ export const readError = withRaw(
   fields({
     name: textOf,
     message: textOf,
-    details: listOf(fields({ issue: textOf, field: textOf, description: textOf })),
+    details: listOf(fields(each(textOf, 'issue', 'field', 'description'))),
     links,
   }),
 );

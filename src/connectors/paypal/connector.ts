@@ -12,6 +12,7 @@ import type {
 } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { accountAt } from '#src/connectors/provider-client.ts';
 import { forged } from '#src/connectors/provider-signature.ts';
 import { isErrorBody, readOrder, readTransaction } from './answers.ts';
 import { sendOrder } from './creation.ts';
@@ -48,8 +49,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const shownAs = { providerId: context.providerId, accountId };
   const call = (): Call => ({ send: begin(), settings: paypal, shownAs });
   return {
-    identity: [origin, accountId ?? ''].join(' '),
-    accountNamedBy: accountId === undefined ? clientId : undefined,
+    ...accountAt([origin], accountId, clientId),
     capabilities: CAPABILITIES,
     deadlineMs: timeoutMs,
     pay: (attempt) => pay(attempt, call()),

@@ -2,6 +2,7 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import {
   asIs,
+  each,
   fields,
   pageAddress,
   type Read,
@@ -16,25 +17,15 @@ export const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
 /** Reads an answer: the object that was made, or an error. */
 export const readAnswer = withRaw(
   fields({
-    object: asIs,
     id: textLike(ID),
-    payment: textOf,
-    idempotency_key: asIs,
-    account: textOf,
-    amount: asIs,
-    currency: asIs,
-    status: textOf,
-    failure_code: asIs,
-    captured: asIs,
+    ...each(asIs, 'object', 'idempotency_key', 'amount', 'currency', 'failure_code', 'captured'),
+    ...each(textOf, 'payment', 'account', 'status', 'response_message'),
     // ISO 8583 fields 39, 38 and 37.
     response_code: textOf,
     authorization_code: textLike(/^[A-Z0-9]{6}$/),
     retrieval_reference_number: textLike(/^[A-Z0-9]{12}$/),
-    response_message: textOf,
     network_transaction_id: textLike(/^[A-Z0-9]{15}$/),
-    checkout_url: pageAddress,
-    challenge_url: pageAddress,
-    agreement_url: pageAddress,
+    ...each(pageAddress, 'checkout_url', 'challenge_url', 'agreement_url'),
     wallet_token: textLike(/^wt_[0-9a-f-]{36}$/),
     error: fields({ type: textLike(/^/), message: textLike(/^/), param: textOf }),
   }),

@@ -11,7 +11,7 @@ import type {
 } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import { turnedAway } from '#src/connectors/provider-answer.ts';
-import { openProviderClient } from '#src/connectors/provider-client.ts';
+import { accountAt, openProviderClient } from '#src/connectors/provider-client.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
 import { fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
 import { readNotification } from './notifications.ts';
@@ -61,8 +61,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const operate = (kind: OperationKind) => async (operation: Operation) =>
     fromOperation(await send(operationRequest(kind, operation, sandbox)), kind, operation, providerId);
   return {
-    identity: [origin + basePath, acquirer, accountId ?? ''].join(' '),
-    accountNamedBy: accountId === undefined ? apiKey : undefined,
+    ...accountAt([origin + basePath, acquirer], accountId, apiKey),
     capabilities: CAPABILITIES,
     deadlineMs: timeoutMs,
     async pay(attempt) {

@@ -4,7 +4,7 @@ import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
 import type { ConnectContext, Connector, Operation, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome, bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
-import { openProviderClient, type ProviderCall } from '#src/connectors/provider-client.ts';
+import { accountAt, openProviderClient, type ProviderCall } from '#src/connectors/provider-client.ts';
 import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } from './from-provider.ts';
 import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
@@ -56,8 +56,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const shownAs = { providerId: context.providerId, accountId };
   const call = (): Call => ({ send: begin(), settings: stripe, shownAs });
   return {
-    identity: [origin, isLive ? 'live' : 'test', accountId ?? ''].join(' '),
-    accountNamedBy: accountId === undefined ? apiKey : undefined,
+    ...accountAt([origin, isLive ? 'live' : 'test'], accountId, apiKey),
     capabilities: { ...CAPABILITIES, installments: stripe.installments },
     deadlineMs: timeoutMs,
     pay: (attempt) => pay(attempt, call()),

@@ -3,6 +3,7 @@ import type { NotificationReading, NotificationSubject, RawNotification } from '
 import type { DisputeStage } from '#src/connectors/dispute-report.ts';
 import {
   asIs,
+  each,
   type FieldsOf,
   fields,
   optional,
@@ -21,12 +22,9 @@ const DISPUTE_ID = /^[a-z]{2}_[A-Za-z0-9_]{1,200}$/;
 
 /** Reads the object that an event is about: an intent, a charge, a refund or a dispute. */
 const readObject = fields({
-  object: textOf,
-  id: textOf,
-  status: textOf,
+  ...each(textOf, 'object', 'id', 'status'),
+  ...each(asIs, 'amount', 'currency'),
   payment_intent: textLike(INTENT_ID),
-  amount: asIs,
-  currency: asIs,
   metadata: fields({ transaction_id: uuidOf }),
 });
 

@@ -4,7 +4,7 @@ import type { HttpResult } from '#src/connectors/http-client.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, readJsonObject } from '#src/connectors/provider-answer.ts';
 import type { ShownAs } from '#src/connectors/provider-client.ts';
-import { sendMended } from '#src/connectors/refusal.ts';
+import { type OptionalFields, sendMended } from '#src/connectors/refusal.ts';
 import type { Money } from '#src/money.ts';
 import { errorOf, providerDataOf } from './answers.ts';
 import { declined, fromRefusal } from './refusals.ts';
@@ -17,9 +17,11 @@ import {
   type Send,
 } from './to-provider.ts';
 
-/** Matches parameters without which a payment is the same: what they describe moves no money. */
-const OPTIONAL =
-  /^(billing_details\[.+|statement_descriptor_suffix|description|metadata\[(?!transaction_id\]).+)$/;
+const OPTIONAL: OptionalFields = {
+  names: /^(billing_details\[.+|statement_descriptor_suffix|description|metadata\[(?!transaction_id\]).+)$/,
+  refusedBy: (result) => [errorOf(bodyOf(result, 400))?.param ?? ''],
+  pathOf: (name) => name.replaceAll(']', '').split('['),
+};
 
 /** Creates the payment method of an attempt, which charges nothing. */
 export function createPaymentMethod(
@@ -55,14 +57,8 @@ function sendTo(
   [key, secondKey]: readonly [string, string],
   send: Send,
 ): Promise<HttpResult> {
-  return sendMended(
-    fields,
-    (kept, isRepeat) => send(post(path, kept, isRepeat ? secondKey : key)),
-    (result) => {
-      const param = errorOf(bodyOf(result, 400))?.param ?? '';
-      return OPTIONAL.test(param) ? [param.replaceAll(']', '').split('[')] : [];
-    },
-  );
+  const sendWith = (kept: Fields, isRepeat: boolean) => send(post(path, kept, isRepeat ? secondKey : key));
+  return sendMended(fields, sendWith, OPTIONAL);
 }
 
 /**
