@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { globSync, readdirSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 
@@ -37,6 +37,6 @@ it('nothing large is installed twice, or for nothing', () => {
   // Without the caches beside them, whose names begin with a dot.
   const installed = globSync('node_modules/*', { cwd: ROOT });
   const sizes = execFileSync('du', ['-sLcm', ...installed], { cwd: ROOT, encoding: 'utf8' });
-  // 47 of these are Stryker and Babel, by which it reads the code.
-  expect(Number(/(\d+)\ttotal/.exec(sizes)?.[1])).toBeLessThan(675);
+  // 60 of these are Stryker, Babel, by which it reads the code, and the providers' packages.
+  expect(Number(/(\d+)\ttotal/.exec(sizes)?.[1])).toBeLessThan(700);
 });
