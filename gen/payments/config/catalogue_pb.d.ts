@@ -2,7 +2,7 @@
 // @generated from file payments/config/catalogue.proto (package payments.config, syntax proto3)
 /* eslint-disable */
 
-// What the operator configures. The file is YAML (or JSON), its keys are these field names.
+// The operator's configuration. The file is YAML (or JSON), with these field names as keys.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Payment_Workflow, Transaction_Category } from "../v1/payment_pb.js
 export declare const file_payments_config_catalogue: GenFile;
 
 /**
- * What can be paid with, at whom, and which way a payment takes.
+ * Payment methods, connections and routes.
  *
  * @generated from message payments.config.Catalogue
  */
@@ -30,14 +30,14 @@ export declare type Catalogue = Message<"payments.config.Catalogue"> & {
   connections: ConnectionConfig[];
 
   /**
-   * Looked through in order; the first whose condition holds is taken.
+   * Routes in order; a payment takes the first whose condition holds.
    *
    * @generated from field: repeated payments.config.Route routes = 3;
    */
   routes: Route[];
 
   /**
-   * What is known of card issuers. Of several matching prefixes the longest counts.
+   * Card issuers by number prefix. The longest matching prefix counts.
    *
    * @generated from field: repeated payments.config.Bin bins = 4;
    */
@@ -51,7 +51,7 @@ export declare type Catalogue = Message<"payments.config.Catalogue"> & {
 export declare const CatalogueSchema: GenMessage<Catalogue>;
 
 /**
- * A payment_method.type that merchants may use, and where.
+ * A payment_method.type that merchants may use, with its countries and currencies.
  *
  * @generated from message payments.config.PaymentMethodType
  */
@@ -67,7 +67,7 @@ export declare type PaymentMethodType = Message<"payments.config.PaymentMethodTy
   category: Transaction_Category;
 
   /**
-   * DIRECT, REDIRECT or both. With one, requests need not name it.
+   * DIRECT, REDIRECT or both. If there is only one, requests need not name it.
    *
    * @generated from field: repeated payments.v1.Payment.Workflow workflows = 3;
    */
@@ -95,14 +95,14 @@ export declare type PaymentMethodType = Message<"payments.config.PaymentMethodTy
 export declare const PaymentMethodTypeSchema: GenMessage<PaymentMethodType>;
 
 /**
- * An account at a provider: which code speaks to it, and with what settings.
+ * An account at a provider: its connector and settings.
  *
  * @generated from message payments.config.ConnectionConfig
  */
 export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig"> & {
   /**
-   * Shown in connection_data. It stands for one account at one provider for good: what is not known of a payment's
-   * outcome is asked there for as long as it takes.
+   * Shown in connection_data. It permanently stands for one account at one provider: unknown outcomes are looked up there
+   * until they are known.
    *
    * @generated from field: string id = 1;
    */
@@ -168,14 +168,14 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
 export declare const ConnectionConfigSchema: GenMessage<ConnectionConfig>;
 
 /**
- * When a connection is left alone because it does not answer. Counted are calls that could not be sent and calls whose
- * outcome is not known.
+ * When a connection gets no payments because it does not answer. Calls that could not be sent and calls with an unknown
+ * outcome count as failures.
  *
  * @generated from message payments.config.CircuitBreaker
  */
 export declare type CircuitBreaker = Message<"payments.config.CircuitBreaker"> & {
   /**
-   * Sends to it whatever happens.
+   * Turns the breaker off: payments are always sent.
    *
    * @generated from field: bool off = 1;
    */
@@ -189,21 +189,21 @@ export declare type CircuitBreaker = Message<"payments.config.CircuitBreaker"> &
   failurePercent?: number | undefined;
 
   /**
-   * Of how many calls at least, within the window; so many failing calls in a row open it, too. 10 when absent.
+   * Minimum number of calls within the window; this many failures in a row open the circuit too. 10 when absent.
    *
    * @generated from field: optional int32 min_calls = 3;
    */
   minCalls?: number | undefined;
 
   /**
-   * 30 when absent.
+   * Length of the window; 30 when absent.
    *
    * @generated from field: optional int32 window_s = 4;
    */
   windowS?: number | undefined;
 
   /**
-   * From the opening to the first probe; after each that fails twice as long, up to 5 minutes or this. 15 when absent.
+   * Pause before the first probe; each failed probe doubles it, up to the larger of 5 minutes and this. 15 when absent.
    *
    * @generated from field: optional int32 open_s = 5;
    */
@@ -217,7 +217,7 @@ export declare type CircuitBreaker = Message<"payments.config.CircuitBreaker"> &
 export declare const CircuitBreakerSchema: GenMessage<CircuitBreaker>;
 
 /**
- * Where payments go that satisfy a condition.
+ * The connections for payments that satisfy a condition.
  *
  * @generated from message payments.config.Route
  */
@@ -240,14 +240,14 @@ export declare type Route = Message<"payments.config.Route"> & {
   description: string;
 
   /**
-   * In CEL (https://cel.dev) over the fields of payments.v1.RoutingFacts; without one the route takes every payment.
+   * A CEL expression (https://cel.dev) over the fields of payments.v1.RoutingFacts; without it the route takes every payment.
    *
    * @generated from field: string condition = 8;
    */
   condition: string;
 
   /**
-   * Where it may go. The first choice gets the payment, the others what comes back of it (see failover).
+   * The first target chosen gets the payment; it fails over to the others (see failover).
    *
    * @generated from field: repeated payments.config.Target targets = 9;
    */
@@ -264,7 +264,7 @@ export declare type Route = Message<"payments.config.Route"> & {
   failover?: Failover | undefined;
 
   /**
-   * Accounts for which targets, choice and failover are others.
+   * Targets, choice and failover for particular accounts.
    *
    * @generated from field: repeated payments.config.AccountTargets accounts = 12;
    */
@@ -291,7 +291,7 @@ export declare type Target = Message<"payments.config.Target"> & {
   connection: string;
 
   /**
-   * For SPLIT: its share, in proportion to the others'. 0 gets a payment only when another target's comes back.
+   * For SPLIT: its share, in proportion to the others'. A target with 0 gets a payment only by failover.
    *
    * @generated from field: optional int32 weight = 2;
    */
@@ -305,20 +305,20 @@ export declare type Target = Message<"payments.config.Target"> & {
 export declare const TargetSchema: GenMessage<Target>;
 
 /**
- * What becomes of a payment that a target did not take. It never goes on from an outcome that is not known.
+ * Whether a payment fails over to another target. It never does after an unknown outcome.
  *
  * @generated from message payments.config.Failover
  */
 export declare type Failover = Message<"payments.config.Failover"> & {
   /**
-   * Attempts in all, the first included; as many as there are targets when absent.
+   * Maximum number of attempts, including the first; the number of targets when absent.
    *
    * @generated from field: optional int32 max_attempts = 1;
    */
   maxAttempts?: number | undefined;
 
   /**
-   * Goes on after a soft decline as well, not only when nothing was sent. Never after a hard one.
+   * Fails over after a soft decline too, not only when nothing was sent; never after a hard decline.
    *
    * @generated from field: bool soft_declines = 2;
    */
@@ -332,7 +332,7 @@ export declare type Failover = Message<"payments.config.Failover"> & {
 export declare const FailoverSchema: GenMessage<Failover>;
 
 /**
- * What replaces a route's own targets, for some accounts.
+ * Targets that replace the route's own for some accounts.
  *
  * @generated from message payments.config.AccountTargets
  */
@@ -367,7 +367,7 @@ export declare type AccountTargets = Message<"payments.config.AccountTargets"> &
 export declare const AccountTargetsSchema: GenMessage<AccountTargets>;
 
 /**
- * What is known of the cards whose number begins with a prefix.
+ * Data about the cards whose numbers begin with a prefix.
  *
  * @generated from message payments.config.Bin
  */
@@ -416,20 +416,20 @@ export declare type Bin = Message<"payments.config.Bin"> & {
 export declare const BinSchema: GenMessage<Bin>;
 
 /**
- * By what the first choice among the targets is made.
+ * How the first target is chosen.
  *
  * @generated from enum payments.config.Choice
  */
 export enum Choice {
   /**
-   * As PRIORITY.
+   * The same as PRIORITY.
    *
    * @generated from enum value: CHOICE_UNSPECIFIED = 0;
    */
   CHOICE_UNSPECIFIED = 0,
 
   /**
-   * As they are listed.
+   * In the listed order.
    *
    * @generated from enum value: PRIORITY = 1;
    */
@@ -443,7 +443,7 @@ export enum Choice {
   SPLIT = 2,
 
   /**
-   * By the recent approval rate for the card's brand and issuer country; a small share goes elsewhere, to keep learning.
+   * By recent approval rate for the card's brand and issuer country; a small share goes to other targets, to keep learning.
    *
    * @generated from enum value: SUCCESS_RATE = 3;
    */

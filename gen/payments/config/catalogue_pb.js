@@ -2,7 +2,7 @@
 // @generated from file payments/config/catalogue.proto (package payments.config, syntax proto3)
 /* eslint-disable */
 
-// What the operator configures. The file is YAML (or JSON), its keys are these field names.
+// The operator's configuration. The file is YAML (or JSON), with these field names as keys.
 
 import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../buf/validate/validate_pb.js";
@@ -85,7 +85,7 @@ export const ChoiceSchema = /*@__PURE__*/
   enumDesc(file_payments_config_catalogue, 0);
 
 /**
- * By what the first choice among the targets is made.
+ * How the first target is chosen.
  *
  * @generated from enum payments.config.Choice
  */

@@ -2,7 +2,7 @@
 // @generated from file payments/config/connector_settings.proto (package payments.config, syntax proto3)
 /* eslint-disable */
 
-// Settings and secrets of connections, one message a connector. In a catalogue, the settings are ConnectionConfig's
+// Settings and secrets of connections, one message per connector. In a catalogue, the settings are ConnectionConfig's
 // `settings`; the fields with debug_redact are secrets, and `secrets_from_environment` names their environment variables.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
@@ -35,7 +35,7 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   timeoutMs?: number | undefined;
 
   /**
-   * Without a colon, since the signature of a notification joins its fields with colons.
+   * Without a colon, because the signature of a notification joins its fields with colons.
    *
    * @generated from field: string merchant_account = 3;
    */
@@ -56,8 +56,8 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   redirectMethods: { [key: string]: string };
 
   /**
-   * Minutes after which a payment that no notification has reported is canceled at Adyen; 60 when absent. A request on
-   * its way to Adyen must not arrive after its cancel.
+   * Minutes after which a payment that no notification has reported is canceled at Adyen; 60 when absent. The cancel must
+   * not overtake the request.
    *
    * @generated from field: optional int32 technical_cancel_minutes = 6;
    */
@@ -140,7 +140,7 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
   statementDescriptor?: string | undefined;
 
   /**
-   * Payment types that payers are not offered, such as ticket.
+   * Payment types that payers cannot choose, such as ticket.
    *
    * @generated from field: repeated string excluded_payment_types = 7;
    */
@@ -276,7 +276,7 @@ export declare type SandboxConfig = Message<"payments.config.SandboxConfig"> & {
   acquirer?: string | undefined;
 
   /**
-   * The account at the provider, which has a default.
+   * The account at the provider; the provider has a default.
    *
    * @generated from field: optional string account_id = 4;
    */

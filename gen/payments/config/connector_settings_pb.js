@@ -2,7 +2,7 @@
 // @generated from file payments/config/connector_settings.proto (package payments.config, syntax proto3)
 /* eslint-disable */
 
-// Settings and secrets of connections, one message a connector. In a catalogue, the settings are ConnectionConfig's
+// Settings and secrets of connections, one message per connector. In a catalogue, the settings are ConnectionConfig's
 // `settings`; the fields with debug_redact are secrets, and `secrets_from_environment` names their environment variables.
 
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";

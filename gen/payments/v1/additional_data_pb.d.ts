@@ -14,27 +14,27 @@ import type { Phone } from "./customer_payer_pb.js";
 export declare const file_payments_v1_additional_data: GenFile;
 
 /**
- * What the merchant tells of what is sold. Null in the record when none was sent.
+ * The merchant's data about the goods. Null in the record when none was sent.
  *
  * @generated from message payments.v1.AdditionalData
  */
 export declare type AdditionalData = Message<"payments.v1.AdditionalData"> & {
   /**
-   * The airline booking that is paid for; null for anything else.
+   * The airline booking; null for other goods.
    *
    * @generated from field: optional payments.v1.Airline airline = 1;
    */
   airline?: Airline | undefined;
 
   /**
-   * The order that is paid for.
+   * The order.
    *
    * @generated from field: optional payments.v1.Order order = 2;
    */
   order?: Order | undefined;
 
   /**
-   * Who sells, on a marketplace: any JSON object, echoed as sent.
+   * The seller on a marketplace: any JSON object, echoed as sent.
    *
    * @generated from field: optional google.protobuf.Struct seller_details = 3;
    */
@@ -48,9 +48,9 @@ export declare type AdditionalData = Message<"payments.v1.AdditionalData"> & {
 export declare const AdditionalDataSchema: GenMessage<AdditionalData>;
 
 /**
- * The order that is paid. Amounts are in the currency of the payment. They describe what is sold and move no money, so they
- * may have up to 20 decimals, and are returned as sent, with at least the digits that ISO 4217 gives the currency. Where a
- * provider counts in those digits, it gets them rounded half up.
+ * An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20
+ * decimals, and are returned as sent, with at least the decimals that ISO 4217 gives the currency. Providers that use the
+ * currency's decimals get them rounded half up.
  *
  * @generated from message payments.v1.Order
  */
@@ -70,28 +70,28 @@ export declare type Order = Message<"payments.v1.Order"> & {
   shippingAmount?: Decimal | undefined;
 
   /**
-   * What is bought, at most 200 items.
+   * At most 200 items.
    *
    * @generated from field: repeated payments.v1.OrderItem items = 3;
    */
   items: OrderItem[];
 
   /**
-   * Part of the payment's amount, as the fee and shipping are. It has no more decimals than the currency.
+   * Tip, part of the payment's amount like the fee and shipping. It has no more decimals than the currency.
    *
    * @generated from field: optional google.type.Decimal tip_amount = 4;
    */
   tipAmount?: Decimal | undefined;
 
   /**
-   * Whose account the money is for; null in the record.
+   * The account that the money is for; null in the record.
    *
    * @generated from field: optional google.protobuf.Struct account_funding = 5;
    */
   accountFunding?: JsonObject | undefined;
 
   /**
-   * Tickets of an event, as any JSON; echoed as sent.
+   * Event tickets, as any JSON; echoed as sent.
    *
    * @generated from field: optional google.protobuf.ListValue tickets = 6;
    */
@@ -158,14 +158,14 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   name?: string | undefined;
 
   /**
-   * How many. Where that is not whole, Protobuf has quantity_decimal instead.
+   * Integer quantity. Protobuf has any other quantity in quantity_decimal instead.
    *
    * @generated from field: optional int32 quantity = 3;
    */
   quantity?: number | undefined;
 
   /**
-   * In the currency of the payment, with up to 20 decimals: a total divided by a quantity is taken.
+   * In the currency of the payment, with up to 20 decimals, as after dividing a total by a quantity.
    *
    * @generated from field: optional google.type.Decimal unit_amount = 4;
    */
@@ -200,8 +200,8 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   manufacturePartNumber?: string | undefined;
 
   /**
-   * The quantity where it is not whole, such as 1.5 kilograms; then quantity is not set. A whole one is taken for
-   * quantity. In REST JSON it is `quantity`.
+   * A fractional quantity, such as 1.5 kilograms; quantity is then not set. An integer here counts as quantity. In REST JSON
+   * both are `quantity`.
    *
    * @generated from field: optional google.type.Decimal quantity_decimal = 9;
    */
@@ -229,8 +229,8 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
 export declare const OrderItemSchema: GenMessage<OrderItem>;
 
 /**
- * An airline booking. Tickets are sent as `tickets`; in the record, one ticket is `ticket` with `tickets` null, and of
- * several `ticket` is the first and `tickets` all of them.
+ * An airline booking. Tickets are sent as `tickets`. In the record, a single ticket is `ticket`, and `tickets` is null; of
+ * several tickets, `ticket` is the first and `tickets` has all of them.
  *
  * @generated from message payments.v1.Airline
  */
@@ -243,14 +243,14 @@ export declare type Airline = Message<"payments.v1.Airline"> & {
   pnr?: string | undefined;
 
   /**
-   * The flights of the journey, in order; at most 200.
+   * Flights of the journey in order, at most 200.
    *
    * @generated from field: repeated payments.v1.AirlineLeg legs = 2;
    */
   legs: AirlineLeg[];
 
   /**
-   * Who travels; at most 200.
+   * Passengers, at most 200.
    *
    * @generated from field: repeated payments.v1.AirlinePassenger passengers = 3;
    */
@@ -289,14 +289,14 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   departureAirport?: string | undefined;
 
   /**
-   * Local date and time, as the merchant writes it.
+   * Local date and time, as the merchant sends it.
    *
    * @generated from field: optional string departure_datetime = 2;
    */
   departureDatetime?: string | undefined;
 
   /**
-   * Time zone of the departure airport, as the merchant writes it: `America/Bogota` or `-05:00`.
+   * Time zone of the departure airport, as the merchant sends it: `America/Bogota` or `-05:00`.
    *
    * @generated from field: optional string departure_airport_timezone = 3;
    */
@@ -359,14 +359,14 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   stopoverCode?: string | undefined;
 
   /**
-   * Time zone of the arrival airport, as the merchant writes it.
+   * Time zone of the arrival airport, as the merchant sends it.
    *
    * @generated from field: optional string arrival_airport_timezone = 12;
    */
   arrivalAirportTimezone?: string | undefined;
 
   /**
-   * Local date and time, as the merchant writes it.
+   * Local date and time, as the merchant sends it.
    *
    * @generated from field: optional string arrival_datetime = 13;
    */
@@ -401,7 +401,7 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   arrivalAirportCity?: string | undefined;
 
   /**
-   * The merchant's identifier of the leg, a text or a number; echoed as sent.
+   * The merchant's identifier of the leg, a string or a number; echoed as sent.
    *
    * @generated from field: optional google.protobuf.Value id = 18;
    */
@@ -440,7 +440,7 @@ export declare type AirlinePassenger = Message<"payments.v1.AirlinePassenger"> &
   middleName?: string | undefined;
 
   /**
-   * Passenger type; the value seen is "A" (adult).
+   * Passenger type, such as "A" (adult).
    *
    * @generated from field: optional string type = 4;
    */
@@ -503,7 +503,7 @@ export declare type AirlinePassenger = Message<"payments.v1.AirlinePassenger"> &
   phone?: Phone | undefined;
 
   /**
-   * The merchant's identifier of the passenger, a text or a number; echoed as sent.
+   * The merchant's identifier of the passenger, a string or a number; echoed as sent.
    *
    * @generated from field: optional google.protobuf.Value id = 13;
    */
@@ -521,7 +521,7 @@ export declare const AirlinePassengerSchema: GenMessage<AirlinePassenger>;
  */
 export declare type PassengerDocument = Message<"payments.v1.PassengerDocument"> & {
   /**
-   * Free text; values seen are PASSPORT, CC, DRIVERS_LICENSE and PASS.
+   * Free text, such as PASSPORT, CC, DRIVERS_LICENSE or PASS.
    *
    * @generated from field: optional string document_type = 1;
    */
@@ -597,7 +597,7 @@ export declare type AirlineTicket = Message<"payments.v1.AirlineTicket"> & {
   totalFeeAmount?: Decimal | undefined;
 
   /**
-   * Who issued the ticket, where and when.
+   * Issuer, place and date of issue.
    *
    * @generated from field: optional payments.v1.TicketIssue issue = 7;
    */
@@ -611,7 +611,7 @@ export declare type AirlineTicket = Message<"payments.v1.AirlineTicket"> & {
 export declare const AirlineTicketSchema: GenMessage<AirlineTicket>;
 
 /**
- * Who issued a ticket, where and when.
+ * Issuer, place and date of issue of a ticket.
  *
  * @generated from message payments.v1.TicketIssue
  */
@@ -638,7 +638,7 @@ export declare type TicketIssue = Message<"payments.v1.TicketIssue"> & {
   travelAgentName?: string | undefined;
 
   /**
-   * Date of issue, as the merchant writes it.
+   * Date of issue, as the merchant sends it.
    *
    * @generated from field: optional string date = 4;
    */

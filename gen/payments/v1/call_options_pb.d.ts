@@ -11,7 +11,7 @@ import type { MethodOptions, ServiceOptions } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_call_options: GenFile;
 
 /**
- * What the header `x-idempotency-key` is to a call.
+ * Whether a call takes the header `x-idempotency-key`.
  *
  * @generated from enum payments.v1.IdempotencyKey
  */
@@ -29,7 +29,7 @@ export enum IdempotencyKey {
   REQUIRED = 1,
 
   /**
-   * Taken when it is sent.
+   * Used if sent.
    *
    * @generated from enum value: IDEMPOTENCY_KEY_OPTIONAL = 2;
    */
@@ -47,21 +47,21 @@ export declare const IdempotencyKeySchema: GenEnum<IdempotencyKey>;
 export declare const idempotency_key: GenExtension<MethodOptions, IdempotencyKey>;
 
 /**
- * Some of the calls need no secret key: the call's documentation says which.
+ * Some requests need no secret key: the call's documentation says which.
  *
  * @generated from extension: bool public_key_can_suffice = 50002;
  */
 export declare const public_key_can_suffice: GenExtension<MethodOptions, boolean>;
 
 /**
- * Browsers may make them with the public key alone, from pages of the origins that the account allows (CORS).
+ * Browsers may make the call with the public key alone, from pages of the origins that the account allows (CORS).
  *
  * @generated from extension: bool for_browsers = 50003;
  */
 export declare const for_browsers: GenExtension<MethodOptions, boolean>;
 
 /**
- * Operators call it, with `operator-key`; merchants call the others, with the keys of their account.
+ * Operators call the service, with `operator-key`; merchants call the other services, with their account's keys.
  *
  * @generated from extension: bool for_operators = 50001;
  */

@@ -18,7 +18,7 @@ export const IdempotencyKeySchema = /*@__PURE__*/
   enumDesc(file_payments_v1_call_options, 0);
 
 /**
- * What the header `x-idempotency-key` is to a call.
+ * Whether a call takes the header `x-idempotency-key`.
  *
  * @generated from enum payments.v1.IdempotencyKey
  */
@@ -32,7 +32,7 @@ export const idempotency_key = /*@__PURE__*/
   extDesc(file_payments_v1_call_options, 0);
 
 /**
- * Some of the calls need no secret key: the call's documentation says which.
+ * Some requests need no secret key: the call's documentation says which.
  *
  * @generated from extension: bool public_key_can_suffice = 50002;
  */
@@ -40,7 +40,7 @@ export const public_key_can_suffice = /*@__PURE__*/
   extDesc(file_payments_v1_call_options, 1);
 
 /**
- * Browsers may make them with the public key alone, from pages of the origins that the account allows (CORS).
+ * Browsers may make the call with the public key alone, from pages of the origins that the account allows (CORS).
  *
  * @generated from extension: bool for_browsers = 50003;
  */
@@ -48,7 +48,7 @@ export const for_browsers = /*@__PURE__*/
   extDesc(file_payments_v1_call_options, 2);
 
 /**
- * Operators call it, with `operator-key`; merchants call the others, with the keys of their account.
+ * Operators call the service, with `operator-key`; merchants call the other services, with their account's keys.
  *
  * @generated from extension: bool for_operators = 50001;
  */

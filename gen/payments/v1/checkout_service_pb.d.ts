@@ -16,7 +16,7 @@ import type { CustomerPayer } from "./customer_payer_pb.js";
 export declare const file_payments_v1_checkout_service: GenFile;
 
 /**
- * An amount that is to be paid, or was.
+ * An amount to be paid, or paid.
  *
  * @generated from message payments.v1.CheckoutAmount
  */
@@ -68,7 +68,7 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   merchantOrderId: string;
 
   /**
-   * The description of a payment that has none itself.
+   * Default description of the session's payments.
    *
    * @generated from field: string payment_description = 4;
    */
@@ -82,7 +82,7 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   country: string;
 
   /**
-   * null for a session without terms, which the sandbox has.
+   * null for a session without terms, such as the sandbox's.
    *
    * @generated from field: optional payments.v1.CheckoutAmount amount = 6;
    */
@@ -103,14 +103,14 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   callbackUrl?: string | undefined;
 
   /**
-   * Kept with the session and its payment: objects of `key` and `value`.
+   * Stored with the session and its payment: objects of `key` and `value`.
    *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 9;
    */
   metadata: MetadataEntry[];
 
   /**
-   * Of payments that name none.
+   * Default workflow of the session's payments.
    *
    * @generated from field: payments.v1.Payment.Workflow workflow = 10;
    */
@@ -131,21 +131,21 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * When the session can no longer be paid; null for a session without an end, which the sandbox has.
+   * When the session expires; null for a session that never does, such as the sandbox's.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * A payment has it: one that succeeded, or whose outcome is open.
+   * A payment that succeeded, or whose outcome is open, uses the session.
    *
    * @generated from field: bool used = 14;
    */
   used: boolean;
 
   /**
-   * The types of payment method with which it may be paid; all that the catalogue offers when empty.
+   * Accepted types of payment methods; every type that the catalogue offers when empty.
    *
    * @generated from field: repeated string payment_method_types = 15;
    */
@@ -159,13 +159,13 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
 export declare const CheckoutSessionSchema: GenMessage<CheckoutSession>;
 
 /**
- * Settings of a checkout that are not supported.
+ * Checkout settings that are not supported.
  *
  * @generated from message payments.v1.CheckoutSettings
  */
 export declare type CheckoutSettings = Message<"payments.v1.CheckoutSettings"> & {
   /**
-   * Webhooks are the account's own: CreateWebhook makes them.
+   * Webhooks belong to the account: create them with CreateWebhook.
    *
    * @generated from field: optional google.protobuf.Value webhook_url = 1;
    */
@@ -179,27 +179,27 @@ export declare type CheckoutSettings = Message<"payments.v1.CheckoutSettings"> &
 export declare const CheckoutSettingsSchema: GenMessage<CheckoutSettings>;
 
 /**
- * The numbers of the fields are those of CheckoutSession.
+ * Its fields have the numbers of CheckoutSession's.
  *
  * @generated from message payments.v1.CreateCheckoutSessionRequest
  */
 export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCheckoutSessionRequest"> & {
   /**
-   * The merchant account; the one whose keys the call carries.
+   * The merchant account whose keys the call carries.
    *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
-   * The merchant's order number, which the payment takes.
+   * The merchant's order number, also of the payment.
    *
    * @generated from field: string merchant_order_id = 3;
    */
   merchantOrderId: string;
 
   /**
-   * The description of a payment that has none itself.
+   * Default description of the session's payments.
    *
    * @generated from field: string payment_description = 4;
    */
@@ -213,50 +213,50 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
   country: string;
 
   /**
-   * What is to be paid.
+   * The amount to be paid.
    *
    * @generated from field: payments.v1.CheckoutAmount amount = 6;
    */
   amount?: CheckoutAmount | undefined;
 
   /**
-   * A stored customer, who the payer is.
+   * The stored customer who pays.
    *
    * @generated from field: optional string customer_id = 7;
    */
   customerId?: string | undefined;
 
   /**
-   * Where the payer returns, for payments that have none themselves; as in CreatePaymentRequest.
+   * Where the payer returns, for payments without a callback_url; as in CreatePaymentRequest.
    *
    * @generated from field: optional string callback_url = 8;
    */
   callbackUrl?: string | undefined;
 
   /**
-   * Kept with the session and its payment.
+   * Stored with the session and its payment.
    *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 9;
    */
   metadata: MetadataEntry[];
 
   /**
-   * Of payments that name none; SDK_CHECKOUT when absent.
+   * Default workflow of the session's payments; SDK_CHECKOUT when absent.
    *
    * @generated from field: payments.v1.Payment.Workflow workflow = 10;
    */
   workflow: Payment_Workflow;
 
   /**
-   * When the session can be paid no longer: a time to come, at most 30 days after the session is opened. Five hours after
-   * that when absent.
+   * When the session expires: a future time, at most 30 days after the session is opened. Five hours after the opening when
+   * absent.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * The types of payment method with which the session may be paid; all that the catalogue offers when empty.
+   * Accepted types of payment methods; every type that the catalogue offers when empty.
    *
    * @generated from field: repeated string payment_method_types = 15;
    */
@@ -335,7 +335,7 @@ export declare const CreateCheckoutSessionRequestSchema: GenMessage<CreateChecko
  */
 export declare type GetCheckoutSessionRequest = Message<"payments.v1.GetCheckoutSessionRequest"> & {
   /**
-   * UUID, as the other ids here.
+   * UUID, like the other ids here.
    *
    * @generated from field: string checkout_session = 1;
    */
@@ -349,7 +349,7 @@ export declare type GetCheckoutSessionRequest = Message<"payments.v1.GetCheckout
 export declare const GetCheckoutSessionRequestSchema: GenMessage<GetCheckoutSessionRequest>;
 
 /**
- * The numbers of the fields are those of CheckoutSession.
+ * Its fields have the numbers of CheckoutSession's.
  *
  * @generated from message payments.v1.UpdateCheckoutSessionRequest
  */
@@ -362,28 +362,28 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   checkoutSession: string;
 
   /**
-   * The merchant's order number. It can be changed, and not cleared.
+   * The merchant's order number. It can be changed but not cleared.
    *
    * @generated from field: optional string merchant_order_id = 3;
    */
   merchantOrderId?: string | undefined;
 
   /**
-   * The description of a payment that has none itself.
+   * Default description of the session's payments.
    *
    * @generated from field: optional string payment_description = 4;
    */
   paymentDescription?: string | undefined;
 
   /**
-   * ISO 3166-1 alpha-2. It can be changed, and not cleared.
+   * ISO 3166-1 alpha-2. It can be changed but not cleared.
    *
    * @generated from field: optional string country = 5;
    */
   country?: string | undefined;
 
   /**
-   * What is to be paid. It can be changed, and not cleared.
+   * The amount to be paid. It can be changed but not cleared.
    *
    * @generated from field: optional payments.v1.CheckoutAmount amount = 6;
    */
@@ -397,7 +397,7 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   customerId?: string | undefined;
 
   /**
-   * Where the payer returns, for payments that have none themselves.
+   * Where the payer returns, for payments without a callback_url.
    *
    * @generated from field: optional string callback_url = 8;
    */
@@ -411,14 +411,14 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   metadata: MetadataEntry[];
 
   /**
-   * SDK_CHECKOUT again where it is cleared.
+   * Clearing it sets it to SDK_CHECKOUT.
    *
    * @generated from field: payments.v1.Payment.Workflow workflow = 10;
    */
   workflow: Payment_Workflow;
 
   /**
-   * A time to come, at most 30 days after the session was opened.
+   * A future time, at most 30 days after the session was opened.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
    */
@@ -432,7 +432,7 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   paymentMethodTypes: string[];
 
   /**
-   * The fields that are changed; when absent, those that are set. REST makes it of the members of the body.
+   * The fields to change; the fields that are set when absent. REST derives it from the members of the body.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 16;
    */
@@ -541,7 +541,7 @@ export declare type ListCheckoutPaymentMethodsResponse = Message<"payments.v1.Li
 export declare const ListCheckoutPaymentMethodsResponseSchema: GenMessage<ListCheckoutPaymentMethodsResponse>;
 
 /**
- * What a payer may choose.
+ * A payment method that a payer may choose.
  *
  * @generated from message payments.v1.OfferedPaymentMethod
  */
@@ -561,35 +561,35 @@ export declare type OfferedPaymentMethod = Message<"payments.v1.OfferedPaymentMe
   category: string;
 
   /**
-   * To be shown: "VISA ****1111" for a stored card.
+   * Display name: "VISA ****1111" for a stored card.
    *
    * @generated from field: string name = 3;
    */
   name: string;
 
   /**
-   * Of a stored method, to be sent as `payment_method.vaulted_token`; "" for what the catalogue offers.
+   * Token of a stored method, to be sent as `payment_method.vaulted_token`; "" for the catalogue's methods.
    *
    * @generated from field: string vaulted_token = 4;
    */
   vaultedToken: string;
 
   /**
-   * What may be told of a stored card; null otherwise.
+   * Card data of a stored card, without its number; null otherwise.
    *
    * @generated from field: optional payments.v1.CardData card_data = 5;
    */
   cardData?: CardData | undefined;
 
   /**
-   * The payment may be asked for in installments.
+   * The payment may be in installments.
    *
    * @generated from field: bool installments = 6;
    */
   installments: boolean;
 
   /**
-   * Of a stored method that was; null otherwise.
+   * When a payment by the stored method last succeeded; null otherwise.
    *
    * @generated from field: optional google.protobuf.Timestamp last_successfully_used_at = 7;
    */
@@ -614,24 +614,23 @@ export declare type CreateCheckoutPaymentRequest = Message<"payments.v1.CreateCh
   checkoutSession: string;
 
   /**
-   * By `token`, `vaulted_token`, or the `type` of a wallet. It holds no card number, and of a card's options
-   * `installments` and `three_d_secure_setup_id` only: the others are the merchant's to set.
+   * A `token`, a `vaulted_token`, or the `type` of a wallet. Card numbers are refused, and so are card options other than
+   * `installments` and `three_d_secure_setup_id`: only the merchant sets them.
    *
    * @generated from field: payments.v1.PaymentMethodInput payment_method = 2;
    */
   paymentMethod?: PaymentMethodInput | undefined;
 
   /**
-   * What the page knows of the payer, without an `id`; where the session has a customer, `browser_info` and
-   * `device_fingerprints` only.
+   * The payer's data, without an `id`; if the session has a customer, only `browser_info` and `device_fingerprints`.
    *
    * @generated from field: optional payments.v1.CustomerPayer customer_payer = 3;
    */
   customerPayer?: CustomerPayer | undefined;
 
   /**
-   * What the payer was shown. Where the session's amount is another one by now, the payment is refused, and nothing is
-   * sent: a payer pays no amount that they have not seen.
+   * The amount that the payer was shown. If the session's amount has changed since, the payment is refused, and nothing is
+   * sent: a payer never pays an amount that they have not seen.
    *
    * @generated from field: optional payments.v1.CheckoutAmount amount = 4;
    */
@@ -674,8 +673,8 @@ export declare type CloseCheckoutPaymentRequest = Message<"payments.v1.CloseChec
   checkoutSession: string;
 
   /**
-   * The `id` of the payment that the payer was shown. If the session has another one by now, nothing is closed, and that
-   * one is answered.
+   * The `id` of the payment that the payer was shown. If the session has another payment by now, nothing is closed, and the
+   * current payment is returned.
    *
    * @generated from field: string payment = 2;
    */
@@ -709,7 +708,7 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   checkoutSession: string;
 
   /**
-   * What became of the payment.
+   * Outcome of the payment.
    *
    * @generated from field: payments.v1.Payment.Status status = 3;
    */
@@ -723,14 +722,14 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   subStatus: Payment_SubStatus_Value;
 
   /**
-   * What is paid.
+   * The amount paid.
    *
    * @generated from field: payments.v1.CheckoutAmount amount = 5;
    */
   amount?: CheckoutAmount | undefined;
 
   /**
-   * Of the last transaction, as in the record.
+   * The last transaction's code, as in the record.
    *
    * @generated from field: string response_code = 6;
    */
@@ -744,14 +743,14 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   responseMessage: string;
 
   /**
-   * Where the payer has to go now: a wallet's checkout, or a 3-D Secure challenge. "" when nowhere.
+   * Where the payer must go now: a wallet's checkout, or a 3-D Secure challenge. "" when nowhere.
    *
    * @generated from field: string redirect_url = 8;
    */
   redirectUrl: string;
 
   /**
-   * The session's, with `payment_id` and `status` added: where the payer goes at the end. "" when there is none.
+   * Where the payer goes at the end: the session's address, with `payment_id` and `status` added. "" when there is none.
    *
    * @generated from field: string callback_url = 9;
    */
@@ -765,7 +764,7 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   type: string;
 
   /**
-   * Of a card, such as "VISA ****1111"; "" for a wallet.
+   * Display name of a card, such as "VISA ****1111"; "" for a wallet.
    *
    * @generated from field: string name = 11;
    */
@@ -786,18 +785,18 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
 export declare const CheckoutPaymentSchema: GenMessage<CheckoutPayment>;
 
 /**
- * Checkout sessions: what a payer is to pay, agreed on between servers before a browser is asked for a card. Every call
- * carries the header (gRPC: metadata) `public-api-key` and, but for those that are `for_browsers`, `private-secret-key`.
- * Who knows a session's identifier may do for it what is `for_browsers`, with the public key alone.
+ * Checkout sessions: servers fix the terms of a payment before a browser asks the payer for a card. Every call carries the
+ * header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls, `private-secret-key`. Anyone who knows
+ * a session's identifier may make the `for_browsers` calls for it, with the public key alone.
  *
- * Errors are as those of PaymentService.
+ * Errors are the same as PaymentService's.
  *
  * @generated from service payments.v1.CheckoutService
  */
 export declare const CheckoutService: GenService<{
   /**
-   * Opens a session for one payment. It lives for 5 hours, or until its `expires_at`; a payment that is declined leaves it open. With the header
-   * `x-idempotency-key` a repeat gets the first response again.
+   * Opens a session for one payment. It lasts for 5 hours, or until its `expires_at`; a declined payment leaves it open.
+   * With the header `x-idempotency-key`, a repeat gets the first response again.
    *
    * @generated from rpc payments.v1.CheckoutService.CreateCheckoutSession
    */
@@ -807,7 +806,7 @@ export declare const CheckoutService: GenService<{
     output: typeof CheckoutSessionSchema;
   },
   /**
-   * Reads a session, also once it is used or old. With the public key alone `customer_id` and `metadata` are left out.
+   * Reads a session, even if it is used or expired. With the public key alone, `customer_id` and `metadata` are left out.
    *
    * @generated from rpc payments.v1.CheckoutService.GetCheckoutSession
    */
@@ -817,8 +816,8 @@ export declare const CheckoutService: GenService<{
     output: typeof CheckoutSessionSchema;
   },
   /**
-   * Changes what is sent of a session that is open. By REST, `null` clears a field; by rpc, a field that `update_mask`
-   * names and that is not set.
+   * Changes the sent fields of an open session. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask`
+   * names it and it is not set.
    *
    * @generated from rpc payments.v1.CheckoutService.UpdateCheckoutSession
    */
@@ -828,8 +827,8 @@ export declare const CheckoutService: GenService<{
     output: typeof CheckoutSessionSchema;
   },
   /**
-   * Lists what an open session can be paid with: the customer's stored methods, then what the catalogue offers for its
-   * country, currency and amount. REST answers the array alone.
+   * Lists the payment methods for an open session: the customer's stored methods, then the catalogue's methods for its
+   * country, currency and amount. REST returns only the array.
    *
    * @generated from rpc payments.v1.CheckoutService.ListCheckoutPaymentMethods
    */
@@ -839,8 +838,8 @@ export declare const CheckoutService: GenService<{
     output: typeof ListCheckoutPaymentMethodsResponseSchema;
   },
   /**
-   * Pays the session by its terms: the amount and the order are its own, and no card number is taken here. The header
-   * `x-idempotency-key` is required, as for CreatePayment; the keys of browsers are a space of their own.
+   * Pays the session by its own terms, such as amount and order; card numbers are refused here. The header
+   * `x-idempotency-key` is required, as for CreatePayment; browsers' keys are separate from servers' keys.
    *
    * @generated from rpc payments.v1.CheckoutService.CreateCheckoutPayment
    */
@@ -850,7 +849,7 @@ export declare const CheckoutService: GenService<{
     output: typeof CheckoutPaymentSchema;
   },
   /**
-   * Reads the last payment of the session as it stands now.
+   * Reads the current state of the session's last payment.
    *
    * @generated from rpc payments.v1.CheckoutService.GetCheckoutPayment
    */
@@ -861,8 +860,8 @@ export declare const CheckoutService: GenService<{
   },
   /**
    * Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The
-   * provider is asked to close it first. Answers the payment as it stands then: EXPIRED, and the session can be paid
-   * again; SUCCEEDED, if the payer has paid after all; still open, if the provider could not close it, and then no other
+   * provider is asked to close it first. Returns the payment's state after that: EXPIRED, and the session can be paid
+   * again; SUCCEEDED, if the payer has paid after all; or still open, if the provider could not close it, and no other
    * payment can be made yet.
    *
    * @generated from rpc payments.v1.CheckoutService.CloseCheckoutPayment

@@ -112,11 +112,11 @@ export const CheckoutPaymentSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_checkout_service, 12);
 
 /**
- * Checkout sessions: what a payer is to pay, agreed on between servers before a browser is asked for a card. Every call
- * carries the header (gRPC: metadata) `public-api-key` and, but for those that are `for_browsers`, `private-secret-key`.
- * Who knows a session's identifier may do for it what is `for_browsers`, with the public key alone.
+ * Checkout sessions: servers fix the terms of a payment before a browser asks the payer for a card. Every call carries the
+ * header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls, `private-secret-key`. Anyone who knows
+ * a session's identifier may make the `for_browsers` calls for it, with the public key alone.
  *
- * Errors are as those of PaymentService.
+ * Errors are the same as PaymentService's.
  *
  * @generated from service payments.v1.CheckoutService
  */

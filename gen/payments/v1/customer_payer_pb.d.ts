@@ -12,14 +12,14 @@ import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_customer_payer: GenFile;
 
 /**
- * The payer of a payment, embedded in the request and, with what is stored of the customer filled in, in the record.
- * Every field is optional; in the record a missing value is null.
+ * The payer of a payment, in the request and in the record, where the stored customer's fields are filled in. Every field
+ * is optional; in the record a missing value is null.
  *
  * @generated from message payments.v1.CustomerPayer
  */
 export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   /**
-   * Identifier of an already stored customer. What is stored fills what the request leaves out.
+   * Identifier of a stored customer. Its fields fill those that the request leaves out.
    *
    * @generated from field: optional string id = 1;
    */
@@ -47,7 +47,7 @@ export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   lastName?: string | undefined;
 
   /**
-   * Free text; values seen are "M" and "F".
+   * Free text, such as "M" or "F".
    *
    * @generated from field: optional string gender = 5;
    */
@@ -89,7 +89,7 @@ export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   ipAddress?: string | undefined;
 
   /**
-   * Identifier that a fraud tool gave the payer's device.
+   * A fraud tool's identifier of the payer's device.
    *
    * @generated from field: optional string device_fingerprint = 11;
    */
@@ -117,14 +117,14 @@ export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   phone?: Phone | undefined;
 
   /**
-   * Address that belongs to the payment method.
+   * Billing address of the payment method.
    *
    * @generated from field: optional payments.v1.Address billing_address = 15;
    */
   billingAddress?: Address | undefined;
 
   /**
-   * Address that the order is sent to.
+   * Shipping address of the order.
    *
    * @generated from field: optional payments.v1.Address shipping_address = 16;
    */
@@ -138,7 +138,7 @@ export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   browserInfo?: BrowserInfo | undefined;
 
   /**
-   * When the merchant's own record of the customer was created.
+   * When the merchant first recorded the customer.
    *
    * @generated from field: optional google.protobuf.Timestamp merchant_customer_created_at = 18;
    */
@@ -158,7 +158,7 @@ export declare const CustomerPayerSchema: GenMessage<CustomerPayer>;
  */
 export declare type Document = Message<"payments.v1.Document"> & {
   /**
-   * Free text; values seen are PASSPORT, CC, DRIVERS_LICENSE and PASS.
+   * Free text, such as PASSPORT, CC, DRIVERS_LICENSE or PASS.
    *
    * @generated from field: optional string document_type = 1;
    */
@@ -264,7 +264,7 @@ export declare type Address = Message<"payments.v1.Address"> & {
 export declare const AddressSchema: GenMessage<Address>;
 
 /**
- * What the payer's browser says of itself. In the record the first group is "" when not supplied, the second null.
+ * Data reported by the payer's browser. Missing values are "" in the record for the first group, null for the second.
  *
  * @generated from message payments.v1.BrowserInfo
  */
@@ -284,7 +284,7 @@ export declare type BrowserInfo = Message<"payments.v1.BrowserInfo"> & {
   acceptHeader: string;
 
   /**
-   * Bits a color (`screen.colorDepth`), as text: 24.
+   * Bits per color (`screen.colorDepth`), as text: 24.
    *
    * @generated from field: string color_depth = 3;
    */
@@ -312,14 +312,14 @@ export declare type BrowserInfo = Message<"payments.v1.BrowserInfo"> & {
   language: string;
 
   /**
-   * Contents that the browser accepts, as the merchant writes them.
+   * Content types that the browser accepts, as the merchant sends them.
    *
    * @generated from field: optional string accept_content = 7;
    */
   acceptContent?: string | undefined;
 
   /**
-   * What else the browser accepts, as the merchant writes it.
+   * Other content that the browser accepts, as the merchant sends it.
    *
    * @generated from field: optional string accept_browser = 8;
    */
@@ -333,7 +333,7 @@ export declare type BrowserInfo = Message<"payments.v1.BrowserInfo"> & {
   javascriptEnabled?: boolean | undefined;
 
   /**
-   * Whether the browser runs Java (`navigator.javaEnabled()`): a text, or true or false.
+   * Whether the browser runs Java (`navigator.javaEnabled()`): a string, or true or false.
    *
    * @generated from field: optional string java_enabled = 10;
    */
@@ -347,7 +347,7 @@ export declare type BrowserInfo = Message<"payments.v1.BrowserInfo"> & {
   browserTimeDifference?: string | undefined;
 
   /**
-   * Operating system, as the browser names it.
+   * Operating system, as reported by the browser.
    *
    * @generated from field: optional string platform = 12;
    */

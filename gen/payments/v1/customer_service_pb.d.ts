@@ -14,7 +14,7 @@ import type { MetadataEntry } from "./payment_pb.js";
 export declare const file_payments_v1_customer_service: GenFile;
 
 /**
- * A customer of a merchant. What describes one visit (ip_address, device_fingerprint, browser_info) belongs to a payment.
+ * A customer of a merchant. Data about a single visit (ip_address, device_fingerprint, browser_info) belongs to a payment.
  *
  * @generated from message payments.v1.Customer
  */
@@ -27,7 +27,7 @@ export declare type Customer = Message<"payments.v1.Customer"> & {
   id: string;
 
   /**
-   * The merchant's identifier of the customer, unique in the account; null for one that was made without.
+   * The merchant's identifier of the customer, unique in the account; null when none was given.
    *
    * @generated from field: optional string merchant_customer_id = 2;
    */
@@ -48,7 +48,7 @@ export declare type Customer = Message<"payments.v1.Customer"> & {
   lastName?: string | undefined;
 
   /**
-   * Free text; values seen are "M" and "F".
+   * Free text, such as "M" or "F".
    *
    * @generated from field: optional string gender = 5;
    */
@@ -97,28 +97,28 @@ export declare type Customer = Message<"payments.v1.Customer"> & {
   phone?: Phone | undefined;
 
   /**
-   * Address that belongs to the customer's payment methods.
+   * Billing address of the customer's payment methods.
    *
    * @generated from field: optional payments.v1.Address billing_address = 12;
    */
   billingAddress?: Address | undefined;
 
   /**
-   * Address that orders are sent to.
+   * Shipping address of orders.
    *
    * @generated from field: optional payments.v1.Address shipping_address = 13;
    */
   shippingAddress?: Address | undefined;
 
   /**
-   * When the merchant's own record of the customer was created.
+   * When the merchant first recorded the customer.
    *
    * @generated from field: optional google.protobuf.Timestamp merchant_customer_created_at = 14;
    */
   merchantCustomerCreatedAt?: Timestamp | undefined;
 
   /**
-   * Kept with the customer: objects of `key` and `value`.
+   * Stored with the customer: objects of `key` and `value`.
    *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 15;
    */
@@ -153,7 +153,7 @@ export declare type Customer = Message<"payments.v1.Customer"> & {
 export declare const CustomerSchema: GenMessage<Customer>;
 
 /**
- * The numbers of the fields are those of Customer.
+ * Its fields have the numbers of Customer's.
  *
  * @generated from message payments.v1.CreateCustomerRequest
  */
@@ -180,7 +180,7 @@ export declare type CreateCustomerRequest = Message<"payments.v1.CreateCustomerR
   lastName?: string | undefined;
 
   /**
-   * Free text; values seen are "M" and "F".
+   * Free text, such as "M" or "F".
    *
    * @generated from field: optional string gender = 5;
    */
@@ -229,35 +229,35 @@ export declare type CreateCustomerRequest = Message<"payments.v1.CreateCustomerR
   phone?: Phone | undefined;
 
   /**
-   * Address that belongs to the customer's payment methods.
+   * Billing address of the customer's payment methods.
    *
    * @generated from field: optional payments.v1.Address billing_address = 12;
    */
   billingAddress?: Address | undefined;
 
   /**
-   * Address that orders are sent to.
+   * Shipping address of orders.
    *
    * @generated from field: optional payments.v1.Address shipping_address = 13;
    */
   shippingAddress?: Address | undefined;
 
   /**
-   * When the merchant's own record of the customer was created.
+   * When the merchant first recorded the customer.
    *
    * @generated from field: optional google.protobuf.Timestamp merchant_customer_created_at = 14;
    */
   merchantCustomerCreatedAt?: Timestamp | undefined;
 
   /**
-   * Kept with the customer and echoed.
+   * Stored with the customer and echoed.
    *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 15;
    */
   metadata: MetadataEntry[];
 
   /**
-   * When sent, the account of the keys.
+   * If sent, it must be the account of the keys.
    *
    * @generated from field: string account_id = 18;
    */
@@ -307,7 +307,7 @@ export declare type FindCustomerRequest = Message<"payments.v1.FindCustomerReque
 export declare const FindCustomerRequestSchema: GenMessage<FindCustomerRequest>;
 
 /**
- * The numbers of the fields are those of Customer. A document, a phone or an address is replaced whole.
+ * Its fields have the numbers of Customer's. A document, a phone or an address is replaced whole.
  *
  * @generated from message payments.v1.UpdateCustomerRequest
  */
@@ -320,7 +320,7 @@ export declare type UpdateCustomerRequest = Message<"payments.v1.UpdateCustomerR
   id: string;
 
   /**
-   * It can be changed, and not cleared.
+   * It can be changed but not cleared.
    *
    * @generated from field: optional string merchant_customer_id = 2;
    */
@@ -341,7 +341,7 @@ export declare type UpdateCustomerRequest = Message<"payments.v1.UpdateCustomerR
   lastName?: string | undefined;
 
   /**
-   * Free text; values seen are "M" and "F".
+   * Free text, such as "M" or "F".
    *
    * @generated from field: optional string gender = 5;
    */
@@ -390,21 +390,21 @@ export declare type UpdateCustomerRequest = Message<"payments.v1.UpdateCustomerR
   phone?: Phone | undefined;
 
   /**
-   * Address that belongs to the customer's payment methods.
+   * Billing address of the customer's payment methods.
    *
    * @generated from field: optional payments.v1.Address billing_address = 12;
    */
   billingAddress?: Address | undefined;
 
   /**
-   * Address that orders are sent to.
+   * Shipping address of orders.
    *
    * @generated from field: optional payments.v1.Address shipping_address = 13;
    */
   shippingAddress?: Address | undefined;
 
   /**
-   * When the merchant's own record of the customer was created.
+   * When the merchant first recorded the customer.
    *
    * @generated from field: optional google.protobuf.Timestamp merchant_customer_created_at = 14;
    */
@@ -418,7 +418,7 @@ export declare type UpdateCustomerRequest = Message<"payments.v1.UpdateCustomerR
   metadata: MetadataEntry[];
 
   /**
-   * The fields that are changed; when absent, those that are set. REST makes it of the members of the body.
+   * The fields to change; the fields that are set when absent. REST derives it from the members of the body.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 16;
    */
@@ -450,18 +450,18 @@ export declare type DeleteCustomerRequest = Message<"payments.v1.DeleteCustomerR
 export declare const DeleteCustomerRequestSchema: GenMessage<DeleteCustomerRequest>;
 
 /**
- * Keeps the customers of an account: who they are, told once. A payment that names one (`customer_payer.id`, or the
- * checkout session's) is filled with what is kept, and stored payment methods belong to one. Every call carries the
- * headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
+ * Stores the customers of an account. A payment that names a customer (`customer_payer.id`, or the checkout session's)
+ * takes the fields that it leaves out from the stored customer. Stored payment methods belong to customers. Every call
+ * carries the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
  *
- * Errors are as those of PaymentService. A customer of another account is as one that does not exist.
+ * Errors are the same as PaymentService's. A customer of another account counts as nonexistent.
  *
  * @generated from service payments.v1.CustomerService
  */
 export declare const CustomerService: GenService<{
   /**
-   * Adds a customer. With the header `x-idempotency-key` a repeat gets the first response again; without it, the account's
-   * `merchant_customer_id` keeps a repeat from adding a second one.
+   * Adds a customer. With the header `x-idempotency-key`, a repeat gets the first response again; without it, the unique
+   * `merchant_customer_id` prevents a second customer.
    *
    * @generated from rpc payments.v1.CustomerService.CreateCustomer
    */
@@ -491,7 +491,8 @@ export declare const CustomerService: GenService<{
     output: typeof CustomerSchema;
   },
   /**
-   * Changes what is sent. By REST, `null` clears a field; by rpc, a field that `update_mask` names and that is not set.
+   * Changes the sent fields. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask` names it and it is
+   * not set.
    *
    * @generated from rpc payments.v1.CustomerService.UpdateCustomer
    */
@@ -501,8 +502,8 @@ export declare const CustomerService: GenService<{
     output: typeof CustomerSchema;
   },
   /**
-   * Erases the person: every field but the identifier, and the customer's stored payment methods with their ciphertext.
-   * Payments that were made keep their records.
+   * Erases the customer's data: every field except the identifier, and the stored payment methods with their ciphertext.
+   * Records of existing payments do not change.
    *
    * @generated from rpc payments.v1.CustomerService.DeleteCustomer
    */

@@ -60,11 +60,11 @@ export const DeleteCustomerRequestSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_customer_service, 5);
 
 /**
- * Keeps the customers of an account: who they are, told once. A payment that names one (`customer_payer.id`, or the
- * checkout session's) is filled with what is kept, and stored payment methods belong to one. Every call carries the
- * headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
+ * Stores the customers of an account. A payment that names a customer (`customer_payer.id`, or the checkout session's)
+ * takes the fields that it leaves out from the stored customer. Stored payment methods belong to customers. Every call
+ * carries the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
  *
- * Errors are as those of PaymentService. A customer of another account is as one that does not exist.
+ * Errors are the same as PaymentService's. A customer of another account counts as nonexistent.
  *
  * @generated from service payments.v1.CustomerService
  */

@@ -11,14 +11,14 @@ import type { EnumValueOptions, FieldOptions, MessageOptions } from "@bufbuild/p
 export declare const file_payments_v1_json_options: GenFile;
 
 /**
- * A member that is not known, and sets something, is refused as `not_supported` fields are.
+ * An unknown member that sets something is refused like a `not_supported` field.
  *
  * @generated from extension: bool unknown_not_supported = 50101;
  */
 export declare const unknown_not_supported: GenExtension<MessageOptions, boolean>;
 
 /**
- * Other names that requests may give it; it is returned by its own.
+ * Other names that requests may use; responses use the value's own name.
  *
  * @generated from extension: repeated string also_named = 50201;
  */
@@ -32,60 +32,60 @@ export declare const also_named: GenExtension<EnumValueOptions, string[]>;
 export declare const null_when_empty: GenExtension<FieldOptions, boolean>;
 
 /**
- * An empty text is left out: the field is not part of every record.
+ * An empty string is left out: not every record has the field.
  *
  * @generated from extension: bool omit_when_empty = 50002;
  */
 export declare const omit_when_empty: GenExtension<FieldOptions, boolean>;
 
 /**
- * A text that merchants also send as true or false; it is read as "true" or "false".
+ * A string that merchants also send as true or false; it is read as "true" or "false".
  *
  * @generated from extension: bool or_boolean = 50003;
  */
 export declare const or_boolean: GenExtension<FieldOptions, boolean>;
 
 /**
- * A request that sets it is refused with NOT_SUPPORTED, whatever the protocol: to ignore it would change who gets
- * money, how much, when, or on whose liability. null, false, "", [] and {} set nothing.
+ * A request that sets the field is refused with NOT_SUPPORTED, whatever the protocol: ignoring it would change who gets
+ * money, how much, when, or with whose liability. null, false, "", [] and {} set nothing.
  *
  * @generated from extension: bool not_supported = 50005;
  */
 export declare const not_supported: GenExtension<FieldOptions, boolean>;
 
 /**
- * The text, number or boolean that such a field may hold all the same: it says what is done without it, as a record
- * does. Where it is "true", all else but null sets something.
+ * The string, number or boolean that a not_supported field may still have: it states the default behavior, as records
+ * do. If it is "true", every other value except null sets something.
  *
  * @generated from extension: string done_anyway = 50008;
  */
 export declare const done_anyway: GenExtension<FieldOptions, string>;
 
 /**
- * An empty text, or a message in which nothing is set, counts as absent, whatever the protocol, as null does. Where a
- * rule demands a form of a text, this needs no saying; free text is taken as sent.
+ * An empty string, or a message without set fields, counts as absent, like null, whatever the protocol. Strings with a
+ * format rule do not need this option; free text is used as sent.
  *
  * @generated from extension: bool empty_is_absent = 50006;
  */
 export declare const empty_is_absent: GenExtension<FieldOptions, boolean>;
 
 /**
- * An empty text is refused, though the field takes no text: what its absence means moves money.
+ * An empty string is refused, although the field is not a string: its absence would move money.
  *
  * @generated from extension: bool empty_is_refused = 50007;
  */
 export declare const empty_is_refused: GenExtension<FieldOptions, boolean>;
 
 /**
- * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole. A whole
- * one is taken for the integer.
+ * A decimal without its own JSON member: the fractional value of the integer field of this name. An integer value is
+ * stored in the integer field.
  *
  * @generated from extension: string fraction_of = 50004;
  */
 export declare const fraction_of: GenExtension<FieldOptions, string>;
 
 /**
- * A list without a member of its own: the array that may be sent and returned as the object of this name.
+ * A list without its own JSON member: the array that may be sent and returned in place of the object of this name.
  *
  * @generated from extension: string array_of = 50009;
  */

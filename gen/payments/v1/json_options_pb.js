@@ -12,7 +12,7 @@ export const file_payments_v1_json_options = /*@__PURE__*/
   fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOlUKFXVua25vd25fbm90X3N1cHBvcnRlZBIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxi1hwMgASgIUhN1bmtub3duTm90U3VwcG9ydGVkOkIKCmFsc29fbmFtZWQSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiZiAMgAygJUglhbHNvTmFtZWQ6RwoPbnVsbF93aGVuX2VtcHR5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUg1udWxsV2hlbkVtcHR5OkcKD29taXRfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0oYDIAEoCFINb21pdFdoZW5FbXB0eTo+Cgpvcl9ib29sZWFuEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUglvckJvb2xlYW46RAoNbm90X3N1cHBvcnRlZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1YYDIAEoCFIMbm90U3VwcG9ydGVkOkAKC2RvbmVfYW55d2F5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjYhgMgASgJUgpkb25lQW55d2F5OkcKD2VtcHR5X2lzX2Fic2VudBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1oYDIAEoCFINZW1wdHlJc0Fic2VudDpJChBlbXB0eV9pc19yZWZ1c2VkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjXhgMgASgIUg5lbXB0eUlzUmVmdXNlZDpACgtmcmFjdGlvbl9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1IYDIAEoCVIKZnJhY3Rpb25PZjo6CghhcnJheV9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY2YYDIAEoCVIHYXJyYXlPZkJMCg9jb20ucGF5bWVudHMudjFQAVo3ZXhhbXBsZS5jb20vcGF5bWVudHMtc2VydmljZS9nZW4vcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * A member that is not known, and sets something, is refused as `not_supported` fields are.
+ * An unknown member that sets something is refused like a `not_supported` field.
  *
  * @generated from extension: bool unknown_not_supported = 50101;
  */
@@ -20,7 +20,7 @@ export const unknown_not_supported = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 0);
 
 /**
- * Other names that requests may give it; it is returned by its own.
+ * Other names that requests may use; responses use the value's own name.
  *
  * @generated from extension: repeated string also_named = 50201;
  */
@@ -36,7 +36,7 @@ export const null_when_empty = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 2);
 
 /**
- * An empty text is left out: the field is not part of every record.
+ * An empty string is left out: not every record has the field.
  *
  * @generated from extension: bool omit_when_empty = 50002;
  */
@@ -44,7 +44,7 @@ export const omit_when_empty = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 3);
 
 /**
- * A text that merchants also send as true or false; it is read as "true" or "false".
+ * A string that merchants also send as true or false; it is read as "true" or "false".
  *
  * @generated from extension: bool or_boolean = 50003;
  */
@@ -52,8 +52,8 @@ export const or_boolean = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 4);
 
 /**
- * A request that sets it is refused with NOT_SUPPORTED, whatever the protocol: to ignore it would change who gets
- * money, how much, when, or on whose liability. null, false, "", [] and {} set nothing.
+ * A request that sets the field is refused with NOT_SUPPORTED, whatever the protocol: ignoring it would change who gets
+ * money, how much, when, or with whose liability. null, false, "", [] and {} set nothing.
  *
  * @generated from extension: bool not_supported = 50005;
  */
@@ -61,8 +61,8 @@ export const not_supported = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 5);
 
 /**
- * The text, number or boolean that such a field may hold all the same: it says what is done without it, as a record
- * does. Where it is "true", all else but null sets something.
+ * The string, number or boolean that a not_supported field may still have: it states the default behavior, as records
+ * do. If it is "true", every other value except null sets something.
  *
  * @generated from extension: string done_anyway = 50008;
  */
@@ -70,8 +70,8 @@ export const done_anyway = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 6);
 
 /**
- * An empty text, or a message in which nothing is set, counts as absent, whatever the protocol, as null does. Where a
- * rule demands a form of a text, this needs no saying; free text is taken as sent.
+ * An empty string, or a message without set fields, counts as absent, like null, whatever the protocol. Strings with a
+ * format rule do not need this option; free text is used as sent.
  *
  * @generated from extension: bool empty_is_absent = 50006;
  */
@@ -79,7 +79,7 @@ export const empty_is_absent = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 7);
 
 /**
- * An empty text is refused, though the field takes no text: what its absence means moves money.
+ * An empty string is refused, although the field is not a string: its absence would move money.
  *
  * @generated from extension: bool empty_is_refused = 50007;
  */
@@ -87,8 +87,8 @@ export const empty_is_refused = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 8);
 
 /**
- * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole. A whole
- * one is taken for the integer.
+ * A decimal without its own JSON member: the fractional value of the integer field of this name. An integer value is
+ * stored in the integer field.
  *
  * @generated from extension: string fraction_of = 50004;
  */
@@ -96,7 +96,7 @@ export const fraction_of = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 9);
 
 /**
- * A list without a member of its own: the array that may be sent and returned as the object of this name.
+ * A list without its own JSON member: the array that may be sent and returned in place of the object of this name.
  *
  * @generated from extension: string array_of = 50009;
  */

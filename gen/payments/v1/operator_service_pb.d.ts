@@ -43,7 +43,7 @@ export declare type ListConnectionsResponse = Message<"payments.v1.ListConnectio
 export declare const ListConnectionsResponseSchema: GenMessage<ListConnectionsResponse>;
 
 /**
- * An account at a provider, and how it is doing.
+ * An account at a provider, with its health.
  *
  * @generated from message payments.v1.Connection
  */
@@ -84,7 +84,7 @@ export declare type Connection = Message<"payments.v1.Connection"> & {
   circuit: Connection_Circuit;
 
   /**
-   * Whether payments are sent without further ado: UNGUARDED or CLOSED. Targets that are not available come last.
+   * Whether payments are sent without a trial: UNGUARDED or CLOSED. Unavailable targets come last.
    *
    * @generated from field: bool available = 6;
    */
@@ -98,7 +98,7 @@ export declare type Connection = Message<"payments.v1.Connection"> & {
 export declare const ConnectionSchema: GenMessage<Connection>;
 
 /**
- * Whether payments are sent.
+ * State of the circuit breaker.
  *
  * @generated from enum payments.v1.Connection.Circuit
  */
@@ -109,7 +109,7 @@ export enum Connection_Circuit {
   CIRCUIT_UNSPECIFIED = 0,
 
   /**
-   * There is no circuit breaker: payments are sent whatever happens.
+   * The circuit breaker is off: payments are always sent.
    *
    * @generated from enum value: UNGUARDED = 1;
    */
@@ -123,14 +123,14 @@ export enum Connection_Circuit {
   CLOSED = 2,
 
   /**
-   * None is sent, but for one when the pause is over, to try it out.
+   * No payments are sent, except a single trial after the pause.
    *
    * @generated from enum value: OPEN = 3;
    */
   OPEN = 3,
 
   /**
-   * It is being tried out; nothing else is sent.
+   * A trial payment is in progress; nothing else is sent.
    *
    * @generated from enum value: HALF_OPEN = 4;
    */
@@ -147,14 +147,15 @@ export declare const Connection_CircuitSchema: GenEnum<Connection_Circuit>;
  */
 export declare type ExplainRouteRequest = Message<"payments.v1.ExplainRouteRequest"> & {
   /**
-   * As for CreatePayment, with the same rules. Of a card only what the facts say is answered.
+   * The payment, with the same rules as in CreatePayment. The response reveals no more of a card than the facts do.
    *
    * @generated from field: payments.v1.CreatePaymentRequest payment = 1;
    */
   payment?: CreatePaymentRequest | undefined;
 
   /**
-   * The key under which the payment would be made: SPLIT draws by it. "" draws as well; the weights tell the rest.
+   * The idempotency key that the payment would have, by which SPLIT draws its target. "" is a key too; the weights show the
+   * other possible draws.
    *
    * @generated from field: string idempotency_key = 2;
    */
@@ -172,42 +173,42 @@ export declare const ExplainRouteRequestSchema: GenMessage<ExplainRouteRequest>;
  */
 export declare type ExplainRouteResponse = Message<"payments.v1.ExplainRouteResponse"> & {
   /**
-   * What the conditions look at.
+   * The facts that conditions use.
    *
    * @generated from field: payments.v1.RoutingFacts facts = 1;
    */
   facts?: RoutingFacts | undefined;
 
   /**
-   * In order, up to the one that is taken; all of them when none is.
+   * The considered routes in order, up to the route taken; all routes if none is taken.
    *
    * @generated from field: repeated payments.v1.ExplainRouteResponse.Route routes = 2;
    */
   routes: ExplainRouteResponse_Route[];
 
   /**
-   * Of the route that is taken, in the order in which this payment would try them.
+   * Targets of the route taken, in the order in which this payment would try them.
    *
    * @generated from field: repeated payments.v1.ExplainRouteResponse.Target targets = 3;
    */
   targets: ExplainRouteResponse_Target[];
 
   /**
-   * By what the first choice among the targets is made.
+   * How the first target is chosen.
    *
    * @generated from field: payments.v1.ExplainRouteResponse.Choice choice = 4;
    */
   choice: ExplainRouteResponse_Choice;
 
   /**
-   * Attempts in all, the first included.
+   * Maximum number of attempts, including the first.
    *
    * @generated from field: int32 max_attempts = 5;
    */
   maxAttempts: number;
 
   /**
-   * Goes on after a soft decline, too.
+   * Whether the payment fails over after a soft decline too.
    *
    * @generated from field: bool soft_declines = 6;
    */
@@ -228,21 +229,21 @@ export declare type ExplainRouteResponse = Message<"payments.v1.ExplainRouteResp
   monitors: boolean;
 
   /**
-   * Whether the route has targets of their own for the account.
+   * Whether the route has special targets for the account.
    *
    * @generated from field: bool account_override = 9;
    */
   accountOverride: boolean;
 
   /**
-   * What may be otherwise for the payment itself.
+   * Reasons why the actual payment may be routed differently.
    *
    * @generated from field: repeated string notes = 10;
    */
   notes: string[];
 
   /**
-   * Of the route that is taken. Where no target is left, the payment is refused with OPERATION_NOT_SUPPORTED.
+   * Skipped targets of the route taken. If no target is left, the payment is refused with OPERATION_NOT_SUPPORTED.
    *
    * @generated from field: repeated payments.v1.ExplainRouteResponse.PassedOver passed_over = 11;
    */
@@ -256,7 +257,7 @@ export declare type ExplainRouteResponse = Message<"payments.v1.ExplainRouteResp
 export declare const ExplainRouteResponseSchema: GenMessage<ExplainRouteResponse>;
 
 /**
- * A route that was looked at.
+ * A route that was considered.
  *
  * @generated from message payments.v1.ExplainRouteResponse.Route
  */
@@ -283,7 +284,7 @@ export declare type ExplainRouteResponse_Route = Message<"payments.v1.ExplainRou
   taken: boolean;
 
   /**
-   * The part of the condition that does not hold, with the facts that it looks at; "" for the route that is taken.
+   * The part of the condition that does not hold, with the facts that it uses; "" for the route taken.
    *
    * @generated from field: string why_not = 4;
    */
@@ -297,13 +298,13 @@ export declare type ExplainRouteResponse_Route = Message<"payments.v1.ExplainRou
 export declare const ExplainRouteResponse_RouteSchema: GenMessage<ExplainRouteResponse_Route>;
 
 /**
- * Where the payment may be sent.
+ * A connection that may get the payment.
  *
  * @generated from message payments.v1.ExplainRouteResponse.Target
  */
 export declare type ExplainRouteResponse_Target = Message<"payments.v1.ExplainRouteResponse.Target"> & {
   /**
-   * The connection that the payment may be sent to.
+   * The connection.
    *
    * @generated from field: payments.v1.Connection connection = 1;
    */
@@ -317,7 +318,7 @@ export declare type ExplainRouteResponse_Target = Message<"payments.v1.ExplainRo
   weight?: number | undefined;
 
   /**
-   * The recent approval rate with SUCCESS_RATE, 0 to 1, as this replica has seen it; 1 of what it has not.
+   * The recent approval rate with SUCCESS_RATE, 0 to 1, as seen by this replica; 1 before it has seen payments.
    *
    * @generated from field: optional double approval_rate = 3;
    */
@@ -331,20 +332,20 @@ export declare type ExplainRouteResponse_Target = Message<"payments.v1.ExplainRo
 export declare const ExplainRouteResponse_TargetSchema: GenMessage<ExplainRouteResponse_Target>;
 
 /**
- * A target that cannot do what is asked.
+ * A target that does not support the payment.
  *
  * @generated from message payments.v1.ExplainRouteResponse.PassedOver
  */
 export declare type ExplainRouteResponse_PassedOver = Message<"payments.v1.ExplainRouteResponse.PassedOver"> & {
   /**
-   * The connection that is left out.
+   * The skipped connection.
    *
    * @generated from field: payments.v1.Connection connection = 1;
    */
   connection?: Connection | undefined;
 
   /**
-   * What it does not offer, such as "installments".
+   * The features that it lacks, such as "installments".
    *
    * @generated from field: repeated string lacks = 2;
    */
@@ -358,7 +359,7 @@ export declare type ExplainRouteResponse_PassedOver = Message<"payments.v1.Expla
 export declare const ExplainRouteResponse_PassedOverSchema: GenMessage<ExplainRouteResponse_PassedOver>;
 
 /**
- * By what the first choice among the targets is made.
+ * How the first target is chosen.
  *
  * @generated from enum payments.v1.ExplainRouteResponse.Choice
  */
@@ -369,7 +370,7 @@ export enum ExplainRouteResponse_Choice {
   CHOICE_UNSPECIFIED = 0,
 
   /**
-   * As they are listed.
+   * In the listed order.
    *
    * @generated from enum value: PRIORITY = 1;
    */
@@ -383,7 +384,7 @@ export enum ExplainRouteResponse_Choice {
   SPLIT = 2,
 
   /**
-   * By the recent approval rate, but for a small share.
+   * By recent approval rate, except for a small share.
    *
    * @generated from enum value: SUCCESS_RATE = 3;
    */
@@ -396,16 +397,16 @@ export enum ExplainRouteResponse_Choice {
 export declare const ExplainRouteResponse_ChoiceSchema: GenEnum<ExplainRouteResponse_Choice>;
 
 /**
- * What operators ask of the service. Every call carries the header (gRPC: metadata) `operator-key`; the keys of accounts
- * open nothing here, and that one opens no account.
+ * Operators' calls. Every call carries the header (gRPC: metadata) `operator-key`; account keys do not authorize these
+ * calls, and an operator key authorizes no account's calls.
  *
- * Errors are as those of PaymentService.
+ * Errors are the same as PaymentService's.
  *
  * @generated from service payments.v1.OperatorService
  */
 export declare const OperatorService: GenService<{
   /**
-   * Lists the connections of the catalogue in force, in its order, and how they are doing as this replica sees it.
+   * Lists the connections of the current catalogue, in its order, with their health as seen by this replica.
    *
    * @generated from rpc payments.v1.OperatorService.ListConnections
    */
@@ -415,10 +416,10 @@ export declare const OperatorService: GenService<{
     output: typeof ListConnectionsResponseSchema;
   },
   /**
-   * Tells which route and targets a payment would take now, and why no earlier route takes it. Nothing is sent, written
-   * or read from the database.
+   * Explains which route and targets a payment would take now, and why no earlier route takes it. Sends nothing, and
+   * neither reads nor writes the database.
    *
-   * It is not declared as NO_SIDE_EFFECTS: Connect clients would send it by GET, with the card number in the URL.
+   * The call is not declared NO_SIDE_EFFECTS: Connect clients would send it with GET, with the card number in the URL.
    *
    * @generated from rpc payments.v1.OperatorService.ExplainRoute
    */

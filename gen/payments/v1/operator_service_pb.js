@@ -44,7 +44,7 @@ export const Connection_CircuitSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_operator_service, 2, 0);
 
 /**
- * Whether payments are sent.
+ * State of the circuit breaker.
  *
  * @generated from enum payments.v1.Connection.Circuit
  */
@@ -93,7 +93,7 @@ export const ExplainRouteResponse_ChoiceSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_operator_service, 4, 0);
 
 /**
- * By what the first choice among the targets is made.
+ * How the first target is chosen.
  *
  * @generated from enum payments.v1.ExplainRouteResponse.Choice
  */
@@ -101,10 +101,10 @@ export const ExplainRouteResponse_Choice = /*@__PURE__*/
   tsEnum(ExplainRouteResponse_ChoiceSchema);
 
 /**
- * What operators ask of the service. Every call carries the header (gRPC: metadata) `operator-key`; the keys of accounts
- * open nothing here, and that one opens no account.
+ * Operators' calls. Every call carries the header (gRPC: metadata) `operator-key`; account keys do not authorize these
+ * calls, and an operator key authorizes no account's calls.
  *
- * Errors are as those of PaymentService.
+ * Errors are the same as PaymentService's.
  *
  * @generated from service payments.v1.OperatorService
  */

@@ -13,21 +13,21 @@ import type { Decimal } from "../../google/type/decimal_pb.js";
 export declare const file_payments_v1_payment_method: GenFile;
 
 /**
- * How the payer pays, as the merchant asks for it.
+ * The payment method, as the merchant requests it.
  *
  * @generated from message payments.v1.PaymentMethodInput
  */
 export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput"> & {
   /**
-   * "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides. Required, but with a
-   * `token`, which tells it.
+   * "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides. Required unless a
+   * `token` is sent, which implies it.
    *
    * @generated from field: string type = 1;
    */
   type: string;
 
   /**
-   * Identifier of a stored payment method. With CARD, card data is then not sent.
+   * Identifier of a stored payment method. With CARD, it replaces the card data.
    *
    * @generated from field: string vaulted_token = 2;
    */
@@ -41,21 +41,21 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
   vaultOnSuccess: boolean;
 
   /**
-   * What belongs to the type: a card's data and options, or a wallet's.
+   * Data and options of the type: a card's or a wallet's.
    *
    * @generated from field: optional payments.v1.PaymentMethodDetailInput detail = 4;
    */
   detail?: PaymentMethodDetailInput | undefined;
 
   /**
-   * A one-time token for card data, which is then not sent.
+   * A one-time token, which replaces the card data.
    *
    * @generated from field: string token = 5;
    */
   token: string;
 
   /**
-   * Known and not supported: refused when set.
+   * Known but not supported: refused when set.
    *
    * @generated from field: optional google.protobuf.Value split_payment_methods = 30;
    */
@@ -82,7 +82,7 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
   subscription?: Value | undefined;
 
   /**
-   * An authorization is asked for in `detail.card`.
+   * An authorization is requested in `detail.card`.
    *
    * @generated from field: optional google.protobuf.Value capture = 60;
    */
@@ -96,7 +96,7 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
 export declare const PaymentMethodInputSchema: GenMessage<PaymentMethodInput>;
 
 /**
- * What belongs to the type of the payment method. Another kind of detail than these is refused when something is set in it.
+ * Data and options of the payment method's type. Any other kind of detail is refused if it sets anything.
  *
  * @generated from message payments.v1.PaymentMethodDetailInput
  */
@@ -123,7 +123,7 @@ export declare type PaymentMethodDetailInput = Message<"payments.v1.PaymentMetho
   } | { case: undefined; value?: undefined };
 
   /**
-   * Known and not supported: refused when set. An authorization is asked for in `card`.
+   * Known but not supported: refused when set. An authorization is requested in `card`.
    *
    * @generated from field: optional google.protobuf.Value capture = 60;
    */
@@ -141,14 +141,14 @@ export declare const PaymentMethodDetailInputSchema: GenMessage<PaymentMethodDet
  */
 export declare type CardInput = Message<"payments.v1.CardInput"> & {
   /**
-   * Omitted with a token. With a vaulted_token it may hold a security_code alone.
+   * Omitted with a token. With a vaulted_token, it may contain only a security_code.
    *
    * @generated from field: optional payments.v1.CardDataInput card_data = 1;
    */
   cardData?: CardDataInput | undefined;
 
   /**
-   * false asks for an authorization only; true or absent for authorization and capture.
+   * false requests an authorization only; true or absent requests authorization and capture.
    *
    * @generated from field: optional bool capture = 2;
    */
@@ -162,35 +162,35 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
   installments?: number | undefined;
 
   /**
-   * 3-D Secure: a setup done earlier, or the results of an authentication made elsewhere.
+   * 3-D Secure: an earlier setup, or the results of an external authentication.
    *
    * @generated from field: optional payments.v1.ThreeDSecureSetup three_d_secure = 4;
    */
   threeDSecure?: ThreeDSecureSetup | undefined;
 
   /**
-   * Checks the card and charges nothing; the amount is then 0.
+   * Verifies the card and charges nothing; the amount is then 0.
    *
    * @generated from field: bool verify = 5;
    */
   verify: boolean;
 
   /**
-   * Shown on the cardholder's statement, where the provider takes one.
+   * Text on the cardholder's statement, if the provider supports it.
    *
    * @generated from field: string soft_descriptor = 6;
    */
   softDescriptor: string;
 
   /**
-   * Says that the card is kept, or was: card schemes ask for it with every payment by a kept card.
+   * States that the card is being stored, or was stored: card schemes require it with every payment by a stored card.
    *
    * @generated from field: optional payments.v1.StoredCredentialsInput stored_credentials = 7;
    */
   storedCredentials?: StoredCredentialsInput | undefined;
 
   /**
-   * Known and not supported: refused when set.
+   * Known but not supported: refused when set.
    *
    * @generated from field: optional google.protobuf.Value delayed_capture_settings = 30;
    */
@@ -251,20 +251,20 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
 export declare const CardInputSchema: GenMessage<CardInput>;
 
 /**
- * Card-scheme stored-credential (credential on file) data, as the merchant sends it.
+ * Stored-credential (credential on file) data of the card schemes, as the merchant sends it.
  *
  * @generated from message payments.v1.StoredCredentialsInput
  */
 export declare type StoredCredentialsInput = Message<"payments.v1.StoredCredentialsInput"> & {
   /**
-   * CARD_ON_FILE (the cardholder pays with a kept card), SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE (the merchant charges it).
+   * CARD_ON_FILE (the cardholder pays with a stored card), SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE (the merchant charges it).
    *
    * @generated from field: string reason = 1;
    */
   reason: string;
 
   /**
-   * FIRST (the card is about to be kept) or USED (it was kept before).
+   * FIRST (the card is about to be stored) or USED (it was stored before).
    *
    * @generated from field: string usage = 2;
    */
@@ -278,7 +278,7 @@ export declare type StoredCredentialsInput = Message<"payments.v1.StoredCredenti
   subscriptionAgreementId: string;
 
   /**
-   * The scheme's id of the first payment by the kept card.
+   * The scheme's id of the first payment by the stored card.
    *
    * @generated from field: string network_transaction_id = 4;
    */
@@ -292,7 +292,7 @@ export declare type StoredCredentialsInput = Message<"payments.v1.StoredCredenti
 export declare const StoredCredentialsInputSchema: GenMessage<StoredCredentialsInput>;
 
 /**
- * A card as its holder reads it off. Number and expiry are required, but beside a vaulted_token, where they are not sent.
+ * The data printed on a card. Number and expiry are required, except with a vaulted_token, where they are not sent.
  *
  * @generated from message payments.v1.CardDataInput
  */
@@ -312,14 +312,14 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
   expirationMonth: number;
 
   /**
-   * Two digits, or four of this century, kept as two. A date in the past is for the provider to judge.
+   * Two digits, or four in this century, recorded as two. The provider judges whether the card has expired.
    *
    * @generated from field: optional int32 expiration_year = 3;
    */
   expirationYear?: number | undefined;
 
   /**
-   * 3 or 4 digits. Never stored.
+   * 3 or 4 digits. Stored only sealed, in a one-time token.
    *
    * @generated from field: string security_code = 4;
    */
@@ -333,7 +333,7 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
   holderName: string;
 
   /**
-   * Results of an authentication belong beside card_data.
+   * Send the results of an authentication beside card_data.
    *
    * @generated from field: optional google.protobuf.Value three_d_secure = 30;
    */
@@ -347,21 +347,21 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
 export declare const CardDataInputSchema: GenMessage<CardDataInput>;
 
 /**
- * 3-D Secure: a reference to a setup done earlier, or the results of an authentication made elsewhere (EMV 3-D Secure).
- * Either is passed on to the provider.
+ * 3-D Secure: a reference to an earlier setup, or the results of an external authentication (EMV 3-D Secure). Either is
+ * passed to the provider.
  *
  * @generated from message payments.v1.ThreeDSecureSetup
  */
 export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup"> & {
   /**
-   * Identifier of a setup done earlier at the provider. It is not sent with results.
+   * Identifier of an earlier setup at the provider. It is not sent together with results.
    *
    * @generated from field: string three_d_secure_setup_id = 1;
    */
   threeDSecureSetupId: string;
 
   /**
-   * Such as 2.2.0.
+   * Version of the protocol, such as 2.2.0.
    *
    * @generated from field: string version = 2;
    */
@@ -382,14 +382,14 @@ export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup">
   cryptogram: string;
 
   /**
-   * Of the 3-D Secure server, or XID.
+   * The 3-D Secure server's transaction id, or XID.
    *
    * @generated from field: string transaction_id = 5;
    */
   transactionId: string;
 
   /**
-   * Identifier that the directory server gave the authentication, a UUID.
+   * The directory server's identifier of the authentication, a UUID.
    *
    * @generated from field: string directory_server_transaction_id = 6;
    */
@@ -403,13 +403,13 @@ export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup">
 export declare const ThreeDSecureSetupSchema: GenMessage<ThreeDSecureSetup>;
 
 /**
- * A wallet pays in full and at once: its flags may be sent, with the values that say so.
+ * A wallet pays in full and at once: its flags may be sent only with the values that mean this.
  *
  * @generated from message payments.v1.WalletInput
  */
 export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
   /**
-   * The kind of card that the payer is to use in the wallet.
+   * The kind of card to use in the wallet.
    *
    * @generated from field: optional payments.v1.WalletCardDataInput card_data = 1;
    */
@@ -437,7 +437,7 @@ export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
   installments?: number | undefined;
 
   /**
-   * Known and not supported: refused when set.
+   * Known but not supported: refused when set.
    *
    * @generated from field: optional google.protobuf.Value installments_plan_id = 30;
    */
@@ -512,7 +512,7 @@ export declare const WalletInputSchema: GenMessage<WalletInput>;
  */
 export declare type WalletCardDataInput = Message<"payments.v1.WalletCardDataInput"> & {
   /**
-   * The value seen is "CREDIT".
+   * Such as "CREDIT".
    *
    * @generated from field: string card_type = 1;
    */
@@ -539,35 +539,35 @@ export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
   type: string;
 
   /**
-   * "" when none; the token that was used, or that vault_on_success stored.
+   * The token used, or stored by vault_on_success; "" when none.
    *
    * @generated from field: string vaulted_token = 2;
    */
   vaultedToken: string;
 
   /**
-   * true if the card was to be stored once the payment is approved.
+   * true if the card is to be stored when the payment is approved.
    *
    * @generated from field: bool vault_on_success = 3;
    */
   vaultOnSuccess: boolean;
 
   /**
-   * The one-time token that was sent; "" when none was.
+   * The one-time token sent; "" when none was.
    *
    * @generated from field: string token = 4;
    */
   token: string;
 
   /**
-   * Null: no type is a part of another.
+   * Always null: types have no parents.
    *
    * @generated from field: optional string parent_payment_method_type = 5;
    */
   parentPaymentMethodType?: string | undefined;
 
   /**
-   * What belongs to the type; one of `card` and `wallet` is null.
+   * Details of the type; one of `card` and `wallet` is null.
    *
    * @generated from field: optional payments.v1.PaymentMethodDetail payment_method_detail = 6;
    */
@@ -581,13 +581,13 @@ export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
 export declare const PaymentMethodSchema: GenMessage<PaymentMethod>;
 
 /**
- * The payment method in a transaction: the same, under the name that the interface gives it there.
+ * The payment method in a transaction: the same fields, with the names that the API uses there.
  *
  * @generated from message payments.v1.TransactionPaymentMethod
  */
 export declare type TransactionPaymentMethod = Message<"payments.v1.TransactionPaymentMethod"> & {
   /**
-   * "" when none; the token that was used, or that vault_on_success stored.
+   * The token used, or stored by vault_on_success; "" when none.
    *
    * @generated from field: string vaulted_token = 1;
    */
@@ -601,28 +601,28 @@ export declare type TransactionPaymentMethod = Message<"payments.v1.TransactionP
   type: string;
 
   /**
-   * true if the card was to be stored once the payment is approved.
+   * true if the card is to be stored when the payment is approved.
    *
    * @generated from field: bool vault_on_success = 3;
    */
   vaultOnSuccess: boolean;
 
   /**
-   * The one-time token that was sent; "" when none was.
+   * The one-time token sent; "" when none was.
    *
    * @generated from field: string token = 4;
    */
   token: string;
 
   /**
-   * Null: no type is a part of another.
+   * Always null: types have no parents.
    *
    * @generated from field: optional string parent_payment_method_type = 5;
    */
   parentPaymentMethodType?: string | undefined;
 
   /**
-   * What belongs to the type; one of `card` and `wallet` is null.
+   * Details of the type; one of `card` and `wallet` is null.
    *
    * @generated from field: optional payments.v1.PaymentMethodDetail detail = 6;
    */
@@ -672,15 +672,15 @@ export declare const PaymentMethodDetailSchema: GenMessage<PaymentMethodDetail>;
  */
 export declare type Card = Message<"payments.v1.Card"> & {
   /**
-   * true if the card was only checked, and nothing charged.
+   * true if the card was only verified, and nothing charged.
    *
    * @generated from field: bool verify = 1;
    */
   verify: boolean;
 
   /**
-   * true for every card payment, as the interface shows it, whatever was asked for. Of accounts that have authorizations
-   * told as such, and of verifications, whether it was captured at once.
+   * true for every card payment, whatever was requested. For verifications, and for accounts that have authorizations shown
+   * as such, whether the payment was captured at once.
    *
    * @generated from field: bool capture = 2;
    */
@@ -722,7 +722,7 @@ export declare type Card = Message<"payments.v1.Card"> & {
   installmentAmount?: Decimal | undefined;
 
   /**
-   * As sent; "" when none was.
+   * As sent; "" when absent.
    *
    * @generated from field: string soft_descriptor = 8;
    */
@@ -757,7 +757,7 @@ export declare type Card = Message<"payments.v1.Card"> & {
   cardData?: CardData | undefined;
 
   /**
-   * Stored-credential data, as sent and as the scheme answered.
+   * Stored-credential data, as sent by the merchant and returned by the scheme.
    *
    * @generated from field: optional payments.v1.StoredCredentials stored_credentials = 13;
    */
@@ -778,7 +778,7 @@ export declare type Card = Message<"payments.v1.Card"> & {
 export declare const CardSchema: GenMessage<Card>;
 
 /**
- * What may be told of a card.
+ * Card data that may be shown.
  *
  * @generated from message payments.v1.CardData
  */
@@ -791,7 +791,7 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   holderName: string;
 
   /**
-   * The first 8 digits; 6 of numbers shorter than 16, and of numbers shorter than 12 so few that four stay hidden.
+   * The first 8 digits; 6 if the number has fewer than 16 digits, and fewer still below 12, so that four stay hidden.
    *
    * @generated from field: string iin = 2;
    */
@@ -812,7 +812,7 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   numberLength: number;
 
   /**
-   * 0 when no code was sent, and with a vaulted token.
+   * 0 without a security code, and with a vaulted token.
    *
    * @generated from field: int32 security_code_length = 5;
    */
@@ -868,7 +868,7 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   threeDSecure?: ThreeDSecure | undefined;
 
   /**
-   * A UUID-shaped keyed hash of the number: the same card in the same account has the same one.
+   * A keyed hash in the form of a UUID of the number: the same card in the same account has the same fingerprint.
    *
    * @generated from field: string fingerprint = 13;
    */
@@ -923,28 +923,28 @@ export declare type ThreeDSecure = Message<"payments.v1.ThreeDSecure"> & {
   cryptogram?: string | undefined;
 
   /**
-   * Identifier that the 3-D Secure server gave the authentication, or XID, as sent; null when none was.
+   * The 3-D Secure server's identifier of the authentication, or XID, as sent; null when none was.
    *
    * @generated from field: optional string transaction_id = 4;
    */
   transactionId?: string | undefined;
 
   /**
-   * Identifier that the directory server gave the authentication, as sent; null when none was.
+   * The directory server's identifier of the authentication, as sent; null when none was.
    *
    * @generated from field: optional string directory_server_transaction_id = 5;
    */
   directoryServerTransactionId?: string | undefined;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional string pares_status = 6;
    */
   paresStatus?: string | undefined;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional string acs_id = 7;
    */
@@ -958,7 +958,7 @@ export declare type ThreeDSecure = Message<"payments.v1.ThreeDSecure"> & {
 export declare const ThreeDSecureSchema: GenMessage<ThreeDSecure>;
 
 /**
- * Card-scheme stored-credential (credential on file) data.
+ * Stored-credential (credential on file) data of the card schemes.
  *
  * @generated from message payments.v1.StoredCredentials
  */
@@ -985,7 +985,7 @@ export declare type StoredCredentials = Message<"payments.v1.StoredCredentials">
   subscriptionAgreementId?: string | undefined;
 
   /**
-   * The card scheme's identifier of the payment, to be sent with later payments by the kept card; null when it is not
+   * The card scheme's identifier of the payment, to be sent with later payments by the stored card; null when it is not
    * reported.
    *
    * @generated from field: optional string network_transaction_id = 4;
@@ -1004,14 +1004,14 @@ export declare const StoredCredentialsSchema: GenMessage<StoredCredentials>;
  */
 export declare type Wallet = Message<"payments.v1.Wallet"> & {
   /**
-   * Always false: a wallet is not verified.
+   * Always false: wallets are not verified.
    *
    * @generated from field: bool verify = 1;
    */
   verify: boolean;
 
   /**
-   * Always false: what a wallet has paid, the status tells.
+   * Always false: the status shows whether the wallet has paid.
    *
    * @generated from field: bool capture = 2;
    */
@@ -1025,56 +1025,56 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
   installments?: number | undefined;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional string payment_method_id = 4;
    */
   paymentMethodId?: string | undefined;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional string payment_method_detail = 5;
    */
   paymentMethodDetail?: string | undefined;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional string date_of_expiration = 6;
    */
   dateOfExpiration?: string | undefined;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional string money_release_date = 7;
    */
   moneyReleaseDate?: string | undefined;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional string sponsor_id = 8;
    */
   sponsorId?: string | undefined;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional string authorization_code = 9;
    */
   authorizationCode?: string | undefined;
 
   /**
-   * What the provider tells of its customer; null unless it does.
+   * The provider's data about its customer; null when it reports none.
    *
    * @generated from field: optional google.protobuf.Struct customer_data = 10;
    */
   customerData?: JsonObject | undefined;
 
   /**
-   * Null but for enrollments.
+   * Null except for enrollments.
    *
    * @generated from field: optional payments.v1.CardData card_data = 11;
    */
@@ -1088,7 +1088,7 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
   redirectUrl: string;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional string installments_plan_id = 13;
    */
@@ -1109,7 +1109,7 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
   installmentsType?: string | undefined;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional google.type.Decimal installment_amount = 16;
    */

@@ -13,13 +13,13 @@ import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_payment_method_service: GenFile;
 
 /**
- * A payment method that is kept for a customer.
+ * A customer's stored payment method.
  *
  * @generated from message payments.v1.StoredPaymentMethod
  */
 export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMethod"> & {
   /**
-   * UUID. A payment names it as `payment_method.vaulted_token`.
+   * UUID, which payments name as `payment_method.vaulted_token`.
    *
    * @generated from field: string id = 1;
    */
@@ -40,14 +40,14 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   accountId: string;
 
   /**
-   * The customer whom the method belongs to, a UUID.
+   * The customer who owns the method, a UUID.
    *
    * @generated from field: string customer_id = 4;
    */
   customerId: string;
 
   /**
-   * To be shown: "VISA ****1111" for a card.
+   * Display name: "VISA ****1111" for a card.
    *
    * @generated from field: string name = 5;
    */
@@ -68,7 +68,7 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   category: string;
 
   /**
-   * ISO 3166-1 alpha-2; "" when it is not known.
+   * ISO 3166-1 alpha-2; "" when unknown.
    *
    * @generated from field: string country = 8;
    */
@@ -82,14 +82,14 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   status: StoredPaymentMethod_Status;
 
   /**
-   * What may be told of a card; null for other types, and once the customer is deleted.
+   * Card data without the number; null for other types, and once the customer is deleted.
    *
    * @generated from field: optional payments.v1.CardData card_data = 10;
    */
   cardData?: CardData | undefined;
 
   /**
-   * Where the payer agrees; "" but for READY_TO_ENROLL.
+   * Where the payer agrees; "" unless READY_TO_ENROLL.
    *
    * @generated from field: string redirect_url = 11;
    */
@@ -110,7 +110,7 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   updatedAt?: Timestamp | undefined;
 
   /**
-   * The last payment by it that was approved; null before the first.
+   * When a payment by the method was last approved; null before the first.
    *
    * @generated from field: optional google.protobuf.Timestamp last_successfully_used_at = 14;
    */
@@ -161,7 +161,7 @@ export enum StoredPaymentMethod_Status {
   EXPIRED = 4,
 
   /**
-   * It was ended.
+   * The method was ended.
    *
    * @generated from enum value: UNENROLLED = 5;
    */
@@ -178,49 +178,49 @@ export declare const StoredPaymentMethod_StatusSchema: GenEnum<StoredPaymentMeth
  */
 export declare type EnrollPaymentMethodRequest = Message<"payments.v1.EnrollPaymentMethodRequest"> & {
   /**
-   * UUID, as the other ids here.
+   * UUID, like the other ids here.
    *
    * @generated from field: string customer_id = 1;
    */
   customerId: string;
 
   /**
-   * CARD, also when absent; or a wallet that the catalogue offers with the workflow DIRECT.
+   * CARD, the default, or a wallet that the catalogue offers with the workflow DIRECT.
    *
    * @generated from field: string type = 2;
    */
   type: string;
 
   /**
-   * ISO 3166-1 alpha-2, where the method is used.
+   * The country where the method is used, ISO 3166-1 alpha-2.
    *
    * @generated from field: string country = 3;
    */
   country: string;
 
   /**
-   * Required for a card. A security code may be sent, and is not kept.
+   * Required for a card. A security code may be sent, and is not stored.
    *
    * @generated from field: payments.v1.CardDataInput card_data = 4;
    */
   cardData?: CardDataInput | undefined;
 
   /**
-   * Of a wallet: where its payer returns, with `vaulted_token` and `status` added to the query; as in CreatePaymentRequest.
+   * For a wallet: where the payer returns, with `vaulted_token` and `status` added to the query; as in CreatePaymentRequest.
    *
    * @generated from field: optional string callback_url = 5;
    */
   callbackUrl?: string | undefined;
 
   /**
-   * Nothing is checked here: a payment with `verify` and `vault_on_success` checks a card and stores it.
+   * Enrollment verifies nothing: to verify and store a card, make a payment with `verify` and `vault_on_success`.
    *
    * @generated from field: optional google.protobuf.Value verify = 30;
    */
   verify?: Value | undefined;
 
   /**
-   * What a provider itself has stored.
+   * A method stored at the provider.
    *
    * @generated from field: optional google.protobuf.Value provider_data = 31;
    */
@@ -320,18 +320,19 @@ export declare type UnenrollPaymentMethodRequest = Message<"payments.v1.Unenroll
 export declare const UnenrollPaymentMethodRequestSchema: GenMessage<UnenrollPaymentMethodRequest>;
 
 /**
- * Stored payment methods of customers: what a payment names by `vaulted_token`. They are enrolled here, or by a payment with
+ * Stored payment methods of customers, which payments name by `vaulted_token`. They are enrolled here, or by a payment with
  * `vault_on_success`. Every call carries the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
  *
- * Errors are as those of PaymentService. A method of another account or customer is as one that does not exist.
+ * Errors are the same as PaymentService's. A method of another account or customer counts as nonexistent.
  *
  * @generated from service payments.v1.PaymentMethodService
  */
 export declare const PaymentMethodService: GenService<{
   /**
-   * Stores a card for a customer, without charging or checking it. The same card of the same customer is one method, whose
-   * expiry and holder are replaced. Or asks the payer of a wallet to agree to later charges: the method is READY_TO_ENROLL,
-   * and ENROLLED once the payer has agreed at its `redirect_url`. With the header `x-idempotency-key` a repeat gets the first response again.
+   * Stores a card for a customer, without charging or verifying it. The same card of the same customer is one method;
+   * storing it again replaces its expiry and holder. For a wallet, asks the payer to agree to later charges: the method is
+   * READY_TO_ENROLL, and ENROLLED once the payer has agreed at its `redirect_url`. With the header `x-idempotency-key`, a
+   * repeat gets the first response again.
    *
    * @generated from rpc payments.v1.PaymentMethodService.EnrollPaymentMethod
    */
@@ -341,7 +342,7 @@ export declare const PaymentMethodService: GenService<{
     output: typeof StoredPaymentMethodSchema;
   },
   /**
-   * Lists a customer's methods that can be used, newest first.
+   * Lists a customer's usable methods, newest first.
    *
    * @generated from rpc payments.v1.PaymentMethodService.ListPaymentMethods
    */
@@ -351,7 +352,7 @@ export declare const PaymentMethodService: GenService<{
     output: typeof ListPaymentMethodsResponseSchema;
   },
   /**
-   * Reads a method, also once it is unenrolled.
+   * Reads a method, even if it is unenrolled.
    *
    * @generated from rpc payments.v1.PaymentMethodService.GetPaymentMethod
    */

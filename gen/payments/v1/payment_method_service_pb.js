@@ -72,10 +72,10 @@ export const UnenrollPaymentMethodRequestSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_payment_method_service, 5);
 
 /**
- * Stored payment methods of customers: what a payment names by `vaulted_token`. They are enrolled here, or by a payment with
+ * Stored payment methods of customers, which payments name by `vaulted_token`. They are enrolled here, or by a payment with
  * `vault_on_success`. Every call carries the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
  *
- * Errors are as those of PaymentService. A method of another account or customer is as one that does not exist.
+ * Errors are the same as PaymentService's. A method of another account or customer counts as nonexistent.
  *
  * @generated from service payments.v1.PaymentMethodService
  */

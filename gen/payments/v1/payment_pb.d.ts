@@ -36,7 +36,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   accountId: string;
 
   /**
-   * Text of the merchant about the payment; "" when none was sent.
+   * The merchant's description of the payment; "" when none was sent.
    *
    * @generated from field: string description = 3;
    */
@@ -50,7 +50,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   country: string;
 
   /**
-   * What became of the payment. Ship on SUCCEEDED only.
+   * Outcome of the payment. Ship on SUCCEEDED only.
    *
    * @generated from field: payments.v1.Payment.Status status = 5;
    */
@@ -85,7 +85,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * What is paid, captured and given back.
+   * The amounts paid, captured and refunded.
    *
    * @generated from field: payments.v1.Amount amount = 10;
    */
@@ -127,8 +127,8 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   taxes?: JsonObject | undefined;
 
   /**
-   * The transaction that the payment's status comes from: the last, or, of a declined payment that could not be sent
-   * elsewhere afterwards, the last that a provider declined.
+   * The transaction that determines the payment's status: the last one or, if a provider declined and the next was
+   * unreachable, the last that a provider declined.
    *
    * @generated from field: payments.v1.Transaction transactions = 16;
    */
@@ -142,7 +142,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   transactionsHistory: Transaction[];
 
   /**
-   * Content not specified; empty.
+   * Unspecified; empty.
    *
    * @generated from field: repeated google.protobuf.Struct split = 18;
    */
@@ -170,7 +170,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   metadata: JsonObject[];
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional google.protobuf.Struct fraud_screening = 22;
    */
@@ -205,7 +205,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   simplifiedMode: boolean;
 
   /**
-   * Taxes that were sent as an array, which Protobuf has here instead of in taxes.
+   * Taxes that were sent as an array; Protobuf has them here instead of in taxes.
    *
    * @generated from field: optional google.protobuf.ListValue taxes_list = 27;
    */
@@ -219,7 +219,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
 export declare const PaymentSchema: GenMessage<Payment>;
 
 /**
- * A scope of its own, since two enums of one message cannot share a value's name.
+ * A separate scope, because two enums of one message cannot share a value's name.
  *
  * @generated from message payments.v1.Payment.SubStatus
  */
@@ -281,7 +281,7 @@ export enum Payment_SubStatus_Value {
   WAITING_ADDITIONAL_STEP = 7,
 
   /**
-   * The payer has come back from the redirect; the provider has yet to confirm.
+   * The payer has returned from the redirect; the provider has yet to confirm.
    *
    * @generated from enum value: IN_PROCESS = 8;
    */
@@ -343,7 +343,7 @@ export enum Payment_SubStatus_Value {
 export declare const Payment_SubStatus_ValueSchema: GenEnum<Payment_SubStatus_Value>;
 
 /**
- * What became of the payment.
+ * Outcome of the payment.
  *
  * @generated from enum payments.v1.Payment.Status
  */
@@ -361,7 +361,7 @@ export enum Payment_Status {
   READY_TO_PAY = 1,
 
   /**
-   * The provider has yet to confirm, or its answer is not known yet.
+   * The provider has yet to confirm, or the outcome is unknown.
    *
    * @generated from enum value: PENDING = 2;
    */
@@ -378,14 +378,14 @@ export enum Payment_Status {
   DECLINED = 4,
 
   /**
-   * No provider could be reached, and surely nothing was sent.
+   * No provider could be reached, and definitely nothing was sent.
    *
    * @generated from enum value: ERROR = 5;
    */
   ERROR = 5,
 
   /**
-   * Nobody followed the redirect, or the authorization lapsed uncaptured.
+   * The payer did not complete the redirect, or the authorization lapsed uncaptured.
    *
    * @generated from enum value: EXPIRED = 6;
    */
@@ -399,7 +399,7 @@ export enum Payment_Status {
   CANCELED = 7,
 
   /**
-   * All that was taken was given back, or is being given back.
+   * All money taken was refunded, or is being refunded.
    *
    * @generated from enum value: REFUNDED = 8;
    */
@@ -469,7 +469,7 @@ export enum Payment_Workflow {
 export declare const Payment_WorkflowSchema: GenEnum<Payment_Workflow>;
 
 /**
- * What a merchant keeps with a payment for its own use.
+ * The merchant's own data, stored with a payment.
  *
  * @generated from message payments.v1.MetadataEntry
  */
@@ -496,7 +496,7 @@ export declare type MetadataEntry = Message<"payments.v1.MetadataEntry"> & {
 export declare const MetadataEntrySchema: GenMessage<MetadataEntry>;
 
 /**
- * The money of a payment. Decimals carry the digits that ISO 4217 gives the currency, and never fewer than one.
+ * The amounts of a payment. Decimals have the digits that ISO 4217 gives the currency, but at least one.
  *
  * @generated from message payments.v1.Amount
  */
@@ -516,7 +516,7 @@ export declare type Amount = Message<"payments.v1.Amount"> & {
   currency: string;
 
   /**
-   * Content not specified; null.
+   * Unspecified; null.
    *
    * @generated from field: optional google.protobuf.Struct currency_conversion = 3;
    */
@@ -530,7 +530,7 @@ export declare type Amount = Message<"payments.v1.Amount"> & {
   refunded?: Decimal | undefined;
 
   /**
-   * The amount that was to be paid.
+   * The amount to be paid.
    *
    * @generated from field: google.type.Decimal value = 5;
    */
@@ -550,21 +550,21 @@ export declare const AmountSchema: GenMessage<Amount>;
  */
 export declare type Transaction = Message<"payments.v1.Transaction"> & {
   /**
-   * UUID; also the idempotency key that the provider is given.
+   * UUID; also the idempotency key sent to the provider.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What was done: a purchase, authorization, capture, cancel, refund or verification, or a dispute.
+   * A purchase, authorization, capture, cancel, refund, verification or dispute.
    *
    * @generated from field: payments.v1.Transaction.Type type = 2;
    */
   type: Transaction_Type;
 
   /**
-   * What became of it.
+   * Its outcome.
    *
    * @generated from field: payments.v1.Transaction.Status status = 3;
    */
@@ -613,7 +613,7 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   responseMessage: string;
 
   /**
-   * The reason that the operation was given; null for none, and for the payment's own transaction.
+   * The operation's reason; null for none, and for the payment's own transaction.
    *
    * @generated from field: optional string reason = 10;
    */
@@ -728,7 +728,7 @@ export enum Transaction_Type {
   VERIFY = 6,
 
   /**
-   * A dispute, told by the provider.
+   * A dispute, reported by the provider.
    *
    * @generated from enum value: CHARGEBACK = 7;
    */
@@ -811,7 +811,7 @@ export enum Transaction_Category {
 export declare const Transaction_CategorySchema: GenEnum<Transaction_Category>;
 
 /**
- * The provider's own words.
+ * The provider's answer, in its own terms.
  *
  * @generated from message payments.v1.ProviderData
  */
@@ -824,28 +824,28 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
   id: string;
 
   /**
-   * The provider's identifier of its transaction.
+   * The provider's identifier of the transaction.
    *
    * @generated from field: string transaction_id = 2;
    */
   transactionId: string;
 
   /**
-   * The provider's identifier of the merchant's account there.
+   * The provider's identifier of the merchant's account.
    *
    * @generated from field: string account_id = 3;
    */
   accountId: string;
 
   /**
-   * The provider's word for the status.
+   * The provider's status.
    *
    * @generated from field: string status = 4;
    */
   status: string;
 
   /**
-   * The provider's word for the status in more detail; "" when it has none.
+   * The provider's detailed status; "" when it has none.
    *
    * @generated from field: string sub_status = 5;
    */
@@ -873,28 +873,29 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
   responseCode: string;
 
   /**
-   * The provider's answer, without card numbers and secrets. Its shape is the provider's; {"value": <text>} when it is no object.
+   * The provider's answer, without card numbers and secrets, in the provider's own shape; {"value": <text>} if it is not an
+   * object.
    *
    * @generated from field: google.protobuf.Struct raw_response = 9;
    */
   rawResponse?: JsonObject | undefined;
 
   /**
-   * Content not specified; empty.
+   * Unspecified; empty.
    *
    * @generated from field: string third_party_transaction_id = 10;
    */
   thirdPartyTransactionId: string;
 
   /**
-   * Content not specified; empty.
+   * Unspecified; empty.
    *
    * @generated from field: string third_party_account_id = 11;
    */
   thirdPartyAccountId: string;
 
   /**
-   * ISO 8583 response code (field 39), when the provider tells it.
+   * ISO 8583 response code (field 39), if the provider reports it.
    *
    * @generated from field: optional string iso8583_response_code = 12;
    */
@@ -955,7 +956,7 @@ export declare type RoutingRules = Message<"payments.v1.RoutingRules"> & {
   condition?: RoutingRules_Condition | undefined;
 
   /**
-   * The choice used weights or health.
+   * The target was chosen by weight or health.
    *
    * @generated from field: bool smart_routing = 2;
    */
@@ -1014,7 +1015,7 @@ export declare const RoutingRules_ConditionSchema: GenMessage<RoutingRules_Condi
  */
 export declare type Checkout = Message<"payments.v1.Checkout"> & {
   /**
-   * Its identifier; "" when there is none.
+   * Identifier of the session; "" when there is none.
    *
    * @generated from field: string session = 1;
    */

@@ -51,7 +51,7 @@ export const Payment_StatusSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_payment, 0, 0);
 
 /**
- * What became of the payment.
+ * Outcome of the payment.
  *
  * @generated from enum payments.v1.Payment.Status
  */

@@ -2,8 +2,8 @@
 // @generated from file payments/v1/payment_service.proto (package payments.v1, syntax proto3)
 /* eslint-disable */
 
-// Payments orchestration: one request makes a payment, routed to a payment provider, recorded with its one transaction
-// and answered with the full record.
+// Payments orchestration: one request makes a payment. The service routes it to a payment provider, records it and its
+// transactions, and returns the full record.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
@@ -38,7 +38,7 @@ export declare type GetPaymentRequest = Message<"payments.v1.GetPaymentRequest">
 export declare const GetPaymentRequestSchema: GenMessage<GetPaymentRequest>;
 
 /**
- * Which payments are listed: those that satisfy all that is given.
+ * Filters of the list; a payment must match all of them.
  *
  * @generated from message payments.v1.ListPaymentsRequest
  */
@@ -72,14 +72,14 @@ export declare type ListPaymentsRequest = Message<"payments.v1.ListPaymentsReque
   createdTo: string;
 
   /**
-   * How many payments a page has at most; 0 stands for 20, and more than 100 for 100.
+   * Maximum number of payments in a page; 0 means 20, and more than 100 means 100.
    *
    * @generated from field: int32 page_size = 5;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before, of a list with the same filters.
+   * The `next_page_token` of the previous page, of a list with the same filters.
    *
    * @generated from field: string page_token = 6;
    */
@@ -122,14 +122,14 @@ export declare const ListPaymentsResponseSchema: GenMessage<ListPaymentsResponse
  */
 export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentRequest"> & {
   /**
-   * The merchant account; the one whose keys the call carries.
+   * The merchant account whose keys the call carries.
    *
    * @generated from field: string account_id = 1;
    */
   accountId: string;
 
   /**
-   * Text of the merchant about the payment, up to 255 characters.
+   * The merchant's description of the payment, up to 255 characters.
    *
    * @generated from field: string description = 2;
    */
@@ -157,14 +157,14 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   country: string;
 
   /**
-   * What is to be paid.
+   * The amount to be paid.
    *
    * @generated from field: payments.v1.CreatePaymentRequest.Amount amount = 6;
    */
   amount?: CreatePaymentRequest_Amount | undefined;
 
   /**
-   * Who pays.
+   * The payer.
    *
    * @generated from field: optional payments.v1.CustomerPayer customer_payer = 7;
    */
@@ -178,14 +178,14 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   paymentMethod?: PaymentMethodInput | undefined;
 
   /**
-   * Required where the catalogue offers both for the type.
+   * Required if the catalogue offers both workflows for the type.
    *
    * @generated from field: payments.v1.Payment.Workflow workflow = 9;
    */
   workflow: Payment_Workflow;
 
   /**
-   * Where the payer returns: a host with optional port and path, an http(s) URL, or a URL of an app's own scheme, without
+   * Where the payer returns: a host with optional port and path, an http(s) URL, or a URL with an app's own scheme, without
    * credentials. Echoed, never fetched.
    *
    * @generated from field: optional string callback_url = 10;
@@ -200,14 +200,14 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   checkout?: Checkout | undefined;
 
   /**
-   * What is sold: an order or an airline booking.
+   * The goods: an order or an airline booking.
    *
    * @generated from field: optional payments.v1.AdditionalData additional_data = 12;
    */
   additionalData?: AdditionalData | undefined;
 
   /**
-   * Kept with the payment and echoed.
+   * Stored with the payment and echoed.
    *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 13;
    */
@@ -221,14 +221,14 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   taxes?: JsonObject | undefined;
 
   /**
-   * Taxes that are an array, which Protobuf has here instead of in taxes.
+   * Taxes as an array; Protobuf has them here instead of in taxes.
    *
    * @generated from field: optional google.protobuf.ListValue taxes_list = 15;
    */
   taxesList?: ListValue | undefined;
 
   /**
-   * Known and not supported: refused when set. Some have their place further within, and are refused there too.
+   * Known but not supported: refused when set. Some belong in a nested message, and are refused there too.
    *
    * @generated from field: optional google.protobuf.Value split = 30;
    */
@@ -285,7 +285,7 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   currencyConversion?: Value | undefined;
 
   /**
-   * An authorization is asked for in `payment_method.detail.card`.
+   * An authorization is requested in `payment_method.detail.card`.
    *
    * @generated from field: optional google.protobuf.Value capture = 60;
    */
@@ -299,7 +299,7 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
 export declare const CreatePaymentRequestSchema: GenMessage<CreatePaymentRequest>;
 
 /**
- * What is to be paid.
+ * The amount to be paid.
  *
  * @generated from message payments.v1.CreatePaymentRequest.Amount
  */
@@ -312,7 +312,7 @@ export declare type CreatePaymentRequest_Amount = Message<"payments.v1.CreatePay
   currency: string;
 
   /**
-   * Above zero, or 0 where a card is only verified; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has.
+   * Above zero, or 0 to verify a card; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has.
    *
    * @generated from field: google.type.Decimal value = 2;
    */
@@ -331,7 +331,7 @@ export declare type CreatePaymentRequest_Amount = Message<"payments.v1.CreatePay
 export declare const CreatePaymentRequest_AmountSchema: GenMessage<CreatePaymentRequest_Amount>;
 
 /**
- * What of an authorization is to be captured.
+ * A capture of an authorization.
  *
  * @generated from message payments.v1.CapturePaymentRequest
  */
@@ -351,14 +351,14 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
   transactionId: string;
 
   /**
-   * The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key.
+   * The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent.
    *
    * @generated from field: string merchant_reference = 3;
    */
   merchantReference: string;
 
   /**
-   * All that is left of the authorization when absent.
+   * Everything left of the authorization when absent.
    *
    * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
    */
@@ -372,15 +372,15 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
   reason: string;
 
   /**
-   * Text of the merchant about the operation, up to 255 characters.
+   * The merchant's description of the operation, up to 255 characters.
    *
    * @generated from field: string description = 6;
    */
   description: string;
 
   /**
-   * true releases what is left of the authorization; false keeps it, and is refused where the provider would release it.
-   * When absent, the last capture that the provider takes releases the rest.
+   * true releases the rest of the authorization; false keeps it, and is refused if the provider would release it anyway.
+   * When absent, the last capture that the provider allows releases the rest.
    *
    * @generated from field: optional bool final_capture = 7;
    */
@@ -409,7 +409,7 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
 export declare const CapturePaymentRequestSchema: GenMessage<CapturePaymentRequest>;
 
 /**
- * Which authorization is to be canceled.
+ * A cancel of an authorization.
  *
  * @generated from message payments.v1.CancelPaymentRequest
  */
@@ -429,7 +429,7 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
   transactionId: string;
 
   /**
-   * The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key.
+   * The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent.
    *
    * @generated from field: string merchant_reference = 3;
    */
@@ -443,14 +443,14 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
   reason: string;
 
   /**
-   * Text of the merchant about the operation, up to 255 characters.
+   * The merchant's description of the operation, up to 255 characters.
    *
    * @generated from field: string description = 6;
    */
   description: string;
 
   /**
-   * All that is left is canceled.
+   * A cancel always releases everything left.
    *
    * @generated from field: optional google.protobuf.Value amount = 30;
    */
@@ -464,7 +464,7 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
 export declare const CancelPaymentRequestSchema: GenMessage<CancelPaymentRequest>;
 
 /**
- * What is to be given back.
+ * A refund.
  *
  * @generated from message payments.v1.RefundPaymentRequest
  */
@@ -477,21 +477,21 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
   paymentId: string;
 
   /**
-   * UUID, the transaction to act on: the purchase, or one of the captures; the service chooses when absent.
+   * UUID, the transaction to refund: the purchase or a capture; chosen by the service when absent.
    *
    * @generated from field: string transaction_id = 2;
    */
   transactionId: string;
 
   /**
-   * The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key.
+   * The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent.
    *
    * @generated from field: string merchant_reference = 3;
    */
   merchantReference: string;
 
   /**
-   * All that is left of what was taken when absent.
+   * Everything left when absent.
    *
    * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
    */
@@ -505,7 +505,7 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
   reason: string;
 
   /**
-   * Text of the merchant about the operation, up to 255 characters.
+   * The merchant's description of the operation, up to 255 characters.
    *
    * @generated from field: string description = 6;
    */
@@ -529,7 +529,7 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
 export declare const RefundPaymentRequestSchema: GenMessage<RefundPaymentRequest>;
 
 /**
- * Which payment is to be undone.
+ * A cancel or a refund, whichever the payment's state calls for.
  *
  * @generated from message payments.v1.CancelOrRefundPaymentRequest
  */
@@ -542,22 +542,22 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   paymentId: string;
 
   /**
-   * UUID, the transaction to act on: the payment's own, which stands for the whole payment, or one of its captures. May
-   * be absent, and is then the payment's own.
+   * UUID, the transaction to act on: the payment's own, which stands for the whole payment, or a capture. The payment's own
+   * when absent.
    *
    * @generated from field: string transaction_id = 2;
    */
   transactionId: string;
 
   /**
-   * The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key.
+   * The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent.
    *
    * @generated from field: string merchant_reference = 3;
    */
   merchantReference: string;
 
   /**
-   * Refunds so much of what was taken; refused while nothing is. All that is left is canceled or refunded when absent.
+   * The amount to refund; refused while no money is taken. Everything left is canceled or refunded when absent.
    *
    * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
    */
@@ -571,7 +571,7 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   reason: string;
 
   /**
-   * Text of the merchant about the operation, up to 255 characters.
+   * The merchant's description of the operation, up to 255 characters.
    *
    * @generated from field: string description = 6;
    */
@@ -585,21 +585,21 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
 export declare const CancelOrRefundPaymentRequestSchema: GenMessage<CancelOrRefundPaymentRequest>;
 
 /**
- * Makes payments. Every call carries the headers (gRPC: metadata) `public-api-key` and, but for the one case that its
- * documentation names, `private-secret-key`.
+ * Makes payments. Every call carries the headers (gRPC: metadata) `public-api-key` and, except in the one documented case,
+ * `private-secret-key`.
  *
- * Errors carry a google.rpc.ErrorInfo whose reason is one of the codes in docs/errors.md, google.rpc.BadRequest when
- * fields are at fault, and google.rpc.RetryInfo when a later try makes sense.
+ * Errors carry a google.rpc.ErrorInfo whose reason is a code in docs/errors.md, google.rpc.BadRequest if fields are
+ * faulty, and google.rpc.RetryInfo if a later try makes sense.
  *
  * @generated from service payments.v1.PaymentService
  */
 export declare const PaymentService: GenService<{
   /**
    * Creates a payment. The header `x-idempotency-key` (1 to 255 printable ASCII characters) is required: the same key
-   * with the same request answers the first answer again, with `idempotent-replayed: true`, and calls no provider; with
-   * a different request it is FAILED_PRECONDITION (HTTP 422).
+   * with the same request returns the first response again, with `idempotent-replayed: true`, and calls no provider; with
+   * a different request the call fails with FAILED_PRECONDITION (HTTP 422).
    *
-   * A decline and an unknown outcome are answers (a Payment that says so), not errors of the call.
+   * A decline and an unknown outcome are not errors of the call: the returned Payment has them.
    *
    * @generated from rpc payments.v1.PaymentService.CreatePayment
    */
@@ -609,8 +609,8 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Reads a payment of the caller's account as it stands now. An outcome that was unknown when the payment was created
-   * shows here once it is learned; what CreatePayment answered stays as it was under its key.
+   * Reads the current state of a payment of the caller's account. If the outcome was unknown when the payment was created,
+   * it appears here once it is known; the response of CreatePayment under its key does not change.
    *
    * @generated from rpc payments.v1.PaymentService.GetPayment
    */
@@ -620,10 +620,10 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Lists the payments of the caller's account as they stand now, newest first. REST answers the array of payments alone,
-   * and refers to the next page in the header `Link: <...>; rel="next"`.
+   * Lists the payments of the caller's account in their current state, newest first. REST returns only the array of
+   * payments, and links to the next page in the header `Link: <...>; rel="next"`.
    *
-   * No payment that was there when the first page was read is missed or listed twice, whatever is created meanwhile.
+   * No payment that existed when the first page was read is missed or listed twice, even if payments are created meanwhile.
    *
    * @generated from rpc payments.v1.PaymentService.ListPayments
    */
@@ -633,12 +633,12 @@ export declare const PaymentService: GenService<{
     output: typeof ListPaymentsResponseSchema;
   },
   /**
-   * Captures what an authorization holds: all that is left of it, or the amount given. The answer is the payment, whose
-   * `transactions` is the CAPTURE.
+   * Captures an authorization: everything left of it, or the given amount. Returns the payment, whose `transactions` is the
+   * CAPTURE.
    *
-   * Like every operation on money it is idempotent: by the header `x-idempotency-key`, else by `merchant_reference` within
-   * the payment. An outcome that is not known yet is PENDING, its amount stays reserved, and the provider is asked until
-   * it is known. One operation of a payment is open at a time; another is ABORTED (HTTP 409) until then.
+   * Like every operation on money it is idempotent: by the header `x-idempotency-key`, or else by `merchant_reference` within
+   * the payment. An unknown outcome is PENDING: its amount stays reserved, and the service asks the provider until the
+   * outcome is known. A payment has one open operation at a time; until it ends, another fails with ABORTED (HTTP 409).
    *
    * @generated from rpc payments.v1.PaymentService.CapturePayment
    */
@@ -648,7 +648,7 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Cancels an authorization: releases what is not captured. It needs no key: a repeat answers the first response again.
+   * Cancels an authorization: releases the uncaptured amount. It needs no key: a repeat returns the first response again.
    *
    * @generated from rpc payments.v1.PaymentService.CancelPayment
    */
@@ -658,7 +658,7 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Gives back what was taken: all that is left of it, or the amount given.
+   * Refunds money that was taken: everything left, or the given amount.
    *
    * @generated from rpc payments.v1.PaymentService.RefundPayment
    */
@@ -668,8 +668,8 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named, or the
-   * amount given; cancels what is held still once all that was captured is given back.
+   * Cancels a payment without captures. Refunds any other payment: everything left of it or of the named capture, or the
+   * given amount. If every capture has been refunded, cancels the amount that is still held.
    *
    * @generated from rpc payments.v1.PaymentService.CancelOrRefundPayment
    */

@@ -2,8 +2,8 @@
 // @generated from file payments/v1/payment_service.proto (package payments.v1, syntax proto3)
 /* eslint-disable */
 
-// Payments orchestration: one request makes a payment, routed to a payment provider, recorded with its one transaction
-// and answered with the full record.
+// Payments orchestration: one request makes a payment. The service routes it to a payment provider, records it and its
+// transactions, and returns the full record.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../buf/validate/validate_pb.js";
@@ -88,11 +88,11 @@ export const CancelOrRefundPaymentRequestSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_payment_service, 7);
 
 /**
- * Makes payments. Every call carries the headers (gRPC: metadata) `public-api-key` and, but for the one case that its
- * documentation names, `private-secret-key`.
+ * Makes payments. Every call carries the headers (gRPC: metadata) `public-api-key` and, except in the one documented case,
+ * `private-secret-key`.
  *
- * Errors carry a google.rpc.ErrorInfo whose reason is one of the codes in docs/errors.md, google.rpc.BadRequest when
- * fields are at fault, and google.rpc.RetryInfo when a later try makes sense.
+ * Errors carry a google.rpc.ErrorInfo whose reason is a code in docs/errors.md, google.rpc.BadRequest if fields are
+ * faulty, and google.rpc.RetryInfo if a later try makes sense.
  *
  * @generated from service payments.v1.PaymentService
  */

@@ -13,8 +13,8 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_routing_facts: GenFile;
 
 /**
- * What is known of a payment when its route is chosen: each field is a variable of a route's condition, under its own
- * name. What is not known (an issuer that no BIN tells, the card of a wallet) is "", 0 or false.
+ * The facts of a payment by which its route is chosen: each field is a variable in a route's condition, under its own name.
+ * Unknown facts (an issuer missing from the BIN table, the card of a wallet) are "", 0 or false.
  *
  * @generated from message payments.v1.RoutingFacts
  */
@@ -27,14 +27,14 @@ export declare type RoutingFacts = Message<"payments.v1.RoutingFacts"> & {
   accountId: string;
 
   /**
-   * ISO 3166-1 alpha-2, the payment's own.
+   * The payment's country, ISO 3166-1 alpha-2.
    *
    * @generated from field: string country = 2;
    */
   country: string;
 
   /**
-   * Exact. A condition compares it with whole or decimal numbers: amount >= 99.90.
+   * The exact amount. A condition compares it with integers or decimals: amount >= 99.90.
    *
    * @generated from field: google.type.Decimal amount = 3;
    */
@@ -83,7 +83,7 @@ export declare type RoutingFacts = Message<"payments.v1.RoutingFacts"> & {
   cardBrand: string;
 
   /**
-   * The card number's first eight digits, or six of a number shorter than 16.
+   * The first eight digits of the card number, or six if it has fewer than 16.
    *
    * @generated from field: string iin = 10;
    */
@@ -104,7 +104,7 @@ export declare type RoutingFacts = Message<"payments.v1.RoutingFacts"> & {
   issuerType: string;
 
   /**
-   * Whether it is to be captured at once, as the request asks; false is an authorization only, and so is every wallet.
+   * Whether the request asks for an immediate capture; false for an authorization only, and for every wallet.
    *
    * @generated from field: bool capture = 13;
    */
@@ -125,7 +125,7 @@ export declare type RoutingFacts = Message<"payments.v1.RoutingFacts"> & {
   hasOrder: boolean;
 
   /**
-   * Whether it is paid with a vaulted token.
+   * Whether the payment uses a vaulted token.
    *
    * @generated from field: bool vaulted = 16;
    */
@@ -139,8 +139,8 @@ export declare type RoutingFacts = Message<"payments.v1.RoutingFacts"> & {
   merchantReference: string;
 
   /**
-   * When the payment was taken: time.getHours('America/Sao_Paulo') < 6. As CEL has it, months count from 0, days of the
-   * month by getDayOfMonth from 0 and by getDate from 1, and Sunday is 0.
+   * When the payment was accepted: time.getHours('America/Sao_Paulo') < 6. As defined by CEL, months count from 0, days of
+   * the month from 0 with getDayOfMonth and from 1 with getDate, and Sunday is 0.
    *
    * @generated from field: google.protobuf.Timestamp time = 18;
    */

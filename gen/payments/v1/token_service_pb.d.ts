@@ -42,14 +42,14 @@ export declare type CreateCheckoutTokenRequest = Message<"payments.v1.CreateChec
   checkoutSession: string;
 
   /**
-   * The card, with its number. Required, but where the card is sent as `payment_method`.
+   * The card, with its number. Required unless the card is sent as `payment_method`.
    *
    * @generated from field: payments.v1.CardDataInput card_data = 2;
    */
   cardData?: CardDataInput | undefined;
 
   /**
-   * The card as a payment method, which browsers' libraries send instead of `card_data`.
+   * The card as a payment method, which browser libraries send instead of `card_data`.
    *
    * @generated from field: optional payments.v1.CheckoutTokenMethod payment_method = 3;
    */
@@ -63,13 +63,13 @@ export declare type CreateCheckoutTokenRequest = Message<"payments.v1.CreateChec
 export declare const CreateCheckoutTokenRequestSchema: GenMessage<CreateCheckoutTokenRequest>;
 
 /**
- * A payment method of which a token is made.
+ * The payment method to exchange for a token.
  *
  * @generated from message payments.v1.CheckoutTokenMethod
  */
 export declare type CheckoutTokenMethod = Message<"payments.v1.CheckoutTokenMethod"> & {
   /**
-   * CARD, also when absent.
+   * CARD, which is also the default.
    *
    * @generated from field: string type = 1;
    */
@@ -101,7 +101,7 @@ export declare type OneTimeToken = Message<"payments.v1.OneTimeToken"> & {
   token: string;
 
   /**
-   * "" when it is for no session.
+   * The session that the token is for; "" for none.
    *
    * @generated from field: string checkout_session = 2;
    */
@@ -115,7 +115,7 @@ export declare type OneTimeToken = Message<"payments.v1.OneTimeToken"> & {
   type: string;
 
   /**
-   * What may be told of the card.
+   * Card data without the number.
    *
    * @generated from field: payments.v1.CardData card_data = 4;
    */
@@ -143,13 +143,13 @@ export declare type OneTimeToken = Message<"payments.v1.OneTimeToken"> & {
 export declare const OneTimeTokenSchema: GenMessage<OneTimeToken>;
 
 /**
- * Exchanges card data for one-time tokens, so that a merchant's server need never see a card number. Every call carries the
- * header (gRPC: metadata) `public-api-key` and, but for those that are `for_browsers`, `private-secret-key`.
+ * Exchanges card data for one-time tokens, so that a merchant's server never needs to see a card number. Every call carries
+ * the header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls, `private-secret-key`.
  *
- * A token is good for one payment, whatever comes of it, and for 30 minutes. Its card data is sealed meanwhile, and deleted
- * in the commit that claims the payment, or when the time is over.
+ * A token is valid for one payment, whatever its outcome, and for 30 minutes. Its card data is stored sealed, and deleted
+ * in the commit that claims the payment, or when the token expires.
  *
- * Errors are as those of PaymentService. With the header `x-idempotency-key` a repeat gets the first token again.
+ * Errors are the same as PaymentService's. With the header `x-idempotency-key`, a repeat gets the first token again.
  *
  * @generated from service payments.v1.TokenService
  */

@@ -12,7 +12,7 @@ import type { EmptySchema, Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_webhook_service: GenFile;
 
 /**
- * Where an account is told of changes.
+ * An address that receives an account's events.
  *
  * @generated from message payments.v1.Webhook
  */
@@ -39,7 +39,7 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   url: string;
 
   /**
-   * Text of the merchant about the webhook.
+   * The merchant's description of the webhook.
    *
    * @generated from field: string description = 4;
    */
@@ -60,28 +60,28 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   active: boolean;
 
   /**
-   * Why the service turned the webhook off: GONE (the receiver answered 410). "" when it did not.
+   * Why the service turned the webhook off: GONE (the receiver answered 410). "" if the service did not.
    *
    * @generated from field: string disabled_reason = 7;
    */
   disabledReason: string;
 
   /**
-   * whsec_ followed by base64. Only in the responses of CreateWebhook and RotateWebhookSecret.
+   * whsec_ followed by base64; only in the responses of CreateWebhook and RotateWebhookSecret.
    *
    * @generated from field: string secret = 8;
    */
   secret: string;
 
   /**
-   * Until then the secret before this one signs as well; null when there is none.
+   * Until when the previous secret signs too; null when there is none.
    *
    * @generated from field: optional google.protobuf.Timestamp previous_secret_until = 9;
    */
   previousSecretUntil?: Timestamp | undefined;
 
   /**
-   * Since when no delivery has succeeded; null while all is well.
+   * Since when no delivery has succeeded; null while deliveries succeed.
    *
    * @generated from field: optional google.protobuf.Timestamp failing_since = 10;
    */
@@ -116,8 +116,8 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
 export declare const WebhookSchema: GenMessage<Webhook>;
 
 /**
- * Credentials that deliveries carry in headers beside the signature, for receivers that check these. Each is sent if it is
- * set: 1 to 255 printable ASCII characters. They are stored sealed, and no response shows them.
+ * Credentials that deliveries carry in headers beside the signature, for receivers that check them. Each is 1 to 255
+ * printable ASCII characters, and is sent if set. They are stored sealed, and no response shows them.
  *
  * @generated from message payments.v1.ReceiverCredentials
  */
@@ -151,7 +151,7 @@ export declare type ReceiverCredentials = Message<"payments.v1.ReceiverCredentia
 export declare const ReceiverCredentialsSchema: GenMessage<ReceiverCredentials>;
 
 /**
- * An event on its way to a webhook.
+ * The delivery of an event to a webhook.
  *
  * @generated from message payments.v1.Delivery
  */
@@ -192,7 +192,7 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   paymentId: string;
 
   /**
-   * What became of the delivery.
+   * Outcome of the delivery.
    *
    * @generated from field: payments.v1.Delivery.Status status = 6;
    */
@@ -206,7 +206,7 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   attempts: number;
 
   /**
-   * The HTTP status of the last answer; null when there was none.
+   * The HTTP status of the last answer; null without an answer.
    *
    * @generated from field: optional int32 response_status = 8;
    */
@@ -214,28 +214,28 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
 
   /**
    * Why the last attempt failed: HTTP_STATUS, TIMEOUT, CONNECTION_FAILED, NAME_NOT_RESOLVED, TLS_FAILED,
-   * ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE, WEBHOOK_OFF or EVENT_GONE. "" when none failed.
+   * ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE, WEBHOOK_OFF or EVENT_GONE. "" if none failed.
    *
    * @generated from field: string error = 9;
    */
   error: string;
 
   /**
-   * When it is sent next; null unless PENDING.
+   * When the next attempt is due; null unless PENDING.
    *
    * @generated from field: optional google.protobuf.Timestamp next_attempt_at = 10;
    */
   nextAttemptAt?: Timestamp | undefined;
 
   /**
-   * When the delivery was made.
+   * When the delivery was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 11;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Null until then.
+   * When the delivery succeeded; null before.
    *
    * @generated from field: optional google.protobuf.Timestamp delivered_at = 12;
    */
@@ -258,7 +258,7 @@ export enum Delivery_Status {
   STATUS_UNSPECIFIED = 0,
 
   /**
-   * It is being sent, or will be sent again.
+   * The event is being sent, or will be sent again.
    *
    * @generated from enum value: PENDING = 1;
    */
@@ -272,7 +272,7 @@ export enum Delivery_Status {
   DELIVERED = 2,
 
   /**
-   * The receiver did not take it, and no further try is made by itself.
+   * The receiver did not accept the event, and the service does not retry by itself.
    *
    * @generated from enum value: FAILED = 3;
    */
@@ -303,14 +303,14 @@ export declare type CreateWebhookRequest = Message<"payments.v1.CreateWebhookReq
   events: string[];
 
   /**
-   * Text of the merchant about the webhook, up to 255 characters.
+   * The merchant's description of the webhook, up to 255 characters.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * Absent: deliveries carry the signature alone.
+   * When absent, deliveries carry only the signature.
    *
    * @generated from field: optional payments.v1.ReceiverCredentials credentials = 4;
    */
@@ -358,7 +358,7 @@ export declare const ListWebhooksResponseSchema: GenMessage<ListWebhooksResponse
  */
 export declare type GetWebhookRequest = Message<"payments.v1.GetWebhookRequest"> & {
   /**
-   * UUID, as the other ids here.
+   * UUID, like the other ids here.
    *
    * @generated from field: string id = 1;
    */
@@ -390,28 +390,28 @@ export declare type UpdateWebhookRequest = Message<"payments.v1.UpdateWebhookReq
   url?: string | undefined;
 
   /**
-   * Replaces the list; an empty one leaves it as it is.
+   * Replaces the list; an empty list changes nothing.
    *
    * @generated from field: repeated string events = 3;
    */
   events: string[];
 
   /**
-   * Text of the merchant about the webhook, up to 255 characters.
+   * The merchant's description of the webhook, up to 255 characters.
    *
    * @generated from field: optional string description = 4;
    */
   description?: string | undefined;
 
   /**
-   * false turns the webhook off, true on.
+   * true turns the webhook on, false turns it off.
    *
    * @generated from field: optional bool active = 5;
    */
   active?: boolean | undefined;
 
   /**
-   * Replaces all of them; an empty object takes them away.
+   * Replaces all credentials; an empty object removes them.
    *
    * @generated from field: optional payments.v1.ReceiverCredentials credentials = 6;
    */
@@ -490,14 +490,14 @@ export declare type ListDeliveriesRequest = Message<"payments.v1.ListDeliveriesR
   webhookId: string;
 
   /**
-   * At most 100; 0 stands for 50.
+   * At most 100; 0 means 50.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before.
+   * The `next_page_token` of the previous page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -547,7 +547,7 @@ export declare type RedeliverDeliveryRequest = Message<"payments.v1.RedeliverDel
   id: string;
 
   /**
-   * When given, the delivery must be this webhook's.
+   * If set, the delivery must belong to this webhook.
    *
    * @generated from field: string webhook_id = 2;
    */
@@ -572,7 +572,7 @@ export declare type RedeliverFailedRequest = Message<"payments.v1.RedeliverFaile
   webhookId: string;
 
   /**
-   * Deliveries that were made at this time or later.
+   * The earliest creation time of a delivery to send again.
    *
    * @generated from field: google.protobuf.Timestamp since = 2;
    */
@@ -590,7 +590,7 @@ export declare const RedeliverFailedRequestSchema: GenMessage<RedeliverFailedReq
  */
 export declare type RedeliverFailedResponse = Message<"payments.v1.RedeliverFailedResponse"> & {
   /**
-   * How many are sent again.
+   * Number of deliveries that are sent again.
    *
    * @generated from field: int32 redelivered = 1;
    */
@@ -604,20 +604,20 @@ export declare type RedeliverFailedResponse = Message<"payments.v1.RedeliverFail
 export declare const RedeliverFailedResponseSchema: GenMessage<RedeliverFailedResponse>;
 
 /**
- * Manages the webhooks of an account: where it is told of changes, and what became of each delivery. Every call carries
- * the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
+ * Manages the webhooks of an account, which receive its events, and their deliveries. Every call carries the headers (gRPC:
+ * metadata) `public-api-key` and `private-secret-key`.
  *
- * A delivery is a POST signed as Standard Webhooks describes (https://www.standardwebhooks.com). It is repeated until
+ * A delivery is a POST signed according to Standard Webhooks (https://www.standardwebhooks.com). It is repeated until
  * the receiver answers with a 2xx status within 10 seconds, so a receiver may see an event more than once: `webhook-id`
  * stays the same.
  *
- * Errors are as those of PaymentService.
+ * Errors are the same as PaymentService's.
  *
  * @generated from service payments.v1.WebhookService
  */
 export declare const WebhookService: GenService<{
   /**
-   * Adds a webhook. The response is the only one that shows its secret.
+   * Adds a webhook. Only this response shows its secret.
    *
    * @generated from rpc payments.v1.WebhookService.CreateWebhook
    */
@@ -647,7 +647,7 @@ export declare const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
-   * Changes the fields that are sent. Turning a webhook off ends its open deliveries as FAILED; they can be redelivered
+   * Changes the sent fields. Turning a webhook off ends its open deliveries as FAILED; they can be redelivered
    * once it is on again.
    *
    * @generated from rpc payments.v1.WebhookService.UpdateWebhook
@@ -658,7 +658,7 @@ export declare const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
-   * Removes a webhook and ends its open deliveries. Its deliveries can no longer be listed or sent again.
+   * Deletes a webhook and ends its open deliveries. Its deliveries can no longer be listed or sent again.
    *
    * @generated from rpc payments.v1.WebhookService.DeleteWebhook
    */
@@ -668,8 +668,8 @@ export declare const WebhookService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Gives a webhook another secret, which the response shows once. The secret before it signs as well for a day, so
-   * that a receiver can change over without losing a delivery.
+   * Gives a webhook a new secret, which only this response shows. The previous secret signs too for a day, so that a
+   * receiver can switch without losing a delivery.
    *
    * @generated from rpc payments.v1.WebhookService.RotateWebhookSecret
    */
@@ -699,7 +699,7 @@ export declare const WebhookService: GenService<{
     output: typeof ListDeliveriesResponseSchema;
   },
   /**
-   * Sends a delivery again, whatever became of it before, with the whole schedule of retries ahead of it.
+   * Sends a delivery again, whatever its outcome, and restarts its schedule of retries.
    *
    * @generated from rpc payments.v1.WebhookService.RedeliverDelivery
    */
@@ -709,7 +709,7 @@ export declare const WebhookService: GenService<{
     output: typeof DeliverySchema;
   },
   /**
-   * Sends the FAILED deliveries of a webhook again that were made at a time or later, the oldest 10,000 of them.
+   * Sends again the FAILED deliveries of a webhook that were created at or after a time, at most the oldest 10,000.
    *
    * @generated from rpc payments.v1.WebhookService.RedeliverFailed
    */

@@ -140,14 +140,14 @@ export const RedeliverFailedResponseSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_webhook_service, 15);
 
 /**
- * Manages the webhooks of an account: where it is told of changes, and what became of each delivery. Every call carries
- * the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
+ * Manages the webhooks of an account, which receive its events, and their deliveries. Every call carries the headers (gRPC:
+ * metadata) `public-api-key` and `private-secret-key`.
  *
- * A delivery is a POST signed as Standard Webhooks describes (https://www.standardwebhooks.com). It is repeated until
+ * A delivery is a POST signed according to Standard Webhooks (https://www.standardwebhooks.com). It is repeated until
  * the receiver answers with a 2xx status within 10 seconds, so a receiver may see an event more than once: `webhook-id`
  * stays the same.
  *
- * Errors are as those of PaymentService.
+ * Errors are the same as PaymentService's.
  *
  * @generated from service payments.v1.WebhookService
  */
