@@ -1,4 +1,4 @@
-// Command pay makes a payment by gRPC and captures it, repeating calls under the same idempotency key.
+// Command pay makes a payment over gRPC and captures it, repeating calls under the same idempotency key.
 package main
 
 import (
@@ -77,7 +77,7 @@ func authorization(order string) *paymentsv1.CreatePaymentRequest {
 	}
 }
 
-// repeat calls until an answer comes. Every try has the same key, so nothing happens twice.
+// repeat calls until a response comes. Every try has the same key, so nothing happens twice.
 func repeat(key string, call func(context.Context) error) error {
 	keys := metadata.Pairs(
 		"public-api-key", "pk_sandbox_one",
@@ -99,7 +99,7 @@ func repeat(key string, call func(context.Context) error) error {
 	}
 }
 
-// explain tells the service's reason and the fields at fault.
+// explain returns the service's reason and the faulty fields.
 func explain(err error) string {
 	text := status.Convert(err).Message()
 	for _, detail := range status.Convert(err).Details() {

@@ -11,7 +11,7 @@ import grpc
 
 GEN = pathlib.Path(__file__).parent / "gen"
 sys.path.insert(0, str(GEN))
-# The generated google.api and google.type stand beside the packages of the same name that protobuf installs.
+# The generated google.api and google.type extend the google package that protobuf installs.
 import google  # noqa: E402
 
 google.__path__.append(str(GEN / "google"))

@@ -32,7 +32,7 @@ def call(url, body, key):
             if (error.code not in RETRIED and not in_progress) or pause > 8:
                 raise SystemExit(f"{problem['code']}: {problem['detail']}")
         except OSError:
-            # No answer: what happened is learned by repeating the call.
+            # No response: repeat the call to learn the outcome.
             if pause > 8:
                 raise
         time.sleep(pause)
