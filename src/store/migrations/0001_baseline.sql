@@ -1,16 +1,16 @@
--- The whole schema. The account leads every primary key of a table that belongs to accounts, so that the tables can
--- be distributed by it. In every table, `id` is the row's own id, a UUIDv7 unless said otherwise; `account_id` is its
--- merchant account; `created_at` and `updated_at` are the times when the row was made and last changed, not counting
--- leases. "Encoded" means a protobuf message in its binary form.
+-- The whole schema. The account is the first column of every primary key in tables that belong to accounts, so that these can
+-- be distributed by it. In every table, `id` is the row's own id, a UUIDv7 unless stated otherwise; `account_id` is its merchant
+-- account; `created_at` and `updated_at` say when the row was created and last changed; a lease does not count as a change.
+-- "Encoded" means a protobuf message in binary form.
 
 -- Merchant accounts and their keys.
 CREATE TABLE account (
   id uuid PRIMARY KEY,
-  -- The operator's own name for it.
+  -- The operator's name for the account.
   name text NOT NULL,
   -- The name shown to payers; '' for none.
   display_name text NOT NULL DEFAULT '' CHECK (char_length(display_name) <= 100),
-  -- Every call needs the secret key, even a call that the public key alone may make.
+  -- Requires the secret key for every call, even for calls that the public key alone could make.
   secret_always boolean NOT NULL DEFAULT false,
   -- Shows authorizations as such (AUTHORIZE, PENDING / AUTHORIZED) instead of as PURCHASE, SUCCEEDED / APPROVED.
   tells_authorized boolean NOT NULL DEFAULT false,
@@ -20,7 +20,7 @@ CREATE TABLE account (
 );
 
 CREATE TABLE public_key (
-  -- The value of the public-api-key header; it is not secret.
+  -- The value of the public-api-key header; not secret.
   public_key text COLLATE "C" PRIMARY KEY,
   account_id uuid NOT NULL REFERENCES account,
   created_at timestamptz NOT NULL DEFAULT now(),
@@ -32,7 +32,7 @@ CREATE INDEX public_key_of_account ON public_key (account_id);
 CREATE TABLE secret_key (
   account_id uuid NOT NULL REFERENCES account,
   id uuid NOT NULL,
-  -- SHA-256 of the secret: it has 128 random bits or more, so a slow hash would protect nothing more.
+  -- SHA-256 of the secret, which has at least 128 random bits, so a slow hash would add no protection.
   secret_hash bytea NOT NULL CHECK (length(secret_hash) = 32),
   created_at timestamptz NOT NULL DEFAULT now(),
   -- null while the key is valid.
@@ -41,11 +41,11 @@ CREATE TABLE secret_key (
 );
 CREATE INDEX secret_key_account ON secret_key (account_id) WHERE revoked_at IS NULL;
 
--- The people whom merchants make payments for.
+-- Merchants' customers.
 CREATE TABLE customer (
   account_id uuid NOT NULL REFERENCES account,
   id uuid NOT NULL,
-  -- The merchant's own id of the customer.
+  -- The merchant's id of the customer.
   merchant_customer_id text COLLATE "C",
   -- An encoded payments.v1.CustomerPayer.
   payer bytea NOT NULL,
@@ -53,23 +53,22 @@ CREATE TABLE customer (
   metadata text NOT NULL DEFAULT '[]',
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
-  -- When the person was erased; only the row's key is left.
+  -- When the customer's data was erased; only the row's key is left.
   deleted_at timestamptz,
   PRIMARY KEY (account_id, id)
 );
 CREATE UNIQUE INDEX customer_merchant_id ON customer (account_id, merchant_customer_id)
   WHERE merchant_customer_id IS NOT NULL;
 
--- Checkout sessions: one payment each, until expires_at. A session without terms (expires_at is null) accepts any
--- number.
+-- Checkout sessions: one payment each, until expires_at. A session without terms (expires_at is null) takes any number.
 CREATE TABLE checkout_session (
   account_id uuid NOT NULL REFERENCES account,
   id uuid NOT NULL,
   -- The session's customer; null for none.
   customer_id uuid,
-  -- The merchant's own id of the order; '' for none.
+  -- The merchant's id of the order; '' for none.
   merchant_order_id text NOT NULL DEFAULT '',
-  -- Shown to the payer, and used as the description of its payments.
+  -- Shown to the payer, and the default description of its payments.
   payment_description text NOT NULL DEFAULT '',
   -- ISO 3166-1 alpha-2.
   country text NOT NULL DEFAULT '',
@@ -77,22 +76,22 @@ CREATE TABLE checkout_session (
   currency text NOT NULL DEFAULT '',
   -- In minor units of `currency`; 0 for a session without terms.
   amount_minor_units bigint NOT NULL DEFAULT 0,
-  -- Where the payer returns to.
+  -- Where the payer returns.
   callback_url text,
   -- A JSON array of objects with `key` and `value`.
   metadata text NOT NULL DEFAULT '[]',
-  -- payments.v1.Payment.Workflow of payments that name none.
+  -- payments.v1.Payment.Workflow, the default of its payments.
   workflow text NOT NULL DEFAULT '',
-  -- The types of payment method that it may be paid with; empty: all that the catalogue offers.
+  -- Accepted types of payment methods; empty for every type that the catalogue offers.
   payment_method_types text[] NOT NULL DEFAULT '{}',
-  -- When it stops accepting payments; null for a session without terms.
+  -- When the session stops taking payments; null for a session without terms.
   expires_at timestamptz,
-  -- Counts the changes of its terms: a payment made by other terms is not claimed.
+  -- Counts the changes to its terms: a payment prepared from other terms is not claimed.
   version integer NOT NULL DEFAULT 0,
-  -- Its last payment, even a declined one.
+  -- The session's last payment, even if declined.
   payment_id uuid,
-  -- Number of its payments, failed ones included. Only a few are accepted: thieves try out stolen cards where a card
-  -- may be tried without end.
+  -- Number of its payments, including failed ones. The limit is low, because unlimited tries would let fraudsters test
+  -- stolen cards.
   payments integer NOT NULL DEFAULT 0,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
@@ -102,7 +101,7 @@ CREATE TABLE checkout_session (
 -- A payer at the checkout page names only the session.
 CREATE INDEX checkout_session_by_id ON checkout_session (id);
 
--- Stored payment methods: cards, and enrolled wallets.
+-- Stored payment methods: cards and enrolled wallets.
 CREATE TABLE vaulted_token (
   account_id uuid NOT NULL REFERENCES account,
   id uuid NOT NULL,
@@ -110,33 +109,33 @@ CREATE TABLE vaulted_token (
   type text NOT NULL,
   -- payments.v1.StoredPaymentMethod.Status. A card that waits for its payment is ENROLLED and not active.
   status text NOT NULL DEFAULT 'ENROLLED',
-  -- true exactly while a payment may use the method.
+  -- true if and only if a payment may use the method.
   active boolean NOT NULL,
-  -- An encoded payments.v1.CardData, for cards: the displayable data of the card.
+  -- For cards: an encoded payments.v1.CardData, the data that may be shown.
   card bytea,
-  -- The card number as a JWE, for cards; null once the method has ended. The database holds it nowhere else.
+  -- For cards: the card number as a JWE, stored nowhere else in the database; null once the method has ended.
   card_number text,
-  -- The provider's own token, for wallets.
+  -- For wallets: the provider's token.
   provider_token text,
-  -- The method's customer; null for a method without a customer.
+  -- The customer who owns the method; null for none.
   customer_id uuid,
-  -- Keyed hash of the card's number: the same card of the same customer is one method.
+  -- Keyed hash of the card number: the same card of the same customer is one method.
   fingerprint uuid,
   -- ISO 3166-1 alpha-2; '' for none.
   country text NOT NULL DEFAULT '',
   -- When a payment last used it; null before the first.
   last_used_at timestamptz,
-  -- Of a wallet: the catalogue's connection that can charge it.
+  -- For wallets: the catalogue's connection that can charge it.
   connection_id text,
-  -- Of a wallet: the account at the provider that the connection pointed to; no other account is asked about it.
+  -- For wallets: the provider account that the connection pointed to; no other account is asked about it.
   connection_identity text,
-  -- Of a wallet: where the payer agrees; null once they have, or can no longer.
+  -- For wallets: where the payer agrees; null once they have agreed or can no longer agree.
   redirect_url text,
-  -- Of a wallet: where the payer returns to; null for none.
+  -- For wallets: where the payer returns; null for none.
   callback_url text,
-  -- Of a wallet: when the provider is asked again whether the payer agreed; null once that is known.
+  -- For wallets: when the provider is next asked whether the payer agreed; null once this is known.
   check_at timestamptz,
-  -- Of a wallet: when the payer can no longer agree.
+  -- For wallets: the deadline for the payer's agreement.
   expires_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
@@ -150,11 +149,11 @@ CREATE INDEX vaulted_token_check ON vaulted_token (check_at) WHERE check_at IS N
 CREATE INDEX vaulted_token_ended_by_age ON vaulted_token (updated_at)
   WHERE status IN ('UNENROLLED', 'DECLINED', 'EXPIRED');
 
--- Objects that only one payment may use: the key is the claim, inserted in the commit that claims the payment. A
--- payment that fails deletes the use of its checkout session.
+-- Objects that only one payment may use. Inserting the key is the claim, in the commit that claims the payment. A payment that
+-- fails deletes the row of its checkout session.
 CREATE TABLE single_use (
   account_id uuid NOT NULL,
-  -- The id of the checkout session or the one-time token.
+  -- The checkout session or one-time token.
   object_id uuid NOT NULL,
   -- The payment that uses it.
   payment_id uuid NOT NULL,
@@ -166,89 +165,85 @@ CREATE TABLE single_use (
 CREATE TABLE one_time_token (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- The checkout session whose payment may use it; null for any payment of the account.
+  -- The checkout session whose payments may use it; null for any payment of the account.
   session_id uuid,
-  -- An encoded payments.v1.CardData: the displayable data of the card.
+  -- An encoded payments.v1.CardData: the data that may be shown.
   card bytea NOT NULL,
-  -- Number and security code as a JWE; null once a payment has used them. The database holds them nowhere else.
+  -- Number and security code as a JWE, stored nowhere else in the database; null once a payment has used them.
   sealed text,
-  -- When it becomes unusable and is deleted.
+  -- When the token expires and is deleted.
   expires_at timestamptz NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (account_id, id)
 );
 CREATE INDEX one_time_token_age ON one_time_token (expires_at);
 
--- One row for each payment. Inserting it claims its idempotency key, in one commit with its transaction, before any
--- provider is called. The records are messages; only what queries need has a column.
+-- One row per payment. Inserting it claims the idempotency key, in one commit with its transaction, before any provider is
+-- called. The records are messages; only data that queries need has columns.
 CREATE TABLE payment (
-  -- No foreign key: accounts are never deleted, and its check would lock the account's row for each payment.
+  -- No foreign key: accounts are never deleted, and its check would lock the account's row for every payment.
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- The key of the request that created it, with a prefix if that came with the public key alone
-  -- (payments/idempotency).
+  -- The key of the request that created it; prefixed if the request came with the public key alone (payments/idempotency).
   idempotency_key text COLLATE "C" NOT NULL,
-  -- Keyed hash of the canonical request: distinguishes a retry from another request under the same key.
+  -- Keyed hash of the canonical request: distinguishes a retry from a different request under the same key.
   request_hash bytea NOT NULL,
-  -- Digest of the request fields that request_hash covers. Hashes of releases that know different fields are not
-  -- compared: a request that cannot be compared gets the stored response.
+  -- Digest of the request fields that request_hash covers. Hashes by releases with different fields are not compared: a
+  -- request that cannot be compared gets the stored response.
   request_shape bytea NOT NULL,
   -- payments.v1.Payment.Status.
   status text NOT NULL,
   -- An encoded payments.v1.Payment: the current record.
   record bytea NOT NULL,
-  -- Names the schema that rendered the first response (response_schema); null until there is a response. It never
-  -- changes.
+  -- The schema that rendered the first response (response_schema); null before the response. It never changes.
   answer bytea,
-  -- The record that the first response shows; null while `record` is still that record.
+  -- The record of the first response; null while `record` is still the same.
   answered_record bytea,
-  -- Sum of its captures, in minor units of its currency; the record says the same in decimals.
+  -- Sum of its captures, in minor units of its currency; the record has the same sum as a decimal.
   captured_minor_units bigint NOT NULL DEFAULT 0 CHECK (captured_minor_units >= 0),
   -- Sum of its refunds, likewise.
   refunded_minor_units bigint NOT NULL DEFAULT 0 CHECK (refunded_minor_units >= 0),
-  -- true: nothing more may be captured, because of a cancel, a lapse, or a final capture.
+  -- true if nothing more may be captured: it was canceled or lapsed, or the last capture was made.
   released boolean NOT NULL DEFAULT false,
-  -- The transaction of the open operation: one at a time, so that its bounds hold.
+  -- The transaction of the open operation: one at a time, so that the bounds hold.
   open_operation uuid,
   -- Counts the writes: a change decided from an older version is not written.
   version integer NOT NULL DEFAULT 0,
-  -- Number of its events; numbers the next one.
+  -- Number of its events, and the sequence number of the last.
   event_sequence integer NOT NULL DEFAULT 0,
-  -- The merchant's own id of the order, for searches; '' for none.
+  -- The merchant's id of the order, by which payments are found; '' for none.
   merchant_order_id text NOT NULL DEFAULT '',
-  -- The last four digits of the card's number; '' for none.
+  -- The last four digits of the card number; '' for none.
   card_last_four text NOT NULL DEFAULT '',
-  -- When the payer's personal data was erased from the payment. A later operation may add more; then updated_at is
-  -- later.
+  -- When the payer's personal data was erased from the payment. If a later operation adds personal data, updated_at is later.
   personal_data_erased_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   UNIQUE (account_id, idempotency_key)
 );
--- One index for each filter of ListPayments, in the order of its pages.
+-- One index for each filter of ListPayments, in page order.
 CREATE INDEX payment_by_time ON payment (account_id, created_at, id);
 CREATE INDEX payment_by_status ON payment (account_id, status, created_at, id);
 CREATE INDEX payment_by_order ON payment (account_id, merchant_order_id, created_at, id);
 CREATE INDEX payment_by_last_four ON payment (account_id, card_last_four, created_at, id) WHERE card_last_four <> '';
--- The key comes last: of indexes that seem to cost the same, as on an empty table, the planner takes the newest, and
--- keeps the plan made then.
+-- The key comes last: the planner takes the newest of indexes that seem to cost the same, as all do on an empty table, and
+-- keeps that plan.
 ALTER TABLE payment ADD PRIMARY KEY (account_id, id);
 
--- One row for each attempt at a provider, operation on a payment, or dispute. The id of an attempt or an operation is
--- the provider's idempotency key.
+-- One row per attempt at a provider, operation on an attempt, or dispute. The id of an attempt or an operation is the
+-- idempotency key at the provider.
 CREATE TABLE transaction (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- The payment that it belongs to.
+  -- The payment.
   payment_id uuid NOT NULL,
-  -- payments.v1.Transaction.Type. PURCHASE also means an authorization, unless its account has authorizations shown
-  -- as such.
+  -- payments.v1.Transaction.Type. PURCHASE also stands for an authorization if the account does not have them shown as such.
   type text NOT NULL DEFAULT 'PURCHASE',
   -- The transaction that a capture, cancel, refund or dispute acts on; null for an attempt.
   parent_id uuid,
-  -- The catalogue's connection that it was sent to.
+  -- The catalogue's connection that the transaction was sent to.
   connection_id text NOT NULL,
-  -- The account at the provider that the connection pointed to: no other account is asked about this transaction.
+  -- The provider account that the connection pointed to; no other account is asked about this transaction.
   connection_identity text NOT NULL,
   -- payments.v1.Transaction.Status.
   status text NOT NULL,
@@ -256,36 +251,35 @@ CREATE TABLE transaction (
   amount_minor_units bigint NOT NULL CHECK (amount_minor_units >= 0),
   -- ISO 4217.
   currency text NOT NULL,
-  -- The flag of the request; the record shows another (docs/api.md), and a later capture depends on this one.
+  -- The flag of the request, which later captures use; the record may show another (docs/api.md).
   capture boolean NOT NULL,
-  -- Of a capture: true for the last one.
+  -- For a capture: no other may follow.
   final boolean NOT NULL DEFAULT false,
-  -- The provider's own id of it, or other data that the connector needs for later calls.
+  -- The provider's id of the transaction, or other data that the connector needs for later calls.
   reference text CHECK (length(reference) <= 512),
-  -- The merchant's own reference; null if one was generated.
+  -- The merchant's reference; null if generated.
   merchant_reference text,
-  -- The stored method that it uses, or the card that waits for its outcome.
+  -- The stored method that it uses, or the card to be stored if it succeeds.
   vaulted_token uuid,
-  -- Its payer was redirected, or has come back and the provider has yet to confirm: it is open, but no call is
-  -- overdue.
+  -- The payer was redirected, or has returned and the provider has yet to confirm: open, but no call is overdue.
   awaits_payer boolean NOT NULL DEFAULT false,
-  -- When its provider is asked about it next; null once no more news is expected. Until then it is the lease of the
-  -- worker that asks: at first, of the caller that claimed it.
+  -- When its provider is next asked about it; null once nothing more is expected. Until then it is the lease of the worker
+  -- that asks, initially of the caller that claimed it.
   check_at timestamptz,
-  -- A token: 0 for the caller that claimed it. Every write, every taker and news raise it, so that a writer with an
-  -- older token neither writes "still unknown" nor moves check_at.
+  -- Fencing token: 0 for the caller that claimed it. Every write, every taken check and news raise it, so that a writer with
+  -- an older token neither writes "still unknown" nor moves check_at.
   fence integer NOT NULL DEFAULT 0,
-  -- Of an operation: the name of its rpc.
+  -- For an operation: the name of its rpc.
   method text,
-  -- Of an operation: its idempotency key, unique within account and rpc.
+  -- For an operation: its idempotency key, unique within account and rpc.
   idempotency_key text COLLATE "C",
-  -- Of an operation: as in payment.
+  -- For an operation: as in payment.
   request_hash bytea,
-  -- Of an operation: as in payment.
+  -- For an operation: as in payment.
   request_shape bytea,
-  -- Of an operation: names the schema of its response (response_schema). It never changes.
+  -- For an operation: the schema of its response (response_schema). It never changes.
   response bytea,
-  -- Of an operation: the record that its response shows. It never changes.
+  -- For an operation: the record of its response. It never changes.
   response_record bytea,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
@@ -301,54 +295,54 @@ CREATE UNIQUE INDEX transaction_operation_key ON transaction (account_id, method
   WHERE idempotency_key IS NOT NULL;
 -- By connection, so that the backlog of one provider does not delay another's.
 CREATE INDEX transaction_check ON transaction (connection_id, check_at) WHERE check_at IS NOT NULL;
--- Open transactions, so that they are counted without reading authorizations that wait for days.
+-- Open transactions, so that counting them need not read authorizations that wait for days.
 CREATE INDEX transaction_open ON transaction (type, awaits_payer, created_at)
   WHERE check_at IS NOT NULL AND status IN ('CREATED', 'PENDING');
 
--- News of transactions: providers' notifications as received, and payers who came back or gave up. It is stored
--- before it is acknowledged, and makes the check of its transaction due.
+-- News of transactions: providers' unmodified notifications, and payers who returned or gave up. News is stored before it is
+-- acknowledged, and makes the check of its transaction due.
 CREATE TABLE notification (
   -- The nil UUID until its transaction is found.
   account_id uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
-  -- The catalogue's connection whose address received it, or that the payer was redirected to.
+  -- The catalogue's connection that received the notification, or that the payer was redirected to.
   connection_id text NOT NULL,
-  -- The same for every delivery of one notification, and for every return of a payer with the same query.
+  -- The same for every delivery of one notification, and for every return with the same query.
   deduplication_key text COLLATE "C" NOT NULL,
-  -- One notification may be about several transactions.
+  -- Numbers the subjects: one notification may be about several transactions.
   subject integer NOT NULL,
   -- notification, return (of a payer) or close (for a payer who wants to pay another way).
   kind text NOT NULL DEFAULT 'notification',
-  -- Our id of the transaction; null until it is found, if the notification names only the provider's.
+  -- Our id of the transaction; null until found, if the notification names only the provider's id.
   transaction_id uuid,
-  -- The provider's own id of it; null if the notification does not name it.
+  -- The provider's id of the transaction; null if the notification does not name it.
   reference text,
-  -- Of a dispute: its stage.
+  -- For a dispute: its stage.
   dispute text,
-  -- Of a dispute: the provider's id of it.
+  -- For a dispute: the provider's id of the dispute.
   dispute_reference text,
-  -- Of a dispute: the disputed part of the payment; null if the notification does not say.
+  -- For a dispute: the disputed amount; null if the notification does not say.
   disputed_minor_units bigint,
-  -- Of a dispute: the ISO 4217 code of that part.
+  -- For a dispute: ISO 4217 of that amount.
   disputed_currency text,
-  -- Its body, byte for byte.
+  -- The body, byte for byte.
   body bytea NOT NULL,
   -- The query of its URL, without `?`.
   query text NOT NULL,
   -- The headers that its signature covers, as a JSON object.
   headers text NOT NULL DEFAULT '{}',
-  -- When it arrived: its signature is judged as of then.
+  -- When it arrived; its signature is verified as of this time.
   received_at timestamptz NOT NULL DEFAULT now(),
-  -- When its transaction is searched for next; null once its check was made due, or it was given up.
+  -- When to search for its transaction next; null once the transaction's check is due, or the search was given up.
   check_at timestamptz DEFAULT now(),
-  -- When it was settled: applied, or found to change nothing; null until then.
+  -- When it was settled: applied, or found to change nothing; null before.
   settled_at timestamptz,
-  -- applied, unchanged, unanswered or unmatched; null until it is settled.
+  -- applied, unchanged, unanswered or unmatched; null until settled.
   result text,
   PRIMARY KEY (account_id, connection_id, deduplication_key, subject)
 );
--- By connection, so that a busy one delays no other.
+-- By connection, so that a busy connection's notifications delay no other's.
 CREATE INDEX notification_check ON notification (connection_id, check_at) WHERE check_at IS NOT NULL;
--- A transaction's unsettled news, and the last settled.
+-- Unsettled news of a transaction, and the news settled last.
 CREATE INDEX notification_of_transaction ON notification (account_id, transaction_id, settled_at, received_at)
   WHERE transaction_id IS NOT NULL;
 CREATE INDEX notification_open ON notification (received_at) WHERE settled_at IS NULL;
@@ -358,26 +352,25 @@ CREATE INDEX notification_by_age ON notification (received_at);
 CREATE TABLE webhook (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- Where events are sent.
+  -- The address that receives events.
   url text NOT NULL,
-  -- The merchant's own description.
+  -- The merchant's description.
   description text NOT NULL,
-  -- The types of the events that it receives.
+  -- The event types that it receives.
   events text[] NOT NULL,
   -- false: nothing is sent, and new events create no deliveries to it.
   active boolean NOT NULL DEFAULT true,
-  -- Why the service turned it off by itself.
+  -- Why the service turned it off.
   disabled_reason text,
-  -- The signing secret as a JWE bound to the webhook's id. The database holds it nowhere else.
+  -- The signing secret as a JWE bound to the webhook's id, stored nowhere else in the database.
   secret text NOT NULL,
-  -- The secret before `secret`, sealed the same way; it also signs until previous_secret_until. null if there was
-  -- none.
+  -- The previous secret, sealed like `secret`; it signs too until previous_secret_until. Null if there was none.
   previous_secret text,
   -- When previous_secret stops signing.
   previous_secret_until timestamptz,
-  -- Credentials that the receiver requires besides the signature: a JSON object, sealed like the signing secret.
+  -- Credentials that the receiver requires beside the signature: a JSON object, sealed like the signing secret.
   credentials text,
-  -- The names of their headers, for display.
+  -- Names of the credentials' headers, which may be shown.
   credential_headers text[] NOT NULL DEFAULT '{}',
   -- When deliveries began to fail; null while they succeed.
   failing_since timestamptz,
@@ -386,15 +379,15 @@ CREATE TABLE webhook (
   PRIMARY KEY (account_id, id)
 );
 
--- The outbox: one row for each change that a webhook receives, written in the statement that makes the change.
+-- The outbox: one row per change that a webhook receives, written in the statement that makes the change.
 CREATE TABLE event (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- For example, payment.purchase (webhooks/events).
+  -- The event type, such as payment.purchase (webhooks/events).
   type text NOT NULL,
   -- The nil UUID for an event of a stored method, and for webhook.test.
   payment_id uuid NOT NULL,
-  -- Numbers the changes of the payment.
+  -- Numbers the payment's changes.
   sequence integer NOT NULL,
   -- An encoded payments.v1.Payment or StoredPaymentMethod after the change; empty for webhook.test.
   record bytea NOT NULL,
@@ -407,28 +400,28 @@ CREATE INDEX event_open ON event (created_at) WHERE relayed_at IS NULL;
 CREATE INDEX event_of_payment ON event (account_id, payment_id, sequence);
 CREATE INDEX event_by_age ON event (created_at);
 
--- One row for each event and webhook.
+-- One row per event and webhook.
 CREATE TABLE delivery (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- The webhook that it is sent to.
+  -- The receiver.
   webhook_id uuid NOT NULL,
-  -- The event that it sends.
+  -- The event to deliver.
   event_id uuid NOT NULL,
   -- PENDING, DELIVERED or FAILED.
   status text NOT NULL DEFAULT 'PENDING',
-  -- Counts the takers of this delivery, and is their fencing token.
+  -- Counts the attempts, and is their fencing token.
   attempts integer NOT NULL DEFAULT 0,
   -- Counts the attempts of the retry schedule, which a redelivery restarts.
   retry integer NOT NULL DEFAULT 0,
-  -- When it is sent next; while it is being sent, the end of its lease. null once it is DELIVERED or FAILED.
+  -- When the next attempt is due; during an attempt, the end of its lease. Null once DELIVERED or FAILED.
   due_at timestamptz DEFAULT now(),
-  -- HTTP status of the last response; null if there was none.
+  -- HTTP status of the last response; null without a response.
   response_status integer,
   -- Why the last attempt failed, such as TIMEOUT.
   error text,
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- When it was answered with 2xx; null before.
+  -- When the receiver answered with 2xx; null before.
   delivered_at timestamptz,
   PRIMARY KEY (account_id, id)
 ) WITH (fillfactor = 80);
@@ -438,8 +431,8 @@ CREATE INDEX delivery_failed ON delivery (account_id, webhook_id, id) WHERE stat
 CREATE INDEX delivery_of_event ON delivery (account_id, event_id);
 CREATE INDEX delivery_by_age ON delivery (created_at);
 
--- Calls that made an object other than a payment, by their idempotency key: a repeat gets the first response. Written
--- in the commit that makes the object.
+-- Calls that created an object other than a payment, by idempotency key: a repeat gets the first response again. Written in
+-- the commit that creates the object.
 CREATE TABLE replayed_call (
   account_id uuid NOT NULL,
   -- Name of the rpc.
@@ -450,20 +443,19 @@ CREATE TABLE replayed_call (
   request_hash bytea NOT NULL,
   -- As in payment.
   request_shape bytea NOT NULL,
-  -- The response message, encoded; null only within the transaction that makes the object.
+  -- The encoded response message; null only within the transaction that creates the object.
   response bytea,
   created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (account_id, method, idempotency_key)
 );
--- Responses that contain a person's data, to be erased with the customer. Both messages begin with fields that are
--- always present, so the customer's id has a fixed position: the first field of one, the fourth of the other. (A
--- field that holds a UUID takes 38 bytes.)
+-- Responses with a customer's data, to be erased with the customer. Both messages begin with fields that are always set, so
+-- the customer's id has a fixed position: the first field of one, the fourth of the other. (A UUID field takes 38 bytes.)
 CREATE INDEX replayed_call_of_customer ON replayed_call
   (account_id, substring(response FROM CASE method WHEN 'CreateCustomer' THEN 3 ELSE 117 END FOR 36))
   WHERE method IN ('CreateCustomer', 'EnrollPaymentMethod');
 CREATE INDEX replayed_call_by_age ON replayed_call (created_at);
 
--- The schemas that releases render responses by. A row stays as long as responses name it: for ever.
+-- The schemas by which releases render responses from records. Rows are never deleted, because responses name them.
 CREATE TABLE response_schema (
   -- The first bytes of the SHA-256 of `descriptors`.
   digest bytea PRIMARY KEY,
@@ -471,8 +463,8 @@ CREATE TABLE response_schema (
   descriptors bytea NOT NULL
 );
 
--- Distinguishes this installation's keys from others: each replica compares its own at its start. No key can be
--- computed from its check value.
+-- Identifies the keys of this installation: each replica compares its own at startup. A key cannot be computed from its
+-- check value.
 CREATE TABLE installation_key (
   -- `hash key`, or `vault key` and its id.
   name text PRIMARY KEY,
@@ -481,13 +473,13 @@ CREATE TABLE installation_key (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Operators' actions, by commands and in the dashboard. Rows are only ever added, in the commit of the action; only
--- the count of failed sign-ins rises within its minute. It contains no secret.
+-- Operators' actions, by commands and in the dashboard. Rows are only added, in the commit of the action; only the count of
+-- failed sign-ins is updated, within its minute. Rows contain no secrets.
 CREATE TABLE audit_log (
   -- The nil UUID for an action on the whole installation.
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- A user and host, or an operator of the dashboard.
+  -- A user and host, or a dashboard operator.
   actor text NOT NULL CHECK (length(actor) BETWEEN 1 AND 600),
   -- A word such as add-secret or refund.
   action text NOT NULL CHECK (length(action) BETWEEN 1 AND 100),
@@ -499,29 +491,29 @@ CREATE TABLE audit_log (
   PRIMARY KEY (account_id, id)
 );
 
--- Operators who have signed in to the dashboard.
+-- Operators' sessions in the dashboard.
 CREATE TABLE operator_session (
-  -- SHA-256 of the token in the cookie: no reader of this table can become an operator.
+  -- SHA-256 of the token in the cookie, so that readers of this table cannot sign in.
   token_hash bytea PRIMARY KEY CHECK (length(token_hash) = 32),
   -- Names the operator key, as `operator-` and the first digits of its SHA-256.
   actor text NOT NULL,
-  -- SHA-256 of the operator key: a key that is no longer configured ends its sessions.
+  -- SHA-256 of the operator key: removing a key from the configuration ends its sessions.
   key_hash bytea NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
   -- When it was last used: an idle session ends.
   seen_at timestamptz NOT NULL DEFAULT now()
 );
 
--- A UUIDv7 by the database's clock; uuidv7() itself exists only from PostgreSQL 18 on. It consists of the
--- milliseconds, the version, and the last 19 digits of a random UUID.
+-- Returns a UUIDv7 by the database's clock; PostgreSQL has uuidv7() only since version 18. It consists of the milliseconds, the
+-- version, and the last 19 digits of a random UUID.
 CREATE FUNCTION uuid_v7_1() RETURNS uuid LANGUAGE sql VOLATILE AS $$
   SELECT (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
     || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
 $$;
 
--- Claims the key of a payment, and inserts the payment with its first attempt, before the attempt is sent. It returns
--- false if the key is held. Objects for one use are used in the same call: a session that has changed, expired or had
--- all of its payments, and a token that is used or gone, violate a constraint, and nothing is written.
+-- Claims a payment's idempotency key, and inserts the payment with its first attempt, before the attempt is sent. Returns false
+-- if the key already exists. The same call uses the checkout session and the one-time token: if the session has changed, expired
+-- or reached its limit of payments, or the token is used or gone, a constraint is violated and nothing is written.
 CREATE FUNCTION claim_payment_1(
   the_account uuid,
   the_payment uuid,
@@ -542,10 +534,10 @@ CREATE FUNCTION claim_payment_1(
   the_currency text,
   is_capture boolean,
   the_merchant_reference text,
-  -- The stored method that it uses, or the card that waits.
+  -- The stored method that it uses, or the card to be stored.
   the_method uuid,
   lease_s float8,
-  -- A card that waits for the outcome; null for none.
+  -- A card to be stored if the payment succeeds; null for none.
   card_type text DEFAULT NULL,
   card_shown bytea DEFAULT NULL,
   card_sealed text DEFAULT NULL,
@@ -576,7 +568,7 @@ BEGIN
     the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, leased_until);
 
   IF card_type IS NOT NULL THEN
-    -- A deletion of the customer excludes the lock: it either waits, and erases the card, or comes first, and no card
+    -- Deleting the customer conflicts with this lock: it either waits and then erases the card, or comes first, and no card
     -- is stored.
     PERFORM 1 FROM customer c
     WHERE c.account_id = the_account AND c.id = card_customer AND c.deleted_at IS NULL FOR KEY SHARE;
@@ -605,18 +597,18 @@ BEGIN
   RETURN true;
 END $$;
 
--- Rolls back a write whose transaction another worker holds: the error has its own code.
+-- Rolls back a write if the writer has lost its transaction; the error has its own code.
 CREATE FUNCTION raise_lost_1() RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'another worker holds the transaction' USING ERRCODE = 'PLOST';
 END $$;
 
--- Writes the whole effect of a report on a payment, or nothing: its record and books, the reported transaction, an
--- added one, the authorization's schedule, the stored method, the checkout session, and the event. The version guards
--- every write; the fence guards a write that leaves the outcome open.
+-- Writes every change that one report makes to a payment, or nothing: its record and books, the reported transaction, an added
+-- transaction, the authorization's schedule, the stored method, the checkout session, and the event. The version guards every
+-- write; the fence guards a write that leaves the outcome open.
 --
--- The name ends in the number of its form: a release that needs another form adds a function, since the release
--- before it still calls this one. Every statement names the account by the parameter.
+-- The name ends with a version number: a release that needs another signature adds a function, because the previous release
+-- keeps calling this one. Every statement names the account by the parameter.
 CREATE FUNCTION write_change_1(
   the_account uuid,
   the_payment uuid,
@@ -626,19 +618,19 @@ CREATE FUNCTION write_change_1(
   new_record bytea,
   -- Type of the event; null if the record does not change.
   new_event text,
-  -- Names the schema of the response (response_schema); null if the change responds to nothing.
+  -- The schema of the response (response_schema); null if the change has no response.
   new_response bytea,
   -- The reported transaction; null if there is only an added one.
   the_transaction uuid,
   new_transaction_status text,
   new_reference text,
   new_awaits_payer boolean,
-  -- The writer's token, and whether the outcome is still open: then only the last taker may write it.
+  -- The writer's fencing token, and whether the outcome is still open: then only the last taker may write it.
   the_fence integer,
   is_open boolean,
   -- Seconds until its next check; null for none.
   check_in_s float8,
-  -- The books; null: unchanged.
+  -- The books; null leaves them unchanged.
   new_captured bigint DEFAULT NULL,
   new_refunded bigint DEFAULT NULL,
   new_released boolean DEFAULT NULL,
@@ -655,27 +647,27 @@ CREATE FUNCTION write_change_1(
   added_final boolean DEFAULT NULL,
   added_reference text DEFAULT NULL,
   added_token uuid DEFAULT NULL,
-  -- For an attempt that is about to be sent: the lease of its caller, whose token is 0. null: it has no caller.
+  -- For an attempt about to be sent: the lease of its caller, whose fencing token is 0. Null if it has no caller.
   added_check_in_s float8 DEFAULT NULL,
   -- The authorization whose schedule changes.
   the_parent uuid DEFAULT NULL,
   parent_check_in_s float8 DEFAULT NULL,
-  -- The fate of the stored method: it is kept, or dropped if it still waits.
+  -- The stored method's fate: keep, or drop if it still waits for the outcome.
   method_fate text DEFAULT NULL,
   the_method uuid DEFAULT NULL,
   method_at timestamptz DEFAULT NULL,
-  -- An encoded StoredPaymentMethod, for the event of a newly stored method; null for no event.
+  -- An encoded StoredPaymentMethod, for the event of a method's first storage; null for no event.
   method_record bytea DEFAULT NULL,
   -- The checkout session that may be paid again.
   reopened_session uuid DEFAULT NULL,
-  -- The checkout session that this payment takes again, since it was paid after it had failed.
+  -- The checkout session that this payment uses again, because it was paid after it had failed.
   retaken_session uuid DEFAULT NULL,
   -- written; outdated: decide again from the current payment; lost: another worker holds the transaction.
   OUT result text,
-  -- The writer's token from now on; null if another worker has the transaction.
+  -- The writer's new fencing token; null if it no longer holds the transaction.
   OUT fence integer,
   OUT has_event boolean,
-  -- The response stored before, and the record that it shows; null if there was none.
+  -- The response stored earlier, and its record; null if there was none.
   OUT earlier_response bytea,
   OUT earlier_record bytea
 ) LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -706,8 +698,7 @@ BEGIN
     WHERE p.account_id = the_account AND p.id = the_payment;
     IF stored.version = the_version + 1 AND stored.is_same AND (added_check_in_s IS NULL OR 0 = (
       SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = added_transaction)) THEN
-      -- A change that is repeated after a lost acknowledgement finds itself written. The attempt that it begins still
-      -- belongs to its caller.
+      -- Repeated after a lost acknowledgement, the change is already written. Its caller still holds the attempt that it began.
       result := 'written';
       IF stored.shown <> new_record THEN
         earlier_response := stored.response;
@@ -724,7 +715,7 @@ BEGIN
     UPDATE transaction t
     SET status = new_transaction_status, reference = coalesce(new_reference, t.reference), updated_at = written_at,
       awaits_payer = new_awaits_payer, fence = t.fence + 1,
-      -- A worker that has taken the transaction since, or news of it, has set the time of its next check.
+      -- A worker that has taken the transaction since, or news about it, has set its next check.
       check_at = CASE WHEN t.fence = the_fence THEN checked_at ELSE t.check_at END,
       response = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response, new_response) END,
       response_record = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response_record, new_record) END
@@ -733,10 +724,10 @@ BEGIN
     IF stored.fence = the_fence + 1 THEN
       fence := stored.fence;
     ELSIF is_open OR stored.fence IS NULL THEN
-      -- Another worker has taken it since it was read above, or it does not belong to the payment.
+      -- Another worker has taken it since the read above, or it does not belong to the payment.
       PERFORM raise_lost_1();
     END IF;
-    -- An operation's response is in its transaction.
+    -- An operation's response is stored in its transaction.
     IF stored.response IS NOT NULL THEN
       earlier_response := stored.response;
       earlier_record := stored.response_record;
@@ -765,7 +756,7 @@ BEGIN
   END IF;
 
   IF method_fate = 'keep' THEN
-    -- Locked first: a deletion of the customer may be erasing it, and then no event reports it.
+    -- Locked first: a concurrent deletion of the customer may be erasing it; then there is no event either.
     SELECT v.active INTO stored FROM vaulted_token v
     WHERE v.account_id = the_account AND v.id = the_method AND v.status = 'ENROLLED' FOR NO KEY UPDATE;
     IF FOUND THEN
@@ -780,7 +771,7 @@ BEGIN
       END IF;
     END IF;
   ELSIF method_fate = 'drop' THEN
-    -- It waits while it is neither active nor ended.
+    -- A method that is neither active nor ended still waits.
     DELETE FROM vaulted_token v
     WHERE v.account_id = the_account AND v.id = the_method AND NOT v.active AND v.status = 'ENROLLED';
   END IF;
@@ -791,8 +782,8 @@ BEGIN
   END IF;
 
   IF retaken_session IS NOT NULL THEN
-    -- The session is locked before its use is inserted, as in a claim. A session without terms is never used up. If
-    -- another payment has used it meanwhile, the session still shows that payment, which no longer reopens it.
+    -- Lock the session before inserting its use, as a claim does. A session without terms is never used. If another payment
+    -- has used it meanwhile, the session continues to show that payment, which no longer reopens it.
     PERFORM 1 FROM checkout_session s
     WHERE s.account_id = the_account AND s.id = retaken_session AND s.expires_at IS NOT NULL FOR NO KEY UPDATE;
     IF FOUND THEN
@@ -817,10 +808,9 @@ BEGIN
   END IF;
 END $$;
 
--- The same as write_change_1, for many changes that write only a payment and its attempt, like those of the main
--- path: a call of write_change_1 for each would cost PostgreSQL a sixth more processor time for each payment. It
--- leaves out changes that it cannot write, for write_change_1 to explain. Its plan is made once, and uses the
--- indexes, however small the tables are then.
+-- Does the same as write_change_1 for many changes that write only a payment and its attempt, as on the main path: calling
+-- write_change_1 for each costs PostgreSQL a sixth more processor time per payment. Leaves out changes that it cannot write;
+-- write_change_1 then reports why. The plan is made once and uses the indexes, however small the tables are then.
 CREATE FUNCTION write_outcomes_1(
   the_accounts uuid[],
   the_payments uuid[],
