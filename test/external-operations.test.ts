@@ -17,6 +17,7 @@ import { wantEveryEvent } from './support/tables.ts';
 
 /** Unknown outcomes are asked about soon. */
 const HASTE = {
+  recoveryIntervalMs: 50,
   checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 100, closingMarginMs: 10_000 },
 };
 

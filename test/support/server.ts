@@ -23,14 +23,6 @@ export type TestServer = {
   close(): Promise<void>;
 };
 
-/** Searches for due work often, so that tests wait for little. */
-const ENVIRONMENT = {
-  PORT: '0',
-  IN_PROGRESS_WAIT_MS: '2000',
-  DRAIN_TIMEOUT_MS: '5000',
-  RECOVERY_INTERVAL_MS: '100',
-};
-
 /**
  * Starts the service.
  *
@@ -49,7 +41,7 @@ export async function startTestServer(
   const owned = options.databaseUrl ? undefined : await createTestDatabase();
   const databaseUrl = options.databaseUrl ?? owned?.url ?? '';
   const config: Config = {
-    ...readConfig(ENVIRONMENT),
+    ...readConfig({ PORT: '0', IN_PROGRESS_WAIT_MS: '2000', DRAIN_TIMEOUT_MS: '5000' }),
     ...options.config,
   };
   const keys = options.keys ?? {
