@@ -50,4 +50,8 @@ describe("PayPal's amounts", () => {
     const money = parseMoney(text, currency);
     expect(money && toPayPalAmount(money)?.value).toBe(value);
   });
+
+  it('are never negative', () => {
+    expect(toPayPalAmount({ minorUnits: -1n, currency: 'USD' })).toBeUndefined();
+  });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { operationOn } from '../attempts.ts';
 import { lookUp, lookUpOperation, openedForEach } from '../under-test.ts';
-import type { Json } from './fake-ledger.ts';
+import type { FakeOrder, Json } from './fake-ledger.ts';
 import { connectionFor, openPayPal, paid, REFUND, referenceOf, TOKEN } from './paypal-under-test.ts';
 
 const HOUR_MS = 3_600_000;
@@ -81,7 +81,7 @@ describe('a refund by PayPal', () => {
     paypal.fake.trouble(REFUND, 'lost after');
     await paypal.connection.refund?.(another);
     const refunds = paypal.fake.ledger.orders.get(orderId)?.refunds ?? [];
-    for (const refund of refunds) for (const name of ['custom_id', 'invoice_id']) delete refund[name];
+    refunds.forEach(forget);
     const found = await lookUpOperation(paypal, 'refund', another);
     expect(found).toMatchObject({ kind: 'approved', reference: refunds[1]?.id });
     expect(refunds).toHaveLength(2);
@@ -148,12 +148,14 @@ describe('a refund by PayPal', () => {
     expect(paypal.seen(REFUND)).toBe(1);
   });
 
-  it.each<[string, (refunds: Json[]) => void]>([
-    ['lists no refund', (refunds) => void refunds.splice(0)],
+  it.each<[string, (order: Pick<FakeOrder, 'captures' | 'refunds'>) => void]>([
+    ['lists no refund', ({ refunds }) => void refunds.splice(0)],
+    ['does not tell whose each is', ({ refunds }) => forget(refunds[1])],
     [
-      'does not tell whose each is',
-      (refunds) => {
-        for (const name of ['custom_id', 'invoice_id']) delete refunds[1]?.[name];
+      'does not tell whose each is, and has its capture as it was before',
+      ({ captures, refunds }) => {
+        Object.assign(captures[0] ?? {}, { status: 'COMPLETED' });
+        forget(refunds[1]);
       },
     ],
   ])('is not closed, however old, while the order of a capture that was refunded %s', async (_how, hide) => {
@@ -161,9 +163,21 @@ describe('a refund by PayPal', () => {
     const [other, operation] = [PART, PART].map((money) => operationOn(attempt, reference, { money }));
     if (!other || !operation) throw new Error('there are two');
     for (const one of [other, operation]) await paypal.connection.refund?.(one);
-    hide(paypal.fake.ledger.orders.get(orderId)?.refunds ?? []);
+    hide(paypal.fake.ledger.orders.get(orderId) ?? { captures: [], refunds: [] });
     const old = { ageMs: 45 * 24 * HOUR_MS, close: true };
     expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'unknown' });
+  });
+
+  it('that its order lists twice is an alarm', async () => {
+    const { attempt, orderId, reference } = await paid(paypal);
+    const operation = operationOn(attempt, reference, { money: PART });
+    await paypal.connection.refund?.(operation);
+    const refunds = paypal.fake.ledger.orders.get(orderId)?.refunds ?? [];
+    for (const refund of [...refunds]) refunds.push({ ...refund, id: '9XX00000XX000000X' });
+    expect(await lookUpOperation(paypal, 'refund', operation)).toMatchObject({
+      kind: 'unknown',
+      alarm: true,
+    });
   });
 
   it('of a payment whose capture is not known is turned away before anything is sent', async () => {
@@ -174,3 +188,8 @@ describe('a refund by PayPal', () => {
     expect(paypal.fake.requests).toHaveLength(before);
   });
 });
+
+/** Removes from a refund by whom it was asked for. */
+function forget(refund: Json | undefined): void {
+  for (const name of ['custom_id', 'invoice_id']) delete refund?.[name];
+}

@@ -166,6 +166,15 @@ describe('a payment whose process died', () => {
     expect(stripe.fake.calls()).toEqual(['GET /v1/payment_intents/search']);
   });
 
+  it('is not found in a search that tells of another payment', async () => {
+    await stripe.connection.pay(cardAttempt(approve));
+    stripe.fake.fail(/search$/, { answer: { status: 200, body: { data: [stripe.intent()] } } });
+    expect(await lookUp(stripe, cardAttempt(approve), undefined, { ageMs: 2 * DAY_MS })).toMatchObject({
+      kind: 'unknown',
+      detail: expect.stringMatching(/^the search found nothing/),
+    });
+  });
+
   it('is not looked up as a kind that was never sent', async () => {
     const { method, ...facts } = cardAttempt(approve);
     const of: LookUp['of'] = { kind: 'wallet_redirect', attempt: facts };
@@ -223,6 +232,16 @@ describe('a lost operation', () => {
     await stripe.connection.refund?.(operation);
     stripe.fake.ledger.refunds.clear();
     expect(await lookUpOperation(stripe, 'refund', operation, CLOSE)).toMatchObject({ kind: 'unknown' });
+  });
+
+  it('that never came is not taken for another refund of as much of its payment', async () => {
+    const attempt = cardAttempt(approve);
+    const { reference } = await paid(stripe, attempt);
+    const part = { money: { ...attempt.money, minorUnits: 100n } };
+    const [other, lost] = [operationOn(attempt, reference, part), operationOn(attempt, reference, part)];
+    expect(await stripe.connection.refund?.(other)).toMatchObject({ kind: 'approved' });
+    expect(await lookUpOperation(stripe, 'refund', lost)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation(stripe, 'refund', lost, CLOSE)).toMatchObject({ kind: 'not_sent' });
   });
 
   it('of a payment that was never told is unknown', async () => {
