@@ -1,4 +1,4 @@
-/** Refusal of a call, for which nothing was done. `message` and `param` name a field or a limit, never a value. */
+/** Refusal of a call that had no effect. `message` and `param` name a field or a limit, never a value. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** HTTP status. */

@@ -79,7 +79,7 @@ async function perform(
   act: () => Promise<Recorded>,
 ): Promise<FastifyReply> {
   const { reply } = exchange;
-  // Only the first call gets the misbehaviour: a repeat learns what was recorded.
+  // Only the first call gets the misbehaviour: a repeat gets the recorded answer.
   const first = !isBefore(behaviour) || !(await ledger.findByKey(idempotencyKey));
   if (first && misbehaviour.before(behaviour, exchange)) return reply;
   if (behaviour.kind === 'delay') await misbehaviour.delay(behaviour.delayMs);
@@ -90,7 +90,7 @@ async function perform(
 }
 
 function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void {
-  // A closed key does nothing from now on: a call with it that is still under way finds it in use. A payment that waits
+  // From now on, nothing is done under a closed key: a call in progress with it finds it in use. A payment that waits
   // for its payer expires.
   api.post<{ Params: { key: string } }>('/v1/by-idempotency-key/:key/close', async (request, reply) => {
     const { key } = request.params;
@@ -110,11 +110,11 @@ function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void
   api.get<{ Params: { id: string } }>('/v1/by-id/:id', async (request, reply) => {
     const { id } = request.params;
     const entry = /^[a-z]{2}_[0-9a-f-]{36}$/.test(id) ? await books.findById(id) : undefined;
-    if (!entry) throw new ApiError(404, 'not_found', 'nothing has this identifier');
+    if (!entry) throw new ApiError(404, 'not_found', 'there is nothing with this identifier');
     return answerNow(reply, entry);
   });
 
-  // Lists every entry, so that a test can judge the caller by it. The stored answers are left out.
+  // Lists every entry, so that a test can judge the caller by the ledger. The stored answers are left out.
   api.get<{ Querystring: { after?: string | string[] } }>('/v1/ledger', async (request) => {
     const { after = '' } = request.query;
     const entries = await ledger.entriesAfter(String(after));

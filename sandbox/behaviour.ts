@@ -8,11 +8,14 @@ export type Behaviour =
   | { readonly kind: 'decline'; readonly responseCode: string }
   /** Declined at acquirer ONE, approved at acquirer TWO. */
   | { readonly kind: 'decline_at_acquirer_one'; readonly responseCode: string }
-  /** The issuer wants the payer to pass a challenge (3-D Secure), which ends as `ends` says when the payer confirms. */
+  /**
+   * The issuer requires the payer to pass a challenge (3-D Secure), which ends according to `ends` when the payer
+   * confirms.
+   */
   | { readonly kind: 'challenge'; readonly ends: 'passed' | 'failed' | 'abandoned' }
-  /** A cancellation fails because it comes too late. */
+  /** A cancellation fails because it is too late. */
   | { readonly kind: 'too_late' }
-  /** Recorded and answered only after a while, whether the client waits for it or not. */
+  /** Recorded and answered only after a delay, whether the client waits for it or not. */
   | { readonly kind: 'delay'; readonly delayMs: number }
   /** Pending at first, then done or failed. */
   | { readonly kind: 'done_after' | 'fail_after'; readonly delayMs: number }
@@ -22,7 +25,7 @@ export type Behaviour =
 /** Nothing is recorded, and the caller gets no answer, a connection reset, or a 500. */
 export type BehaviourBefore = 'hang_before' | 'reset_before' | 'error_before';
 
-/** The call is recorded; only its answer has the defect that the name says. */
+/** The call is recorded; only its answer has the defect in the name. */
 export type BehaviourAfter =
   | 'hang_after'
   | 'reset_after'
@@ -35,9 +38,9 @@ export type BehaviourAfter =
   | 'huge'
   /** One byte every tenth of a second. */
   | 'slow_drip'
-  /** The answer says one minor unit more than was recorded. */
+  /** The answer shows one minor unit more than was recorded. */
   | 'wrong_amount'
-  /** The answer says XTS, ISO 4217's code for tests. */
+  /** The answer shows XTS, ISO 4217's code for tests. */
   | 'wrong_currency'
   /** The answer comes twice on the same connection. */
   | 'duplicate_approval';
@@ -70,9 +73,9 @@ const ITEM = /^(?<name>[a-z_]+)(?::(?<argument>.*))?$/;
 const MAX_DELAY_MS = 60_000;
 
 /**
- * Reads what a call's `description` orders: `sandbox:`, then at most one behaviour and any of `notify_…`, `expire_after`
- * and `stay_open`, separated by commas, as in `sandbox:error_after,notify_twice`. The behaviour takes precedence over the
- * card number's. README.md beside this file lists the names and what they do.
+ * Reads the orders in a call's `description`: `sandbox:`, then at most one behaviour and any of `notify_…`,
+ * `expire_after` and `stay_open`, separated by commas, as in `sandbox:error_after,notify_twice`. The behaviour takes
+ * precedence over the card number's. README.md beside this file lists the names and their effects.
  *
  * @throws ApiError 400 if it begins with `sandbox:` and orders something unknown.
  */

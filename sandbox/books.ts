@@ -24,18 +24,18 @@ export type Books = {
    * @throws ApiError 404 if there is no such payment, 409 if the idempotency key was used for another request.
    */
   operate(name: string, decide: (payment: LedgerEntry) => Operation): Promise<Recorded>;
-  /** Applies the payer's action at a page. @returns undefined when there is no such payment. */
+  /** Applies the payer's action on a page. @returns undefined if there is no such payment. */
   act(paymentId: string, action: PayerAction): Promise<LedgerEntry | undefined>;
   /**
    * Closes an idempotency key: if nothing was done under it, nothing ever will be; a payment that waits for its payer
-   * expires; anything else stays as it is.
+   * expires; anything else does not change.
    */
   close(idempotencyKey: string): Promise<LedgerEntry>;
   findByKey(idempotencyKey: string): Promise<LedgerEntry | undefined>;
   findById(id: string): Promise<LedgerEntry | undefined>;
 };
 
-/** An operation's entry, and its payment as the operation leaves it. */
+/** An operation's entry, and its payment after the operation. */
 export type Operation = readonly [operation: LedgerEntry, payment: LedgerEntry];
 
 /** Keeps the provider's books. */
@@ -101,9 +101,11 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
 
 const EARLY_MS = 5;
 
-/** Follows up on changes of the ledger: with notifications, and with the changes that entries make by themselves later. */
+/**
+ * Follows up on changes of the ledger: with notifications, and with later changes that entries make by themselves.
+ */
 function settleEntries(ledger: Ledger, notifications: Notifications, timers: Timers) {
-  /** Sends the notifications of what was written, and sets timers for changes that fall due later. */
+  /** Sends the notifications of written entries, and sets timers for changes that are due later. */
   async function follow(written: readonly LedgerEntry[]): Promise<void> {
     for (const entry of written) {
       // A timer may fire a little before its time.

@@ -24,9 +24,9 @@ import {
   text,
 } from './request-body.ts';
 
-/** Number of captures that a charge takes unless its creation asked for fewer. */
+/** Limit on the captures of a charge, unless its creation sets a lower one. */
 export const MAX_CAPTURES = 10;
-/** Time for which an authorization can be captured. */
+/** Period in which an authorization can be captured. */
 export const AUTHORIZATION_VALID_MS = 7 * 24 * 60 * 60_000;
 /** Time that a payer has for a challenge. */
 const CHALLENGE_VALID_MS = 15 * 60_000;
@@ -49,11 +49,11 @@ const RESPONSE_MESSAGES: Readonly<Record<string, string>> = {
   '91': 'Issuer or switch inoperative',
 };
 
-/** A decided call: the entry to record, and the behaviour with which it is answered. */
+/** A decided call: the entry to record, and the behaviour of the answer. */
 export type Decided = { readonly entry: LedgerEntry; readonly behaviour: Behaviour };
 
 /**
- * Reads POST /v1/charges and decides it. Of the card only its first and last digits go into the entry.
+ * Reads POST /v1/charges and decides it. Only the first and last digits of the card go into the entry.
  *
  * @throws ApiError naming the field at fault.
  */
@@ -132,7 +132,7 @@ export function decideVerification(body: JsonRecord, call: Call): Decided {
   return { entry, behaviour };
 }
 
-/** Returns the fields of a charge's answer that hold the issuer's decision. */
+/** Returns the fields of a charge's answer that contain the issuer's decision. */
 export function issuerFields({
   status,
   responseCode,
@@ -169,7 +169,7 @@ function decideState(
 
 function digitsOf({ number }: { number: string }): { cardIin: string; cardLastFour: string } {
   const iinLength = number.length >= 16 ? 8 : 6;
-  // Of a number that is shorter than any card's, four digits stay hidden.
+  // If a number is shorter than any card's, four digits stay hidden.
   const shown = number.length >= 12 ? iinLength : Math.max(0, number.length - 8);
   return { cardIin: number.slice(0, shown), cardLastFour: number.slice(-4) };
 }
@@ -179,7 +179,7 @@ function shownDigits(card: { number: string }): object {
   return { card_iin: cardIin, card_last_four: cardLastFour };
 }
 
-/** Checks the card's form. Expiry and security code are accepted as they are, and forgotten. */
+/** Checks the card's form. Expiry and security code are accepted unchecked, and forgotten. */
 function readCard(card: JsonRecord): { number: string } {
   integer(card, 'card.exp_month', { min: 1, max: 12 });
   integer(card, 'card.exp_year', { min: 0, max: 99 });

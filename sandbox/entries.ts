@@ -9,7 +9,7 @@ export type Call = {
   readonly account: string;
 };
 
-/** Parts of a new entry. `fields` are those of its own kind, shown in every answer. */
+/** Parts of a new entry. `fields` belong to its own kind, and are shown in every answer. */
 export type NewEntry = {
   readonly kind: EntryKind;
   readonly call: Call;
@@ -17,7 +17,7 @@ export type NewEntry = {
   readonly amount: number;
   readonly currency: string;
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Set if the identifier has to be known in advance, for the address of a page, for example. */
+  /** Set if the identifier has to be known in advance, for example for the address of a page. */
   readonly id?: string;
   readonly parentId?: string;
   readonly responseCode?: string;
@@ -88,7 +88,7 @@ export function newEntry(made: NewEntry): LedgerEntry {
   };
 }
 
-/** Changes of an entry. `fields` replace those of the first answer. */
+/** Changes of an entry. `fields` replace the first answer's. */
 export type EntryChange = {
   readonly status?: string;
   readonly responseCode?: string;
@@ -98,7 +98,7 @@ export type EntryChange = {
   readonly fields?: Readonly<Record<string, unknown>>;
 };
 
-/** Returns the entry after a change; its first answer stays. */
+/** Returns the entry after a change; its first answer does not change. */
 export function changedEntry(entry: LedgerEntry, change: EntryChange): LedgerEntry {
   const status = change.status ?? entry.status;
   const sums = { ...entry.sums, ...change.sums };
@@ -119,7 +119,7 @@ export function changedEntry(entry: LedgerEntry, change: EntryChange): LedgerEnt
   };
 }
 
-/** JSON of the object as it is now. */
+/** Returns the JSON of the current object. */
 export function currentAnswer(entry: LedgerEntry): string {
   return entry.latest ?? entry.answer;
 }
@@ -151,7 +151,7 @@ export function isSameRequest(first: LedgerEntry, second: LedgerEntry): boolean 
   return first.amount === second.amount && first.currency === second.currency;
 }
 
-/** Returns true if a kind is a payment, on which operations can be made. */
+/** Returns true if a kind is a payment, which operations can act on. */
 export function isPayment(kind: EntryKind): boolean {
   return kind === 'charge' || kind === 'wallet_order' || kind === 'wallet_enrollment';
 }

@@ -17,7 +17,7 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 const QUANTITY = { min: 0, max: Number.MAX_SAFE_INTEGER };
 const UNIT_AMOUNT = { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER };
 
-/** Reads what every creating call may carry: where the payer returns to, and where and how notifications are sent. */
+/** Reads the options of every creating call: where the payer returns to, and where and how notifications are sent. */
 export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails {
   const returnUrl = optionalText(body, 'return_url', WEB_ADDRESS);
   const notificationUrl = optionalText(body, 'notification_url', WEB_ADDRESS);
@@ -56,7 +56,7 @@ export function readMoney(body: JsonRecord): { amount: number; currency: string 
   };
 }
 
-/** Reads the texts by which merchant and payer know a payment, null for those that are absent. */
+/** Reads the texts that identify a payment to merchant and payer; null for those that are absent. */
 export function readTexts(body: JsonRecord): { reference: string | null; description: string | null } {
   return {
     reference: optionalText(body, 'reference') ?? null,
@@ -64,7 +64,7 @@ export function readTexts(body: JsonRecord): { reference: string | null; descrip
   };
 }
 
-/** Reads what the payer's page shows. */
+/** Reads the contents of the payer's page. */
 export function readPage(body: JsonRecord): OrderDetails {
   const order = optionalObject(body, 'order');
   const items = order ? objects(order, 'order.items') : [];

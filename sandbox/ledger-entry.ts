@@ -35,7 +35,7 @@ export type LedgerEntry = {
   /** The HTTP status and the JSON body of the first response, which every repeat gets. */
   readonly answerStatus: number;
   readonly answer: string;
-  /** JSON of the object as it is now; undefined while it is as first answered. */
+  /** JSON of the current object; undefined while it is the same as first answered. */
   readonly latest: string | undefined;
   readonly sums: Sums;
   /** Change that the entry makes by itself, unless something else happens first. */
@@ -44,8 +44,8 @@ export type LedgerEntry = {
 };
 
 /**
- * Sums of a payment's money, in integer minor units. A pending operation counts as done, and is taken out again if it
- * fails. Always `captured + canceled ≤ amount` and `refunded ≤ captured`.
+ * Sums of a payment's money, in integer minor units. A pending operation counts as done, and is subtracted again if
+ * it fails. Always `captured + canceled ≤ amount` and `refunded ≤ captured`.
  */
 export type Sums = {
   readonly captured: number;
@@ -62,7 +62,7 @@ export const NO_SUMS: Sums = { captured: 0, canceled: 0, refunded: 0, captures: 
 export type EntryDetails = {
   /** Texts that the payer is shown. */
   readonly page?: OrderDetails;
-  /** URL to which the payer is sent back. */
+  /** URL that the payer is sent back to. */
   readonly returnUrl?: string;
   readonly notificationUrl?: string;
   readonly notify?: NotificationOrder;
@@ -75,11 +75,11 @@ export type EntryDetails = {
   readonly needsCompletion?: boolean;
   /** true: stays open for the payer even if the merchant closes it. */
   readonly staysOpen?: boolean;
-  /** Part of the authorization that a capture releases, since it is the last. */
+  /** Part of the authorization that a capture releases because it is the last. */
   readonly released?: number;
 };
 
-/** Order about the notifications of an entry. */
+/** Orders for the notifications of an entry. */
 export type NotificationOrder = {
   readonly lateMs?: number;
   readonly isTwice?: boolean;
@@ -92,7 +92,7 @@ export type NotificationOrder = {
   readonly isNever?: boolean;
 };
 
-/** Payment as the provider's pages show it. Amounts are integer minor units of `currency` (ISO 4217). */
+/** Payment as shown on the provider's pages. Amounts are integer minor units of `currency` (ISO 4217). */
 export type OrderDetails = {
   readonly reference: string;
   readonly description: string;

@@ -1,17 +1,17 @@
 import { Pool, type PoolClient } from 'pg';
 import type { LedgerEntry } from './ledger-entry.ts';
 
-/** The simulated provider's record of what it did. What is on disk counts: writes resolve after the commit. */
+/** The simulated provider's record of its actions. Only data on disk counts: writes resolve after the commit. */
 export type Ledger = {
   /** Creates the ledger, or reads the existing one. */
   prepare(): Promise<void>;
   /** Records an entry, or returns the one that already has its idempotency key. Race-safe. */
   record(entry: LedgerEntry): Promise<{ readonly entry: LedgerEntry; readonly isNew: boolean }>;
   /**
-   * Reads entries and writes what `decide` returns, changed or new, in one step that no other change of these entries
-   * overlaps. `decide` gets those that exist; if it returns none, nothing is written.
+   * Reads entries and writes those that `decide` returns, changed or new, in one step that no other change of these
+   * entries overlaps. `decide` gets the entries that exist; if it returns none, nothing is written.
    *
-   * @returns what was written; undefined, with nothing written, if a new entry's idempotency key is in use.
+   * @returns the written entries; undefined, with nothing written, if a new entry's idempotency key is in use.
    */
   change(
     ids: readonly string[],
@@ -24,7 +24,7 @@ export type Ledger = {
   close(): Promise<void>;
 };
 
-/** Most entries on one page of the ledger. */
+/** Limit on the entries of one page of the ledger. */
 export const LEDGER_PAGE = 1_000;
 
 const MAX_CONNECTIONS = 10;
@@ -169,7 +169,7 @@ export function openLedger(databaseUrl: string): Ledger {
   return { prepare, record, change, findByKey, findById, entriesAfter, close: () => pool.end() };
 }
 
-/** Commits what `work` did, unless it returns undefined or throws. */
+/** Commits the statements of `work`, unless it returns undefined or throws. */
 async function inTransaction<T>(
   pool: Pool,
   work: (client: PoolClient) => Promise<T | undefined>,

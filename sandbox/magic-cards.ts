@@ -8,7 +8,10 @@ export type MagicCard = {
   readonly description: string;
 };
 
-/** Every test card number that orders a behaviour. Any other that passes Luhn's check is approved, whatever its expiry. */
+/**
+ * Every test card number that orders a behaviour. Any other number that passes Luhn's check is approved, whatever its
+ * expiry.
+ */
 export const MAGIC_CARDS: readonly MagicCard[] = [
   decline('4000000000000002', 'DO_NOT_HONOR', '05'),
   decline('4000000000009995', 'INSUFFICIENT_FUNDS', '51'),
@@ -79,7 +82,7 @@ const BEHAVIOURS = new Map(MAGIC_CARDS.map((card) => [card.number, card.behaviou
 const APPROVE: Behaviour = { kind: 'approve' };
 const NO_SUCH_CARD: Behaviour = { kind: 'decline', responseCode: '14' };
 
-/** Returns the behaviour of a card number; one that fails Luhn's check (ISO/IEC 7812-1) is declined with 14. */
+/** Returns the behaviour of a card number; a number that fails Luhn's check (ISO/IEC 7812-1) is declined with 14. */
 export function behaviourOf(number: string): Behaviour {
   return BEHAVIOURS.get(number) ?? (passesLuhn(number) ? APPROVE : NO_SUCH_CARD);
 }

@@ -5,9 +5,9 @@ import { sandboxProvider } from './sandbox-provider.ts';
 const USAGE = `Usage: node sandbox/main.ts --database-url postgres://… [--port 8090] [--host 127.0.0.1]
   [--public-url http://127.0.0.1:8090] [--api-key sandbox_api_key]…
   [--notification-url http://…] [--notification-secret …]…
-Port 0 takes any that is free.`;
+Port 0 takes any free port.`;
 
-/** Runs the simulated provider as a process of its own. */
+/** Runs the simulated provider as a separate process. */
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   const { host } = values;
   const port = Number(values.port);
   const databaseUrl = values['database-url'];
-  if (databaseUrl === undefined) throw new Error('give --database-url');
+  if (databaseUrl === undefined) throw new Error('--database-url is required');
   if (!Number.isInteger(port) || port < 0 || port > 65_535)
     throw new Error('--port must be a number from 0 to 65535');
 

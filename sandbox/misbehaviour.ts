@@ -6,12 +6,12 @@ import type { LedgerEntry } from './ledger-entry.ts';
 /** Answers calls as no provider should, and keeps the calls that it leaves waiting. */
 export type Misbehaviour = {
   /**
-   * Misbehaves before anything is recorded, if the behaviour asks for it.
+   * Misbehaves before anything is recorded, if the behaviour says so.
    *
    * @returns true if the call needs nothing further.
    */
   before(behaviour: Behaviour, call: Exchange): boolean;
-  /** Misbehaves in the answer to what was recorded, if the behaviour asks for it. @returns true if it did. */
+  /** Misbehaves in the answer to a recorded call, if the behaviour says so. @returns true if it did. */
   after(behaviour: Behaviour, call: Exchange, entry: LedgerEntry): boolean;
   /**
    * Waits, even if the client leaves.
@@ -80,7 +80,7 @@ const AFTER: Readonly<Record<BehaviourAfter, Answer>> = {
   duplicate_approval: (call, entry) => writeRaw(call, messageOf(entry).repeat(2)),
 };
 
-/** Keeps the calls that wait, up to a limit, until it is closed by `release`. */
+/** Keeps the waiting calls, up to a limit, until `release` closes it. */
 function createWaitingRoom() {
   const waiting = new Set<() => void>();
   let released = false;

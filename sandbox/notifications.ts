@@ -17,7 +17,7 @@ export type Notifications = {
 
 /** Dependencies of sending notifications. */
 export type NotificationOptions = {
-  /** Address for payments without one of their own; if undefined, those send nothing. */
+  /** Address for payments without their own; if undefined, those send nothing. */
   readonly url: string | undefined;
   /** Secrets that sign each notification; without any, nothing is sent. */
   readonly secrets: readonly string[];
@@ -25,10 +25,10 @@ export type NotificationOptions = {
 
 type Notification = { readonly url: string; readonly body: string; readonly isForged: boolean };
 
-/** Pauses before a notification that got no 2xx is sent again. */
+/** Pauses before a notification without a 2xx is sent again. */
 const PAUSES_MS = [1_000, 5_000, 30_000];
 const TIMEOUT_MS = 5_000;
-/** Longest time for which a notification is held back to let the next one overtake it. */
+/** Longest delay of a notification that waits for the next one to overtake it. */
 const HELD_MS = 2_000;
 const MAX_CONNECTIONS = 16;
 

@@ -62,10 +62,10 @@ export function readOperation(kind: OperationKind, body: JsonRecord): OperationR
 }
 
 /**
- * Decides an operation on a payment in its current state. An impossible one is recorded as failed, with the reason, so
- * that a look-up says the same as the answer.
+ * Decides an operation on a payment in its current state. An impossible operation is recorded as failed, with the
+ * reason, so that a look-up shows the same as the answer.
  *
- * @returns the operation's entry, and the payment as the operation leaves it.
+ * @returns the operation's entry, and the payment after the operation.
  * @throws ApiError 422 for the completion of an order that its payer has not approved yet.
  */
 export function decideOperation(
@@ -74,7 +74,7 @@ export function decideOperation(
   call: Call,
 ): readonly [operation: LedgerEntry, payment: LedgerEntry] {
   if (request.kind === 'completion' && payment.status === 'created') {
-    // Not recorded: the same call may be made again once the payer has approved.
+    // Not recorded: the same call may be repeated once the payer has approved.
     throw new ApiError(422, 'payer_has_not_approved', 'the payer has not approved it yet', 'payment');
   }
   const failure = failureOf(payment, request);
@@ -158,19 +158,19 @@ function refusalOf(payment: LedgerEntry, request: OperationRequest): FailureCode
   }
 }
 
-/** Returns the part of a payment that is neither captured nor released. */
+/** Returns the amount of a payment that is neither captured nor released. */
 function leftOf({ amount, sums }: LedgerEntry): number {
   return amount - sums.captured - sums.canceled;
 }
 
-/** Returns the rest of an authorization that its last capture releases. */
+/** Returns the amount of an authorization that its last capture releases. */
 function released(payment: LedgerEntry, { kind, amount = 0, isFinal }: OperationRequest): EntryDetails {
   const { sums, details } = payment;
   const isLast = isFinal || sums.captures + 1 >= (details.maxCaptures ?? MAX_CAPTURES);
   return kind === 'capture' && isLast ? { released: leftOf(payment) - amount } : {};
 }
 
-/** Adds an operation, pending or done, to a payment's sums, or takes a failed one out of them. */
+/** Adds an operation, pending or done, to a payment's sums, or subtracts a failed one. */
 function sumsWith(
   { sums }: LedgerEntry,
   { kind, amount, details }: LedgerEntry,

@@ -42,10 +42,10 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-/** Safe HTML, made by `html` alone. */
+/** Safe HTML, made only by `html`. */
 export type Html = { readonly html: string };
 
-/** Makes HTML from a template, escaping every value unless it is HTML, or a list of HTML. */
+/** Makes HTML from a template, escaping every value that is not HTML or a list of HTML. */
 export function html(
   strings: TemplateStringsArray,
   ...values: readonly (string | number | Html | readonly Html[])[]
@@ -62,7 +62,7 @@ export function html(
 /** Empty HTML. */
 export const NOTHING: Html = { html: '' };
 
-/** Renders a whole page. @param goTo address to which the browser moves on at once. */
+/** Renders a whole page. @param goTo address that the browser goes to at once. */
 export function page(title: string, content: Html, goTo?: string): string {
   return html`<!doctype html>
 <html lang="en">
@@ -91,7 +91,10 @@ export function facts(rows: Readonly<Record<string, string>>): Html {
     : html`<dl>${filled.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-/** "USD 3,000.00", "JPY 1,200": the code rather than a symbol, since many currencies share one. */
+/**
+ * Formats an amount as "USD 3,000.00" or "JPY 1,200": with the code rather than a symbol, since many currencies share
+ * one.
+ */
 export function formatForPayer(minorUnits: number, currency: string): string {
   const [whole = '', fraction = ''] = formatMoney({ minorUnits: BigInt(minorUnits), currency }).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');

@@ -68,7 +68,7 @@ function registerPage(
       if (!(await find(id))) return reply.code(404).send(notFoundPage());
       const payment = await books.act(id, action);
       const isOpen = payment?.status === 'created' || payment?.status === 'challenge_required';
-      // A relative address, since only the payer's browser knows the host under which it reached us.
+      // A relative address, since only the payer's browser knows the host that it used for us.
       return reply
         .code(303)
         .header('location', isOpen ? 'left' : `../${id}`)

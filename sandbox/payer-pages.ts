@@ -13,7 +13,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   agreed: 'Agreed: the shop may charge this wallet from now on',
 };
 
-/** The page on which a payer pays a wallet order; once the order is settled, the page that says so. */
+/** The page where a payer pays a wallet order. After the end of the order, a page that says how it ended. */
 export function checkoutPage(payment: LedgerEntry, order: OrderDetails): string {
   if (payment.status !== 'created') return outcomePage(payment);
   const money = formatForPayer(order.amount, order.currency);
@@ -29,7 +29,7 @@ export function checkoutPage(payment: LedgerEntry, order: OrderDetails): string 
   );
 }
 
-/** The page on which a payer passes a bank's challenge (3-D Secure); once that is over, the page that says so. */
+/** The page where a payer passes a bank's challenge (3-D Secure). After its end, a page that says how it ended. */
 export function challengePage(payment: LedgerEntry, order: OrderDetails): string {
   if (payment.status !== 'challenge_required') return outcomePage(payment);
   return page(
@@ -46,7 +46,9 @@ export function challengePage(payment: LedgerEntry, order: OrderDetails): string
   );
 }
 
-/** The page on which a payer lets the merchant charge a wallet later; once that is settled, the page that says so. */
+/**
+ * The page where a payer lets the merchant charge a wallet later. After the decision, a page that says how it ended.
+ */
 export function agreementPage(agreement: LedgerEntry, order: OrderDetails): string {
   if (agreement.status !== 'created') return outcomePage(agreement);
   return page(
@@ -72,7 +74,7 @@ export function notFoundPage(): string {
   return page('Not found', html`<h1>There is no such payment.</h1>`);
 }
 
-/** The page for when something went wrong here. */
+/** The page for an internal error. */
 export function errorPage(): string {
   return page('Not done', html`<h1>Something went wrong.</h1><p>Go back and try again.</p>`);
 }
@@ -91,7 +93,10 @@ function endPage(payment: LedgerEntry, title: string, more: Html): string {
   return page(title, html`<h1>${title}</h1>${more}${way}`, backUrl);
 }
 
-/** The merchant's return address with the payment's status, which is a hint only: a payer could have changed it. */
+/**
+ * Returns the merchant's return address with the payment's status, which is only a hint: a payer could have changed
+ * it.
+ */
 function backUrlOf({ id, status, details }: LedgerEntry): string | undefined {
   const url = details.returnUrl === undefined ? null : URL.parse(details.returnUrl);
   url?.searchParams.set('sandbox_payment', id);
@@ -99,7 +104,7 @@ function backUrlOf({ id, status, details }: LedgerEntry): string | undefined {
   return url?.href;
 }
 
-/** The payer's actions, each as a button with a label. */
+/** Renders the payer's actions, each as a button with a label. */
 function form({ id }: LedgerEntry, pay: string, decline: string, leave: string): Html {
   return html`<form method="post">
       <button formaction="${id}/pay">${pay}</button>

@@ -54,7 +54,7 @@ export function movedTo(payment: LedgerEntry, status: string): LedgerEntry {
     case 'canceled':
     case 'expired':
       return changedEntry(payment, {
-        // A charge that is captured in part stays approved; only the rest is released.
+        // A charge captured in part stays approved; only the rest is released.
         ...(sums.captured === 0 && { status }),
         sums: { canceled: amount - sums.captured },
         due: null,

@@ -47,7 +47,7 @@ export function objects(parent: JsonRecord, path: string): readonly JsonRecord[]
 /** Reads the text at a path, which has to match a pattern. */
 export function text(parent: JsonRecord, path: string, pattern: RegExp): string {
   const value = parent[keyOf(path)];
-  if (typeof value !== 'string' || !pattern.test(value)) throw invalid(path, 'the form is not right');
+  if (typeof value !== 'string' || !pattern.test(value)) throw invalid(path, 'has the wrong form');
   return value;
 }
 

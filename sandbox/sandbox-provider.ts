@@ -13,17 +13,17 @@ import { createTimers } from './timers.ts';
 /** Options of the simulated provider. */
 export type SandboxProviderOptions = {
   /**
-   * Returns the address at which payers reach the application, with its prefix and without a trailing slash. It is a
+   * Returns the address where payers reach the application, with its prefix and without a trailing slash. It is a
    * function because an application that listens on any free port learns its address only then.
    */
   readonly publicUrl: () => string;
-  /** Keys of which each one opens the API. */
+  /** API keys, each of which gives access. */
   readonly apiKeys: readonly string[];
   /** Secrets that sign each notification; without any, none are sent. */
   readonly notificationSecrets?: readonly string[];
-  /** Address for notifications about payments without one of their own; by default those send none. */
+  /** Address for notifications about payments without their own; by default those send none. */
   readonly notificationUrl?: string;
-  /** PostgreSQL database whose schema `sandbox` has the ledger. */
+  /** PostgreSQL database whose schema `sandbox` contains the ledger. */
   readonly databaseUrl: string;
 };
 
@@ -51,7 +51,7 @@ export async function sandboxProvider(app: FastifyInstance, options: SandboxProv
   readJsonStrictly(app);
   app.setErrorHandler(answerError);
   app.setNotFoundHandler((_request, reply) =>
-    reply.code(404).send(errorBody('not_found', 'there is no such address')),
+    reply.code(404).send(errorBody('not_found', 'there is nothing at this address')),
   );
   await app.register(async (api) => {
     api.addHook('onRequest', authenticator(options.apiKeys));
@@ -80,7 +80,7 @@ function readJsonStrictly(app: FastifyInstance): void {
   );
 }
 
-/** Answers an ApiError with its details, and any other error with its status only. */
+/** Answers an ApiError with its details, and any other error with only its status. */
 function answerError(
   error: Error & { statusCode?: number; code?: string },
   request: FastifyRequest,

@@ -1,15 +1,15 @@
 /** Jobs that this process runs later. */
 export type Timers = {
-  /** Runs a job after a delay. A job over the limit, or one that comes after `close`, is dropped. */
+  /** Runs a job after a delay. A job over the limit, or after `close`, is dropped. */
   after(delayMs: number, job: () => Promise<unknown>): void;
-  /** Drops the jobs that have not started, and waits for those that have. */
+  /** Drops the jobs that have not started, and waits for the others. */
   close(): Promise<void>;
 };
 
 /** Longest delay of a timer; a change that is due later is made when its entry is next read. */
 const MAX_DELAY_MS = 24 * 60 * 60_000;
 const MAX_JOBS = 20_000;
-/** Delay from which a job counts as long; long ones leave room for the others. */
+/** Delay from which a job counts as long; long jobs leave room for the others. */
 const LONG_DELAY_MS = 60_000;
 const MAX_LONG_JOBS = 10_000;
 

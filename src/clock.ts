@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 
-/** Distance between the steady clock and the wall clock at which the steady one is set again. */
+/** Difference from the wall clock that resets the steady clock. */
 const MAX_DRIFT_MS = 20;
 
 /**

@@ -14,11 +14,11 @@ export type Config = {
   readonly databaseUrl: string | undefined;
   /** The database itself, if a connection pooler is in front of it at `databaseUrl`. */
   readonly databaseDirectUrl: string | undefined;
-  /** Address at which providers and payers reach us, without a trailing slash; undefined: the one listened on. */
+  /** Address where providers and payers reach us, without a trailing slash; undefined: the address listened on. */
   readonly publicUrl: string | undefined;
   /** Proxies whose X-Forwarded-For is believed; none: the peer is the client. */
   readonly trustedProxies: BlockList;
-  /** Number of processes that serve. */
+  /** Number of serving processes. */
   readonly workers: number;
   /** Database connections of one replica, divided among its workers. */
   readonly databaseMaxConnections: number;
@@ -32,51 +32,51 @@ export type Config = {
   readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
   /** Key for the hashes of card fingerprints and requests; undefined: the embedded database's own. */
   readonly hashKey: Uint8Array | undefined;
-  /** Each opens the operators' calls, and the whole dashboard. Empty disables the calls. */
+  /** Each permits the operators' calls, and opens the whole dashboard. Empty disables the calls. */
   readonly operatorKeys: readonly string[];
-  /** Each opens the dashboard read-only, and nothing else. */
+  /** Each opens the dashboard read-only, and permits nothing else. */
   readonly operatorReadKeys: readonly string[];
-  /** Mounts the operators' dashboard, which demands a key. */
+  /** Mounts the operators' dashboard, which requires a key. */
   readonly dashboard: boolean;
   /** Mounts the sandbox provider. */
   readonly sandbox: boolean;
-  /** Address at which payers reach the sandbox's pages, if it is not the one listened on. */
+  /** Address where payers reach the sandbox's pages, if it is not the address listened on. */
   readonly sandboxPublicUrl: string | undefined;
   /** Describes the services to any client by gRPC server reflection. */
   readonly reflection: boolean;
   /** Serves the API reference at /docs, and the OpenAPI document that it shows. */
   readonly docs: boolean;
-  /** Serves the checkout page, on which payers pay a checkout session. */
+  /** Serves the checkout page, where payers pay a checkout session. */
   readonly checkoutPage: boolean;
   /** Serves a page at / with links to all others. */
   readonly homePage: boolean;
   readonly logLevel: string;
   /** Time that a repeat waits for the first call's response before it gets REQUEST_IN_PROGRESS. */
   readonly inProgressWaitMs: number;
-  /** Calls from the end of their body until the client has their response, in one replica; one more is refused. */
+  /** Limit on one replica's calls from the end of their body until the client has their response. */
   readonly maxInFlight: number;
-  /** Of those, calls at work: they wait neither for a provider nor for the client to receive their response. */
+  /** Limit on those at work: they wait neither for a provider nor for the client to receive their response. */
   readonly maxAtWork: number;
-  /** Percent of the calls in flight, and of those at work, that one account may hold. */
+  /** Percentage of the calls in flight, and of those at work, that one account may hold. */
   readonly accountSharePercent: number;
-  /** Percent of the share for calls without a verified secret that one client address may hold. */
+  /** Percentage of the share for calls without a verified secret that one client address may hold. */
   readonly addressSharePercent: number;
-  /** Calls of one account in one replica: on average, and in a burst after a pause. */
+  /** Limit on one account's calls in one replica: on average, and in a burst after a pause. */
   readonly rateLimitPerS: number;
   readonly rateLimitBurst: number;
   readonly checkSchedule: {
     /** Time that a lease lasts beyond the provider's deadline, for the work around the call. */
     readonly leaseMarginMs: number;
-    /** From an unknown outcome to its first look-up; each later pause is half the transaction's age, up to a day. */
+    /** From an unknown outcome to its first check; each later pause is half the transaction's age, up to a day. */
     readonly firstCheckMs: number;
     /** Age beyond the provider's deadline from which the provider is asked to close a request that it does not know. */
     readonly closingMarginMs: number;
   };
   /** Accepts webhooks at private, loopback and link-local addresses, and over http. */
   readonly webhooksAllowPrivate: boolean;
-  /** Pause between two searches for unknown outcomes whose look-up is due. */
+  /** Pause between two searches for due checks. */
   readonly recoveryIntervalMs: number;
-  /** Time that a shutdown waits for what is in flight. */
+  /** Time that a shutdown waits for work in flight. */
   readonly drainTimeoutMs: number;
   /** OpenTelemetry's OTLP/HTTP endpoint; no traces without it. */
   readonly otlpEndpoint: string | undefined;
@@ -84,21 +84,21 @@ export type Config = {
   readonly environment: (name: string) => string | undefined;
 };
 
-/** Names every wrong setting, but no value. */
+/** Error that names every wrong setting, but no value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** The operator key that opens operator calls of a sandbox with an embedded database; published on purpose. */
+/** The operator key of a sandbox with an embedded database; published on purpose. */
 export const SANDBOX_OPERATOR_KEY = 'op_sandbox';
 
-/** The key that opens the dashboard of such a sandbox for reading only; published on purpose. */
+/** The read-only dashboard key of such a sandbox; published on purpose. */
 export const SANDBOX_OPERATOR_READ_KEY = 'op_sandbox_read';
 
-/** Root of the checkout, to which relative defaults refer. */
+/** Root of the source checkout; relative defaults start here. */
 export const CHECKOUT_DIR = join(import.meta.dirname, '..');
 
-/** One for each core, up to as many as any database has connections for. Of two cores, the database needs one. */
+/** One for each core, as far as any database has enough connections. Of two cores, the database needs one. */
 const DEFAULT_WORKERS = availableParallelism() > 2 ? Math.min(availableParallelism(), 8) : 1;
 
 /**
@@ -169,9 +169,9 @@ export function readConfig(environment: Environment = process.env): Config {
 }
 
 /**
- * Tells which options of a command npm has taken for its own settings, as it does with all before `--`.
+ * Finds the options of a command that npm has taken as its own settings, as it does with all options before `--`.
  *
- * @returns their names with that of the script; undefined if there are none.
+ * @returns their names with the script's; undefined if there are none.
  */
 export function keptByNpm(
   names: readonly string[],
@@ -188,7 +188,7 @@ export function readCatalogueFile(environment: Environment = process.env): strin
 }
 
 /**
- * Reads the settings of where the data is, all that a command on accounts needs.
+ * Reads the settings that locate the data, which are all that a command on accounts needs.
  *
  * @throws ConfigError.
  */
@@ -212,7 +212,7 @@ function readData(environment: Environment, problems: string[]): DataConfig {
   }
   const actor = environment.ACTOR || undefined;
   if (actor !== undefined && !ACTOR.test(actor)) {
-    problems.push('ACTOR must be 1 to 255 characters, none of them a control character');
+    problems.push('ACTOR must be 1 to 255 characters without control characters');
   }
   return { databaseUrl, databaseDirectUrl, dataDir: environment.DATA_DIR || undefined, actor };
 }
@@ -231,7 +231,7 @@ function readTls(
 ): Config['tls'] {
   if (!certFile && !keyFile) return undefined;
   if (!certFile || !keyFile) {
-    problems.push('TLS_CERT_FILE and TLS_KEY_FILE go together');
+    problems.push('TLS_CERT_FILE and TLS_KEY_FILE must be set together');
     return undefined;
   }
   const read = (name: string, file: string) => {
@@ -248,15 +248,15 @@ function readTls(
   try {
     createSecureContext({ cert, key });
   } catch {
-    problems.push('TLS_CERT_FILE and TLS_KEY_FILE must hold a certificate and its key, in PEM');
+    problems.push('TLS_CERT_FILE and TLS_KEY_FILE must contain a certificate and its key, in PEM');
   }
   return { cert, key };
 }
 
-// 22 characters of base64 are 128 bits. Printable ASCII, as a header carries it; no comma, which separates keys.
+// 22 characters of base64 are 128 bits. Printable ASCII, as in a header; no comma, which separates keys.
 const OPERATOR_KEY = /^[!-+\--~]{22,255}$/;
 
-/** `key,key`. */
+/** Reads `key,key`. */
 function readOperatorKeys(
   name: string,
   text: (name: string) => string | undefined,
@@ -274,7 +274,7 @@ function readOperatorKeys(
 const KEY_BYTES = 32;
 const VAULT_KEY = /^([A-Za-z0-9_-]{1,64}):(.+)$/;
 
-/** `id:key,id:key`, the current key first. */
+/** Reads `id:key,id:key`, the current key first. */
 function readVaultKeys(value: string | undefined, problems: string[]): Config['vaultKeys'] {
   if (value === undefined) return undefined;
   const keys = new Map<string, Uint8Array>();
@@ -294,6 +294,6 @@ function readKey(name: string, encoded: string | undefined, problems: string[]):
   if (encoded === undefined) return undefined;
   const key = Buffer.from(encoded, 'base64');
   if (key.length === KEY_BYTES) return key;
-  problems.push(`${name} must hold keys of ${KEY_BYTES} bytes in base64`);
+  problems.push(`${name} must contain keys of ${KEY_BYTES} bytes in base64`);
   return undefined;
 }

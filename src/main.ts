@@ -26,14 +26,14 @@ const USAGE = `Usage: npm start
 
 Starts the service. It takes no options: its settings are environment variables, which docs/configuration.md lists.`;
 
-/** Time that everything else may take to end after the drain: a database may not respond, for example. */
+/** Time for all steps after the drain: a database may not respond, for example. */
 const END_MARGIN_MS = 15_000;
 
-/** Time for the reader of the log to take the rest of it. */
+/** Time for the reader of the log to take the last lines. */
 const LOG_MS = 2_000;
 const logWriter = createLogWriter();
 
-/** Steps that the process undoes when it ends, the last first. */
+/** Steps to undo when the process ends, last first. */
 const ending: (() => Promise<void>)[] = [];
 
 /** Set if this process is a worker of another process of this program. */
@@ -104,7 +104,7 @@ async function prepareDatabase(
     await migrate(direct, MIGRATIONS);
     const { later } = await compareSchema(direct, MIGRATIONS);
     if (later.length > 0)
-      log.warn({ migrations: later }, 'a later release has migrated the database; this one goes on');
+      log.warn({ migrations: later }, 'a later release has migrated the database; this release continues');
     await checkKeys(database, keys);
     if (!fixtureBins) return;
     const { fingerprintKey } = hashKeys(keys.hashKey);
@@ -158,7 +158,7 @@ async function serveByWorkers(config: Config, storage: Storage, log: pino.Logger
   const workers = await startWorkers({ count: config.workers, storage, log });
   process.on('SIGHUP', workers.reload);
   ending.push(async () => {
-    if (!(await workers.stop())) throw new WorkerFailedError('a worker did not end in order');
+    if (!(await workers.stop())) throw new WorkerFailedError('a worker did not end properly');
   });
   return workers;
 }
@@ -187,7 +187,7 @@ function onSignals(log: pino.Logger): void {
       if (asked) return;
       asked = true;
       log.info({ signal }, 'draining');
-      // A start is completed first: interrupted, it would leave behind what it began.
+      // A start is completed first: an interrupted start would leave things behind.
       void starting.then(() => end(0));
     });
   }
@@ -223,7 +223,7 @@ async function undoAll(code: number): Promise<never> {
     }
   }
   if (!(await logWriter.end(LOG_MS))) {
-    console.error('Nobody read the rest of the log; its last lines are lost.');
+    console.error('The last lines of the log are lost: its reader did not take them in time.');
     // A write that hangs would prevent an orderly exit.
     process.kill(process.pid, 'SIGKILL');
   }

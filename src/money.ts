@@ -6,7 +6,7 @@ import { type Decimal, DecimalSchema } from '#gen/google/type/decimal_pb.js';
 export type Money = { readonly minorUnits: bigint; readonly currency: string };
 
 /**
- * Codes of ISO 4217 in which nobody can be charged: no currency, tests, precious metals and units of account. The
+ * Codes of ISO 4217 that nobody can be charged in: no currency, tests, precious metals and units of account. The
  * standard gives them no minor unit ("N.A.").
  */
 const NOT_MONEY = new Set('XXX XTS XAG XAU XPD XPT XBA XBB XBC XBD XDR XSU XUA'.split(' '));
@@ -16,7 +16,7 @@ const DIGITS = new Map<string, number>([
   ...currencyCodes.data.flatMap(({ code, digits }) => (NOT_MONEY.has(code) ? [] : [[code, digits] as const])),
   ...ADDED,
 ]);
-/** Every code of ISO 4217 that an amount can have. */
+/** Every ISO 4217 code that an amount can have. */
 export const CURRENCIES: ReadonlySet<string> = new Set(DIGITS.keys());
 
 /** An amount has at most 10^12 major units, and no more minor units than every JSON parser reads exactly. */
@@ -24,13 +24,13 @@ const MAX_MAJOR_UNITS = 10n ** 12n;
 const MAX_MINOR_UNITS = BigInt(Number.MAX_SAFE_INTEGER);
 
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
-/** Greatest length of a decimal that is read, trailing zeros included. */
+/** Limit on the length of a decimal, trailing zeros included. */
 export const MAX_DECIMAL_LENGTH = 64;
-/** Greatest number of decimals, trailing zeros aside, of an amount that only describes what is sold. */
+/** Limit on the decimals, without trailing zeros, of an amount that only describes goods. */
 export const MAX_DESCRIPTIVE_DECIMALS = 20;
 const NO_DECIMAL = `must be a decimal number without exponent, of at most ${MAX_DECIMAL_LENGTH} characters`;
 
-/** Returns the message for a text that is no decimal. */
+/** Returns the message for a text that is not a decimal. */
 export function whyNoDecimal(text: string): string {
   return text.includes(',')
     ? 'must have a full stop before its decimals and no comma, as in 1055.75'
@@ -50,7 +50,7 @@ export function largestAmount(currency: string): Money | undefined {
   return { minorUnits: limit < MAX_MINOR_UNITS ? limit : MAX_MINOR_UNITS, currency };
 }
 
-/** Returns true for a decimal as the wire has it: `-?digits[.digits]`, no exponent, no spaces, no plus sign. */
+/** Returns true for a decimal in the wire's form: `-?digits[.digits]`, no exponent, no spaces, no plus sign. */
 export function isDecimal(text: string): boolean {
   return text.length <= MAX_DECIMAL_LENGTH && DECIMAL.test(text);
 }
@@ -58,8 +58,8 @@ export function isDecimal(text: string): boolean {
 /**
  * Reads a decimal as money.
  *
- * @returns undefined if the text is not a decimal, the currency is unknown, or the decimal has more digits after the
- *   point (trailing zeros aside) than the currency: money is never rounded.
+ * @returns undefined if the text is not a decimal, the currency is unknown, or the decimal has more decimals (without
+ * trailing zeros) than the currency: money is never rounded.
  */
 export function parseMoney(text: string, currency: string): Money | undefined {
   const digits = currencyDigits(currency);
@@ -74,8 +74,8 @@ export function parseMoney(text: string, currency: string): Money | undefined {
 }
 
 /**
- * Reads a decimal as money, rounded half up to the currency's digits (a negative one away from zero). It is only for an
- * amount that describes what is sold, told to a provider that counts in minor units: what moves money is read by
+ * Reads a decimal as money, rounded half up to the currency's digits (a negative one away from zero). It is only for
+ * an amount that describes goods, sent to a provider that counts in minor units: amounts that move money are read by
  * `parseMoney`.
  *
  * @returns undefined if the text is not a decimal, or the currency is unknown.

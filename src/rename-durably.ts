@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, renameSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Renames a file or directory, and returns once the new name is on the disk. Its contents must be there already. */
+/** Renames a file or directory, and returns once the new name is on disk. The contents must already be there. */
 export function renameDurably(from: string, to: string): void {
   renameSync(from, to);
   const directory = openSync(dirname(to), 'r');

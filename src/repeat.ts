@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Work that is run repeatedly, until `stop` is aborted. It resolves to true if it is to be run again at once. */
+/** Work that runs repeatedly, until `stop` is aborted. It resolves to true to run again at once. */
 export type Repeated = (stop: AbortSignal) => Promise<unknown>;
 
 /**
@@ -8,7 +8,7 @@ export type Repeated = (stop: AbortSignal) => Promise<unknown>;
  * not run it together.
  *
  * @param options.sooner called after each run: its promise ends the pause early.
- * @returns a function that stops it; it resolves once the run in progress has ended.
+ * @returns a function that stops the work; it resolves once the current run has ended.
  */
 export function repeat(
   work: Repeated,

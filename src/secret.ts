@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 
 /**
  * A value that must stay secret: a card number, a security code, a key. However it is printed (template string, JSON,
- * console, inspect) it reads "[secret]"; only `reveal` returns it, so a search for `reveal(` finds every use.
+ * console, inspect), it reads "[secret]"; only `reveal` returns it, so a search for `reveal(` finds every use.
  */
 export class Secret {
   readonly #value: string;

@@ -4,9 +4,9 @@ import { BlockList, isIP } from 'node:net';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Makes the typed readers of an environment's variables. For a wrong one, they return some value of its type.
+ * Makes the typed readers of an environment's variables. For a wrong variable, they return some value of its type.
  *
- * @param problems gets a sentence for each wrong one: its name, never its value.
+ * @param problems gets a sentence for each wrong variable: its name, never its value.
  */
 export function variablesOf(environment: Environment, problems: string[]) {
   /** An empty variable counts as absent. */

@@ -110,18 +110,18 @@ it.each([
   ],
   [{ VAULT_KEYS: KEY }, 'VAULT_KEYS must be id:key[,id:key…] with different ids'],
   [{ VAULT_KEYS: `a:${KEY},a:${KEY}` }, 'VAULT_KEYS must be id:key[,id:key…] with different ids'],
-  [{ HASH_KEY: 'c2hvcnQ=' }, 'HASH_KEY must hold keys of 32 bytes in base64'],
+  [{ HASH_KEY: 'c2hvcnQ=' }, 'HASH_KEY must contain keys of 32 bytes in base64'],
   ...['short', `${'k'.repeat(22)},short`, `${'k'.repeat(22)},`, 'k'.repeat(256), `k k${'k'.repeat(22)}`].map(
     (keys): [Record<string, string>, string] => [
       { OPERATOR_KEYS: keys },
       'OPERATOR_KEYS must be key[,key…], each of 22 to 255 printable ASCII characters',
     ],
   ),
-  [{ TLS_CERT_FILE: CERT }, 'TLS_CERT_FILE and TLS_KEY_FILE go together'],
+  [{ TLS_CERT_FILE: CERT }, 'TLS_CERT_FILE and TLS_KEY_FILE must be set together'],
   [{ TLS_CERT_FILE: '/no/cert.pem', TLS_KEY_FILE: TLS_KEY }, 'TLS_CERT_FILE cannot be read (ENOENT)'],
   [
     { TLS_CERT_FILE: CERT, TLS_KEY_FILE: CERT },
-    'TLS_CERT_FILE and TLS_KEY_FILE must hold a certificate and its key, in PEM',
+    'TLS_CERT_FILE and TLS_KEY_FILE must contain a certificate and its key, in PEM',
   ],
   ...[
     'proxy.example',

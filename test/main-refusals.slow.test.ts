@@ -33,7 +33,7 @@ it.each([
   [
     'a catalogue that is none',
     { CATALOGUE_FILE: 'package.json' },
-    expect.stringMatching(/^the catalogue \(CATALOGUE_FILE\): package\.json: name: is not known; /),
+    expect.stringMatching(/^the catalogue \(CATALOGUE_FILE\): package\.json: name: is not a known field; /),
   ],
 ])('names what is wrong with %s, and ends with 1', async (_what, environment, problem) => {
   expect(await refusal(environment)).toEqual(problem);
@@ -80,7 +80,7 @@ it('refuses a database whose commits a crash can undo, unless told to take it', 
 it('says that a catalogue of one’s own is needed without the sandbox, whose connections the default one has', async () => {
   const withoutSandbox = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', SANDBOX: 'off', LOG_LEVEL: 'silent' };
   expect(await refusal(withoutSandbox)).toBe(
-    'the catalogue (CATALOGUE_FILE): connection sandbox-one: is of the mounted sandbox, and SANDBOX is off; set CATALOGUE_FILE to a catalogue of your own',
+    'the catalogue (CATALOGUE_FILE): connection sandbox-one: belongs to the mounted sandbox, and SANDBOX is off; set CATALOGUE_FILE to a catalogue of your own',
   );
 });
 
@@ -90,7 +90,7 @@ it('refuses another hash key than the database was used with, before it serves a
   service.child.kill('SIGTERM');
   expect((await service.ended).code).toBe(0);
   expect(await refusal({ ...environment, HASH_KEY: key() })).toMatch(
-    /^HASH_KEY .* is not the one that this database was used with/,
+    /^HASH_KEY .* is not the key that this database was used with/,
   );
 });
 

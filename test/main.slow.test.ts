@@ -105,8 +105,8 @@ it('refuses to start on the data of one that runs, which goes on', async () => {
   const second = await runService({ DATA_DIR });
   expect(second.code).toBe(1);
   expect(second.stderr).toBe(
-    `Cannot start: The data directory ${DATA_DIR} is in use by another process of the service. Stop that one, or set DATA_DIR to a directory of its own for this one.\n` +
-      'To do without the PostgreSQL that the service starts itself, set DATABASE_URL.\n',
+    `Cannot start: The data directory ${DATA_DIR} is in use by another process of the service. Stop that process, or set DATA_DIR to another directory for this one.\n` +
+      'To use another PostgreSQL, set DATABASE_URL.\n',
   );
   expect((await pay(service, randomUUID())).status).toBe(201);
 });

@@ -6,13 +6,13 @@ import { readArguments } from '#src/commands/command-line.ts';
 
 const USAGE = `Usage: npm run check:proto
 
-Checks the contract in proto/: its style, that gen/ is what it generates, the OpenAPI document, and that no client breaks.`;
+Checks the contract in proto/: its style, whether gen/ is up to date, the OpenAPI document, and that no client breaks.`;
 
 const ROOT = join(import.meta.dirname, '..');
-// buf looks for its plugin, protoc-gen-es, on the path; npm sets it so, and whoever calls this file need not.
+// buf looks for its plugin, protoc-gen-es, on the path. npm sets the path, but not if this file is run directly.
 const PATH = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter);
 
-/** The linter reports nothing to its makers, and does not ask for its latest version. */
+/** The linter sends no telemetry, and does not check for its latest version. */
 const QUIET = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
 
 function main(): void {
@@ -53,18 +53,17 @@ function compareGenerated(temporary: string): string {
   const generated = read(join(temporary, 'gen'));
   const paths = new Set([...committed.keys(), ...generated.keys()]);
   const stale = [...paths].filter((path) => committed.get(path) !== generated.get(path));
-  if (stale.length > 0)
-    throw new Error(`gen/ is not what proto/ generates (npm run generate): ${stale.join(', ')}`);
+  if (stale.length > 0) throw new Error(`gen/ is out of date (npm run generate): ${stale.join(', ')}`);
   return '';
 }
 
-/** Writes the document, and the client's types, beside those that are committed, and compares. */
+/** Writes the document and the client's types beside the committed ones, and compares them. */
 function compareDocument(temporary: string): string {
   run('node', join(ROOT, 'tools/generate-openapi.ts'), temporary);
   const stale = ['gen/openapi.json', 'clients/typescript/src/operations.ts'].filter(
     (path) => readFileSync(join(temporary, path), 'utf8') !== readFileSync(join(ROOT, path), 'utf8'),
   );
-  if (stale.length > 0) throw new Error(`not what proto/ and the examples make (npm run generate): ${stale}`);
+  if (stale.length > 0) throw new Error(`out of date (npm run generate): ${stale}`);
   return '';
 }
 
@@ -73,12 +72,14 @@ function lintDocument(): string {
   return '';
 }
 
-/** Holds the contract against an earlier one, with buf's rules for the binary and the JSON form (buf.yaml, breaking). */
+/**
+ * Compares the contract with an earlier one, by buf's rules for the binary and the JSON form (buf.yaml, breaking).
+ */
 function compareWithBefore(temporary: string): string {
   const before = commitBefore();
-  if (!before) return 'skipped, for there is no earlier commit here to compare with';
-  if (!git('ls-tree', '--name-only', before, 'proto/')) return `skipped, for ${before} has no proto/`;
-  // A tree of its own with all modules of our buf.yaml in it: an earlier contract may have had google/ from elsewhere.
+  if (!before) return 'skipped: there is no earlier commit here to compare with';
+  if (!git('ls-tree', '--name-only', before, 'proto/')) return `skipped: ${before} has no proto/`;
+  // A separate tree with all modules of our buf.yaml in it: an earlier contract may have had google/ from elsewhere.
   const archive = execFileSync('git', ['archive', before, 'proto'], { cwd: ROOT, maxBuffer: 1 << 28 });
   execFileSync('tar', ['-x', '-C', temporary], { input: archive });
   cpSync(join(ROOT, 'buf.yaml'), join(temporary, 'buf.yaml'));
@@ -89,9 +90,8 @@ function compareWithBefore(temporary: string): string {
 }
 
 /**
- * The commit whose contract clients have: what main was when this branch left it. On main itself that is where we stand,
- * so what is not committed yet is compared with HEAD, and a clean checkout with the commit before. A shallow clone has
- * none.
+ * Returns the commit whose contract clients have: main when this branch left it. On main, uncommitted changes are
+ * compared with HEAD, and a clean checkout with the previous commit. A shallow clone has none.
  */
 function commitBefore(): string | undefined {
   const head = git('rev-parse', 'HEAD');
@@ -103,7 +103,7 @@ function commitBefore(): string | undefined {
   return isChanged ? head : git('rev-parse', '--verify', '--quiet', 'HEAD~1');
 }
 
-/** @returns undefined when git says no. */
+/** Runs git. @returns its output; undefined if it fails. */
 function git(...args: string[]): string | undefined {
   try {
     return execFileSync('git', args, {

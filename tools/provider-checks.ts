@@ -19,11 +19,11 @@ export type TestValues = {
   readonly country: string;
   readonly approved?: TestCard;
   readonly declined?: TestCard & { readonly iso8583Code: string };
-  /** The provider's payment method for a payer who is sent to a page. */
+  /** The provider's payment method for redirected payers. */
   readonly walletType?: string;
 };
 
-/** A test card; its number, or its holder's name, determines what the provider does. */
+/** A test card; its number, or its holder's name, determines the provider's behaviour. */
 export type TestCard = {
   readonly number: string;
   readonly holderName: string;
@@ -106,7 +106,7 @@ async function* checkAuthorization(connection: ProviderConnection, newAttempt: (
   }
 }
 
-/** Checks a payment that is never sent: after closing it, it must count as never made. */
+/** Checks a payment that is never sent: after it is closed, it must count as never made. */
 async function* checkNeverReceived(connection: ProviderConnection, attempt: PaymentAttempt): Checks {
   if (!connection.lookUp) return;
   const outcome = await connection.lookUp({ ...lookUpOf(attempt, undefined), close: true });
@@ -115,25 +115,25 @@ async function* checkNeverReceived(connection: ProviderConnection, attempt: Paym
 
 async function* checkRedirect(connection: ProviderConnection, attempt: PaymentAttempt): Checks {
   const sent = await connection.pay(attempt);
-  yield compare('payer sent away', ['redirect'], describeOutcome(sent));
+  yield compare('payer redirected', ['redirect'], describeOutcome(sent));
   if (sent.kind !== 'redirect' || !connection.lookUp) return;
   const query = lookUpOf(attempt, sent.reference);
   const open = await connection.lookUp(query);
   yield compare('look-up while nobody has paid', ['redirect'], describeOutcome(open));
   const closed = await connection.lookUp({ ...query, close: true });
-  // A provider that lists payments late cannot say at once that there is none.
+  // A provider whose lists lag cannot say at once that there is no payment.
   yield compare('close of the redirect', ['expired', 'unknown'], describeOutcome(closed));
 }
 
 const NONE: Outcome = { kind: 'not_sent', detail: 'the connector has no such call', because: 'turned_away' };
 
-/** @param believed the expected kinds; a description that begins with one of them matches. */
+/** Compares an outcome. @param believed the expected kinds; a description that begins with one of them matches. */
 function compare(name: string, believed: readonly string[], seen: string): Checked {
   const isAsBelieved = believed.some((one) => seen === one || seen.startsWith(`${one}:`));
   return { name, believed: believed.join(' or '), seen, isAsBelieved };
 }
 
-/** Describes an outcome in a line: its kind, and the provider's words. Outcomes contain no card data. */
+/** Describes an outcome in one line: its kind, and the provider's words. Outcomes contain no card data. */
 function describeOutcome(outcome: Outcome): string {
   if (outcome.kind === 'not_sent' || outcome.kind === 'unknown') return `${outcome.kind}: ${outcome.detail}`;
   const { transactionId, status, responseCode, responseMessage } = outcome.providerData;

@@ -11,13 +11,13 @@ import { type Checked, checkProvider, type TestValues } from './provider-checks.
 
 const USAGE = `Usage: npm run try-provider -- <provider> [--catalogue <file>] [--connection <id>] [--test-account]
 
-Makes a short list of calls at a provider's TEST environment, and prints what was seen and what differs from what we
-believe of it. No real money moves; live keys are refused. The secrets come from the environment, as for the service.
+Makes a short list of calls at a provider's TEST environment, and prints the outcomes and how they differ from our
+expectations. No real money moves; live keys are refused. The secrets come from the environment, as for the service.
 
   <provider>       adyen, mercado-pago, paypal or stripe
   --catalogue      a catalogue with your connection (config/examples/<provider>.yaml)
   --connection     its id, where the catalogue has several of the provider
-  --test-account   Mercado Pago's tokens do not tell a test account from a real one: say that it is one`;
+  --test-account   confirms a test account at Mercado Pago, whose tokens do not distinguish it from a real one`;
 
 const CARD = { holderName: 'JORDAN WHITFIELD', expirationMonth: 3, expirationYear: 30, securityCode: '737' };
 
@@ -39,7 +39,7 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
   },
 };
 
-/** Error for a trial that was not run; the message says why. */
+/** Error for a trial that did not run; the message says why. */
 class TryError extends Error {}
 
 /** Options of a trial, from the command line. */
@@ -56,13 +56,13 @@ export type TryOptions = {
  * Tries a provider.
  *
  * @returns the number of checks with an unexpected outcome.
- * @throws TryError if the provider is unknown, or its environment is not certainly a test environment: then nothing was
- *   sent.
+ * @throws TryError if the provider is unknown, or its environment is not certainly a test environment: then nothing
+ * was sent.
  */
 export async function tryProvider(options: TryOptions, print: (line: string) => void): Promise<number> {
   const { provider, environment } = options;
   const values = TEST_VALUES[provider];
-  if (!values) throw new TryError(`there is nothing to try a provider ${provider} with\n${USAGE}`);
+  if (!values) throw new TryError(`there are no test values for the provider ${provider}\n${USAGE}`);
   const file = options.catalogue ?? join(import.meta.dirname, `../config/examples/${provider}.yaml`);
   const catalogue = readCatalogue(file);
   const definition = catalogue.connections.find(
@@ -90,7 +90,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
       if (!checked.isAsBelieved) differing += 1;
       print(lineOf(checked));
     }
-    print(differing === 0 ? 'Everything is as believed.' : `${differing} differ from what is believed.`);
+    print(differing === 0 ? 'Everything is as expected.' : `${differing} differ from the expectation.`);
     return differing;
   } finally {
     await opened.close();
@@ -98,7 +98,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
 }
 
 function lineOf({ name, believed, seen, isAsBelieved }: Checked): string {
-  return isAsBelieved ? `ok       ${name}: ${seen}` : `DIFFERS  ${name}: believed ${believed}; seen ${seen}`;
+  return isAsBelieved ? `ok       ${name}: ${seen}` : `DIFFERS  ${name}: expected ${believed}; got ${seen}`;
 }
 
 function requireSecrets({ id, secretsFromEnvironment }: ConnectionConfig, options: TryOptions): void {
@@ -115,7 +115,10 @@ const TEST_HOSTS: Readonly<Record<string, string>> = {
   paypal: 'api-m.sandbox.paypal.com',
 };
 
-/** Refuses any environment that is not certainly for tests, by its address or, where all share one, by the key. */
+/**
+ * Refuses any environment that is not certainly for tests, by its address or, where all share one address, by the
+ * key.
+ */
 function refuseLive(definition: ConnectionConfig, options: TryOptions): void {
   const { provider, environment, isTestAccount } = options;
   const baseUrl = definition.settings?.base_url;
@@ -134,7 +137,7 @@ function refuseLive(definition: ConnectionConfig, options: TryOptions): void {
   };
   const toSet = advice[provider] ?? `base_url in the catalogue to https://${TEST_HOSTS[provider]}`;
   throw new TryError(
-    `connection ${definition.id} is not surely of a test environment; nothing was sent. Set ${toSet}`,
+    `connection ${definition.id} is not certainly a test environment; nothing was sent. Set ${toSet}`,
   );
 }
 

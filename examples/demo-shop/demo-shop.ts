@@ -19,7 +19,7 @@ const GOODS = [
 ] as const;
 const MAX_QUANTITY = 9;
 
-/** Countries that the shop delivers to, with their currencies and the value of a cent of the prices there. */
+/** Countries that the shop delivers to, with their currencies and the local value of a cent of the prices. */
 const COUNTRIES = {
   US: { name: 'United States', currency: 'USD', rate: 1 },
   BR: { name: 'Brazil', currency: 'BRL', rate: 5 },
@@ -143,7 +143,7 @@ const CART = `<form method="post" action="/buy">
   .join('')}</select></label></p>
 <button>Check out</button></form>
 <h2>Cards to pay with</h2>
-<p>No money moves here. Any date to come and any security code will do.</p>
+<p>No money moves here. Any future date and any security code will do.</p>
 <table><tr><td><code>4111 1111 1111 1111</code></td><td>approved</td></tr>
 <tr><td><code>4000 0000 0000 9995</code></td><td>declined, insufficient funds</td></tr>
 <tr><td><code>4000 0000 0000 3105</code></td><td>asks for 3-D Secure</td></tr></table>`;

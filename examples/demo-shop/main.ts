@@ -9,8 +9,8 @@ import { createDemoShop } from './demo-shop.ts';
 
 const USAGE = `Usage: npm run demo [-- options]
 
-A tiny shop whose carts are paid on the checkout page, in the sandbox. If no service answers, it starts one, and ends it
-again with itself (Ctrl-C).
+A tiny shop whose carts are paid on the checkout page, in the sandbox. If no service answers, it starts one, and stops it
+again when it ends (Ctrl-C).
 
   --service <url>        the service (http://127.0.0.1:8080, or the port that PORT names)
   --port <port>          where the shop listens on 127.0.0.1 (8081)
@@ -65,11 +65,11 @@ async function startService(service: string, own: string): Promise<ChildProcess>
   const child = spawn(process.execPath, [join(CHECKOUT_DIR, 'src/main.ts')], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  // From the first moment: otherwise a signal during the start would leave the service behind.
+  // Before anything else: otherwise a signal during the start would leave the service behind.
   for (const signal of SIGNALS) process.once(signal, () => child.kill('SIGTERM'));
   console.log('Starting the service…');
   const ended = once(child, 'exit').then(() => {
-    throw new Error('the service did not start: npm start says why');
+    throw new Error('the service did not start: run npm start to see why');
   });
   const ready = (async () => {
     while (!(await isReady(service))) await sleep(200);
@@ -78,4 +78,4 @@ async function startService(service: string, own: string): Promise<ChildProcess>
   return Promise.race([ready, ended]);
 }
 
-await runAsProcess(createCommand(USAGE, main, (error) => `Not done: ${(error as Error).message}`));
+await runAsProcess(createCommand(USAGE, main, (error) => `Failed: ${(error as Error).message}`));

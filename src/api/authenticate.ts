@@ -5,7 +5,7 @@ import type { AccountKeys } from '#src/store/tables/accounts.ts';
 /** Reads a header (gRPC: metadata) of the call by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined;
 
-/** The account to which a call's keys belong. */
+/** The account that a call's keys belong to. */
 export type Credentials = {
   readonly accountId: string;
   readonly secretPresented: boolean;
@@ -42,7 +42,7 @@ export type LimitLookUp = <T>(recalled: Credentials | undefined, run: () => Prom
  */
 export type Authenticate = (header: ReadHeader, limitLookUp?: LimitLookUp) => Promise<Credentials>;
 
-/** Time for which keys are cached: a revoked key stops working everywhere within it. */
+/** Lifetime of cached keys: a revoked key stops working everywhere within it. */
 const CACHE_MS = 5_000;
 const MAX_CACHED = 10_000;
 const MAX_KEY_LENGTH = 255;

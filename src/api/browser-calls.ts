@@ -9,7 +9,7 @@ import { httpBindings } from './http-rule.ts';
 /** Refuses a call from a page of a foreign origin that has only the public key. */
 export type RequireAllowedOrigin = (request: FastifyRequest, credentials: Credentials) => void;
 
-/** Time for which a browser may cache the response to a preflight: the longest that any browser allows. */
+/** Lifetime of a preflight's response in a browser's cache: the longest that any browser allows. */
 const PREFLIGHT_MAX_AGE_S = 7_200;
 const ALLOWED_HEADERS = [...cors.allowedHeaders, 'public-api-key', 'x-idempotency-key', 'accept']
   .join(', ')

@@ -5,7 +5,7 @@ import type { FastifyRequest } from 'fastify';
 export type ClientAddress = (request: FastifyRequest) => string;
 
 /**
- * Makes the function that tells admission, sign-in, the audit log and the log a client's address: the peer's or, if
+ * Makes the function that gives admission, sign-in, the audit log and the log a client's address: the peer's or, if
  * the peer is a trusted proxy, the rightmost address in X-Forwarded-For that belongs to no trusted proxy. Each proxy
  * appends its peer's address, so the client may have invented any address further left.
  */

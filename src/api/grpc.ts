@@ -157,7 +157,7 @@ function readBody(stream: IncomingMessage): Promise<Buffer> {
 
 function readPrefixed(body: Buffer): { flags: number; data: Uint8Array } {
   if (body.length < PREFIX_BYTES || body.length !== PREFIX_BYTES + body.readUInt32BE(1)) {
-    throw new ServiceError('INVALID_REQUEST', 'the body is not one message, with its length before it');
+    throw new ServiceError('INVALID_REQUEST', 'the body is not one length-prefixed message');
   }
   return { flags: body.readUInt8(0), data: body.subarray(PREFIX_BYTES) };
 }

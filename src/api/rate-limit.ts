@@ -1,7 +1,7 @@
 import { ServiceError } from '#src/service-error.ts';
 import type { Credentials } from './authenticate.ts';
 
-/** Rate at which one account may call. */
+/** Limit on the rate of one account's calls. */
 export type RateLimitOptions = {
   readonly perSecond: number;
   /** Calls that an account may make in a burst after a pause. */

@@ -29,7 +29,7 @@ export function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError
       workflows.includes(Payment_Workflow.SDK_CHECKOUT)
         ? fault(
             `payment_method_types[${i}].workflows`,
-            'are DIRECT and REDIRECT: checkout sessions use these',
+            'are DIRECT and REDIRECT: checkout sessions use their names',
           )
         : [],
     ),
@@ -60,7 +60,7 @@ function repeated(values: readonly unknown[]): number[] {
   });
 }
 
-/** Returns the facts with a closed set of values: to compare one with any other value is a misspelling. */
+/** Returns the facts with a closed set of values: comparing such a fact with any other value is a misspelling. */
 function conditionDomains(types: readonly PaymentMethodType[]): Domains {
   return new Map<string, ReadonlySet<string>>([
     ['type', new Set(types.map(({ type }) => type))],
@@ -77,7 +77,7 @@ function checkConditions(routes: readonly Route[], domains: Domains, locate: Loc
   const unconditional = routes.findIndex(({ condition }) => condition === '');
   return routes.flatMap((route, i) => {
     if (unconditional >= 0 && i > unconditional) {
-      return fault(`routes[${i}]`, `is never reached, for routes[${unconditional}] takes every payment`);
+      return fault(`routes[${i}]`, `is never reached, since routes[${unconditional}] accepts every payment`);
     }
     try {
       conditionOf(route, domains);
@@ -102,7 +102,7 @@ function checkTargets(
       faults.push(fault(`${field}.targets[${i}].connection`, 'names no connection'));
     }
     if (weight !== undefined && choice !== Choice.SPLIT) {
-      faults.push(fault(`${field}.targets[${i}].weight`, 'counts with choice SPLIT only'));
+      faults.push(fault(`${field}.targets[${i}].weight`, 'counts only with choice SPLIT'));
     }
   }
   if (targets.length > 0 && targets.every(({ weight }) => weight === 0)) {

@@ -29,7 +29,7 @@ export type OpenCatalogueOptions = {
   /** Approval rates of connections, which outlive a catalogue. */
   readonly rates: ApprovalRates;
   readonly observer: CatalogueObserver;
-  /** Clock of the circuit breakers, which never goes back, in milliseconds; by default the process's own. */
+  /** Monotonic clock of the circuit breakers, in milliseconds; by default the process's own. */
   readonly nowMs?: (() => number) | undefined;
 };
 
@@ -46,7 +46,7 @@ export type OpenedCatalogue = LiveCatalogue & {
   readonly catalogue: Catalogue;
   /** Connections that can look up an outcome: those in force, and earlier ones, for their payments' open outcomes. */
   readonly reachable: ReadonlyMap<string, ProviderConnection>;
-  /** The connections' health by id, without those that have no circuit breaker. */
+  /** The connections' health by id, for connections with a circuit breaker. */
   readonly health: ReadonlyMap<string, ConnectionHealth>;
   /** Closes the connections that `successor` does not use, once their calls have ended. */
   close(successor?: OpenedCatalogue): Promise<void>;
@@ -56,9 +56,9 @@ export type OpenedCatalogue = LiveCatalogue & {
  * Prepares a catalogue for payments and opens its connections.
  *
  * @param predecessor the catalogue whose connections are taken over, with their health, if they have the same
- *   definition.
- * @throws CatalogueError that names the connection and the setting at fault, or an id that now stands for another
- *   account; then nothing that was opened stays open.
+ * definition.
+ * @throws CatalogueError that names the connection and the setting at fault, or an id that now points to a different
+ * account; then nothing that was opened stays open.
  */
 export function openCatalogue(
   catalogue: Catalogue,
@@ -81,7 +81,7 @@ export function openCatalogue(
     const before = predecessor?.reachable.get(id);
     if (before && before.identity !== connection.identity) {
       throw new CatalogueError(
-        `connection ${id}: now points to a different account (its address, its account, or the credential that names it); give that an id of its own`,
+        `connection ${id}: now points to a different account (its address, its account, or the credential that names it); give that account another connection id`,
       );
     }
     const known = kept && predecessor?.health.get(id);
@@ -140,7 +140,7 @@ async function closeAll(
   await Promise.all(ended.map((connection) => connection.close()));
 }
 
-/** Merges terms: those that the operator agreed with the provider override the connector's own. */
+/** Merges terms: the operator's terms with the provider override the connector's own. */
 function withTerms(connection: ProviderConnection, definition: ConnectionConfig): ProviderConnection {
   const { capabilities } = connection;
   const {
@@ -168,7 +168,7 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
   const settings = substitute(connection.settings ?? {}, options.variables);
   if (Object.values(settings).includes('$SANDBOX_URL')) {
     const advice = 'set CATALOGUE_FILE to a catalogue of your own';
-    throw new CatalogueError(`${named}: is of the mounted sandbox, and SANDBOX is off; ${advice}`);
+    throw new CatalogueError(`${named}: belongs to the mounted sandbox, and SANDBOX is off; ${advice}`);
   }
   const secrets: Record<string, Secret> = {};
   for (const [name, variable] of Object.entries(connection.secretsFromEnvironment)) {

@@ -41,8 +41,8 @@ export function parseCatalogue(text: string, file: string): Catalogue {
 }
 
 /**
- * Finds the position in the file of a position within a condition. If YAML folds or escapes the text, the file does not
- * contain it as it reads; then the position within the condition is returned.
+ * Finds the position in the file of a position within a condition. If YAML folds or escapes the text, the file spells
+ * it differently; then the position within the condition is returned.
  */
 function locateIn({ document, lineCounter }: YamlFile, text: string): Locate {
   return (route, line, column) => {

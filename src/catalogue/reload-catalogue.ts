@@ -15,14 +15,14 @@ export type ReloadOptions = {
 };
 
 const LOOK_EVERY_MS = 500;
-/** Number of checks without a change after which a file counts as complete. */
+/** Number of looks without a change after which a file counts as complete. */
 const STILL_LOOKS = 3;
 
 /**
  * Loads the catalogue's file again after a change, and on SIGHUP. A timer compares the file with the version that was
  * read: watchers miss changes before their own first look, and editors, as well as Kubernetes behind a symbolic link,
- * replace the file instead of writing it. A changed file is read once it has stayed unchanged for a while, since half a
- * file may be a valid catalogue.
+ * replace the file instead of writing it. A changed file is read once it has stayed unchanged for a while, since half
+ * a file may be a valid catalogue.
  *
  * @returns a function that stops it.
  */
@@ -32,7 +32,7 @@ export function startReloading({ file, readAt, replace, reloaded }: ReloadOption
   let stillLooks = 0;
 
   function reload(): void {
-    // Before the file is read: the next check then finds a change that happens meanwhile.
+    // Before the file is read: the next look then finds a change that happens meanwhile.
     loaded = seen = fileStamp(file);
     try {
       replace(readCatalogue(file));

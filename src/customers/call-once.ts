@@ -20,7 +20,7 @@ import {
   keepResponse,
 } from '#src/store/tables/replayed-calls.ts';
 
-/** A call that makes an object, with the hash that tells a repeat of it from another request. */
+/** A call that makes an object, with the hash that distinguishes its repeat from another request. */
 export type OnceCall<Desc extends DescMessage> = {
   /** Name of the rpc. */
   readonly method: string;
@@ -57,8 +57,8 @@ export type OnceResponse<Desc extends DescMessage> = {
  * response. A call that `work` refuses does not use up its key.
  *
  * @throws ServiceError IDEMPOTENCY_KEY_MISSING for a malformed key, IDEMPOTENCY_KEY_REUSED for another request under
- *   the same one, REQUEST_IN_PROGRESS if the object may have been made, SERVICE_UNAVAILABLE if it was not; and as
- *   `work` does.
+ * the same key, REQUEST_IN_PROGRESS if the object may have been made, SERVICE_UNAVAILABLE if it was not; and as
+ * `work` does.
  */
 export async function callOnce<Desc extends DescMessage>(
   database: Database,
@@ -93,7 +93,7 @@ export async function replayedCall<Desc extends DescMessage>(
   return holder && { message: replayOf(holder, call.requestHash, call.response), replayed: true };
 }
 
-/** Returns undefined without a key. */
+/** Returns the call with its key; undefined without a key. */
 function keyedCall({ caller, method, requestHash }: OnceCall<DescMessage>): KeyedCall | undefined {
   if (caller.idempotencyKey === undefined) return undefined;
   return {
@@ -115,8 +115,10 @@ async function orMaybeDone<T>(isKeyed: boolean, promise: Promise<T>): Promise<T>
   return orUnavailable(promise).catch((error) => {
     const cause = error instanceof ServiceError ? error.cause : undefined;
     if (!isUnavailable(cause) || isSurelyNotCommitted(cause)) throw error;
-    // Without a key, a repeat would be a call of its own, and a second webhook or secret.
-    const advice = isKeyed ? 'repeat it as it was' : 'without a key, look before you repeat it';
+    // Without a key, a repeat would be a new call, and make a second webhook or secret.
+    const advice = isKeyed
+      ? 'retry with the same key and request'
+      : 'it had no key, so check before you retry';
     const message = `the call may have been carried out; ${advice}`;
     throw new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS: 1, cause });
   });

@@ -32,11 +32,11 @@ import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
 import type { OnceResponse } from './call-once.ts';
 import { requireSession } from './checkout-sessions.ts';
 
-/** Tries to pay: a session may change after its terms were read, but not this often by accident. */
+/** Limit on tries to pay: a session may change after its terms were read, but hardly this often by accident. */
 const TRIES = 5;
 
 /**
- * Pays a session on its terms; if they change meanwhile, on the new ones. Anyone who knows the session's id may call
+ * Pays a session on its terms; if they change meanwhile, on the new terms. Anyone who knows the session's id may call
  * this, so stored methods must belong to its customer.
  *
  * @param valid checks the resulting request against the rules of CreatePayment.
@@ -72,17 +72,17 @@ async function payOnTerms(
     const isReused = refusal instanceof ServiceError && refusal.reason === 'IDEMPOTENCY_KEY_REUSED';
     const terms = isReused ? await firstTerms(deps, session, caller, request.amount) : undefined;
     if (!terms) throw refusal;
-    // A payment holds the key, so this one is only compared with it.
+    // A payment holds the key, so this request is only compared with its request.
     return createPayment(deps, { ...payment, ...terms }, within);
   });
   return { message: checkoutPayment(created.record), replayed: created.replayed };
 }
 
 /**
- * Returns the terms on which the session was first paid under the caller's key: the merchant may have changed them since,
- * and a browser that repeats its call names at most the amount, as the payer was shown it.
+ * Returns the terms of the session's first payment under the caller's key: the merchant may have changed them since,
+ * and a browser that repeats its call names at most the amount that it showed the payer.
  *
- * @returns undefined if the payment that holds the key is not the session's, or of another amount.
+ * @returns undefined if the payment that holds the key belongs to another session or has another amount.
  */
 async function firstTerms(
   { database }: PaymentDeps,
@@ -115,7 +115,7 @@ export async function getCheckoutPayment(
 /**
  * Closes the payment that a payer was shown, if it is still the session's last, so that they can pay another way.
  *
- * @returns the session's last payment as it stands then.
+ * @returns the session's last payment afterwards.
  * @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, PAYMENT_NOT_FOUND.
  */
 export async function closeCheckoutPayment(
@@ -133,21 +133,24 @@ function paymentRequest(
   { paymentMethod, customerPayer, amount }: CreateCheckoutPaymentRequest,
   session: StoredSession,
 ): CreatePaymentRequest {
-  if (!session.expiresAt) throw notAllowed('checkout_session', 'has no terms to pay by: use CreatePayment');
+  if (!session.expiresAt) throw notAllowed('checkout_session', 'has no terms: use CreatePayment');
   const kind = paymentMethod?.detail?.kind;
   if (kind?.case === 'card' && kind.value.cardData?.number) {
     const field = 'payment_method.detail.card.card_data.number';
-    throw notAllowed(field, 'is not taken here: make a one-time token of the card first');
+    throw notAllowed(field, 'is not accepted here: make a one-time token of the card first');
   }
   const option = kind?.case === 'card' && merchantsOption(kind.value);
   if (option)
-    throw notAllowed(`payment_method.detail.card.${option}`, 'is for the merchant to set: use CreatePayment');
-  if (customerPayer?.id) throw notAllowed('customer_payer.id', 'is the checkout session’s own');
+    throw notAllowed(
+      `payment_method.detail.card.${option}`,
+      'can only be set by the merchant: use CreatePayment',
+    );
+  if (customerPayer?.id) throw notAllowed('customer_payer.id', 'is set by the checkout session');
   if (paymentMethod?.vaultOnSuccess && !session.customerId) {
     throw notAllowed('payment_method.vault_on_success', 'needs a checkout session with a customer');
   }
   const { currency, minorUnits } = session;
-  // In the session's own form, so that a call is the same whether it names the amount or not.
+  // In the session's own form, so that a call is the same with or without the amount.
   const own = { currency, value: toDecimal({ currency, minorUnits }) };
   // Only the merchant may change a customer's stored data.
   const payer = session.customerId
@@ -157,7 +160,7 @@ function paymentRequest(
     accountId: session.accountId,
     merchantOrderId: session.merchantOrderId,
     country: session.country,
-    // One that differs from the session's is refused, as in any payment of a session.
+    // An amount that differs from the session's is refused, as in any payment of a session.
     amount:
       amount && !isSameMoney(amount, session) ? { currency: amount.currency, value: amount.value } : own,
     checkout: { session: session.id },
@@ -171,7 +174,7 @@ function isSameMoney({ currency, value }: CheckoutAmount, money: Money | undefin
   return currency === money?.currency && shown?.minorUnits === money.minorUnits;
 }
 
-/** Names an option of a card that decides when money comes or on whose liability, so that no payer may set it. */
+/** Names a card option that decides when the money comes or who is liable: no payer may set it. */
 function merchantsOption(card: CardInput): string | undefined {
   if (card.verify) return 'verify';
   if (card.capture === false) return 'capture';
@@ -190,18 +193,18 @@ async function requireOwnMethod(
   if (!vaultedToken) return;
   const names = { customerId: undefined, vaultedToken };
   const { vaultedToken: stored } = await orUnavailable(findStoredObjects(database, session.accountId, names));
-  // A token that does not exist is refused later, with its own reason.
+  // An unknown token is refused later, with its own reason.
   if (!stored || (session.customerId && stored.customerId === session.customerId)) return;
-  const message = 'is not of the checkout session’s customer';
+  const message = 'does not belong to the checkout session’s customer';
   throw fieldRefusal('INVALID_CUSTOMER_FOR_TOKEN', 'payment_method.vaulted_token', 'NOT_ALLOWED', message);
 }
 
-/** Returns a payment as its payer may see it, without data of the provider, of the merchant or of stored objects. */
+/** Returns a payment as shown to its payer, without data of the provider, of the merchant or of stored objects. */
 function checkoutPayment(record: Payment): CheckoutPayment {
   const { transactions: transaction, paymentMethod, amount } = record;
   const kind = paymentMethod?.paymentMethodDetail?.kind;
   const isOpen = record.status === Payment_Status.READY_TO_PAY || record.status === Payment_Status.PENDING;
-  // Once the payer has been there, only the provider has something left to do.
+  // After the payer's return, only the provider has something left to do.
   const mustGo = isOpen && record.subStatus !== Payment_SubStatus_Value.IN_PROCESS;
   const card = kind?.case === 'card' ? kind.value.cardData : undefined;
   return create(CheckoutPaymentSchema, {

@@ -39,9 +39,9 @@ import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import type { CustomerDeps } from './customers.ts';
 import { fieldChanges } from './field-changes.ts';
 
-/** Time for which a session can be paid that does not say until when. */
+/** Lifetime of a session that does not say until when it can be paid. */
 const LIVES_S = 5 * 3_600;
-/** Longest time for which a session can be paid. */
+/** Longest lifetime of a session. */
 const MAX_LIVES_MS = 30 * 24 * 3_600_000;
 
 const creation = onceCallsOf(CheckoutService.method.createCheckoutSession);
@@ -71,7 +71,7 @@ export async function requireSession(
   id: string,
 ): Promise<StoredSession> {
   const session = isUuid(id) ? await orUnavailable(readSession(database, accountId, id)) : undefined;
-  if (!session) throw sessionNotFound('is not known in this account');
+  if (!session) throw sessionNotFound('does not exist in this account');
   return session;
 }
 
@@ -98,10 +98,10 @@ export async function changeSession(
 ): Promise<CheckoutSession> {
   const change = fieldChanges(request, CHANGES);
   const id = request.checkoutSession;
-  if (!isUuid(id)) throw sessionNotFound('is not known in this account');
+  if (!isUuid(id)) throw sessionNotFound('does not exist in this account');
   const work = database.transaction(async (run) => {
     const stored = await lockSession(run, accountId, id);
-    if (!stored) throw sessionNotFound('is not known in this account');
+    if (!stored) throw sessionNotFound('does not exist in this account');
     requireOpen(stored);
     const session = sessionMessage(stored);
     change(session);
@@ -122,11 +122,11 @@ const CHANGES = {
 };
 
 /**
- * Checks when a session that was just written expires. The database compares, as it does when the session is paid: the
- * process's own clock may differ. The refusal rolls the session back.
+ * Checks the expiry of a session that was just written. The database compares the times, as for a payment of the
+ * session: the process's own clock may differ. The refusal rolls the session back.
  */
 function requireTimeToCome({ expired, expiresAt, createdAt }: StoredSession): void {
-  if (expired) throw notAllowed('expires_at', 'must be a time to come');
+  if (expired) throw notAllowed('expires_at', 'must be in the future');
   if (expiresAt && expiresAt.getTime() - createdAt.getTime() > MAX_LIVES_MS)
     throw notAllowed('expires_at', 'must be at most 30 days after the session was opened');
 }
@@ -140,7 +140,7 @@ function sessionNotFound(message: string): ServiceError {
   return missingResource('CHECKOUT_SESSION_NOT_FOUND', 'checkout_session', message);
 }
 
-/** Requires a customer to exist, and keeps it from being deleted until the session is stored. */
+/** Requires a customer to exist, and prevents its deletion until the session is stored. */
 async function requireCustomer(run: Run, accountId: string, customerId: string | undefined): Promise<void> {
   if (customerId === undefined) return;
   if (isUuid(customerId) && (await lockCustomer(run, accountId, customerId))) return;
@@ -171,7 +171,7 @@ function termsOf(session: CheckoutSession): SessionTerms {
   };
 }
 
-/** Returns a session as its merchant sees it. */
+/** Returns a session as shown to its merchant. */
 export function sessionMessage(session: StoredSession): CheckoutSession {
   const { minorUnits, currency, expiresAt } = session;
   return create(CheckoutSessionSchema, {
@@ -195,7 +195,7 @@ export function sessionMessage(session: StoredSession): CheckoutSession {
   });
 }
 
-/** Returns a session as anyone who knows its id may see it. */
+/** Returns a session as shown to anyone who knows its id. */
 export function publicSession(session: CheckoutSession): CheckoutSession {
   const { customerId: _, ...told } = session;
   return create(CheckoutSessionSchema, { ...told, metadata: [] });

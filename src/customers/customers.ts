@@ -32,7 +32,7 @@ import { fieldChanges } from './field-changes.ts';
 /** Dependencies of managing customers. */
 export type CustomerDeps = {
   readonly database: Database;
-  /** Key of the hash that tells a retry from another request. */
+  /** Key of the hash that distinguishes a retry from another request. */
   readonly requestHashKey: Uint8Array;
   readonly newId: () => string;
 };
@@ -115,13 +115,13 @@ const CHANGES = {
   required: ['merchant_customer_id'],
 };
 
-/** Makes the refusal of a customer that the path or the query names and the account does not have. */
+/** Refuses an unknown customer that the path or the query names. */
 export function customerNotFound(field: string): ServiceError {
-  return missingResource('CUSTOMER_NOT_FOUND', field, 'is not known in this account');
+  return missingResource('CUSTOMER_NOT_FOUND', field, 'does not exist in this account');
 }
 
 function duplicated(): ServiceError {
-  const message = 'another customer of this account has it';
+  const message = 'belongs to another customer of this account';
   return fieldRefusal('CUSTOMER_ID_DUPLICATED', 'merchant_customer_id', 'NOT_ALLOWED', message);
 }
 
@@ -136,7 +136,7 @@ function fieldsOf(customer: Customer): CustomerFields {
     accountId,
     id,
     merchantCustomerId: customer.merchantCustomerId,
-    // Encoded as payments read it; the payment fills in the id.
+    // Encoded in the form that payments read; the payment fills in the id.
     payer: toBinary(CustomerPayerSchema, create(CustomerPayerSchema, person)),
     metadata: writeMetadata(metadata),
   };

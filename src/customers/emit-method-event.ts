@@ -20,7 +20,7 @@ const EVENTS: Readonly<Record<StoredMethod['status'], string>> = {
 /**
  * Writes the event of a method's new status in the transaction that changes it.
  *
- * @returns the method as merchants see it.
+ * @returns the method as shown to merchants.
  */
 export async function emitMethodEvent(run: Run, method: StoredMethod): Promise<StoredPaymentMethod> {
   const message = storedMethodMessage(method);

@@ -13,8 +13,8 @@ export type EndOptions = {
 };
 
 /**
- * Ends stored methods that no payment has used for long, as if they were unenrolled: webhooks get the event. It is
- * safe to run beside a running service or another such run, and the next run completes one that was cut short.
+ * Ends stored methods that no payment has used for a long time, as if they were unenrolled: webhooks get the event.
+ * It is safe to run beside a running service or another such run, and the next run completes an interrupted one.
  *
  * @returns the number of methods that were due.
  */

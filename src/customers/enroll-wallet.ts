@@ -35,11 +35,11 @@ export type WalletDeps = CustomerDeps &
 const VALID_MS = 3 * 3_600_000;
 
 /**
- * Asks a wallet's provider for the address at which the payer consents, and stores it. The provider is asked before
- * anything is stored: if the address is lost, the payer cannot consent, and the enrollment lapses.
+ * Asks a wallet's provider for the address where the payer agrees, and stores it. The provider is asked before
+ * anything is stored: if the address is lost, the payer cannot agree, and the enrollment lapses.
  *
  * @throws ServiceError INVALID_PARAMETERS, PAYMENT_METHOD_NOT_AVAILABLE, OPERATION_NOT_SUPPORTED, CUSTOMER_NOT_FOUND,
- *   STORED_METHOD_LIMIT_REACHED, SERVICE_UNAVAILABLE; and as `callOnce`.
+ * STORED_METHOD_LIMIT_REACHED, SERVICE_UNAVAILABLE; and as `callOnce`.
  */
 export async function enrollWallet(
   deps: WalletDeps,
@@ -99,7 +99,7 @@ function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPa
   });
 }
 
-/** Chooses the first connection that enrolls wallets on the route of a payment by the wallet, as far as known. */
+/** Chooses the first connection that enrolls wallets on the likely route of a payment by the wallet. */
 function chooseConnection(
   deps: WalletDeps,
   { router, connections }: LiveCatalogue,
@@ -112,16 +112,16 @@ function chooseConnection(
   });
   const canTake = ({ id }: { readonly id: string }) => connections.get(id)?.enrollWallet !== undefined;
   const chosen = router.choose(facts, drawSeed(accountId, customerId), { canTake });
-  if (!chosen) throw notAvailable('type', 'is not taken by any route');
+  if (!chosen) throw notAvailable('type', 'is not accepted by any route');
   const [first] = chosen.targets;
   if (first) return first.id;
-  const message = 'is of a wallet that no connection of its route enrolls; nothing was sent';
+  const message = 'names a wallet that no connection of its route enrolls; nothing was sent';
   throw fieldRefusal('OPERATION_NOT_SUPPORTED', 'type', 'NOT_SUPPORTED', message);
 }
 
 function requireRedirect(outcome: Outcome): string {
   if (outcome.kind === 'redirect') return outcome.redirectUrl;
   if (outcome.kind === 'declined') throw notAvailable('type', 'was refused by the wallet’s provider');
-  const message = 'the wallet’s provider gave no usable answer; nothing was stored; repeat the call later';
+  const message = 'the wallet’s provider gave no usable answer; nothing was stored; retry later';
   throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: 5 });
 }

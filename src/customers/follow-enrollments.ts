@@ -31,17 +31,17 @@ const BATCH = 20;
 
 /** Dependencies of a payer's return from enrolling a wallet. */
 export type EnrollmentReturnDeps = Pick<FollowDeps, 'database'> & {
-  /** The wait of the payer's page for the provider's word. */
+  /** Limit on the time that the payer's page waits for the provider's word. */
   readonly patience: Patience;
-  /** Has due enrollments looked for at once. */
+  /** Makes the search for due enrollments run at once. */
   readonly wakeEnrollments: () => void;
 };
 
 /**
- * Asks providers about open enrollments. Any number of replicas may run it at once; another one asks about those that
- * a killed one leaves.
+ * Asks providers about open enrollments. Any number of replicas may run it at once; if one is killed, another asks
+ * about its enrollments.
  *
- * @returns `wake` looks for due enrollments at once; `stop` resolves after the current batch.
+ * @returns `wake` searches for due enrollments at once; `stop` resolves after the current batch.
  */
 export function startEnrollments(
   deps: FollowDeps,
@@ -64,10 +64,10 @@ async function followDue(deps: FollowDeps): Promise<boolean> {
 }
 
 /**
- * Makes the check of the enrollment due whose payer came back, and waits a few seconds for the provider's word.
+ * Makes the check due for the enrollment whose payer came back, and waits a few seconds for the provider's word.
  *
- * @returns the status, and the address to which the payer is sent: the merchant's `callback_url` with `vaulted_token`
- *   and `status` added.
+ * @returns the status, and the address that the payer is sent to: the merchant's `callback_url` with `vaulted_token`
+ * and `status` added.
  * @throws ServiceError VAULTED_TOKEN_NOT_FOUND.
  */
 export async function returnFromEnrollment(
@@ -112,7 +112,7 @@ async function followEnrollment(deps: FollowDeps, open: OpenEnrollment): Promise
 
 const EXPIRED: EnrollmentEnd = { status: 'EXPIRED', providerToken: undefined };
 
-/** Returns undefined while the enrollment is open, or its outcome is not known. */
+/** Returns the end of an enrollment; undefined while it is open or its outcome is unknown. */
 function endOf(outcome: Outcome | undefined): EnrollmentEnd | undefined {
   if (outcome?.kind === 'approved' && outcome.enrolledToken) {
     return { status: 'ENROLLED', providerToken: outcome.enrolledToken };

@@ -7,12 +7,12 @@ import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { requireSession } from './checkout-sessions.ts';
 import { listSessionMethods } from './session-methods.ts';
 
-/** A session, as the checkout page shows it. */
+/** A session, as shown on the checkout page. */
 export type HostedCheckout = {
   readonly session: StoredSession;
-  /** Public key of the account, with which the page makes its calls. */
+  /** Public key of the account, for the page's calls. */
   readonly publicKey: string;
-  /** Name under which payers know the merchant; '' for none. */
+  /** The merchant's name as payers know it; '' for none. */
   readonly displayName: string;
   readonly methods: readonly OfferedPaymentMethod[];
 };

@@ -20,8 +20,8 @@ import { ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 
 /**
- * Lists the types of the catalogue with which a session can be paid, by its country, currency and amount: cards, and
- * wallets that have a route and take payers by redirect.
+ * Lists the catalogue's types that a session can be paid with, by its country, currency and amount: cards, and
+ * wallets that have a route and redirect payers.
  */
 export function offeredMethods(
   catalogue: LiveCatalogue,
@@ -47,7 +47,7 @@ export function takesInstallments({ connections }: Pick<LiveCatalogue, 'connecti
   return [...connections.values()].some(({ capabilities }) => capabilities.installments);
 }
 
-/** Returns a wallet's type as people read it: WALLET_A_CHECKOUT_PRO is shown as "Wallet A Checkout Pro". */
+/** Returns a wallet's type in readable form: WALLET_A_CHECKOUT_PRO becomes "Wallet A Checkout Pro". */
 export function nameOf(type: string): string {
   return type
     .split('_')
@@ -66,12 +66,15 @@ function isOffered(
   if (!session.expiresAt)
     return category === Transaction_Category.CARD || workflows.includes(Payment_Workflow.REDIRECT);
   if (!isOfTerms(methodType, session)) return false;
-  // The route may depend on the card, which is not known yet.
+  // The route may depend on the card, which the payer has yet to enter.
   if (category === Transaction_Category.CARD) return true;
   return workflows.includes(Payment_Workflow.REDIRECT) && hasRoute(catalogue, requestOf(session, type), now);
 }
 
-/** Returns true if a session takes a type, which can be used in its country and currency; a session without terms takes all. */
+/**
+ * Returns true if a session accepts a type that can be used in its country and currency; a session without terms
+ * accepts all.
+ */
 export function isOfTerms(
   { type, countries, currencies }: PaymentMethodType,
   session: StoredSession,

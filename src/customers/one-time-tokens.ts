@@ -24,7 +24,7 @@ import type { CustomerDeps } from './customers.ts';
 /** Dependencies of making tokens. */
 export type TokenDeps = CustomerDeps & CardDeps & { readonly catalogue: () => LiveCatalogue };
 
-/** Time for which a token can be used. */
+/** Lifetime of a token. */
 const LIVES_S = 30 * 60;
 
 const tokenCall = onceCallsOf(TokenService.method.createToken, withoutCode);
@@ -46,7 +46,7 @@ export async function createCheckoutToken(
   caller: Caller,
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
   const card = cardOf(request);
-  // In one form, so that a call is the same in whichever the card was sent.
+  // In one form, so that a call is the same in whichever form the card was sent.
   const same = { ...request, cardData: card, paymentMethod: undefined };
   const call = checkoutTokenCall(deps, same, caller);
   const replayed = await replayedCall(deps.database, call);
@@ -102,7 +102,9 @@ export function requireCard(card: CardDataInput | undefined, at = 'card_data.'):
   return card;
 }
 
-/** Returns a request as it is hashed: without the security code of its card, which a repeat need not send again. */
+/**
+ * Returns a request in the form to hash: without the security code of its card, which a repeat need not send again.
+ */
 export function withoutCode<Request extends { cardData?: CardDataInput | undefined }>(
   request: Request,
 ): Request {

@@ -39,8 +39,8 @@ export type MethodDeps = TokenDeps & WalletDeps;
 const enrollment = onceCallsOf(PaymentMethodService.method.enrollPaymentMethod, withoutCode);
 
 /**
- * Stores a card for a customer, or asks a wallet's payer to agree. A card that the customer has already stays the same
- * method.
+ * Stores a card for a customer, or asks a wallet's payer to agree. A card that the customer has stored before stays
+ * the same method.
  *
  * @throws ServiceError INVALID_PARAMETERS, CUSTOMER_NOT_FOUND, STORED_METHOD_LIMIT_REACHED; and as `callOnce`.
  */
@@ -70,7 +70,7 @@ export async function enrollMethod(
     if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
       throw customerNotFound('customer_id');
     const found = await findCardOfCustomer(queriesOf(run), customer, fingerprint);
-    // It may be ended meanwhile, by a call or for not being used.
+    // It may end meanwhile, through a call or because it was not used.
     const updated = found && (await updateMethodCard(run, { ...method, id: found.id }, method.card, country));
     if (updated) return storedMethodMessage(updated);
     await requireRoom(queriesOf(run), customer, 'customer_id');
@@ -80,7 +80,7 @@ export async function enrollMethod(
   return response;
 }
 
-/** Lists a customer's methods that can be used, newest first. @throws ServiceError CUSTOMER_NOT_FOUND. */
+/** Lists a customer's usable methods, newest first. @throws ServiceError CUSTOMER_NOT_FOUND. */
 export async function listStoredMethods(
   database: Database,
   accountId: string,
@@ -95,11 +95,11 @@ export async function listStoredMethods(
 export async function getStoredMethod(database: Database, name: MethodName): Promise<StoredPaymentMethod> {
   const isName = isUuid(name.customerId) && isUuid(name.id);
   const method = isName ? await orUnavailable(readMethod(database, name)) : undefined;
-  if (!method) throw missingResource('VAULTED_TOKEN_NOT_FOUND', 'id', 'is not known for this customer');
+  if (!method) throw missingResource('VAULTED_TOKEN_NOT_FOUND', 'id', 'does not exist for this customer');
   return storedMethodMessage(method);
 }
 
-/** Ends a method; one that was ended before stays as it was. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
+/** Ends a method; an ended method does not change. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
 export async function unenrollMethod(deps: MethodDeps, name: MethodName): Promise<StoredPaymentMethod> {
   await getStoredMethod(deps.database, name);
   const work = deps.database.transaction(async (run) => {

@@ -11,7 +11,7 @@ import type { Page, Visit } from './visit.ts';
 const PAGE_SIZE = 50;
 const MAX_ACCOUNTS = 1_000;
 
-/** Audit log of the installation (sign-ins, for example) or of one account, as a page. */
+/** The audit log of the installation (sign-ins, for example) or of one account, as a page. */
 export async function auditPage(database: Database, visit: Visit): Promise<Page> {
   const requested = visit.query('account');
   const accountId = isUuid(requested) ? requested : INSTALLATION;
@@ -22,9 +22,9 @@ export async function auditPage(database: Database, visit: Visit): Promise<Page>
   const shown = found.slice(0, PAGE_SIZE);
   const last = found.length > PAGE_SIZE ? shown.at(-1) : undefined;
   const query = (more: Record<string, string>) => new URLSearchParams({ account: accountId, ...more });
-  const content = html`<div class="heading"><h1>Audit log</h1><p class="quiet">What operators did, here and by commands. It cannot be changed here.</p></div>
+  const content = html`<div class="heading"><h1>Audit log</h1><p class="quiet">Operators’ actions, here and by commands. It cannot be changed here.</p></div>
 <form class="card filters" method="get" action="${DASHBOARD}/audit">
-<div class="grow"><label for="account">Of</label><select id="account" name="account">${option(INSTALLATION, 'The installation: sign-ins, settings', accountId)}${accounts.map(({ id, name }) => option(id, shortened(name, 60), accountId))}</select></div>
+<div class="grow"><label for="account">Scope</label><select id="account" name="account">${option(INSTALLATION, 'The installation: sign-ins, settings', accountId)}${accounts.map(({ id, name }) => option(id, shortened(name, 60), accountId))}</select></div>
 <div><button>Show</button></div></form>
 ${table(shown)}
 ${last ? html`<nav class="pages" aria-label="Pages"><a class="button quiet" href="${DASHBOARD}/audit?${String(query({ before: last.id }))}">Older</a></nav>` : NOTHING}`;
@@ -32,8 +32,8 @@ ${last ? html`<nav class="pages" aria-label="Pages"><a class="button quiet" href
 }
 
 function table(entries: readonly AuditEntry[]): Html {
-  if (entries.length === 0) return html`<p class="card">Nothing has been done yet.</p>`;
-  return html`<div class="card scroll" tabindex="0"><table class="lines"><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">To</th><th scope="col">How</th></tr></thead><tbody>${entries.map((one) => html`<tr><td class="nowrap">${time(one.at)}</td><td>${one.actor}</td><th scope="row">${one.action}</th><td>${subject(one)}</td><td>${one.detail}</td></tr>`)}</tbody></table></div>`;
+  if (entries.length === 0) return html`<p class="card">No actions yet.</p>`;
+  return html`<div class="card scroll" tabindex="0"><table class="lines"><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Operator</th><th scope="col">Action</th><th scope="col">Object</th><th scope="col">Details</th></tr></thead><tbody>${entries.map((one) => html`<tr><td class="nowrap">${time(one.at)}</td><td>${one.actor}</td><th scope="row">${one.action}</th><td>${subject(one)}</td><td>${one.detail}</td></tr>`)}</tbody></table></div>`;
 }
 
 const OF_PAYMENTS = new Set(['capture', 'cancel', 'refund']);

@@ -5,17 +5,17 @@ import { routePicture, type ShownCatalogue } from './route-picture.ts';
 import { badge } from './show.ts';
 import type { Page } from './visit.ts';
 
-/** Most routes, connections and types that the page shows; a catalogue may have a thousand of each. */
+/** Limit on the routes, connections and types shown; a catalogue may have a thousand of each. */
 const MAX_ROWS = 100;
 
 /** The page of the catalogue in force. */
 export function cataloguePage(shown: ShownCatalogue): Page {
   const { catalogue } = shown;
-  const content = html`<div class="heading"><h1>Catalogue</h1><p class="quiet">In force in this replica. The first route whose condition holds takes a payment.</p></div>
+  const content = html`<div class="heading"><h1>Catalogue</h1><p class="quiet">In force in this replica. A payment takes the first route whose condition holds.</p></div>
 <section class="card"><h2>Routes</h2>${routePicture(shown, MAX_ROWS)}${more(catalogue.routes.length)}</section>
 <section class="card scroll" tabindex="0"><h2>Connections</h2>${connections(shown)}${more(catalogue.connections.length)}</section>
 <section class="card scroll" tabindex="0"><h2>Payment method types</h2>${types(catalogue.paymentMethodTypes)}${more(catalogue.paymentMethodTypes.length)}</section>
-<p class="quiet">${catalogue.bins.length} issuer prefixes (BINs) are known.</p>`;
+<p class="quiet">${catalogue.bins.length} known issuer prefixes (BINs).</p>`;
   return { title: 'Catalogue', section: '/catalogue', content };
 }
 

@@ -12,7 +12,7 @@ import { ServiceError } from '#src/service-error.ts';
 /** Explains how the catalogue in force would route a payment. @throws ServiceError as for a payment. */
 export type Explain = (request: ExplainRouteRequest) => Promise<ExplainRouteResponse>;
 
-/** Facts that conditions look at and that the record of a payment does not hold. */
+/** Facts that conditions use and that the record of a payment lacks. */
 export type MadeWith = {
   readonly idempotencyKey: string;
   /** false: the request asked for an authorization only. */
@@ -20,9 +20,9 @@ export type MadeWith = {
 };
 
 /**
- * Explains how the catalogue in force now would route a payment, from what its record tells of it.
+ * Explains how the catalogue now in force would route a payment, given its record.
  *
- * @returns the refusal if the catalogue would no longer take the payment.
+ * @returns the refusal if the catalogue would no longer accept the payment.
  */
 export async function explainPayment(
   explain: Explain,
@@ -72,7 +72,7 @@ function requestOf(payment: Payment, { idempotencyKey, capture }: MadeWith): Exp
   });
 }
 
-/** Placeholders for what no condition looks at. */
+/** Placeholders for values that no condition uses. */
 const STAND_IN = { expirationMonth: 12, expirationYear: 99, holderName: 'STAND IN' };
 
 /**

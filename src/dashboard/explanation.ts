@@ -12,18 +12,16 @@ const CHOICES: Readonly<Record<number, string>> = {
   [ExplainRouteResponse_Choice.SUCCESS_RATE]: 'by recent approval rate',
 };
 
-/** Renders how a payment is routed: the routes that were looked at, and the targets in their order. */
+/** Renders how a payment is routed: the routes that were considered, and the targets in their order. */
 export function explanation(way: ExplainRouteResponse): Html {
   const chosen = way.routes.find((route) => route.taken);
   return html`<ol class="timeline">${way.routes.map(
     (route) =>
       html`<li class="${route.taken ? 'good' : 'plain'}"><h3>Route ${route.id} <span class="quiet">${route.name}</span></h3>${
-        route.taken
-          ? html`<p>Takes it.</p>`
-          : html`<p class="quiet">Passed over: <code>${route.whyNot}</code></p>`
+        route.taken ? html`<p>Taken.</p>` : html`<p class="quiet">Skipped: <code>${route.whyNot}</code></p>`
       }</li>`,
   )}</ol>
-${chosen ? targets(way) : html`<p>No route takes this payment: it would be refused.</p>`}
+${chosen ? targets(way) : html`<p>No route accepts this payment: it would be refused.</p>`}
 ${way.notes.map((note) => html`<p class="quiet">${note}</p>`)}`;
 }
 
@@ -31,7 +29,7 @@ function targets(way: ExplainRouteResponse): Html {
   const weights = way.targets.reduce((sum, { weight = 0 }) => sum + weight, 0);
   const attempts = way.maxAttempts === 1 ? 'One attempt' : `Up to ${way.maxAttempts} attempts`;
   const failover = way.softDeclines
-    ? 'fails over after a soft decline, too'
+    ? 'also fails over after a soft decline'
     : 'fails over only if nothing was sent';
   const targets = way.targets.map(({ connection, weight, approvalRate }, i) => {
     const share = weight === undefined ? '' : `takes ${percent(weight, weights)}`;
@@ -40,8 +38,8 @@ function targets(way: ExplainRouteResponse): Html {
   });
   const passedOver = way.passedOver.map(
     ({ connection, lacks }) =>
-      html`<tr><th scope="row">${connection?.id ?? ''}</th><td>passed over: offers no ${lacks.join(', ')}</td></tr>`,
+      html`<tr><th scope="row">${connection?.id ?? ''}</th><td>skipped: offers no ${lacks.join(', ')}</td></tr>`,
   );
-  return html`<p>${attempts}; ${failover}; chosen ${CHOICES[way.choice] ?? ''}${way.accountOverride ? '; the account has targets of its own' : ''}.</p>
+  return html`<p>${attempts}; ${failover}; chosen ${CHOICES[way.choice] ?? ''}${way.accountOverride ? '; the account has its own targets' : ''}.</p>
 <table><thead><tr><th scope="col">Target</th><th scope="col">Circuit</th></tr></thead><tbody>${targets}${passedOver}</tbody></table>`;
 }

@@ -2,20 +2,20 @@ import { addressGroup } from '#src/api/shares.ts';
 
 /** The record of failed sign-ins. */
 export type FailedSignIns = {
-  /** Counts a failed sign-in. Resolves once it is written; rejects as the write does. */
+  /** Counts a failed sign-in. Resolves once it is written; rejects if the write fails. */
   add(address: string): Promise<void>;
 };
 
-/** Addresses that are recorded by name in one minute, by one process. Further ones are counted together. */
+/** Limit on the addresses that one process records by name in one minute. Others are counted together. */
 const MAX_ADDRESSES = 100;
 const OTHERS = 'other addresses';
 const MINUTE_MS = 60_000;
 
 /**
- * Makes the record of failed sign-ins, grouped by client address. It writes one group at a time; tries that come meanwhile
+ * Makes the record of failed sign-ins, grouped by client address. It writes one group at a time; tries during a write
  * are written together, so that a flood of wrong keys costs little more than one.
  *
- * @param write adds the tries of an address (of a network, for IPv6) to those of this minute.
+ * @param write adds the tries of an address (of a network, for IPv6) to this minute's.
  */
 export function createFailedSignIns(
   write: (from: string, tries: number) => Promise<void>,

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { type Html, html, htmlText, NOTHING } from '#src/web/html.ts';
 import type { Session } from './session.ts';
 
-/** Path at which the dashboard is mounted. */
+/** Path where the dashboard is mounted. */
 export const DASHBOARD = '/dashboard';
 
-/** Files that pages load, by the name under which they are served. The name changes with the content. */
+/** Files that pages load, by the name that they are served under. The name changes with the content. */
 export const ASSETS: ReadonlyMap<string, { readonly type: string; readonly content: Buffer }> = new Map([
   asset('dashboard.css', 'text/css; charset=utf-8'),
   asset('dashboard.js', 'text/javascript; charset=utf-8'),
@@ -44,14 +44,14 @@ const SECTIONS = [
   ['', 'Overview'],
   ['/payments', 'Payments'],
   ['/catalogue', 'Catalogue'],
-  ['/route', 'Which way?'],
+  ['/route', 'Route'],
   ['/audit', 'Audit'],
 ] as const;
 
 /** A page of the dashboard. */
 export type Frame = {
   readonly title: string;
-  /** undefined: nobody is signed in. */
+  /** undefined if nobody is signed in. */
   readonly session: Session | undefined;
   /** Section of the navigation, such as `/payments`. */
   readonly section?: string;

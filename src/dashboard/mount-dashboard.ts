@@ -111,11 +111,11 @@ function mountSignIn(
     const next = nextOf(form.get('next') ?? '');
     const refuse = (status: number, text: string) =>
       sendPage(reply, { title, status, content: signInPage(next, text) }, undefined);
-    // Only wrong keys wait: others may share the address of whoever tries them.
+    // Only wrong keys wait: an operator may share an attacker's address.
     const session = await sessions.begin(form.get('key')?.trim() ?? '', cookie.read(request));
     if (!session) {
       const address = clientAddress(request);
-      // Whether or not it can be recorded, the key is refused.
+      // Even if it cannot be recorded, the key is refused.
       await failedSignIns
         .add(address)
         .catch((err) => request.log.error({ err }, 'a failed sign-in could not be recorded'));
@@ -135,13 +135,14 @@ function mountSignIn(
     return reply.headers({ ...FRAME_HEADERS, 'set-cookie': cookie.set(session.token) }).redirect(next, 303);
   });
 
-  // The cookie alone is enough to end its session; the same-origin check has shown that the form came from our own page.
+  // The cookie alone is enough to end its session; the same-origin check has shown that the form came from our own
+  // page.
   scope.post(`${DASHBOARD}/sign-out`, async (request, reply) => {
     const token = cookie.read(request);
     const session = token === undefined ? undefined : await sessions.find(token, false);
     if (token !== undefined && session) {
       const actor = actorAt(session.actor, request);
-      // First: once the session has ended, nobody would know any more who it was that signed out.
+      // First: once the session has ended, it is unknown who signed out.
       await orUnavailable(recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-out' }));
       await sessions.end(token);
     }

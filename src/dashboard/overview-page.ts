@@ -12,7 +12,7 @@ import { DASHBOARD } from './frame.ts';
 import { badge, count, duration, percent, shortened, time } from './show.ts';
 import { stateOf, webhookAddress } from './webhook-page.ts';
 
-/** Everything that the overview shows. */
+/** The contents of the overview. */
 export type Overview = {
   /** Attempts of the last hour, or the latest of them. */
   readonly recent: readonly RecentAttempts[];
@@ -35,7 +35,7 @@ type Tally = {
   declined: number;
   /** Certainly not sent, or expired before the payer acted. */
   failed: number;
-  /** Waiting for the payer, for the provider, or for an unknown outcome. */
+  /** Waiting for the payer or the provider, or with an unknown outcome. */
   waiting: number;
 };
 
@@ -47,10 +47,10 @@ const SERIES = [
   ['waiting', 'open'],
 ] as const;
 
-/** Most rows of a table of figures; Prometheus has the rest. */
+/** Limit on the rows of a table of figures; Prometheus has the rest. */
 const MAX_ROWS = 12;
 
-/** Renders the overview: what is happening now, and what needs attention. */
+/** Renders the overview: current activity, and anything that needs attention. */
 export function overviewPage(overview: Overview): Html {
   const { recent, payments, circuits, open, now } = overview;
   const latest = payments.length < MAX_RECENT_PAYMENTS ? '' : `of the latest ${MAX_RECENT_PAYMENTS} payments`;
@@ -64,9 +64,9 @@ ${alarms(overview, broken)}
 <div class="tiles">
 ${tile('Attempts', count(total(all)), spanOf(recent, all))}
 ${tile('Approved', percent(all.approved, decided(all)), `${count(all.approved)} of ${count(decided(all))}`)}
-${tile('Unknown outcomes', count(open.count), open.count > 0 ? `oldest ${duration(open.oldestS)}` : 'none is open', open.count > 0 ? 'open' : '')}
+${tile('Unknown outcomes', count(open.count), open.count > 0 ? `oldest ${duration(open.oldestS)}` : 'none open', open.count > 0 ? 'open' : '')}
 ${tile('Circuits open', String(broken.length), `of ${circuits.length} guarded`, broken.length > 0 ? 'bad' : '')}
-${tile('Webhooks to deliver', `${count(overview.pending.count)}${overview.pending.isMore ? '+' : ''}`, 'waiting or to be sent again')}
+${tile('Webhooks to deliver', `${count(overview.pending.count)}${overview.pending.isMore ? '+' : ''}`, 'waiting or due for a retry')}
 </div>
 <div class="columns">
 ${rates('Approval by connection', 'Connection', byConnection)}
@@ -118,7 +118,7 @@ function rateRow(key: string, tally: Tally): Html {
 
 const BAR = 120;
 
-/** A bar of shares, hidden from screen readers: the numbers beside it say what matters. */
+/** Renders a bar of shares, hidden from screen readers: the numbers beside it say the same. */
 function bar(tally: Tally): Html {
   const all = Math.max(1, total(tally));
   let x = 0;
@@ -191,7 +191,7 @@ function talliesBy(payments: readonly Payment[], nameOf: (payment: Payment) => s
   return by;
 }
 
-/** The attempts of a payment, without the operations on it. */
+/** Returns the attempts of a payment, without the operations on it. */
 function attemptsOf({ transactionsHistory }: Payment): Transaction[] {
   return transactionsHistory.filter(({ parentTransactionId }) => parentTransactionId === '');
 }
@@ -215,7 +215,7 @@ function sumOf(tallies: readonly Tally[]): Tally {
   return sum;
 }
 
-/** Says over which time attempts were counted. */
+/** Describes the time over which attempts were counted. */
 function spanOf(recent: readonly RecentAttempts[], all: Tally): string {
   if (total(all) < MAX_RECENT_ATTEMPTS) return 'in the last hour';
   return `the latest, of ${duration(Math.max(...recent.map(({ sinceS }) => sinceS)))}`;

@@ -58,7 +58,7 @@ export function paymentPage(deps: PaymentPageDeps, visit: Visit): Promise<Page> 
   return show(deps, visit, (payment) => doneMessage(visit.query('did'), payment), { status: 200 });
 }
 
-/** Tells what became of an action. The address only chooses it, so a link cannot put words on the page. */
+/** Renders the result of an action. The address only selects it, so a link cannot put words on the page. */
 function doneMessage(did: string, { transactionsHistory: history }: Payment): Html {
   if (did === 'redeliver') return notice('done', 'The event is being delivered again.');
   const last = history.findLast(({ type }) => type === TYPES[did]);
@@ -66,12 +66,12 @@ function doneMessage(did: string, { transactionsHistory: history }: Payment): Ht
     case undefined:
       return NOTHING;
     case Transaction_Status.SUCCEEDED:
-      return notice('done', `The ${did} was made.`);
+      return notice('done', `The ${did} succeeded.`);
     case Transaction_Status.CREATED:
     case Transaction_Status.PENDING:
       return notice('done', `The ${did} was sent. The timeline shows its outcome once it is known.`);
     default:
-      return notice('refused', `The ${did} was not made. The timeline shows the provider’s answer.`);
+      return notice('refused', `The ${did} failed. The timeline shows the provider’s answer.`);
   }
 }
 
@@ -123,7 +123,7 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
       subject: paymentId,
       detail: `${detail}; key ${key}`.slice(0, 1_000),
     });
-  // Recorded before anything is sent: an action that cannot be audited does not happen.
+  // Recorded before anything is sent: an action that cannot be audited is not taken.
   await orUnavailable(record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`));
   const requested: Asked = { paymentId, reason: visit.form('reason'), amount, currency };
   const caller = { accountId, idempotencyKey: key, secretPresented: true };
@@ -136,7 +136,7 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
     const options = { status: error.status, refused: { action, key, amount } };
     return show(deps, visit, () => notice('refused', error.message), options);
   }
-  // Beyond the try: a result that cannot be recorded must not count as a refusal.
+  // Outside the try: a result that cannot be recorded must not count as a refusal.
   await record(result);
   return { goTo: `${DASHBOARD}/payments/${accountId}/${paymentId}?did=${action}` };
 }

@@ -12,12 +12,15 @@ import { asWritten, option } from './show.ts';
 /** An action of an operator on a payment. */
 export type Action = 'capture' | 'cancel' | 'refund';
 
-/** A form that was refused. It is shown again with its key, since its operation may have been made. */
+/** A refused form. It is shown again with its key, since its operation may have been made. */
 export type Refused = { readonly action: Action; readonly key: string; readonly amount: string };
 
 const REASONS = ['REQUESTED_BY_CUSTOMER', 'DUPLICATE', 'FRAUDULENT', 'REVERSE'];
 
-/** Renders the forms for what can still be done to a payment. Each has to be opened first: one click moves no money. */
+/**
+ * Renders the forms for the operations that a payment still allows. Each has to be opened first: one click moves no
+ * money.
+ */
 export function actionForms(view: {
   readonly payment: Payment;
   readonly story: StoredStory;
@@ -34,7 +37,7 @@ export function actionForms(view: {
     return html`<section class="card"><h2>Actions</h2><p class="quiet">Your key is read-only.</p></section>`;
   }
   if (story.openOperation) {
-    return html`<section class="card"><h2>Actions</h2><p>An operation is still open. Wait for its outcome.</p></section>`;
+    return html`<section class="card"><h2>Actions</h2><p>An operation is in progress. Wait for its outcome.</p></section>`;
   }
   const { currency } = books;
   const capture = toCapture > 0n && form(view, 'capture', { name: 'Capture', amount: toCapture, currency });
@@ -43,7 +46,7 @@ export function actionForms(view: {
   return html`<section class="card"><h2>Actions</h2><div class="actions">${capture}${cancel}${refund}</div></section>`;
 }
 
-/** Books of a payment; undefined until something is approved. */
+/** Returns the books of a payment; undefined until something is approved. */
 function booksOfStory(story: StoredStory): Books | undefined {
   const base = succeededBase(story.transactions);
   return base && base.type !== 'VERIFY' ? booksOf(story, base) : undefined;

@@ -18,7 +18,7 @@ import type { Session } from './session.ts';
 import { badge, facts, money, shortened, time } from './show.ts';
 import { timeline } from './timeline.ts';
 
-/** Everything that a payment's page shows. */
+/** The contents of a payment's page. */
 export type PaymentView = {
   readonly payment: Payment;
   readonly story: StoredStory;
@@ -28,7 +28,7 @@ export type PaymentView = {
   readonly refused: Refused | undefined;
 };
 
-/** Most rows of metadata that the page shows. */
+/** Limit on the rows of metadata shown. */
 const MAX_METADATA_SHOWN = 50;
 
 /** Renders the page of one payment. */
@@ -46,7 +46,7 @@ ${message}
 ${facts([
   ['Order', payment.merchantOrderId],
   ['Method', methodOf(payment)],
-  // A purchase is captured at once; the record says 0 for it, which would mislead here.
+  // A purchase is captured at once; the record shows 0 for it, which would mislead here.
   ['Captured', isAuthorization && money(amount?.captured?.value, currency)],
   ['Refunded', money(amount?.refunded?.value, currency)],
   ['Account', html`${shortened(accountName, 80)}`],
@@ -56,7 +56,7 @@ ${facts([
 ])}</div>
 <div class="split"><div>
 <section class="card"><h2>Timeline <span class="quiet">in UTC</span></h2>${timeline(view)}</section>
-<section class="card"><h2>Why this way</h2>${why(view)}</section>
+<section class="card"><h2>Why this route</h2>${why(view)}</section>
 </div><div>
 ${actionForms(view)}
 <section class="card"><h2>Payer</h2>${payer(view)}</section>
@@ -73,7 +73,7 @@ function why({ payment, way }: PaymentView): Html {
     way instanceof ServiceError
       ? html`<p>The catalogue in force would refuse it: ${way.message}</p>`
       : explanation(way);
-  return html`${asMade}<details><summary>What the catalogue in force would do with it now</summary>${now}</details>`;
+  return html`${asMade}<details><summary>How the catalogue in force would route it now</summary>${now}</details>`;
 }
 
 function payer({ payment: { customerPayer }, story: { personalDataErasedAt } }: PaymentView): Html {
@@ -89,7 +89,7 @@ function payer({ payment: { customerPayer }, story: { personalDataErasedAt } }: 
   if (name || email || document || phone) return shown;
   const told = personalDataErasedAt
     ? html`Personal data was erased on ${time(personalDataErasedAt)} UTC, at the end of its retention.`
-    : 'The request had no data of the payer.';
+    : 'The request contained no data about the payer.';
   return html`<p class="quiet">${told}</p>`;
 }
 

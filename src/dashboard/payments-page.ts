@@ -30,7 +30,7 @@ export type SearchDeps = {
   readonly connectionIds: () => readonly string[];
 };
 
-/** The search, as the form sends it. */
+/** The search, in the form's fields. */
 type Search = {
   readonly text: string;
   readonly by: string;
@@ -53,10 +53,10 @@ const STATUSES = Object.keys(Payment_Status).filter(
   (name) => /^[A-Z]/.test(name) && name !== 'STATUS_UNSPECIFIED',
 );
 const PAGE_SIZE = MAX_FOUND - 1;
-/** Most accounts that one search covers; with more, the operator has to choose one. */
+/** Limit on the accounts that one search covers; with more, the operator has to choose one. */
 const MAX_ACCOUNTS = 1_000;
 
-/** The page that finds payments. */
+/** The search page for payments. */
 export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page> {
   const accounts = await orUnavailable(listAccountNames(deps.database, MAX_ACCOUNTS + 1));
   const requested: Search = {
@@ -89,14 +89,14 @@ async function find(deps: SearchDeps, requested: Search, accounts: Accounts, pag
     // Merchants' orders and references may be UUIDs as well.
     if (by === 'id' || named.payments.length > 0) return named;
   }
-  if (by === 'id' && text !== '') throw refuse('a payment or transaction id is a UUID');
-  if (account !== '' && !isUuid(account)) throw refuse('an account’s id is a UUID');
+  if (by === 'id' && text !== '') throw refuse('a payment or transaction id must be a UUID');
+  if (account !== '' && !isUuid(account)) throw refuse('an account’s id must be a UUID');
   if (account === '' && accounts.length > MAX_ACCOUNTS) {
     throw refuse(`there are more than ${MAX_ACCOUNTS} accounts: choose one, or search by id`);
   }
   const accountIds = account === '' ? accounts.map(({ id }) => id) : [account];
   if (by === 'last_four' && text !== '' && !isLastFour(text))
-    throw refuse('the last four of a card are four digits');
+    throw refuse('the last four digits of a card must be four digits');
   const search: PaymentSearch = {
     accountIds,
     merchantOrderId: by === 'order' && text !== '' ? text : undefined,
@@ -132,7 +132,7 @@ async function findOrRefuse(search: Promise<FoundPayment[]>): Promise<FoundPayme
   );
 }
 
-/** Completes a minute as forms send it, such as 2026-01-31T09:08, by its seconds; leaves any other text as it is. */
+/** Adds seconds to a minute from a form, such as 2026-01-31T09:08; leaves any other text unchanged. */
 function minute(text: string, seconds: string): string {
   return /T\d\d:\d\d$/.test(text) ? text + seconds : text;
 }
@@ -162,20 +162,20 @@ function accountField(chosen: string, accounts: Accounts): Html {
 }
 
 function table(requested: Search, { payments }: Found, accounts: Accounts): Html {
-  if (payments.length === 0) return html`<p class="card">No payment was found.${elsewhere(requested)}</p>`;
+  if (payments.length === 0) return html`<p class="card">No payments found.${elsewhere(requested)}</p>`;
   const names = new Map(accounts.map(({ id, name }) => [id, name]));
   return html`<div class="card scroll"><table class="stacked"><thead><tr><th scope="col">Payment</th><th scope="col" class="number">Amount</th><th scope="col">Status</th><th scope="col">Method</th><th scope="col">Connection</th><th scope="col">Account</th><th scope="col">Created (UTC)</th></tr></thead>
 <tbody>${payments.map((found) => row(found, names.get(found.accountId) ?? found.accountId))}</tbody></table></div>`;
 }
 
-/** Offers to look for a text that was not found elsewhere: support callers do not say which number they read out. */
+/** Offers to search elsewhere for a text without results: support callers do not say which number they read out. */
 function elsewhere(requested: Search): Html {
   const canBe = (by: string) =>
     by !== requested.by && by !== 'id' && (by !== 'last_four' || isLastFour(requested.text));
   const links = BY.filter(([by]) => requested.text !== '' && canBe(by)).map(
     ([by, name], i) => html`${i > 0 && ', '}<a href="${addressOf({ ...requested, by })}">${name}</a>`,
   );
-  return links.length > 0 ? html` Look for it in: ${links}.` : NOTHING;
+  return links.length > 0 ? html` Search instead in: ${links}.` : NOTHING;
 }
 
 const isLastFour = (text: string) => /^\d{4}$/.test(text);
@@ -200,7 +200,7 @@ function row({ id, accountId, record }: FoundPayment, account: string): Html {
 <td class="nowrap">${time(payment.createdAt)}</td></tr>`;
 }
 
-/** A payment's method in a few words, such as "VISA ···· 1111". */
+/** Describes a payment's method briefly, such as "VISA ···· 1111". */
 export function methodOf({ paymentMethod }: ReturnType<typeof decodeRecord>): string {
   const kind = paymentMethod?.paymentMethodDetail?.kind;
   const card = kind?.case === 'card' ? kind.value.cardData : undefined;

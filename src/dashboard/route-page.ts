@@ -47,7 +47,7 @@ const EXAMPLE: RouteForm = {
   key: '',
 };
 
-/** The form, filled in with an example and its explanation. */
+/** The form, filled in with an example, and its explanation. */
 export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Page> {
   const inForce = catalogue();
   const card = inForce.paymentMethodTypes.find(({ category }) => category === Transaction_Category.CARD);
@@ -56,19 +56,19 @@ export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Vi
   return page(inForce, requested, visit.session, way ? explained(way) : NOTHING);
 }
 
-/** The form as it was sent, with its explanation. Nothing is sent to a provider, and nothing is written. */
+/** The form as submitted, and its explanation. Nothing is sent to a provider, and nothing is written. */
 export async function explainedRoute({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Page> {
   const requested = Object.fromEntries(FIELDS.map((field) => [field, visit.form(field)])) as RouteForm;
   try {
-    // Never a whole card number: routes look at the issuer's digits only.
+    // Never a whole card number: routes use only the issuer's digits.
     if (!/^\d{0,8}$/.test(requested.card)) {
-      throw new ServiceError('INVALID_PARAMETERS', 'give only the first 4 to 8 digits of a card');
+      throw new ServiceError('INVALID_PARAMETERS', 'enter only the first 4 to 8 digits of a card');
     }
     const way = await explain(requestOf(requested, isCard(catalogue(), requested.type)));
     return page(catalogue(), requested, visit.session, explained(way));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    // The field may hold a whole card number, which no page may show.
+    // The field may contain a whole card number, which no page may show.
     const shown = { ...requested, card: requested.card.slice(0, 8) };
     return { ...page(catalogue(), shown, visit.session, notice('refused', error.message)), status: 400 };
   }
@@ -111,8 +111,8 @@ function cardOf({ card, capture, installments }: RouteForm) {
 
 function explained(way: ExplainRouteResponse): Html {
   const { facts: seen } = way;
-  return html`<section class="card" id="answer"><h2>It would go this way</h2>${explanation(way)}
-<h2>What conditions look at</h2>${facts([
+  return html`<section class="card" id="answer"><h2>Its route</h2>${explanation(way)}
+<h2>Facts for conditions</h2>${facts([
     ['category', seen?.category],
     ['card_brand', seen?.cardBrand],
     ['iin', seen?.iin],
@@ -126,7 +126,7 @@ function page(catalogue: Catalogue, requested: RouteForm, session: Session, expl
   const field = (name: keyof RouteForm, label: string, hint = '') =>
     html`<div><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${requested[name]}" maxlength="255" autocomplete="off"${hint === '' ? NOTHING : html` placeholder="${hint}"`}></div>`;
   const types = catalogue.paymentMethodTypes.map(({ type }) => option(type, type, requested.type));
-  const content = html`<div class="heading"><h1>Which way would this payment go?</h1><p class="quiet">The router itself answers. Nothing is sent to a provider, and nothing is written.</p></div>
+  const content = html`<div class="heading"><h1>Which route would this payment take?</h1><p class="quiet">The router itself answers. Nothing is sent to a provider, and nothing is written.</p></div>
 <div class="split asked"><form class="card stack" method="post" action="${DASHBOARD}/route">
 <input type="hidden" name="form_token" value="${session.formToken}">
 <div><label for="type">Payment method type</label><select id="type" name="type">${types}</select></div>
@@ -142,5 +142,5 @@ ${field('account', 'Account', 'any')}
 ${field('key', 'Idempotency key', 'decides a split')}
 <button>Ask</button>
 </form><div>${explanationShown}</div></div>`;
-  return { title: 'Which way?', section: '/route', content };
+  return { title: 'Route', section: '/route', content };
 }

@@ -15,7 +15,7 @@ const GAP = 14;
 const CONNECTION_X = 790;
 const CONNECTION_HEIGHT = 46;
 const PAD = 14;
-/** Characters that fit on a line of a route's box. */
+/** Limit on the characters of a line in a route's box. */
 const LINE_LENGTH = 74;
 const CONDITION_LINES = 2;
 
@@ -29,8 +29,8 @@ const DOTS: Readonly<Record<string, string>> = { CLOSED: 'good', OPEN: 'bad', HA
 export type ShownCatalogue = ExplainedCatalogue & { readonly catalogue: Catalogue };
 
 /**
- * Draws the routes in their order on the left, the connections on the right, and a line from each route to each of its
- * targets: the first choice thick, the others thin, with their place or share.
+ * Draws the routes in their order on the left, the connections on the right, and a line from each route to each of
+ * its targets: the first choice thick, the others thin, with their position or share.
  */
 export function routePicture({ catalogue, health }: ShownCatalogue, most: number): Html {
   const routes = catalogue.routes.slice(0, most);
@@ -46,7 +46,7 @@ export function routePicture({ catalogue, health }: ShownCatalogue, most: number
   const told = routes.map(
     ({ name, targets }) => `${name}: ${targets.map(({ connection }) => connection).join(', then ')}`,
   );
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Picture of the routes">
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Diagram of the routes">
 <svg class="routes" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${shortened(`Routes and their targets. ${told.join('. ')}`, 2_000)}">
 ${routes.map((route, i) => ways(route, yOfRoute(i), yOfConnection))}
 ${routes.map((route, i) => routeBox(route, yOfRoute(i), i))}
@@ -69,12 +69,12 @@ function ways({ targets, choice }: Route, y: number, yOfConnection: ReadonlyMap<
 }
 
 function routeBox({ id, name, condition, choice, failover, accounts }: Route, y: number, i: number): Html {
-  const lines = inLines(condition || 'takes every payment', LINE_LENGTH, CONDITION_LINES);
+  const lines = inLines(condition || 'accepts every payment', LINE_LENGTH, CONDITION_LINES);
   const marks = [
     `id ${id}`,
     CHOICES[choice],
     failover?.softDeclines && 'soft declines fail over',
-    accounts.length > 0 && 'some accounts have targets of their own',
+    accounts.length > 0 && 'some accounts have their own targets',
   ].filter(Boolean);
   return html`<rect class="box" x="1" y="${y}" width="${ROUTE_WIDTH}" height="${ROUTE_HEIGHT}" rx="9"></rect>
 <text class="title" x="${PAD}" y="${y + 21}">${i + 1}. ${shortened(name || `Route ${id}`, 48)}</text>
@@ -94,7 +94,7 @@ function connectionBox(
 <text x="${CONNECTION_X + 34}" y="${(y + 36).toFixed(1)}">${shortened(name || providerId, 40)}</text>`;
 }
 
-/** Breaks a text into lines at its spaces; what does not fit is cut off. */
+/** Breaks a text into lines at its spaces; the excess is cut off. */
 function inLines(text: string, length: number, most: number): string[] {
   const lines = [''];
   for (const word of text.split(/\s+/)) {

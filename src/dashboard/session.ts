@@ -14,7 +14,7 @@ export type Role = 'read' | 'operate';
 /** An operator who is signed in. */
 export type Session = {
   readonly role: Role;
-  /** Names the operator's key without giving it away, such as `operator-3f2a91c0`. */
+  /** Names the operator's key without revealing it, such as `operator-3f2a91c0`. */
   readonly actor: string;
   /** Token that every form must carry; no other site can know it. */
   readonly formToken: string;
@@ -32,10 +32,10 @@ export type Sessions = {
    * Signs an operator in.
    *
    * @param replaced token that the browser had before; its session ends.
-   * @returns the session with a new token, never one that was presented; undefined for an unknown key.
+   * @returns the session with a new token, never a presented one; undefined for an unknown key.
    */
   begin(key: string, replaced: string | undefined): Promise<(Session & { token: string }) | undefined>;
-  /** Finds the session of a token. @param touch true extends it: the operator is at work. */
+  /** Finds the session of a token. @param touch true extends it: the operator is active. */
   find(token: string, touch: boolean): Promise<Session | undefined>;
   /** Ends the session of a token. */
   end(token: string): Promise<void>;

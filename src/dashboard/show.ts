@@ -34,19 +34,22 @@ export function badge(state: string): Html {
   return html`<span class="badge ${TONES[state] ?? 'plain'}">${state.replaceAll('_', ' ')}</span>`;
 }
 
-/** "USD 3,000.00", "JPY 1,200": the code rather than a symbol, since many currencies share one. */
+/**
+ * Formats an amount as "USD 3,000.00" or "JPY 1,200": with the code rather than a symbol, since many currencies share
+ * one.
+ */
 export function money(decimal: string | undefined, currency: string): string {
   const [whole = '', fraction] = asWritten(decimal ?? '', currency).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
   return `${currency} ${grouped}${fraction === undefined ? '' : `.${fraction}`}`;
 }
 
-/** A decimal without the ".0" that a currency without minor units has on the wire. */
+/** Returns a decimal without the ".0" that a currency without minor units has on the wire. */
 export function asWritten(decimal: string, currency: string): string {
   return currencyDigits(currency) === 0 ? decimal.replace(/\.0+$/, '') : decimal;
 }
 
-/** A time in UTC, to the second. */
+/** Renders a time in UTC, to the second. */
 export function time(at: Date | Timestamp | undefined): Html {
   if (!at) return html`–`;
   const date = at instanceof Date ? at : timestampDate(at);
@@ -54,7 +57,7 @@ export function time(at: Date | Timestamp | undefined): Html {
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`;
 }
 
-/** A length of time in its largest unit, such as "3 min". */
+/** Formats a length of time in its largest unit, such as "3 min". */
 export function duration(seconds: number): string {
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
@@ -67,7 +70,7 @@ export function shortened(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
-/** Most characters of a value that are shown. */
+/** Limit on the characters shown of a value. */
 const MAX_FACT_LENGTH = 512;
 
 /** Renders rows of name and value, leaving out those without a value. */
@@ -76,17 +79,17 @@ export function facts(rows: readonly (readonly [name: string, value: HtmlValue])
   return html`<dl class="facts">${filled.map(([name, value]) => html`<div><dt>${shortened(name, MAX_FACT_LENGTH)}</dt><dd>${typeof value === 'string' ? shortened(value, MAX_FACT_LENGTH) : value}</dd></div>`)}</dl>`;
 }
 
-/** A whole number with its thousands grouped. */
+/** Formats a whole number with its thousands grouped. */
 export function count(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** A share as a percentage with one decimal; "–" if the whole is zero. */
+/** Formats a share as a percentage with one decimal; "–" if the whole is zero. */
 export function percent(part: number, whole: number): string {
   return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)} %`;
 }
 
-/** An option of a select. @param chosen the value that is selected. */
+/** Renders an option of a select. @param chosen the selected value. */
 export function option(value: string, name: string, chosen: string): Html {
   return html`<option value="${value}"${value === chosen ? html` selected` : undefined}>${name}</option>`;
 }

@@ -8,17 +8,17 @@ export type SignInLimit = {
   failed(address: string): void;
 };
 
-/** Wrong keys that one address may try before it has to wait, and how fast it gets new tries. */
+/** Limit on the wrong keys of one address before it has to wait. */
 const TRIES = 5;
 const NEW_TRY_MS = 20_000;
 const MAX_ADDRESSES = 10_000;
 
 /**
- * Makes the limit on wrong operator keys, for each client address. A right key passes it, so that nobody can lock others
- * out. A key has 128 random bits, so the limit keeps the log readable rather than the key safe.
+ * Makes the limit on wrong operator keys, for each client address. A correct key is always accepted, so that nobody
+ * can lock others out. A key has 128 random bits, so the limit keeps the log readable rather than the key safe.
  */
 export function createSignInLimit(nowMs: () => number = () => performance.now()): SignInLimit {
-  /** Time at which an address has all its tries back. */
+  /** Time at which an address has all its tries again. */
   const fullAtMs = new Map<string, number>();
   return {
     waitS(address) {

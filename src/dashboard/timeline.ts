@@ -24,11 +24,11 @@ export type Reported = { readonly payment: Payment; readonly story: StoredStory;
 
 type Entry = { readonly at: Date | undefined; readonly tone: string; readonly content: Html };
 
-/** Characters of a provider's answer that a page shows; the record holds the rest. */
+/** Limit on the characters shown of a provider's answer; the record contains the rest. */
 const MAX_ANSWER_LENGTH = 20_000;
 const MAX_LINE_LENGTH = 300;
 
-/** Renders what happened to a payment, in order. */
+/** Renders the events of a payment, in order. */
 export function timeline(told: Reported): Html {
   const { payment, story } = told;
   const states = new Map(story.transactions.map((state) => [state.id, state]));
@@ -79,7 +79,7 @@ function openness(state: TransactionState | undefined): Html {
   if (!state?.checkAt) return NOTHING;
   const isUnknown = OPEN.has(state.status) && !state.awaitsPayer;
   return isUnknown
-    ? html`<p>Its outcome is not known. Next check at ${time(state.checkAt)}.</p>`
+    ? html`<p>Its outcome is unknown. Next check at ${time(state.checkAt)}.</p>`
     : html`<p class="quiet">Next check at ${time(state.checkAt)}.</p>`;
 }
 
@@ -97,7 +97,7 @@ function rawAnswer(raw: JsonObject | undefined): Html {
 const NEWS = {
   notification: 'Notification',
   return: 'Payer’s return',
-  close: 'Payer’s wish to pay another way',
+  close: 'Payer’s request to pay another way',
 } as const;
 
 function notificationEntry({ connectionId, kind, dispute, receivedAt, result }: ToldNotification): Entry {
@@ -130,7 +130,7 @@ function deliveryLine({ delivery }: ToldEvent, payment: Payment, session: Sessio
   const { url } = delivery;
   const page = webhookAddress({ accountId: payment.accountId, id: delivery.webhookId });
   const webhook =
-    url === undefined ? 'a webhook that was deleted' : html`<a href="${page}">${shortened(url, 200)}</a>`;
+    url === undefined ? 'a deleted webhook' : html`<a href="${page}">${shortened(url, 200)}</a>`;
   const address = `${DASHBOARD}/payments/${payment.accountId}/${payment.id}/deliveries/${delivery.id}`;
   const again =
     session.role === 'operate' &&

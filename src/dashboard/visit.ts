@@ -7,7 +7,7 @@ import { type Html, html } from '#src/web/html.ts';
 import { DASHBOARD, FRAME_HEADERS, framed } from './frame.ts';
 import { isFormToken, type Role, type Session, type Sessions } from './session.ts';
 
-/** A request by an operator who is signed in. */
+/** A request by a signed-in operator. */
 export type Visit = {
   readonly session: Session;
   /** Operator's key and address, for the audit log. */
@@ -18,7 +18,7 @@ export type Visit = {
   readonly form: (name: string) => string;
 };
 
-/** A page as its function makes it; `framed` puts the rest around it. */
+/** A page's own content; `framed` adds the frame. */
 export type Page = {
   readonly title: string;
   readonly section?: string;
@@ -30,13 +30,13 @@ export type Page = {
 /** Response to a visit: a page, or the address of one. */
 export type Reply = Page | { readonly goTo: string };
 
-/** Characters of a query or form field that are read; the rest is ignored. */
+/** Limit on the characters read of a query or form field; the rest is ignored. */
 const MAX_VALUE_LENGTH = 2_000;
 const FORM_LIMIT_BYTES = 16 * 1024;
-/** Most pages that one replica renders at once: payments come first. */
+/** Limit on the pages that one replica renders at once: payments come first. */
 const MAX_AT_ONCE = 12;
 
-/** Cookie that holds the session's token. Over HTTPS, a prefix of its name binds it to this host. */
+/** Cookie that contains the session's token. Over HTTPS, a prefix of its name binds it to this host. */
 export type Cookie = {
   read(request: FastifyRequest): string | undefined;
   /** Value of the header that sets the cookie; undefined deletes it. */
@@ -50,7 +50,7 @@ export function sessionCookie(isSecure: boolean): Cookie {
     read(request) {
       const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim());
       const values = pairs.filter((pair) => pair.startsWith(`${name}=`));
-      // With two of one name, somebody else has set one of them.
+      // If there are two with one name, somebody else has set one of them.
       return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
     },
     set: (token) =>
@@ -58,7 +58,7 @@ export function sessionCookie(isSecure: boolean): Cookie {
   };
 }
 
-/** Prepares a part of the application for pages: forms only, bounded, and errors as pages. */
+/** Prepares a part of the application for pages: only bounded forms, and errors as pages. */
 export function preparePages(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser(
@@ -81,7 +81,7 @@ export function preparePages(scope: FastifyInstance): void {
 }
 
 /**
- * Refuses a form that another site has sent. Browsers tell where a request comes from in headers that no page can change.
+ * Refuses a form sent by another site. Browsers name a request's origin in headers that no page can change.
  *
  * @throws ServiceError AUTHORIZATION_REQUIRED.
  */
@@ -93,7 +93,7 @@ function requireSameOrigin(request: FastifyRequest): void {
     throw new ServiceError('AUTHORIZATION_REQUIRED', 'the form was sent by another site; nothing was done');
 }
 
-/** Mounts pages that are for operators who are signed in. */
+/** Mounts pages for signed-in operators. */
 export function visits(
   scope: FastifyInstance,
   sessions: Sessions,
@@ -136,7 +136,7 @@ export function visits(
     get(path: string, handle: (visit: Visit) => Promise<Reply>): void {
       scope.get(DASHBOARD + path, { onRequest: open }, respond(handle));
     },
-    /** Mounts the target of a form. @param role the operator needs. */
+    /** Mounts the target of a form. @param role that the operator needs. */
     post(path: string, role: Role, handle: (visit: Visit) => Promise<Reply>): void {
       const allowed = async (visit: Visit) => {
         if (!isFormToken(visit.session, visit.form('form_token'))) {
@@ -164,7 +164,7 @@ export function sendPage(reply: FastifyReply, page: Page, session: Session | und
     .send(framed({ ...page, session }));
 }
 
-/** Returns the address of the page that has a form: a payment's or a webhook's, for what is done to it. */
+/** Returns the address of a form's page: a payment's or a webhook's, for actions on it. */
 function pageOfForm(url: string): string {
   return /^[^?]*\/(?:payments|webhooks)\/[^/?]+\/[^/?]+/.exec(url)?.[0] ?? url;
 }

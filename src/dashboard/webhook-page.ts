@@ -15,7 +15,10 @@ import type { Page, Reply, Visit } from './visit.ts';
 
 const PAGE_SIZE = 50;
 
-/** Hours back from now for which failed deliveries can be sent again, with their names; deliveries are kept 30 days. */
+/**
+ * Hours back from now for which failed deliveries can be sent again, with their names; deliveries are kept for 30
+ * days.
+ */
 const SPANS: readonly (readonly [hours: string, name: string])[] = [
   ['1', 'last hour'],
   ['24', 'last day'],
@@ -28,27 +31,27 @@ export function webhookAddress({ accountId, id }: Pick<StoredWebhook, 'accountId
   return `${DASHBOARD}/webhooks/${accountId}/${id}`;
 }
 
-/** The page of one webhook: how it is, and its deliveries, newest first. */
+/** The page of one webhook: its state, and its deliveries, newest first. */
 export async function webhookPage(deps: ManageDeps, visit: Visit): Promise<Page> {
   const webhook = await webhookOf(deps, visit);
   const page = { webhookId: webhook.id, pageSize: PAGE_SIZE, pageToken: visit.query('before') };
   const { deliveries, nextPageToken } = await deliveriesPage(deps.database, webhook.accountId, page);
   const older = new URLSearchParams({ before: nextPageToken });
   const content = html`<div class="heading"><h1>Webhook</h1><p class="quiet long">${shortened(webhook.url, 200)}</p></div>
-${visit.query('did') === 'redeliver' ? notice('done', 'What failed is being delivered again.') : NOTHING}
+${visit.query('did') === 'redeliver' ? notice('done', 'The failed deliveries are being sent again.') : NOTHING}
 <section class="card">${facts([
     ['State', stateOf(webhook)],
     ['Failing since (UTC)', webhook.failingSince && time(webhook.failingSince)],
     ['Events', webhook.events.join(', ')],
     ['Description', webhook.description],
-    ['Made (UTC)', time(webhook.createdAt)],
+    ['Created (UTC)', time(webhook.createdAt)],
   ])}${redeliverForm(webhook, visit.session)}</section>
 ${table(deliveries, webhook.accountId)}
 ${nextPageToken ? html`<nav class="pages" aria-label="Pages"><a class="button quiet" href="${webhookAddress(webhook)}?${String(older)}">Older</a></nav>` : NOTHING}`;
   return { title: 'Webhook', content };
 }
 
-/** Sends again what a webhook has not taken. */
+/** Sends failed deliveries of a webhook again. */
 export async function deliverFailedAgain(deps: ManageDeps, visit: Visit): Promise<Reply> {
   const { accountId, id } = await webhookOf(deps, visit);
   const [hours, name] = SPANS.find(([hours]) => hours === visit.form('hours')) ?? ['1', 'last hour'];
@@ -65,7 +68,7 @@ async function webhookOf({ database }: ManageDeps, visit: Visit): Promise<Stored
   return requireWebhook(database, accountId, visit.part('webhook').toLowerCase());
 }
 
-/** Renders whether a webhook is on, off, or turned off by the service. */
+/** Renders a webhook's state: on, off, or turned off by the service. */
 export function stateOf({
   active,
   disabledReason,
@@ -78,7 +81,7 @@ export function stateOf({
 function redeliverForm(webhook: StoredWebhook, session: Session): Html {
   if (session.role !== 'operate') return NOTHING;
   if (!webhook.active) {
-    return html`<p class="quiet">Nothing can be sent to a webhook that is off. Its merchant can switch it on.</p>`;
+    return html`<p class="quiet">Nothing is sent to a webhook that is off. Its merchant can switch it on.</p>`;
   }
   return html`<form class="filters" method="post" action="${webhookAddress(webhook)}/redeliver-failed"><input type="hidden" name="form_token" value="${session.formToken}">
 <div><label for="hours">Failed deliveries of the</label><select id="hours" name="hours">${SPANS.map(([hours, name]) => option(hours, name, '24'))}</select></div>
@@ -86,17 +89,17 @@ function redeliverForm(webhook: StoredWebhook, session: Session): Html {
 }
 
 function table(deliveries: readonly StoredDelivery[], accountId: string): Html {
-  if (deliveries.length === 0) return html`<p class="card">Nothing has been sent to it.</p>`;
-  return html`<div class="card scroll" tabindex="0"><table class="lines"><thead><tr><th scope="col">Made (UTC)</th><th scope="col">Event</th><th scope="col">State</th><th scope="col">Attempts</th></tr></thead><tbody>${deliveries.map((one) => html`<tr><td class="nowrap">${time(one.createdAt)}</td><th scope="row">${eventOf(one, accountId)}</th><td>${badge(one.status)}</td><td>${attemptsOf(one)}</td></tr>`)}</tbody></table></div>`;
+  if (deliveries.length === 0) return html`<p class="card">Nothing has been sent to it yet.</p>`;
+  return html`<div class="card scroll" tabindex="0"><table class="lines"><thead><tr><th scope="col">Created (UTC)</th><th scope="col">Event</th><th scope="col">State</th><th scope="col">Attempts</th></tr></thead><tbody>${deliveries.map((one) => html`<tr><td class="nowrap">${time(one.createdAt)}</td><th scope="row">${eventOf(one, accountId)}</th><td>${badge(one.status)}</td><td>${attemptsOf(one)}</td></tr>`)}</tbody></table></div>`;
 }
 
 function eventOf({ type, paymentId }: StoredDelivery, accountId: string): Html {
-  const name = type || 'an event that was deleted';
+  const name = type || 'a deleted event';
   if (paymentId === NIL_UUID) return html`${name}`;
   return html`<a href="${DASHBOARD}/payments/${accountId}/${paymentId}">${name}</a>`;
 }
 
-/** Tells what became of the attempts to deliver an event, and when the next is due. */
+/** Describes the attempts to deliver an event, and when the next is due. */
 export function attemptsOf({
   attempts,
   responseStatus,

@@ -1,17 +1,17 @@
-/** Limits on a client. Every limit holds for both protocols unless it names one. */
+/** Limits on a client. Every limit applies to both protocols unless it names one. */
 export const LISTENER_LIMITS = {
-  /** Connections at once; one more is closed on arrival. Each costs a file descriptor and some 20 KB. */
+  /** Concurrent connections; one more is closed on arrival. Each costs a file descriptor and some 20 KB. */
   maxConnections: 4096,
-  /** From connecting to the first bytes, and for a TLS handshake: a client that says nothing holds nothing. */
+  /** From connecting to the first bytes, and for a TLS handshake: a silent client occupies nothing. */
   sniffTimeoutMs: 5_000,
   /** HTTP/1.1: from a request's first byte to the end of its headers. */
   headersTimeoutMs: 10_000,
   /**
-   * From a request's headers to the first byte of its body, which an honest client sends right after them. Over HTTP/2
-   * the time starts again while other bodies arrive on the connection, since they may use up its window.
+   * From a request's headers to the first byte of its body, which an honest client sends right after them. Over
+   * HTTP/2 the time restarts while other bodies arrive on the connection, since they may use up its window.
    */
   firstBodyTimeoutMs: 5_000,
-  /** From a request's start to its body's last byte: a slow body ends here. The response may take longer. */
+  /** From a request's start to its body's last byte, which bounds slow bodies. The response may take longer. */
   receiveTimeoutMs: 30_000,
   /**
    * From a response's first unsent byte until the peer has received all of it; then its HTTP/2 stream is reset, or its

@@ -29,14 +29,15 @@ export type Listener = Required<Pick<FastifyServerOptions, 'serverFactory' | 'cl
 type Handler = Parameters<FastifyServerFactory>[0];
 
 /**
- * Listens for HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) on one address. In cleartext a connection's first bytes show
+ * Listens for HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) on one address. In cleartext, a connection's first bytes show
  * its protocol, since HTTP/2 with prior knowledge begins with a fixed preface; over TLS, ALPN does (RFC 7301).
  *
- * `app.close()` drains: no further connection is accepted, idle ones are closed, busy HTTP/1.1 ones are answered with
- * `Connection: close`, HTTP/2 ones get GOAWAY and finish their streams, and what is left after `drainTimeoutMs` is cut.
+ * `app.close()` drains: no further connection is accepted, idle connections are closed, busy HTTP/1.1 connections are
+ * answered with `Connection: close`, HTTP/2 connections get GOAWAY and finish their streams, and the rest is cut
+ * after `drainTimeoutMs`.
  *
- * The server is Node's own `http.Server` with one difference: who gets a new connection. Once that is decided the
- * socket's native handle is Node's, so no byte passes through here.
+ * The server is Node's own `http.Server` with one difference: it routes new connections by protocol. Once the
+ * protocol is decided, the socket's native handle is Node's, so no byte passes through here.
  */
 export function createListener(options: ListenerOptions = {}): Listener {
   const limits = { ...LISTENER_LIMITS, ...options.limits };
@@ -238,9 +239,9 @@ function endSilentConnections(server: http.Server, connections: Connections): vo
   });
 }
 
-/** Makes `server.close`, which is what `app.close()` calls, end the connections of both protocols in order. */
+/** Makes `server.close`, which `app.close()` calls, end the connections of both protocols gracefully. */
 function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs: number): void {
-  // Node's own version treats a connection as idle whose response is written but not yet sent, even with pipelined
+  // Node's own version treats a connection as idle when its response is written but not yet sent, even with pipelined
   // requests behind it.
   server.closeIdleConnections = () => {
     for (const [socket, { session, response }] of connections) {
@@ -254,8 +255,7 @@ function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs
     for (const [socket, { session, response }] of connections) {
       session?.close();
       if (!isOwed(response)) continue;
-      // This is the last of the pipelined responses: if the end were announced in an earlier one, this one would be
-      // lost.
+      // This is the last of the pipelined responses: announcing the end in an earlier response would lose this one.
       response.shouldKeepAlive = false;
       // Headers that are already sent have promised to keep the connection open.
       response.once('close', () => socket.destroySoon());

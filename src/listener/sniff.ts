@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 
-/** No HTTP/1.1 method begins with these letters: servers that know only HTTP/1.1 are meant to refuse the preface. */
+/** No HTTP/1.1 method begins with these letters: servers that know only HTTP/1.1 should refuse the preface. */
 const HTTP2_PREFACE_START = Buffer.from('PRI');
 
 /**

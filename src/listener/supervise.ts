@@ -3,16 +3,16 @@ import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { ListenerLimits } from './listener-limits.ts';
 
-/** A request and its response, until both have ended. Times are those of the peer clock. */
+/** A request and its response, until both have ended. Its times are the peer clock's. */
 type Exchange = {
   readonly beganAtMs: number;
   /** Moment from which the peer could have sent the first bytes of the body. */
   bodyDueSinceMs: number;
-  /** Moment since which written bytes have been waiting for the peer to read them; 0 if there are none. */
+  /** Moment since which written bytes have been waiting for the peer to read them; 0 without any. */
   unsentSinceMs: number;
 };
 
-/** An open connection. One whose protocol is still undecided has no session, no streams and no responses. */
+/** An open connection. While its protocol is undecided, it has no session, streams or responses. */
 export type Connection = {
   /** HTTP/2. */
   session: ServerHttp2Session | undefined;
@@ -22,7 +22,7 @@ export type Connection = {
   isReceiving: boolean;
   /** HTTP/1.1: the latest response, finished or not. */
   response: ServerResponse | undefined;
-  /** HTTP/1.1: the responses that are not finished, in the order in which they are sent. */
+  /** HTTP/1.1: the unfinished responses, in the order in which they are sent. */
   readonly unfinished: Map<ServerResponse, Exchange>;
 };
 
@@ -30,22 +30,22 @@ export type Connection = {
 export type Connections = Map<Socket, Connection>;
 
 /**
- * Pause between two sweeps. Until the next one, a connection may exceed its limits by what we respond meanwhile; a
- * sweep of a thousand busy connections takes well below a millisecond.
+ * Pause between two sweeps. In between, a connection may exceed its limits by our responses; a sweep of a thousand
+ * busy connections takes well below a millisecond.
  */
 const SWEEP_MS = 250;
 
 /** RFC 9113, section 7. */
 const CANCEL = 8;
 
-/** Clock for the peers' deadlines, in milliseconds: it stands still while the process does. */
+/** Clock for the peers' deadlines, in milliseconds: it stops while the process is stopped. */
 export type PeerClock = {
   now(): number;
   /** Reports that `expectedMs` should have passed since the last tick. */
   tick(expectedMs: number): void;
 };
 
-/** Makes the clock. Bytes that arrived while the process stood still wait unread; their sender is not late. */
+/** Makes the clock. Bytes that arrived while the process was stopped wait unread; their sender is not late. */
 export function createPeerClock(): PeerClock {
   let stoodStillMs = 0;
   let tickedAtMs = performance.now();
@@ -103,7 +103,7 @@ export function superviseSession(
     if (!stream.endAfterHeaders) skipUnreadBody(stream);
   });
   session.setTimeout(limits.idleTimeoutMs, () => {
-    // An open stream on which nothing is due is a quiet subscription.
+    // An open stream without anything due is a quiet subscription.
     if (streams.size === 0 || [...streams.keys()].some(isUntaken)) session.destroy();
   });
 }

@@ -16,7 +16,7 @@ export type Caller = {
   readonly withinSession?: SessionUse;
 };
 
-/** A caller with the key under which the payment is stored. */
+/** A caller with the payment's idempotency key. */
 export type KeyedCaller = Caller & { readonly idempotencyKey: string };
 
 /** Returns the account of a caller with the secret key. @throws ServiceError INVALID_CREDENTIALS without it. */

@@ -74,8 +74,8 @@ export type Reported = Written | Unapplied | 'lost';
 const MAX_OUTDATED = 60;
 
 /**
- * Applies a report to its current payment, and writes the change: THE way by which reports reach the database. It
- * tries again while the database is unavailable, and decides again if the payment has changed.
+ * Applies a report to its current payment, and writes the change: THE way that reports reach the database. It tries
+ * again while the database is unavailable, and decides again if the payment has changed.
  *
  * @param stop ends the tries; an unwritten report is learned again later.
  */

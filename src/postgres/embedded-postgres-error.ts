@@ -1,11 +1,11 @@
-/** The embedded PostgreSQL cannot run here. The message says why, and what to do instead. */
+/** Error if the embedded PostgreSQL cannot run here. The message says why, and what to do instead. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = 'EmbeddedPostgresError';
 
   constructor(why: string, options: { cause?: unknown; logTail?: string } = {}) {
     const log = options.logTail ? `\nThe last lines of its log:\n${options.logTail}` : '';
     super(
-      `${why}\nTo do without the PostgreSQL that the service starts itself, set DATABASE_URL.${log}`,
+      `${why}\nTo use another PostgreSQL, set DATABASE_URL.${log}`,
       options.cause === undefined ? undefined : { cause: options.cause },
     );
   }

@@ -81,8 +81,7 @@ function spawnServer(options: ServerOptions, port: number): ChildProcess {
       cwd: '/',
       env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
       stdio: ['ignore', output, output],
-      // In a session of its own, so that a Ctrl-C in the terminal does not end PostgreSQL before the service has
-      // drained.
+      // In its own session, so that a Ctrl-C in the terminal does not end PostgreSQL before the service has drained.
       detached: true,
     });
   } finally {
@@ -123,7 +122,7 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
       resolve();
     });
   });
-  // SIGINT ends sessions and shuts down in order; SIGQUIT does not wait, and the next start recovers from the WAL.
+  // SIGINT ends sessions and shuts down cleanly; SIGQUIT does not wait, and the next start recovers from the WAL.
   const stop = async () => {
     child.kill('SIGINT');
     const quit = setTimeout(() => child.kill('SIGQUIT'), STOP_TIMEOUT_MS);
@@ -139,8 +138,8 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
 
 /**
  * Ends a server that runs on the cluster although its service is gone (the caller holds the service's lock), so that
- * every server is its service's own child. If the pid in postmaster.pid now belongs to another program, the file is
- * deleted, because it would keep PostgreSQL from starting.
+ * every server is a child of its own service. If the pid in postmaster.pid now belongs to another program, the file
+ * is deleted, because it would keep PostgreSQL from starting.
  *
  * @throws EmbeddedPostgresError if the server does not end.
  */
@@ -180,7 +179,7 @@ function readPidFile(data: string): { pid?: number; port?: number; status?: stri
     : {};
 }
 
-/** Returns the text of postmaster.pid; '' if there is none. A server that ends deletes it, at any moment. */
+/** Returns the text of postmaster.pid; '' if there is none. A server that ends may delete it at any moment. */
 function pidFileOf(data: string): string {
   try {
     return readFileSync(join(data, 'postmaster.pid'), 'utf8');
@@ -190,7 +189,7 @@ function pidFileOf(data: string): string {
   }
 }
 
-/** Sends a signal; 0 only looks for the process. @returns true if the process exists, even as another user's. */
+/** Sends a signal; 0 only checks for the process. @returns true if the process exists, even as another user's. */
 function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);
@@ -215,7 +214,7 @@ function commandLine(pid: number): string {
   }
 }
 
-/** Returns a port that is free now. If another process takes it before the server does, the start is tried again. */
+/** Returns a port that is free now. If another process takes it before the server does, the start is retried. */
 async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');

@@ -7,8 +7,8 @@ export type SystemUser = { readonly name: string; readonly uid: number; readonly
 const NAME = 'postgres';
 
 /**
- * Returns the user as whom PostgreSQL runs: it refuses to run as root, so root runs it as the user "postgres", created
- * if missing.
+ * Returns the user that PostgreSQL runs as: it refuses to run as root, so root runs it as the user "postgres",
+ * created if missing.
  *
  * @returns undefined for an ordinary user, who runs it as themselves.
  * @throws EmbeddedPostgresError if the user is missing and cannot be created.

@@ -43,8 +43,8 @@ export type EmbeddedPostgres = {
 const INITDB_TIMEOUT_MS = 120_000;
 
 /**
- * Starts the embedded PostgreSQL on a data directory, which it sets up if it is empty. Only one service at a time: a
- * lock that ends with the process keeps a second one out, and a PostgreSQL whose service died is ended first.
+ * Starts the embedded PostgreSQL on a data directory, which it sets up if it is empty. Only one service can run at a
+ * time: a lock that ends with the process keeps a second one out, and a PostgreSQL whose service died is ended first.
  *
  * `dataDir` contains `postgres/` (the cluster and its password), `postgres.log` (of this start; of the last one in
  * `postgres.log.1`) and `service.lock`.
@@ -97,7 +97,7 @@ export function runningEmbeddedPostgres(dataDir: string): string | undefined {
     return port === undefined ? undefined : clusterUrl(cluster, port);
   } catch (cause) {
     throw new EmbeddedPostgresError(
-      `The data in ${dataDir} is not yours to read (${(cause as Error).message}). Run this as the user who starts the service.`,
+      `You may not read the data in ${dataDir} (${(cause as Error).message}). Run this as the user who starts the service.`,
       { cause },
     );
   }
@@ -121,7 +121,7 @@ function takeDataDir(dataDir: string, user: SystemUser | undefined): () => void 
   }
   if (release) return release;
   throw new EmbeddedPostgresError(
-    `The data directory ${dataDir} is in use by another process of the service. Stop that one, or set DATA_DIR to a directory of its own for this one.`,
+    `The data directory ${dataDir} is in use by another process of the service. Stop that process, or set DATA_DIR to another directory for this one.`,
   );
 }
 
@@ -135,7 +135,7 @@ function removeUnfinished(dataDir: string): void {
 
 const UNFINISHED = 'postgres.new-';
 
-/** Sets up the cluster under another name, and renames it once it is complete and on the disk. */
+/** Sets up the cluster under another name, and renames it once it is complete and on disk. */
 async function createCluster(options: {
   cluster: string;
   binaries: PostgresBinaries;
@@ -181,7 +181,7 @@ function refuseForeign(cluster: string, user: SystemUser | undefined): void {
   const ours = user?.uid ?? process.geteuid?.();
   if (owner === ours) return;
   throw new EmbeddedPostgresError(
-    `The data in ${cluster} belongs to the user with uid ${owner}, but PostgreSQL would run as the one with uid ${ours}. Start the service as the user who started it first, or set DATA_DIR to another directory.`,
+    `The data in ${cluster} belongs to the user with uid ${owner}, but PostgreSQL would run as the user with uid ${ours}. Start the service as the user who started it first, or set DATA_DIR to another directory.`,
   );
 }
 

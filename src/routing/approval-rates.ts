@@ -1,7 +1,7 @@
 import { declineOf } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 
-/** Group of cards with an approval rate of its own. An unknown field is "". */
+/** Group of cards with its own approval rate. An unknown field is "". */
 export type Segment = {
   readonly cardBrand: string;
   /** ISO 3166-1 alpha-2. */
@@ -14,7 +14,7 @@ export type ApprovalRates = {
   learn(connectionId: string, segment: Segment, outcome: Outcome): void;
   /**
    * Returns the share of approved attempts, between 0 and 1, and their number: recent ones weigh more, so the number
-   * never exceeds 200. The fewer there are, the nearer the rate is to 1, so that an unknown connection gets tried.
+   * never exceeds 200. The fewer the attempts, the nearer the rate is to 1, so that an unknown connection gets tried.
    */
   rate(connectionId: string, segment: Segment): { readonly rate: number; readonly samples: number };
 };
@@ -22,7 +22,7 @@ export type ApprovalRates = {
 /** Age, in payments, at which an attempt still counts for 1/e of the last one. */
 const WINDOW = 200;
 const DECAY = 1 - 1 / WINDOW;
-/** Approvals with which every connection starts. */
+/** Approvals that every connection starts with. */
 const PRIOR = 2;
 const MAX_ENTRIES = 10_000;
 

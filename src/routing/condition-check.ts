@@ -27,7 +27,7 @@ type Scope = {
 
 const COMPARISONS = ['==', '!=', '<', '<=', '>', '>=', 'in'];
 const NO_AMOUNT =
-  'amount can only be compared (== != < <= > >= in) with numbers as they are written, such as 100 or 99.90';
+  'amount can only be compared (== != < <= > >= in) with literal numbers, such as 100 or 99.90';
 // RE2 unrolls repetitions: long patterns with them would take unbounded memory.
 const MAX_PATTERN_LENGTH = 100;
 
@@ -93,7 +93,7 @@ function loopVariableIn([variable, body]: readonly ASTNode[], scope: Scope): str
   if (variable?.op !== 'id' || !body) return scope.loopVariable;
   // The costs of nested loops would multiply.
   if (scope.loopVariable) fail(variable, scope, 'a loop within a loop is not supported');
-  if (FACTS.has(variable.args)) fail(variable, scope, `${variable.args} is a fact: take another name`);
+  if (FACTS.has(variable.args)) fail(variable, scope, `${variable.args} is a fact: use another name`);
   return variable.args;
 }
 
@@ -116,8 +116,8 @@ function isAmount(node: ASTNode): boolean {
 }
 
 /**
- * Scales the numbers that an amount is compared with. It is exact, so it is compared with the digits as written: two
- * large decimals may have the same double.
+ * Scales the numbers that an amount is compared with. The amount is exact, so it is compared with the digits as
+ * written: two large decimals may have the same double.
  */
 function scaleLiterals(amount: ASTNode, others: readonly ASTNode[], scope: Scope): void {
   scope.facts.add(FACTS.get(amount.args as string) as Fact);
@@ -153,7 +153,7 @@ function compileLiterals(
 ): void {
   for (const node of nodes) {
     const text = node.op === 'value' ? node.args : undefined;
-    if (typeof text !== 'string') fail(node, scope, `the ${what} must be written here`);
+    if (typeof text !== 'string') fail(node, scope, `the ${what} must be a literal string`);
     try {
       replaceArguments(node, make(text));
     } catch (error) {
@@ -178,7 +178,7 @@ function checkZone(name: string): string {
   return name;
 }
 
-/** Evaluates a part that depends only on literals: otherwise `1 / 0` would be found only with the first payment. */
+/** Evaluates a part that depends only on literals: otherwise only the first payment would reveal `1 / 0`. */
 function tryLiterals(node: ASTNode, operands: readonly ASTNode[], scope: Scope): void {
   if (operands.some(({ op }) => op !== 'value')) return;
   const list = asList(node);

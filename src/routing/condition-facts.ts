@@ -6,7 +6,7 @@ import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_
 /** A fact of a payment that conditions can use: a field of RoutingFacts, by its name in the .proto. */
 export type Fact = { readonly name: string; readonly type: string; readonly localName: keyof RoutingFacts };
 
-/** A payment's facts in the CEL library's form: made once for a payment, for the conditions of all routes. */
+/** A payment's facts in the CEL library's form: made once for each payment, for the conditions of all routes. */
 export type FactValues = Readonly<Record<string, unknown>>;
 
 /** Type of an amount. In the library it is an integer of ten-thousandths. */
@@ -24,17 +24,19 @@ const TYPES = new Map<unknown, string>([
 export const FACTS: ReadonlyMap<string, Fact> = new Map(
   RoutingFactsSchema.fields.map(({ name, localName, message, scalar }) => {
     const type = TYPES.get(message?.typeName ?? scalar);
-    if (!type) throw new Error(`conditions cannot look at the fact ${name}: its type is not known here`);
+    if (!type) throw new Error(`conditions cannot use the fact ${name}: its type is unknown here`);
     return [name, { name, type, localName: localName as keyof RoutingFacts }];
   }),
 );
 
-/** Returns the variable that stands for a fact in the library, which itself has a constant named `type`. */
+/** Returns the variable for a fact in the library, which itself has a constant named `type`. */
 export function variableOf(name: string): string {
   return name === 'type' ? 'type_' : name;
 }
 
-/** Returns a payment's facts in the library's form. A missing time, or an amount that is no decimal, is undefined. */
+/**
+ * Returns a payment's facts in the library's form. A missing time, or an amount that is not a decimal, is undefined.
+ */
 export function factValues(facts: RoutingFacts): FactValues {
   const values: Record<string, unknown> = {};
   for (const { name, localName } of FACTS.values()) values[variableOf(name)] = libraryValue(facts[localName]);
@@ -44,13 +46,13 @@ export function factValues(facts: RoutingFacts): FactValues {
 /** Formats a fact for people. */
 export function factText(facts: RoutingFacts, { localName }: Fact): string {
   const value: unknown = facts[localName];
-  if (value === undefined) return 'not known';
+  if (value === undefined) return 'unknown';
   if (isMessage(value, DecimalSchema)) return value.value;
   return isMessage(value, TimestampSchema) ? toJson(TimestampSchema, value) : JSON.stringify(value);
 }
 
 /**
- * Returns a decimal in ten-thousandths, exactly: no currency of ISO 4217 has more than four decimals. Undefined if
+ * Returns a decimal in ten-thousandths, exactly: no currency of ISO 4217 has more than four decimals. undefined if
  * there are more, or if it is not a plain decimal.
  */
 export function scaleAmount(text: string): bigint | undefined {

@@ -31,12 +31,12 @@ export const FUNCTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Functions of our own, registered under another name, since the library's cannot be replaced: its int() reads "" as 0,
+ * Our own functions, registered under other names, since the library's cannot be replaced: its int() reads "" as 0,
  * its timestamp() accepts times without a zone, and its parts of local times are slow.
  */
 const REPLACED: ReadonlySet<string> = new Set(['int', 'timestamp', ...TIME_METHODS]);
 
-/** CEL with the facts as variables. Patterns have a type of their own: a condition's check compiles them. */
+/** CEL with the facts as variables. Patterns have their own type: a condition's check compiles them. */
 const ENVIRONMENT = new Environment({ limits: { maxAstNodes: 10_000 } }).registerType('Pattern', RE2JS);
 
 for (const { name, type } of FACTS.values()) {
@@ -59,7 +59,7 @@ register('timestamp_(string): google.protobuf.Timestamp', (text: string) => {
   return time;
 });
 
-/** Returns the name that a function has in the library. */
+/** Returns the library's name of a function. */
 export function functionName(name: string): string {
   return REPLACED.has(name) ? `${name}_` : name;
 }
@@ -69,7 +69,7 @@ export function parseExpression(text: string): ParseResult {
   return ENVIRONMENT.parse(text);
 }
 
-/** Makes part of an expression an expression of its own, whose value (and type) is a list of the part's value. */
+/** Turns a part of an expression into a separate expression, whose value (and type) is a list of the part's value. */
 export function asList(part: ASTNode): ParseResult {
   const list = parseExpression('[0]');
   replaceArguments(list.ast, [part]);
@@ -89,7 +89,7 @@ export function replaceArguments(node: ASTNode, args: unknown): void {
 /** Returns an error of the library in our words and with our names. */
 export function messageOf(error: unknown): string {
   const { summary, message, code } = error as Error & { summary?: string; code?: string };
-  if (code === 'unknown_variable') return 'a fact that it looks at is not known';
+  if (code === 'unknown_variable') return 'it uses an unknown fact';
   if (code === 'limit_exceeded') return 'is too long or nested too deeply';
   return (summary ?? message)
     .replace(/^no such overload: (.*)$|^found no matching overload for '(.*)'$/, 'there is no $1$2')

@@ -7,11 +7,11 @@ import { asList, messageOf, parseExpression } from './condition-language.ts';
 
 /** A condition of a route, compiled. */
 export type Condition = {
-  /** Evaluates the condition for a payment's facts. An Error says why they could not be evaluated. */
+  /** Evaluates the condition for a payment's facts. An Error says why it could not be evaluated. */
   evaluate(values: FactValues): boolean | Error;
   /**
-   * Undefined if the condition holds; else the first operand of its outermost && that does not, with the facts that the
-   * operand uses: `country == "BR" does not hold (country is "US")`; or the reason why it could not be evaluated.
+   * Returns undefined if the condition holds; else the first false operand of its outermost &&, with the facts that
+   * the operand uses: `country == "BR" does not hold (country is "US")`; or the reason why it could not be evaluated.
    */
   whyNot(facts: RoutingFacts): string | undefined;
 };
@@ -60,7 +60,7 @@ function typed(node: ASTNode, text: string) {
   const { type, error } = list.check();
   if (error) throw error;
   if (type === 'list<bool>') return list;
-  throw new ConditionError(`must be bool, and is ${type?.replace(/^list<(.*)>$/, '$1')}`, text, node.start);
+  throw new ConditionError(`must be bool, but is ${type?.replace(/^list<(.*)>$/, '$1')}`, text, node.start);
 }
 
 function outcomeOf(evaluate: () => boolean): boolean | Error {

@@ -1,7 +1,7 @@
 /** A time, and its local time in a zone. */
 type Reading = { readonly atMs: number; readonly local: Temporal.PlainDateTime };
 
-// Looking up a zone's rules takes longer than a condition, and a payment's conditions all ask for the same time.
+// Reading a zone's rules takes longer than a condition, and a payment's conditions all ask for the same time.
 const lastReadings = new Map<string, Reading>();
 
 /**

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { Choice, type ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 
-/** The connections to which a route may send a payment, and the rule that chooses the first. */
+/** The connections that a route may send a payment to, and the rule that chooses the first. */
 export type TargetPlan = {
   readonly targets: readonly { readonly connection: ConnectionConfig; readonly weight: number }[];
   readonly choice: Choice;

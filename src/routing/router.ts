@@ -14,13 +14,13 @@ import { orderTargets, type Signals, type TargetPlan } from './order-targets.ts'
 /** The route of one payment, with its targets. */
 export type ChosenRoute = {
   readonly route: Route;
-  /** Connections to which it may be sent, the first choice first; empty if every target was passed over. */
+  /** Connections that it may be sent to, the first choice first; empty if every target was skipped. */
   readonly targets: readonly ConnectionConfig[];
-  /** The route's other targets, which cannot do what the payment needs. */
+  /** The route's other targets, which lack something that the payment needs. */
   readonly passedOver: readonly ConnectionConfig[];
-  /** Number of attempts, the first included. */
+  /** Limit on the attempts, including the first. */
   readonly maxAttempts: number;
-  /** true: failover happens after a soft decline, too. */
+  /** true: the payment also fails over after a soft decline. */
   readonly softDeclines: boolean;
   /** true if weights or health determined the choice. */
   readonly smart: boolean;
@@ -28,7 +28,7 @@ export type ChosenRoute = {
   readonly monitored: boolean;
 };
 
-/** A route made ready for use. */
+/** A route prepared for use. */
 export type ReadyRoute = {
   readonly route: Route;
   /** undefined: every payment matches. */
@@ -47,9 +47,9 @@ export type Router = {
    * Returns the first route whose condition holds; undefined if none does.
    *
    * @param seed see drawSeed.
-   * @param options.isPinned true for a payment that only the first of the listed targets can make, whatever weights and
-   *   health say: one with a wallet that was enrolled there.
-   * @param options.canTake returns true if a connection can do what the payment needs; the others are passed over.
+   * @param options.isPinned true for a payment that only the first of the listed targets can make, whatever weights
+   * and health say: a payment by a wallet that was enrolled there.
+   * @param options.canTake returns true if a connection can do what the payment needs; the others are skipped.
    */
   choose(facts: RoutingFacts, seed: string, options?: ChoiceOptions): ChosenRoute | undefined;
 };

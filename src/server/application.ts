@@ -9,7 +9,10 @@ import type { Metrics } from '#src/observe/metrics.ts';
 import { observeRequests } from '#src/observe/observe.ts';
 import type { Tracing } from '#src/observe/tracing.ts';
 
-/** Headers of every response: it may hold personal data, so proxies must not store it nor browsers guess its type. */
+/**
+ * Headers of every response: it may contain personal data, so proxies must not store it, and browsers must not guess
+ * its type.
+ */
 const RESPONSE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
 /** Creates the application: its listener, request ids, metrics of requests and error responses. It has no routes. */
@@ -28,7 +31,7 @@ export function createApplication(
     frameworkErrors: answerError,
     routerOptions: { ignoreTrailingSlash: true },
     requestIdHeader: false,
-    // Node draws UUIDs from a pool of random bytes, which is much cheaper than asking for them one by one.
+    // Node draws UUIDs from a pool of random bytes, which is much cheaper than drawing bytes one by one.
     genReqId: () => randomUUID().replaceAll('-', '').slice(-24),
     // Draining connections still carry requests: readiness tells load balancers to stop, not a bare 503.
     return503OnClosing: false,

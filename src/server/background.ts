@@ -11,19 +11,19 @@ import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/st
 import { startAgeOut } from './age-out.ts';
 import { type ClockDeps, watchClock } from './watch-clock.ts';
 
-/** Work in the background, and the calls by which a request prompts it. */
+/** Background work, and the calls by which requests prompt it. */
 export type Background = {
   /** Starts everything. @returns the open outcomes that this replica cannot look up. */
   start(): Promise<readonly UnaskableOutcomes[]>;
-  /** Relays what was just written to the outbox. */
+  /** Relays events that were just added to the outbox. */
   readonly eventWritten: () => void;
   /** Sends a webhook's due deliveries now. */
   readonly wakeWebhook: (webhook: WebhookName) => void;
-  /** Looks for due checks in so many seconds. */
+  /** Looks for due checks after this many seconds. */
   readonly wakeChecker: (inS?: number) => void;
   /** Looks for due checks of enrollments now. */
   readonly wakeEnrollments: () => void;
-  /** Counts open outcomes again, after a reload for example. */
+  /** Counts open outcomes again, for example after a reload. */
   readonly lookAtOpenOutcomes: () => void;
   /** Stops everything; resolves once the work in progress has ended. */
   stop(): Promise<void>;
@@ -41,8 +41,8 @@ export type BackgroundDeps = CheckerDeps &
   };
 
 /**
- * Creates the background work: the checker, enrollments of wallets, what ages out, the watches over open outcomes
- * and over the clock, and webhooks.
+ * Creates the background work: the checker, enrollments of wallets, deletion of aged rows, the watches over open
+ * outcomes and over the clock, and webhooks.
  */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;

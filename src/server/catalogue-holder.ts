@@ -30,7 +30,7 @@ export type CatalogueHolder = {
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   /** Health of the connections that have a circuit breaker. */
   readonly health: () => OpenedCatalogue['health'];
-  /** Closes every connection, those of earlier catalogues too. */
+  /** Closes every connection, including those of earlier catalogues. */
   close(): Promise<void>;
 };
 
@@ -56,7 +56,7 @@ export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'varia
     },
     replace(catalogue, inFlight) {
       const before = current;
-      if (!before) throw new Error('nothing is open yet');
+      if (!before) throw new Error('no catalogue is open yet');
       const after = openCatalogue(catalogue, { ...options, variables }, before);
       current = after;
       const gone = inFlight.settled().then(() => before.close(after));

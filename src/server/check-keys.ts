@@ -13,11 +13,11 @@ import { type InstallationKeys, keyChecks, vaultKeyIdOf } from '#src/vault/key-f
 const COUNT_TIMEOUT_MS = 600_000;
 
 /**
- * Compares the keys with those that this database was used with before, of which it stores check values since the first
- * start. A missing vault key is forgotten once no stored value is sealed under it.
+ * Compares the keys with those of earlier starts on this database, which stores their check values. A missing vault
+ * key is forgotten once no stored value is sealed under it.
  *
  * @throws InstallationKeysError for another hash key, another key under a known id, or a missing vault key that is
- *   still needed. Then nothing was changed.
+ * still needed. Then nothing was changed.
  */
 export async function checkKeys(database: Database, keys: InstallationKeys): Promise<void> {
   await database.transaction(async (run) => {
@@ -28,7 +28,7 @@ export async function checkKeys(database: Database, keys: InstallationKeys): Pro
   }, COUNT_TIMEOUT_MS);
 }
 
-/** Lists the problems for which `checkKeys` would throw, and writes nothing. The schema must exist. */
+/** Lists the problems that make `checkKeys` throw, and writes nothing. The schema must exist. */
 export function findKeyProblems(database: Database, keys: InstallationKeys): Promise<string[]> {
   return database.transaction(async (run) => {
     const { problems } = await compare(run, keyChecks(keys), await readKeyChecks(run));
@@ -38,7 +38,7 @@ export function findKeyProblems(database: Database, keys: InstallationKeys): Pro
 
 type Checks = ReadonlyMap<string, Uint8Array>;
 
-/** @returns the problems, in words, and the names of known keys that are missing but not needed. */
+/** @returns descriptions of the problems, and the names of known keys that are missing but not needed. */
 async function compare(
   run: Run,
   own: Checks,
@@ -62,12 +62,12 @@ async function compare(
 }
 
 const OTHER_HASH_KEY =
-  'HASH_KEY (with the embedded database: "hash" in keys.json) is not the one that this database was used with: retries would be taken for other requests, and card fingerprints would change. Start with the former one';
+  'HASH_KEY (with the embedded database: "hash" in keys.json) is not the key that this database was used with: retries would be taken for other requests, and card fingerprints would change. Start with the former key';
 
 function otherKey(id: string): string {
-  return `VAULT_KEYS has another key under the id "${id}" than this database was used with: stored cards would not open. Start with the former one, and give a new key an id of its own`;
+  return `VAULT_KEYS has another key under the id "${id}" than this database was used with: stored cards would not open. Start with the former key, and give a new key another id`;
 }
 
 function missingKey(id: string, count: bigint): string {
-  return `VAULT_KEYS lacks the key "${id}", which ${count} stored cards and webhook secrets need. Bring it back, and run npm run vault:rotate before you retire it`;
+  return `VAULT_KEYS lacks the key "${id}", which ${count} stored cards and webhook secrets need. Add it again, and run npm run vault:rotate before you retire it`;
 }

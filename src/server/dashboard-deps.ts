@@ -5,7 +5,7 @@ import type { DashboardDeps } from '#src/dashboard/mount-dashboard.ts';
 import type { InFlight } from './in-flight.ts';
 import type { ApiDeps } from './payment-deps.ts';
 
-/** Dependencies that the caller provides; the rest follows. */
+/** Dependencies that the caller provides; the others follow from them. */
 type Given = Pick<DashboardDeps, 'webhooks' | 'clientAddress'> & {
   readonly operations: ApiDeps;
   readonly opened: () => OpenedCatalogue;

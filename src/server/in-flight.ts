@@ -1,8 +1,8 @@
-/** Work in flight. A shutdown waits for it, and so does the closing of a connection that has left the catalogue. */
+/** Work in flight. A shutdown waits for it, as does the closing of a connection that has left the catalogue. */
 export type InFlight = {
   /** Tracks work until it ends. @returns the work. */
   track<Work extends Promise<unknown>>(work: Work): Work;
-  /** Resolves when all work that is in flight now has ended, successfully or not. */
+  /** Resolves when all work now in flight has ended, successfully or not. */
   settled(): Promise<unknown>;
 };
 

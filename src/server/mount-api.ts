@@ -216,7 +216,7 @@ function mountMetrics(app: FastifyInstance, { admission, metrics, parent, live }
   });
 }
 
-/** Returns the reader of a request's headers, which joins several of one name by commas. */
+/** Returns the reader of a request's headers, which joins repeated headers by commas. */
 export function headerOf(request: FastifyRequest): ReadHeader {
   return (name) => {
     const value = request.headers[name];
@@ -224,7 +224,9 @@ export function headerOf(request: FastifyRequest): ReadHeader {
   };
 }
 
-/** Returns the call's idempotency key, or "", which is malformed, if it was sent twice: Node joins the two by a comma. */
+/**
+ * Returns the call's idempotency key; "", which is malformed, if it was sent twice: Node joins the two by a comma.
+ */
 function idempotencyKeyOf(request: FastifyRequest): string | undefined {
   const key = headerOf(request)('x-idempotency-key');
   if (!key?.includes(',')) return key;

@@ -20,7 +20,7 @@ import {
 import { chooseLanguage, isLanguage, type Language } from '#src/web/checkout-texts.ts';
 import { mountFile, staticFile } from '#src/web/static-file.ts';
 
-/** Maximum number of pages rendered at once. */
+/** Limit on the pages rendered at once. */
 const MAX_AT_ONCE = 100;
 
 /** Mounts the checkout page, which pays through the rpcs for browsers, with the account's public key. */
@@ -42,8 +42,8 @@ export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
 }
 
 /**
- * Returns the path of the checkout page that sent the payer of a payment to the provider, in the language that the payer
- * chose. The page leaves a cookie for the way back: that language, or `1`.
+ * Returns the path of the checkout page that sent the payer to the provider, in the payer's language. The page leaves
+ * a cookie for the way back: that language, or `1`.
  *
  * @returns undefined if the payer did not come from the page.
  */
@@ -94,7 +94,7 @@ function checkoutOf(hosted: HostedCheckout, language: Language): Checkout {
       ({ type, category, name, vaultedToken, installments }): CheckoutMethod => ({
         type,
         isCard: category === 'CARD',
-        // A stored card's name begins with its brand as the API spells it.
+        // A stored card's name begins with its brand in the API's spelling.
         name: vaultedToken ? name.replaceAll('_', ' ') : name,
         vaultedToken,
         installments,
@@ -106,7 +106,7 @@ function checkoutOf(hosted: HostedCheckout, language: Language): Checkout {
   };
 }
 
-/** Returns the language in which a payer is spoken to. */
+/** Returns the payer's language. */
 export function languageOf({ query, headers }: FastifyRequest): Language {
   return chooseLanguage((query as { lang?: unknown }).lang, headers['accept-language']);
 }

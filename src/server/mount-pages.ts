@@ -60,10 +60,10 @@ function mountHome(app: FastifyInstance, fixtures: typeof SANDBOX_FIXTURES | und
 
 /** Links to pages, each shown only if the page is served. */
 const LINKS: readonly HomeLink[] = [
-  { path: '/docs', title: 'API reference', text: 'Every call, with examples, to be tried in the page' },
-  { path: '/dashboard', title: 'Dashboard', text: 'Payments and how they are doing, for operators' },
+  { path: '/docs', title: 'API reference', text: 'Every call, with examples to try in the page' },
+  { path: '/dashboard', title: 'Dashboard', text: 'Payments and their state, for operators' },
   { path: '/openapi.json', title: 'OpenAPI document', text: 'For code generators and other tools' },
-  { path: '/readyz', title: 'Health', text: 'Whether this replica takes calls' },
+  { path: '/readyz', title: 'Health', text: 'Whether this replica accepts calls' },
   { path: '/metrics', title: 'Metrics', text: 'For Prometheus' },
 ];
 

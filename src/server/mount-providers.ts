@@ -19,17 +19,20 @@ import { amountOf, checkoutPath, languageOf } from './mount-checkout.ts';
 export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
   readonly payer: ReturnDeps & EnrollmentReturnDeps;
-  /** A return may be the only word that a payer agreed: no connection is closed under it, even if the payer has left. */
+  /**
+   * A return may be the only proof that a payer agreed: no connection is closed during one, even if the payer has
+   * left.
+   */
   readonly track: InFlight['track'];
   /** true: payers who paid on the checkout page return to it. */
   readonly checkoutPage: boolean;
 };
 
 const NOTIFICATION_LIMIT_BYTES = 256 * 1024;
-/** Notifications and returns at once. One beyond that is refused; a provider sends its notification again. */
+/** Limit on notifications and returns at once. Others are refused; a provider sends a refused notification again. */
 const MAX_AT_ONCE = 100;
 
-/** Mounts the routes to which providers send notifications and payers. Neither carries an account's keys. */
+/** Mounts the routes that providers send notifications and payers to. Neither carries an account's keys. */
 export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): void {
   app.register(async (raw) => {
     limitAtOnce(raw, MAX_AT_ONCE);
@@ -83,7 +86,7 @@ function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
   });
 }
 
-/** Sends a payer to the address of their merchant or, without one, the page that tells the outcome. */
+/** Sends a payer to the merchant's address or, without one, the page that shows the outcome. */
 function sendBack(reply: FastifyReply, address: string | undefined, page: Page): FastifyReply {
   if (address === undefined) return sendPage(reply, page);
   return reply.code(303).headers({ location: address, 'referrer-policy': 'no-referrer' }).send();

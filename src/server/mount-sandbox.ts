@@ -7,7 +7,7 @@ import type { Config } from '#src/config.ts';
 export type Sandbox = {
   /** Starts to listen. @returns the provider's address for connectors. */
   listen(): Promise<string>;
-  /** Environment variables of its connections, to be used where they are not set. */
+  /** Environment variables of its connections, used where they are not set. */
   readonly environment: Readonly<Record<string, string>>;
   close(): Promise<void>;
 };
@@ -16,7 +16,7 @@ export type Sandbox = {
  * Mounts the sandbox provider: its pages at our own address, for payers, and all of it on a loopback port, for
  * connectors. That port needs no certificate, and stays open for payments in flight while our own address drains.
  *
- * @param options.address is called only after the application listens.
+ * @param options.address called only after the application listens.
  */
 export async function mountSandbox(
   app: FastifyInstance,
@@ -45,7 +45,7 @@ export async function mountSandbox(
   await app.register(sandboxProvider, provider);
   await door.register(sandboxProvider, provider);
   return {
-    // Exclusive: workers would otherwise share the port, but each needs its own while it drains.
+    // Exclusive: otherwise workers would share the port, but each needs its own while it drains.
     listen: async () =>
       `${await door.listen({ host: '127.0.0.1', port: 0, exclusive: true })}${SANDBOX_PREFIX}`,
     environment: { SANDBOX_API_KEY: apiKey, SANDBOX_NOTIFICATION_SECRET: notificationSecret },

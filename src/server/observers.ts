@@ -15,10 +15,10 @@ import { NO_TRACING, type Tracing } from '#src/observe/tracing.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
-/** Watchers of one service: its metrics, traces and log, one observer for each subject. */
+/** Observers of one service: its metrics, traces and log, one observer for each subject. */
 export type Observers = Awaited<ReturnType<typeof createObservers>>;
 
-/** Creates the watchers of a service. */
+/** Creates the observers of a service. */
 export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoint'>, log: Logger) {
   const metrics = createMetrics();
   const tracing = await openTracing(otlpEndpoint);
@@ -37,12 +37,12 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
     clock: observeClock(metrics, log),
     openOutcomes: observeOpenOutcomes(metrics, log),
     onFollowError: (err: unknown) =>
-      log.warn({ err }, 'asking about a wallet that is being enrolled failed; it is tried again'),
-    onSweepError: (err: unknown) => log.warn({ err }, 'deleting what has aged out failed; it is tried again'),
+      log.warn({ err }, 'the check of a wallet enrollment failed; it is retried'),
+    onSweepError: (err: unknown) => log.warn({ err }, 'deleting aged rows failed; it is retried'),
   };
 }
 
-/** Loads OpenTelemetry only if spans are sent: it is a fifth of all that the service loads at its start. */
+/** Loads OpenTelemetry only if spans are sent: it is a fifth of everything that the service loads at its start. */
 async function openTracing(otlpEndpoint: string | undefined): Promise<Tracing> {
   if (!otlpEndpoint) return NO_TRACING;
   return (await import('#src/observe/otlp-tracing.ts')).createTracing(otlpEndpoint);

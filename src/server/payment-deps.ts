@@ -8,10 +8,10 @@ import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
 import type { ListDeps } from '#src/payments/read/list-payments.ts';
 
-/** Dependencies of all that callers can do with payments. */
+/** Dependencies of every call on payments. */
 export type ApiDeps = PaymentDeps & OperationDeps & ListDeps & ReturnDeps & CheckDeps;
 
-/** Dependencies that the caller provides; the rest follows from the configuration. */
+/** Dependencies that the caller provides; the others follow from the configuration. */
 type Given = Omit<ApiDeps, 'now' | 'patience' | 'schedule'>;
 
 /** Completes the dependencies of payments: waiting for a provider or for another call does not count as work. */

@@ -16,7 +16,7 @@ import type { CardVault } from '#src/vault/card-vault.ts';
 
 const ACCOUNT_ONE = '11111111-1111-4111-8111-111111111111';
 
-/** Account and keys for a newcomer's first request, and the name under which its payers know it. The keys are public. */
+/** Account and keys for a newcomer's first request, and the name that its payers see. The keys are public. */
 export const SANDBOX_ACCOUNT = {
   id: ACCOUNT_ONE,
   keys: 'pk_sandbox_one and sk_sandbox_one',
@@ -29,7 +29,7 @@ const CHECKOUT_SESSION = '5e550000-0000-4000-8000-000000000001';
 const ENROLLED_WALLET = '70ce0000-0000-4000-8000-000000000001';
 const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
 
-/** The fixtures, as the home page shows them. */
+/** The fixtures, as shown on the home page. */
 export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])[] = [
   ['Account one', ACCOUNT_ONE],
   ['Its keys', 'pk_sandbox_one, sk_sandbox_one'],
@@ -42,8 +42,8 @@ export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])
 ];
 
 /**
- * Fills an embedded database with objects for a newcomer to try the service with: two accounts with well-known keys, a
- * stored customer, a checkout session and two vaulted tokens (docs/sandbox.md). Existing objects stay.
+ * Fills an embedded database with objects for a newcomer to try: two accounts with well-known keys, a stored
+ * customer, a checkout session and two vaulted tokens (docs/sandbox.md). Existing objects do not change.
  */
 export async function addSandboxFixtures(
   database: Database,
@@ -51,7 +51,7 @@ export async function addSandboxFixtures(
     readonly vault: CardVault;
     readonly fingerprintKey: Uint8Array;
     readonly bins: BinTable;
-    /** Name under which payers know account one; none by default. */
+    /** The name of account one as payers know it; none by default. */
     readonly displayName?: string;
   },
 ): Promise<void> {

@@ -36,12 +36,12 @@ export type ServerOptions = {
   readonly catalogue: Catalogue;
   readonly keys: InstallationKeys;
   readonly database: Database;
-  /** Database in which the sandbox provider keeps its ledger. */
+  /** The database with the sandbox provider's ledger. */
   readonly databaseUrl: string;
   readonly log: Logger;
   /** Sums the metrics of several workers; set if this process is one of them. */
   readonly parent?: Pick<Parent, 'collectBy' | 'metrics'>;
-  /** Clock of the circuit breakers, which never goes back; by default the process's own. */
+  /** Monotonic clock of the circuit breakers; by default the process's own. */
   readonly nowMs?: (() => number) | undefined;
 };
 
@@ -50,8 +50,8 @@ export type Server = {
   /** Starts to listen and opens the catalogue's connections. @returns the address, such as http://127.0.0.1:8080. */
   listen(): Promise<string>;
   /**
-   * Puts another catalogue in force. Payments in flight finish on the one that they started with; connections with an
-   * unchanged definition stay open and keep their known health.
+   * Puts another catalogue in force. Payments in flight finish on the catalogue that they started with; connections
+   * with an unchanged definition stay open and keep their known health.
    *
    * @throws CatalogueError; then the previous catalogue stays in force.
    */
@@ -60,11 +60,11 @@ export type Server = {
   readonly unaskable: () => readonly UnaskableOutcomes[];
   /** Counts and logs the result of a reload. */
   readonly reloaded: (failure: unknown) => void;
-  /** Stops accepting calls, finishes what is in flight, then releases everything but the database. */
+  /** Stops accepting calls, finishes the work in flight, then releases everything but the database. */
   close(): Promise<void>;
 };
 
-/** Wires the service together; the only place that does. Nothing listens yet. */
+/** Wires the service together; nothing else does. Nothing listens yet. */
 export async function createServer(options: ServerOptions): Promise<Server> {
   const { config } = options;
   const observers = await createObservers(config, options.log);
@@ -134,8 +134,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     reloaded: observers.reloaded,
     async close() {
       await app.close();
-      // The listener does not wait for clients that disconnected before their response; their work is finished all the
-      // same.
+      // The listener does not wait for clients that disconnected early; their work is finished all the same.
       await inFlight.settled();
       await background.stop();
       await live.close();

@@ -14,8 +14,8 @@ export type ClockDeps = {
 const COMPARED_EVERY_MS = 180_000;
 
 /**
- * Compares the process's clock with the database's, at once and then every few minutes. Decisions go by the database's
- * clock, but signatures, the times in records and those that providers are told do not.
+ * Compares the process's clock with the database's, at once and then every few minutes. Decisions use the database's
+ * clock; signatures, the times in records and the times sent to providers use the process's.
  *
  * @returns a function that stops it.
  */

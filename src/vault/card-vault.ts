@@ -15,13 +15,13 @@ export type CardVault = {
   /**
    * Seals the same number under the current key.
    *
-   * @returns undefined if it is under that key already.
+   * @returns undefined if it is already under that key.
    * @throws as `open`.
    */
   reseal(sealed: string, token: string): Promise<string | undefined>;
 };
 
-/** Error for a number that is sealed under a key which the vault does not have, or no longer has. */
+/** Error for a number that is sealed under a key which the vault does not have. */
 export class VaultKeyMissingError extends Error {
   override readonly name = 'VaultKeyMissingError';
 
@@ -34,9 +34,10 @@ const ALGORITHM = 'A256GCMKW';
 const ENCRYPTION = 'A256GCM';
 
 /**
- * Creates the vault of card numbers. Each number is sealed under a content key of its own (A256GCM), wrapped by the
- * vault's key (A256GCMKW, RFC 7518 section 4.7). So a key is rotated by putting a new one first: older ciphertexts name
- * theirs and stay readable. The header's `sub` binds a ciphertext to its token: moved to another row, it does not open.
+ * Creates the vault of card numbers. Each number is sealed under its own content key (A256GCM), wrapped by the
+ * vault's key (A256GCMKW, RFC 7518 section 4.7). So a key is rotated by putting a new one first: older ciphertexts
+ * name theirs and stay readable. The header's `sub` binds a ciphertext to its token: moved to another row, it does
+ * not open.
  */
 export function cardVault(keys: VaultKeys): CardVault {
   const current = keys.entries().next().value;
@@ -55,7 +56,7 @@ export function cardVault(keys: VaultKeys): CardVault {
       keyManagementAlgorithms: [ALGORITHM],
       contentEncryptionAlgorithms: [ENCRYPTION],
     });
-    if (protectedHeader.sub !== token) throw new Error('the sealed card is not of this token');
+    if (protectedHeader.sub !== token) throw new Error('the sealed card belongs to another token');
     return new Secret(decoder.decode(plaintext));
   };
 

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { renameDurably } from '#src/rename-durably.ts';
 
-/** Keys of an installation: those that the vault encrypts with, and the one for hashes of fingerprints and requests. */
+/** Keys of an installation: the vault's encryption keys, and the key for hashes of fingerprints and requests. */
 export type InstallationKeys = {
   readonly vaultKeys: ReadonlyMap<string, Uint8Array>;
   readonly hashKey: Uint8Array;
@@ -13,7 +13,7 @@ const KEY_BYTES = 32;
 
 /**
  * Returns the keys of an embedded database from the `keys.json` beside it (mode 0600), which its first start creates.
- * An operator with a database of their own configures keys instead.
+ * An operator with another database configures keys instead.
  */
 function embeddedKeys(dataDir: string): InstallationKeys {
   const file = join(dataDir, 'keys.json');
@@ -24,7 +24,7 @@ function embeddedKeys(dataDir: string): InstallationKeys {
   };
 }
 
-/** Returns the configured keys; those that are not configured come from the embedded database's key file. */
+/** Returns the configured keys; the others come from the embedded database's key file. */
 export function installationKeys(
   configured: { readonly [Key in keyof InstallationKeys]: InstallationKeys[Key] | undefined },
   dataDir: string | undefined,
@@ -86,7 +86,7 @@ const HASH_KEY_NAME = 'hash key';
 const VAULT_KEY_NAME = 'vault key ';
 
 /**
- * Derives the values by which an installation's keys are recognized; no key can be computed from its value (HKDF).
+ * Derives the values that identify an installation's keys; no key can be computed from its value (HKDF).
  *
  * @returns the check values by name.
  */
@@ -96,7 +96,7 @@ export function keyChecks({ vaultKeys, hashKey }: InstallationKeys): Map<string,
   return new Map([[HASH_KEY_NAME, derive(hashKey)], ...ofVault]);
 }
 
-/** Returns the id of the vault key that a check value's name stands for; undefined for the hash key. */
+/** Returns the id of the vault key that a check value's name denotes; undefined for the hash key. */
 export function vaultKeyIdOf(name: string): string | undefined {
   return name.startsWith(VAULT_KEY_NAME) ? name.slice(VAULT_KEY_NAME.length) : undefined;
 }

@@ -1,7 +1,7 @@
 import { Secret } from '#src/secret.ts';
 import type { CardVault } from './card-vault.ts';
 
-/** A card as a one-time token stores it. */
+/** A card in a one-time token's stored form. */
 export type TokenCard = { readonly number: Secret; readonly securityCode: Secret | undefined };
 
 /**

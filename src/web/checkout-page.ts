@@ -24,29 +24,29 @@ export type CheckoutMethod = {
   readonly installments: boolean;
 };
 
-/** Content of the checkout page of a session. Texts are escaped. */
+/** Content of a session's checkout page. Texts are escaped. */
 export type Checkout = {
   readonly language: Language;
   readonly session: string;
   readonly publicKey: string;
-  /** Merchant's name for payers; '' for none. */
+  /** The merchant's name for payers; '' for none. */
   readonly payee: string;
   readonly description: string;
   readonly order: string;
   /** Amount as the payer reads it, such as "$55.75". */
   readonly amount: string;
-  /** The same amount as the call that pays names it. */
+  /** The same amount in the form of the call that pays. */
   readonly shown: { readonly currency: string; readonly value: string };
   readonly methods: readonly CheckoutMethod[];
   /** true: the session has a customer, for whom a card may be saved. */
   readonly canSave: boolean;
   /** true: the session can be paid, since no payment has used it. */
   readonly isOpen: boolean;
-  /** true: a payment was made for the session, and the page has to look at it first. */
+  /** true: a payment was made for the session, and the page has to check it first. */
   readonly hasPayment: boolean;
 };
 
-/** Renders the page on which a payer pays a session. */
+/** Renders the page where a payer pays a session. */
 export function renderCheckout(checkout: Checkout): string {
   const { language, session, publicKey, payee, amount, shown, methods, isOpen, hasPayment } = checkout;
   const texts = CHECKOUT_TEXTS[language];
@@ -65,10 +65,12 @@ ${methods.length > 0 ? form(checkout, texts) : noMethod}
   ]);
 }
 
-/** Reason why a page can take no payment. */
+/** Reason why a page cannot accept a payment. */
 export type CheckoutDeadEnd = 'unknown' | 'expired' | 'busy';
 
-/** Renders a page that says why it can take no payment. @param backUrl the merchant's address; undefined for none. */
+/**
+ * Renders a page that says why it cannot accept a payment. @param backUrl the merchant's address; undefined for none.
+ */
 export function renderDeadEnd(kind: CheckoutDeadEnd, language: Language, backUrl?: string): string {
   const texts = CHECKOUT_TEXTS[language];
   const back = backUrl && `<a class="button" href="${escapeHtml(backUrl)}">${escapeHtml(texts.back)}</a>`;
@@ -97,7 +99,9 @@ function heading({ payee, description, order, amount }: Checkout, texts: Checkou
   return `<header>${to}<h1>${escapeHtml(lines[0] ?? '')}</h1><p class="amount">${escapeHtml(amount)}</p>${small}</header>`;
 }
 
-/** Renders the form. The script enables the button, which does nothing without it; browsers must not keep it enabled. */
+/**
+ * Renders the form. The script enables the button, which does nothing without it; browsers must not keep it enabled.
+ */
 function form(checkout: Checkout, texts: CheckoutTexts): string {
   const { methods, amount, hasPayment } = checkout;
   const choices = methods.map((method, i) => {

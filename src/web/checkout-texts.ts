@@ -5,7 +5,7 @@ import { ITALIAN } from './texts/italian.ts';
 import { PORTUGUESE } from './texts/portuguese.ts';
 import { SPANISH } from './texts/spanish.ts';
 
-/** Languages of the checkout page, by their code and the name that their speakers give them. */
+/** Languages of the checkout page: their codes, and their names in the language itself. */
 export const LANGUAGES = {
   en: 'English',
   de: 'Deutsch',

@@ -9,18 +9,18 @@ export type Guide = {
   readonly title: string;
   /** File in docs/. */
   readonly file: string;
-  /** Headings of the sections that are shown, besides the beginning; all by default. */
+  /** Headings of the sections to show, besides the beginning; all by default. */
   readonly sections?: readonly string[];
 };
 
-/** The pages that people need who call the service. */
+/** The pages for developers who call the service. */
 export const GUIDES: readonly Guide[] = [
   { name: 'errors', title: 'Errors', file: 'errors.md' },
   {
     name: 'webhooks',
     title: 'Webhooks',
     file: 'webhooks.md',
-    // The others say how deliveries are made, for those who run the service.
+    // The other sections describe how deliveries are made, for operators.
     sections: ['Receiving events', 'Repeating a call safely', 'What is not promised'],
   },
   { name: 'retries', title: 'Retries and promises', file: 'retries-and-promises.md' },

@@ -1,16 +1,16 @@
 /** Key that no value from outside can have: JSON and forms know no symbols. */
 const MARKUP = Symbol('markup');
 
-/** Safe HTML, made by `html` alone. */
+/** Safe HTML, made only by `html`. */
 export type Html = { readonly [MARKUP]: string };
 
 /** Value in a template. Texts and numbers are escaped; `undefined` and `false` render nothing. */
 export type HtmlValue = string | number | bigint | Html | readonly Html[] | undefined | false;
 
 /**
- * Makes HTML from a template, escaping every value unless `html` made it.
+ * Makes HTML from a template, escaping every value that `html` did not make.
  *
- * A value may appear in text or in a quoted attribute only, not in a tag's name, a script or a style.
+ * A value may appear only in text or in a quoted attribute, not in a tag's name, a script or a style.
  */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let text = strings[0] ?? '';

@@ -1,10 +1,10 @@
 import { escapeHtml } from './html.ts';
 
 /**
- * Renders the Markdown that docs/ is written in (https://commonmark.org, with GitHub's tables): headings, paragraphs, lists,
- * tables and fenced code; in text: code, links, bold and italic. Anything else stays text, and all text is escaped.
+ * Renders the Markdown of docs/ (https://commonmark.org, with GitHub's tables): headings, paragraphs, lists, tables
+ * and fenced code; in text: code, links, bold and italic. Anything else stays text, and all text is escaped.
  *
- * @param addressOf gives the address that a link of the Markdown leads to; undefined leaves its text without a link.
+ * @param addressOf returns the address for a link of the Markdown; undefined leaves its text without a link.
  */
 export function renderMarkdown(markdown: string, addressOf: (target: string) => string | undefined): string {
   const inline = inlineRenderer(addressOf);
@@ -34,7 +34,7 @@ function takeBlock(lines: string[], inline: Inline): string {
 }
 
 const ITEM = /^(-|\d+\.) /;
-/** Beginning of a block that ends a paragraph. */
+/** Start of a block that ends a paragraph. */
 const BLOCK = /^(?:```|#{1,4} |\||- |\d+\. )/;
 
 function takeWhile(lines: string[], belongs: (line: string) => boolean): string[] {
@@ -69,7 +69,7 @@ function table([head = '', _rule, ...rows]: readonly string[], inline: Inline): 
   return `<div class="box" tabindex="0"><table><thead>${row(head, 'th')}</thead><tbody>${body}</tbody></table></div>`;
 }
 
-/** Returns the id of a heading, as GitHub makes it: "Repeating a call safely" is repeating-a-call-safely. */
+/** Returns the id of a heading in GitHub's form: "Repeating a call safely" becomes repeating-a-call-safely. */
 function slugOf(title: string): string {
   return title
     .toLowerCase()

@@ -1,7 +1,7 @@
 import { CHECKOUT_TEXTS, chooseLanguage } from './checkout-texts.ts';
 import { renderPage } from './page.ts';
 
-/** Request as far as it matters for the page. */
+/** The parts of a request that the page depends on. */
 type Asked = {
   readonly method: string;
   readonly url: string;
@@ -9,7 +9,7 @@ type Asked = {
 };
 
 /**
- * Renders the page for an unknown address under /dashboard or /checkout, where people come with a browser.
+ * Renders the page for an unknown address under /dashboard or /checkout, which people open in a browser.
  *
  * @returns undefined for any other address, and for a caller that does not accept HTML.
  */

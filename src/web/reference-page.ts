@@ -1,7 +1,7 @@
 import Fastify from 'fastify';
 import { type StaticFile, staticFile } from './static-file.ts';
 
-/** Keys that are filled in for trying out calls, by the names of the document's security schemes. */
+/** Keys filled in for trying out calls, by the names of the document's security schemes. */
 export type FilledInKeys = Readonly<Record<string, string>>;
 
 /**
@@ -23,12 +23,12 @@ export const REFERENCE_PAGE = `<!doctype html><html lang="en"><head><meta charse
 </head><body><div id="reference"></div><noscript>The reference needs JavaScript. Its content is also in <a href="/openapi.json">/openapi.json</a>.</noscript>
 <script src="/docs/viewer.js"></script><script src="/docs/start.js"></script></body></html>`;
 
-/** Idempotency key of the document's examples. In the page, each call gets a random one in its place. */
+/** Idempotency key of the document's examples. The page replaces it by a random one for each call. */
 export const SAMPLE_KEY = 'new-for-each-send';
 
 /**
- * Returns the script that starts the viewer, which stores nothing that is typed into it and calls no other host. Unless
- * another idempotency key is typed, each call is sent under a new one, so that each shows what it does.
+ * Returns the script that starts the viewer, which stores no input and calls no other host. Unless the reader types
+ * another idempotency key, each call is sent under a new one, so that each has an effect.
  */
 export function startScript(keys: FilledInKeys): string {
   const securitySchemes = Object.fromEntries(

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-// IANA's special-purpose registry: networks that are not globally reachable, or that stand for other addresses.
+// IANA's special-purpose registry: networks that are not globally reachable, or that map to other addresses.
 const IPV4: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],

@@ -14,7 +14,7 @@ import { retryPauseS } from './retry-schedule.ts';
 import { openSigner, type SecretVault, type Sign } from './signing-secret.ts';
 import { createWebhookClient, type PostResult, type WebhookClient } from './webhook-client.ts';
 
-/** Dependencies of delivering. */
+/** Dependencies of deliveries. */
 export type DeliverDeps = {
   readonly database: Database;
   readonly vault: SecretVault;
@@ -29,9 +29,9 @@ export type DeliverySettings = {
   readonly timeoutMs: number;
   /** Lease of a delivery: the timeout, and the time for the work around it. */
   readonly leaseS: number;
-  /** Number of deliveries of one webhook that a replica has under way at once. */
+  /** Limit on the concurrent deliveries of a replica to one webhook. */
   readonly perWebhook: number;
-  /** Time for which a webhook is drained before others get their turn. */
+  /** Time that a webhook is drained before the others' turn. */
   readonly sliceMs: number;
   /** The pauses after failed attempts; by default RETRY_SCHEDULE_S. */
   readonly retryScheduleS?: readonly number[];
@@ -51,7 +51,7 @@ const GONE = 410;
  * Sends a webhook's due deliveries until none is left, or its time slice is over.
  *
  * @param stop ends it after the deliveries in progress.
- * @returns the seconds until the webhook is to be drained again; undefined if no delivery is open.
+ * @returns the seconds until the webhook should be drained again; undefined if no delivery is open.
  */
 export async function drainWebhook(
   deps: DeliverDeps,
@@ -62,7 +62,7 @@ export async function drainWebhook(
   const name = { accountId: webhook.accountId, webhookId: webhook.id };
   const take = (limit: number) => takeDueDeliveries(database, webhook, limit, settings.leaseS);
   const first = await take(settings.perWebhook);
-  // What is due and cannot be taken may have lost its event, and would be due for ever.
+  // A due delivery that cannot be taken may have lost its event, and would be due for ever.
   if (first.length === 0) await endEventlessDeliveries(database, name);
   else {
     const client = createWebhookClient(webhook.url, { ...settings, maxConnections: settings.perWebhook });
@@ -75,7 +75,7 @@ export async function drainWebhook(
         [next] = await take(1);
       }
     });
-    // If a lane fails, its leased deliveries come due again when their leases end.
+    // If a lane fails, its leased deliveries are due again when their leases end.
     for (const lane of await Promise.allSettled(lanes)) {
       if (lane.status === 'rejected') deps.observer.failed(lane.reason);
     }
@@ -100,7 +100,7 @@ type Receiver = {
   readonly name: WebhookName;
   readonly url: string;
   readonly client: WebhookClient;
-  /** undefined when its secret cannot be opened: nothing is sent unsigned. */
+  /** undefined if its secret cannot be opened: nothing is sent unsigned. */
   readonly sign: Sign | undefined;
 };
 
@@ -115,7 +115,7 @@ async function deliver(
   const error = errorOf(result);
   const seconds = (performance.now() - startedMs) / 1000;
   observer.delivered(name, { result: error ?? 'DELIVERED', seconds });
-  // First, since what an old URL no longer takes is sent again to the one that the webhook has been given meanwhile.
+  // First: a delivery that an old URL refuses is sent again to the webhook's new URL, if it has one meanwhile.
   const isOff = result.status === GONE && (await turnOffGoneWebhook(database, name, url));
   if (isOff) observer.turnedOff(name);
   await finishDelivery(database, { accountId: name.accountId, url }, delivery, {

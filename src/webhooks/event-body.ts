@@ -32,7 +32,7 @@ function dataOf({ type, record, idempotencyKey }: LeasedDelivery['event']): stri
   return `{"payment_method":${encodeMethod(fromBinary(StoredPaymentMethodSchema, record))}}`;
 }
 
-/** Renders a payment with two members that receivers of other services' webhooks look for. */
+/** Renders a payment with two more members, for receivers written for other services' webhooks. */
 function paymentOf(record: Uint8Array, idempotencyKey: string | null): string {
   const payment = decodeRecord(record);
   const more = JSON.stringify({

@@ -1,4 +1,4 @@
-/** Types of events to which a webhook may subscribe. */
+/** Types of events that a webhook can subscribe to. */
 export const EVENT_TYPES = [
   'payment.purchase',
   'payment.authorize',

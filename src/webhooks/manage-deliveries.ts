@@ -31,12 +31,12 @@ export async function deliveriesPage(
 ): Promise<DeliveriesPage> {
   const { webhookId, pageToken } = page;
   if (pageToken !== '' && !isUuid(pageToken)) {
-    throw invalidField('page_token', 'INVALID_FORMAT', 'must be a next_page_token');
+    throw invalidField('page_token', 'INVALID_FORMAT', 'must be a next_page_token of this list');
   }
   await requireWebhook(database, accountId, webhookId);
   const size = page.pageSize || PAGE_SIZE;
   const before = pageToken || undefined;
-  // One row more than is shown reveals whether another page follows.
+  // The extra row shows whether another page follows.
   const found = await orUnavailable(listDeliveries(database, { accountId, webhookId }, before, size + 1));
   const deliveries = found.slice(0, size);
   return { deliveries, nextPageToken: found.length > size ? (deliveries.at(-1)?.id ?? '') : '' };
@@ -57,7 +57,7 @@ export async function sendTestEvent(
 /**
  * Sends a delivery again.
  *
- * @param webhookId the webhook to which it must belong; "" for any.
+ * @param webhookId the webhook that it must belong to; "" for any.
  * @throws ServiceError DELIVERY_NOT_FOUND, WEBHOOK_OFF.
  */
 export async function redeliverOne(

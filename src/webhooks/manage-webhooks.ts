@@ -37,7 +37,7 @@ export type ManageDeps = {
 /** A webhook with its new secret, which is shown only this once. */
 export type WebhookWithSecret = { readonly webhook: StoredWebhook; readonly secret: string };
 
-/** Greatest number of webhooks of an account. */
+/** Limit on the webhooks of an account. */
 export const MAX_WEBHOOKS = 16;
 
 /**
@@ -72,7 +72,7 @@ export async function addWebhook(
   if (webhook) return { webhook, secret: shown };
   throw new ServiceError(
     'WEBHOOK_LIMIT_REACHED',
-    `an account has ${MAX_WEBHOOKS} webhooks at most; delete one first`,
+    `an account can have at most ${MAX_WEBHOOKS} webhooks; delete one first`,
   );
 }
 
@@ -92,7 +92,7 @@ export function listOwnWebhooks(database: Database, accountId: string): Promise<
   return orUnavailable(listWebhooks(database, accountId));
 }
 
-/** A change of a webhook, as it is requested. */
+/** A requested change of a webhook. */
 type Change = Omit<WebhookChange, 'credentials'> & { readonly credentials?: Credentials | undefined };
 
 /** Changes the given fields of a webhook. @throws ServiceError INVALID_PARAMETERS, WEBHOOK_NOT_FOUND. */
@@ -106,7 +106,7 @@ export async function changeWebhook(
   if (!isUuid(id)) throw webhookNotFound();
   const url = change.url === undefined ? undefined : new URL(change.url).href;
   const events = change.events && [...new Set(change.events)];
-  // In lower case, as the id is stored: the seal is bound to it.
+  // In lower case, like the stored id: the seal is bound to it.
   const credentials =
     change.credentials && (await sealCredentials(deps.vault, id.toLowerCase(), change.credentials));
   const stored = { ...change, url, events, credentials };
@@ -121,7 +121,7 @@ export async function removeWebhook(database: Database, accountId: string, id: s
   if (!removed) throw webhookNotFound();
 }
 
-/** Returns the secret with which a webhook signs now, for a repeat of the call that showed it; '' if there is none. */
+/** Returns the current signing secret of a webhook, for a repeat of the call that showed it; '' if there is none. */
 export async function currentSecret(
   { database, vault }: Pick<ManageDeps, 'database' | 'vault'>,
   accountId: string,
@@ -131,7 +131,7 @@ export async function currentSecret(
   return webhook ? openSecret(vault, id, webhook.secret) : '';
 }
 
-/** Time for which the previous secret still signs. */
+/** Time that the previous secret still signs. */
 const BOTH_SECRETS_S = 86_400;
 
 /** Gives a webhook another secret; for a day, the previous one signs too. @throws ServiceError WEBHOOK_NOT_FOUND. */
@@ -152,7 +152,7 @@ function webhookNotFound(): ServiceError {
   return unknownId('WEBHOOK_NOT_FOUND', 'id');
 }
 
-/** Requires a webhook to be on. @throws ServiceError WEBHOOK_OFF if it is off, and nothing can be sent to it. */
+/** Requires a webhook to be on. @throws ServiceError WEBHOOK_OFF if it is off, so that nothing can be sent to it. */
 export function requireActive(webhook: StoredWebhook): void {
   if (webhook.active) return;
   throw new ServiceError('WEBHOOK_OFF', 'the webhook is off; nothing was sent; switch it on first');
@@ -191,11 +191,11 @@ function faultOfUrl(text: string, allowPrivate: boolean): Omit<FieldError, 'fiel
     return { code: 'INVALID_FORMAT', message: 'must be an https URL' };
   }
   if (url.username !== '' || url.password !== '') {
-    return { code: 'NOT_ALLOWED', message: 'must not hold a user or a password' };
+    return { code: 'NOT_ALLOWED', message: 'must not contain a user name or password' };
   }
   if (allowPrivate) return undefined;
   if (url.protocol !== 'https:') return { code: 'NOT_ALLOWED', message: 'must be an https URL' };
-  // A host name is checked when it is connected to, by the address that it has then.
+  // A host name is checked on connecting, by the address that it then has.
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) === 0 || isPublicAddress(host)) return undefined;
   return { code: 'NOT_ALLOWED', message: 'must be a public address' };

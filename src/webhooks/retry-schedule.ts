@@ -16,7 +16,7 @@ const JITTER = 0.2;
 /**
  * Returns the pause after a failed attempt, in seconds; undefined after the last.
  *
- * @param retry number of the schedule's attempts before that one.
+ * @param retry number of the schedule's attempts before this one.
  */
 export function retryPauseS(
   retry: number,

@@ -6,9 +6,9 @@ import { startWakeUps, type WakeUpOptions } from './wake-ups.ts';
 
 /** Settings of the webhooks of this replica. */
 export type WebhookSettings = DeliverySettings & {
-  /** Number of webhooks that are drained at once. */
+  /** Number of webhooks drained at once. */
   readonly concurrency: number;
-  /** Greatest number of failing webhooks among those, so that the others never wait for them. */
+  /** Limit on the failing webhooks among those, so that the others never wait for them. */
   readonly failingConcurrency: number;
   /** Polling interval of the outbox while this replica writes nothing to it. */
   readonly relayIntervalMs: number;
@@ -16,7 +16,7 @@ export type WebhookSettings = DeliverySettings & {
   readonly overdueIntervalMs: number;
 };
 
-/** The settings of a service in production. */
+/** The settings for production. */
 export const DEFAULT_SETTINGS: Omit<WebhookSettings, 'allowPrivate'> = {
   timeoutMs: 10_000,
   leaseS: 30,
@@ -34,7 +34,7 @@ export type Webhooks = {
   readonly eventWritten: () => void;
   /** Sends a webhook's due deliveries now. */
   readonly wake: (webhook: WebhookName) => void;
-  /** Stops after the deliveries under way. */
+  /** Stops after the deliveries in progress. */
   stop(): Promise<void>;
 };
 
@@ -48,7 +48,7 @@ const FAILING_PAUSE_S = 5;
 
 /**
  * Starts to send events. Any number of replicas may run it: an event is relayed once, a delivery is leased to one
- * replica at a time, and those of a replica that died pass to another when their leases end.
+ * replica at a time, and a dead replica's deliveries pass to another when their leases end.
  */
 export function startWebhooks(deps: WebhookDeps): Webhooks {
   const { database, settings, observer } = deps;
@@ -89,7 +89,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   };
 }
 
-/** Returns a function that drains a webhook; failing ones get only a share of the slots. */
+/** Returns a function that drains a webhook. Failing webhooks get only a share of the slots. */
 function createDrain(deps: WebhookDeps, stop: AbortSignal): WakeUpOptions['drain'] {
   let failing = 0;
 

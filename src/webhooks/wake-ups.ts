@@ -2,9 +2,9 @@ import type { WebhookName } from '#src/store/tables/outbox.ts';
 
 /** Decides when this replica drains which webhook. */
 export type WakeUps = {
-  /** Has each of these webhooks drained at once, or in `inS` seconds; a drain of it that waits is brought forward. */
+  /** Drains each of these webhooks at once, or in `inS` seconds. A waiting drain is brought forward. */
   wake(webhooks: readonly WebhookName[], inS?: number): void;
-  /** Begins no more drains; resolves once those under way have ended. */
+  /** Begins no more drains; resolves once the drains in progress have ended. */
   stop(): Promise<void>;
 };
 
@@ -12,15 +12,17 @@ export type WakeUps = {
 export type WakeUpOptions = {
   /** Number of webhooks that a replica drains at once. */
   readonly concurrency: number;
-  /** Drains a webhook. @returns the seconds until it is to be drained again; undefined for never. It does not reject. */
+  /**
+   * Drains a webhook. @returns the seconds until it should be drained again; undefined for never. It does not reject.
+   */
   readonly drain: (webhook: WebhookName) => Promise<number | undefined>;
 };
 
-/** Limit on the webhooks that wait in a replica; the search for overdue deliveries finds those beyond. */
+/** Limit on the webhooks that wait in a replica. The search for overdue deliveries finds the others. */
 const MAX_WAITING = 10_000;
 
 /**
- * Starts to drain webhooks that are woken, first come, first served, each by one drain at a time. The deliveries are the
+ * Starts to drain woken webhooks, first come, first served, each by one drain at a time. The deliveries are the
  * queue, with due times and leases in their rows; a wake-up lives in memory, and losing it costs only time.
  */
 export function startWakeUps({ concurrency, drain }: WakeUpOptions): WakeUps {
@@ -46,7 +48,7 @@ export function startWakeUps({ concurrency, drain }: WakeUpOptions): WakeUps {
     const nowMs = performance.now();
     let nextMs = Number.POSITIVE_INFINITY;
     for (const [id, { webhook, dueMs }] of waiting) {
-      // A drain that ends looks again.
+      // A drain that ends starts the next.
       if (running.size >= concurrency) return;
       if (running.has(id)) continue;
       if (dueMs <= nowMs) begin(webhook);

@@ -8,7 +8,7 @@ export type PostResult =
   | { readonly status: number }
   | { readonly status: undefined; readonly error: PostError };
 
-/** Reason for which a receiver could not be reached. */
+/** Reason why a receiver could not be reached. */
 export type PostError =
   | 'TIMEOUT'
   | 'CONNECTION_FAILED'
@@ -22,7 +22,7 @@ export type WebhookClient = {
   close(): Promise<void>;
 };
 
-/** Limits on a receiver: its addresses, and the time that it may take. */
+/** Limits on a receiver: its addresses, and its time to answer. */
 export type WebhookClientOptions = {
   /** Allows private, loopback and link-local addresses too. */
   readonly allowPrivate: boolean;
@@ -33,13 +33,13 @@ export type WebhookClientOptions = {
   readonly lookup?: LookupFunction;
 };
 
-/** Limit on the bytes read of an answer, of which only the status counts. */
+/** Limit on the bytes read of an answer, whose status alone counts. */
 const MAX_RESPONSE_BYTES = 4 * 1024;
-/** Time limit for an answer's body: reading it to its end keeps the connection usable. */
+/** Time limit for an answer's body: reading all of it keeps the connection usable. */
 const BODY_TIMEOUT_MS = 1_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** Opens connections to the receiver at a URL as they are needed. */
+/** Opens connections to the receiver at a URL as needed. */
 export function createWebhookClient(url: string, options: WebhookClientOptions): WebhookClient {
   const { origin, pathname, search } = new URL(url);
   const pool = new Pool(origin, {
@@ -64,8 +64,8 @@ class AddressNotAllowedError extends Error {
 }
 
 /**
- * Connects to public addresses only. The address checked is the very one to which the socket connects: a name is
- * resolved once, by the connect itself, so it cannot change between the check and the connection.
+ * Connects to public addresses only. The socket connects to the very address that was checked: the connect itself
+ * resolves the name, once, so the address cannot change between the check and the connection.
  */
 function guardedConnector(options: WebhookClientOptions): buildConnector.connector {
   const lookup = options.lookup ?? (systemLookup as LookupFunction);
@@ -73,7 +73,7 @@ function guardedConnector(options: WebhookClientOptions): buildConnector.connect
   if (options.allowPrivate) return buildConnector({ ...base, lookup });
   const connect = buildConnector({ ...base, lookup: publicLookup(lookup) });
   return (target, callback) => {
-    // An address in the URL is not looked up.
+    // An address in the URL needs no resolution.
     const host = target.hostname.replace(/^\[|\]$/g, '');
     if (isIP(host) && !isPublicAddress(host)) {
       callback(new AddressNotAllowedError(), null);
@@ -92,7 +92,7 @@ function guardedConnector(options: WebhookClientOptions): buildConnector.connect
   };
 }
 
-/** Refuses a name that has any private address, even beside public ones: no honest receiver has one. */
+/** Refuses a name with any private address, even beside public ones: no honest receiver has one. */
 function publicLookup(lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, options, (error, address, family) => {
@@ -106,7 +106,7 @@ function publicLookup(lookup: LookupFunction): LookupFunction {
   };
 }
 
-/** Aborts a request whose result is settled already; nobody sees it. */
+/** Aborts a request whose result is already settled. The error is never seen. */
 const ABANDONED = new Error('abandoned');
 
 function post(pool: Pool, request: Dispatcher.DispatchOptions, timeoutMs: number): Promise<PostResult> {
@@ -129,7 +129,7 @@ function post(pool: Pool, request: Dispatcher.DispatchOptions, timeoutMs: number
 
     pool.dispatch(request, {
       onRequestStart(started) {
-        // Given up while waiting for a connection: it must no longer be sent.
+        // Given up while waiting for a connection: it must not be sent any more.
         if (settled) throw ABANDONED;
         controller = started;
       },

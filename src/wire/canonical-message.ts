@@ -23,11 +23,11 @@ import { canonicalDecimal } from './canonical-decimal.ts';
 
 /**
  * Brings a request message into its canonical form, in place, so that requests with the same meaning are equal.
- * Decimals get their canonical form (a malformed one stays, for validation to refuse), and a whole one becomes the
- * integer for which it stands (`fraction_of`). Fields that a request cannot set are cleared: OUTPUT_ONLY ones, as
- * AIP-203 prescribes, and unsupported ones that ask for nothing. An empty text is cleared if its field demands a form or
- * has the option `empty_is_absent`, and so is an empty message with that option; free text stays as sent. Knows no
- * payment. A change here changes hashes, so it needs another `CANONICAL_FORM` (payments/request-hash).
+ * Decimals get their canonical form (a malformed one stays, for validation to refuse), and a whole decimal becomes
+ * the integer that it represents (`fraction_of`). Fields that a request cannot set are cleared: OUTPUT_ONLY fields,
+ * as AIP-203 prescribes, and unsupported fields that ask for nothing. An empty text is cleared if its field requires
+ * a form or has the option `empty_is_absent`, and so is an empty message with that option; free text stays as sent. A
+ * change here changes hashes, so it needs another `CANONICAL_FORM` (payments/request-hash).
  */
 export function canonicalize(desc: DescMessage, message: Message): void {
   walker(desc)?.(message as AnyMessage);
@@ -88,7 +88,7 @@ function fieldStep(field: DescField): Walk | undefined {
   };
 }
 
-/** Returns the walk into a message that is cleared if nothing is set in it then. */
+/** Returns the walk into a message that is then cleared if nothing is set in it. */
 function emptyStep(field: DescField, { fields }: DescMessage, walk: Walk | undefined): Walk {
   return (message) => {
     const value = message[field.localName] as AnyMessage | undefined;
@@ -123,12 +123,12 @@ function textOf(value: Value | undefined): string | undefined {
   return isScalar ? String(kind.value) : undefined;
 }
 
-/** Returns true for a text field of which an empty text counts as absent. */
+/** Returns true for a text field where an empty text counts as absent. */
 export function isTextAbsentIfEmpty(field: DescField): boolean {
   return hasForm(field) || (!field.message && getOption(field, empty_is_absent));
 }
 
-/** Returns true for a text field whose .proto rule demands a form, which an empty text never has. */
+/** Returns true for a text field whose .proto rule requires a form, which an empty text never has. */
 function hasForm(field: DescField): boolean {
   if (field.fieldKind !== 'scalar' || field.oneof || !hasOption(field, fieldRules)) return false;
   const { type } = getOption(field, fieldRules);
@@ -141,7 +141,7 @@ function isOutputOnly(field: DescField): boolean {
   );
 }
 
-/** Moves a decimal to the integer for which it stands, if it is one and that is not set. */
+/** Moves a decimal to the integer that it represents, if it is whole and that field is not set. */
 function wholeNumber(message: AnyMessage, field: DescField, whole: DescField): void {
   const decimal = message[field.localName] as AnyMessage | undefined;
   if (!decimal) return;

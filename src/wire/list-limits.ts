@@ -1,16 +1,16 @@
 import { type DescField, type DescMessage, getOption, hasOption } from '@bufbuild/protobuf';
 import { field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 
-/** Greatest number of elements in a list of a request, unless its .proto sets a smaller one. */
+/** Limit on the elements of a list in a request, unless its .proto sets a lower one. */
 const MAX_ITEMS = 200;
 
-/** Greatest number of values in the free JSON of a request (google.protobuf.Struct, Value and ListValue). */
+/** Limit on the values in the free JSON of a request (google.protobuf.Struct, Value and ListValue). */
 export const MAX_FREE_VALUES = 10_000;
 
 /** Message for a request that exceeds it. */
-export const TOO_MANY_FREE_VALUES = `must not hold more than ${MAX_FREE_VALUES} values, with all others of its kind`;
+export const TOO_MANY_FREE_VALUES = `must not contain more than ${MAX_FREE_VALUES} values, together with all other free JSON`;
 
-/** Returns true if a message is free JSON: its values are counted as a whole, since its lists are the sender's own. */
+/** Returns true if a message is free JSON: its values are counted together, since its lists are the sender's own. */
 export function isFreeJson(desc: DescMessage): boolean {
   return ['google.protobuf.Value', 'google.protobuf.ListValue', 'google.protobuf.Struct'].includes(
     desc.typeName,
@@ -18,8 +18,8 @@ export function isFreeJson(desc: DescMessage): boolean {
 }
 
 /**
- * Returns the greatest number of elements of a list field, or entries of a map field (buf.validate's max_items). It is
- * enforced while a body is read, since reading is the cost of a long list.
+ * Returns the limit on the elements of a list field, or on the entries of a map field (buf.validate's max_items). It
+ * is enforced while a body is read, since reading is the cost of a long list.
  */
 export function maxItems(field: DescField): number {
   return limits.getOrInsertComputed(field, readMaxItems);

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '#src/service-error.ts';
 
-/** Greatest nesting depth of objects and arrays in a body; in binary, of what they would be in JSON. */
+/** Limit on the nesting of objects and arrays in a body; in binary, of their JSON form. */
 export const NESTING_LIMIT = 32;
 
 /**
- * A number literal that a double might not represent as written: it has an exponent or many digits, or is tiny. Its
+ * A number literal that a double might not represent exactly: it has an exponent or many digits, or is tiny. Its
  * `source` is the literal itself, so that the reader of a field can judge it exactly.
  */
 export class RawNumber {
@@ -17,16 +17,16 @@ export class RawNumber {
 }
 
 /**
- * Matches wherever a number that a double might not give back as written could stand: one with an exponent, one of 16
- * or more characters, or one so small that JavaScript would print it with an exponent. Text in a string may match too,
- * which costs only time; a number that follows no separator is not valid JSON.
+ * Matches wherever a number that a double might not reproduce could be: a number with an exponent, one of 16 or more
+ * characters, or one so small that JavaScript would print it with an exponent. Text in a string may match too, which
+ * costs only time; a number that follows no separator is not valid JSON.
  */
 const DOUBTFUL_NUMBER = /(?:^|[:,[\s])-?(?:\d[\d.]{15}|\d[\d.]*[eE]|0\.0{6})/;
 const DOUBTFUL_LITERAL = /[eE]|^.{16}|^-?0\.0{6}/;
 
 /**
  * Parses JSON (RFC 8259) from bytes. Numbers that a double might change become `RawNumber`; of members with the same
- * name the last one counts. Unlike JSON.parse's errors, ours never quote the text.
+ * name, the last one counts. Unlike JSON.parse's errors, ours never quote the text.
  *
  * @throws ServiceError INVALID_REQUEST if it is not UTF-8, nested more than 32 deep, or not JSON.
  */
@@ -39,12 +39,12 @@ export function parseJson(bytes: Uint8Array): unknown {
       ? JSON.parse(text, keepNumberSource as (key: string, value: unknown) => unknown)
       : JSON.parse(text);
   } catch {
-    // Without the cause: V8's message quotes the text, which may hold a card number.
+    // Without the cause: V8's message quotes the text, which may contain a card number.
     throw new ServiceError('INVALID_REQUEST', 'the body is not valid JSON');
   }
 }
 
-/** Makes the refusal of a body that is nested too deeply. */
+/** Refuses a body that is nested too deeply. */
 export function nestedTooDeeply(): ServiceError {
   return new ServiceError('INVALID_REQUEST', `the body is nested more than ${NESTING_LIMIT} deep`);
 }
@@ -62,7 +62,7 @@ function keepNumberSource(_key: string, value: unknown, context: { source?: stri
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-// "[" and "{", and "]" and "}", differ in this bit only.
+// "[" and "{", and "]" and "}", differ only in this bit.
 const BRACE_BIT = 0x20;
 const OPENING = 0x7b;
 const CLOSING = 0x7d;

@@ -11,11 +11,11 @@ import { isFreeJson, MAX_FREE_VALUES, maxItems, TOO_MANY_FREE_VALUES, tooManyIte
 import { NESTING_LIMIT, nestedTooDeeply } from './parse-json.ts';
 
 /**
- * Reads a request message from its binary form. Its lists and levels are counted first, by skipping over the bytes: an
- * empty element takes two of them, but far more time and memory once it is an object.
+ * Reads a request message from its binary form. Its lists and levels are counted first, by skipping over the bytes:
+ * an empty element takes two bytes, but far more time and memory as an object.
  *
- * @throws ServiceError INVALID_PARAMETERS with the path of a list, or of free JSON, that is too long; INVALID_REQUEST,
- *   without quoting the bytes, if they are not such a message.
+ * @throws ServiceError INVALID_PARAMETERS with the path of a list, or of free JSON, that is too long;
+ * INVALID_REQUEST, without quoting the bytes, if they are not such a message.
  */
 export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
   try {
@@ -28,14 +28,16 @@ export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Arr
   }
 }
 
-/** Greatest number of messages within each other: in free JSON, each object or array stands in a Value. */
+/** Limit on the nesting of messages: in free JSON, each object or array is in a Value. */
 const MESSAGES_LIMIT = 2 * NESTING_LIMIT;
 
 type Count = { freeValues: number; path: string };
 
-/** @param level how many objects and arrays the message would be within, were it JSON. */
+/**
+ * Counts a message's lists and levels. @param level number of objects and arrays around the message in its JSON form.
+ */
 function count(desc: DescMessage, reader: BinaryReader, end: number, level: number, so: Count): void {
-  // A Value is what it holds.
+  // A Value is the value that it holds, without a level of its own.
   const depth = desc.typeName === 'google.protobuf.Value' ? level : level + 1;
   if (depth > NESTING_LIMIT) throw nestedTooDeeply();
   const isFree = isFreeJson(desc);
@@ -77,7 +79,7 @@ function countMessage(desc: DescMessage, reader: BinaryReader, level: number, so
   count(desc, reader, reader.pos + length, level, so);
 }
 
-/** A map's entry is a message with the key as field 1 and the value as field 2. */
+/** Counts a map's entry, which is a message with the key as field 1 and the value as field 2. */
 function countEntry(
   field: DescField & { fieldKind: 'map' },
   reader: BinaryReader,

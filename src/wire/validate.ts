@@ -8,8 +8,8 @@ const validator = createValidator({
 });
 
 /**
- * Makes the check of a message type against the rules in its .proto (buf.validate); knows no payment. Its errors name
- * fields and rules, never values.
+ * Makes the check of a message type against the rules in its .proto (buf.validate). Its errors name fields and rules,
+ * never values.
  */
 export function validate<Desc extends DescMessage>(
   schema: Desc,
@@ -37,16 +37,13 @@ function fieldError(violation: Violation): FieldError {
 const FORMS: ReadonlyMap<string, string> = new Map([
   ['^[A-Z]{2}$', 'an ISO 3166-1 alpha-2 country code'],
   ['^[A-Z]{3}$', 'an ISO 4217 currency code'],
-  ['^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$', 'a date as YYYY-MM-DD'],
+  ['^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$', 'a date in the form YYYY-MM-DD'],
   ['^[0-9]{8,19}$', '8 to 19 digits, without spaces or dashes'],
   ['^[0-9]{4,8}$', '4 to 8 digits'],
   ['^[0-9]{3,4}$', '3 or 4 digits'],
   ['^[0-9]{1,2}$', '1 or 2 digits'],
-  ['^[+]?[0-9]{1,7}$', '1 to 7 digits, with or without a plus sign before them'],
-  [
-    '^[A-Z][A-Z0-9_]{0,254}$',
-    'up to 255 capital letters, digits and underscores, the first of them a letter',
-  ],
+  ['^[+]?[0-9]{1,7}$', '1 to 7 digits, with or without a leading plus sign'],
+  ['^[A-Z][A-Z0-9_]{0,254}$', 'up to 255 capital letters, digits and underscores, beginning with a letter'],
 ]);
 
 function messageOf({ message }: Violation): string {
@@ -57,7 +54,7 @@ function messageOf({ message }: Violation): string {
   return form === undefined ? 'does not have the form that its documentation describes' : `must be ${form}`;
 }
 
-/** Returns the path as merchants write it: additional_data.order.items[0].quantity. */
+/** Returns the path in merchants' notation: additional_data.order.items[0].quantity. */
 function fieldPath(violation: Violation): string {
   let path = '';
   for (const step of violation.field) {

@@ -29,7 +29,7 @@ import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-
 import { enumReader, readTextOrBoolean, scalarReader } from './wire-json-scalars.ts';
 import { wellKnownReader } from './wire-json-well-known.ts';
 
-/** A dialect of JSON, with the readers that were compiled for it. */
+/** A dialect of JSON, with the readers compiled for it. */
 export type Dialect = {
   readonly rejectUnknown: boolean;
   readonly protobufJson: boolean;
@@ -43,19 +43,19 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 /**
  * Compiles the reader of a message from REST JSON, once for each message type.
  *
- * Names are those of the .proto file; `null` counts as absent, and so does an empty text in a field that takes no text,
- * unless its absence would move money (`empty_is_refused`). Enums are value names, except the name of zero, which means
- * unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see `canonicalDecimal`), so
- * that `10`, `"10"` and `10.00` are equal messages.
+ * Names are those of the .proto file; `null` counts as absent, and so does an empty text in a field that takes no
+ * text, unless its absence would move money (`empty_is_refused`). Enums are value names, except the name of zero,
+ * which means unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see
+ * `canonicalDecimal`), so that `10`, `"10"` and `10.00` are equal messages.
  *
  * @param options.unknownFields 'ignore' (default), or 'reject' them as field errors that name them. JSON read with
- *   'reject' is the operator's own: its lists may be of any length.
- * @param options.protobufJson also accepts the forms of ProtoJSON: lowerCamelCase names, numbers of enums, integers as
- *   strings, `{"value": "10"}` for a decimal.
- * @param options.check finds faults in the fields that could be read, so that a refusal names them too. It is called only
- *   if some could not.
+ * 'reject' is the operator's own: its lists may be of any length.
+ * @param options.protobufJson also accepts the forms of ProtoJSON: lowerCamelCase names, numbers of enums, integers
+ * as strings, `{"value": "10"}` for a decimal.
+ * @param options.check finds faults in the readable fields, so that a refusal names them too. It is called only if
+ * some fields are unreadable.
  * @returns a function of a value from `parseJson`. It throws ServiceError: INVALID_REQUEST if that is not an object,
- *   and INVALID_PARAMETERS with the paths of up to 20 fields at fault (`items[0].quantity`), never with their values.
+ * and INVALID_PARAMETERS with the paths of up to 20 faulty fields (`items[0].quantity`), never with their values.
  */
 export function jsonDecoder<Desc extends DescMessage>(
   schema: Desc,
@@ -78,15 +78,15 @@ export function jsonDecoder<Desc extends DescMessage>(
   };
 }
 
-/** Makes the refusal of fields that cannot be read, together with what a check finds in the others. */
+/** Refuses unreadable fields, together with the faults that a check finds in the others. */
 function unreadable(faults: Faults, check: () => FieldError[]): ServiceError {
-  // Once reading has stopped, the fields that were not reached look absent.
+  // Once reading has stopped, the remaining fields look absent.
   const others = isFull(faults) ? [] : check();
   const fields = [...faults, ...others.filter(({ field }) => !faults.some((f) => overlap(f.field, field)))]
     .slice(0, MAX_FIELD_ERRORS)
     // Only two members of a oneof in the body itself are a fault without a path.
     .map((fault) => ({ ...fault, field: fault.field || '$' }));
-  // An unknown member that is not supported can be read, and is refused as any field that is not.
+  // An unknown member that is not supported can be read, and is refused like any unsupported field.
   if (faults.every(({ code }) => code === 'NOT_SUPPORTED')) return invalidParameters(fields);
   return new ServiceError('INVALID_PARAMETERS', describeFields(fields), { fields });
 }
@@ -99,11 +99,11 @@ function overlap(one: string, other: string): boolean {
 
 type FieldReader = {
   readonly field: DescField;
-  /** Name of the JSON member that holds the value. */
+  /** Name of the JSON member that contains the value. */
   readonly name: string;
-  /** Reads the values of the member that belong to another field: an integer's fractions, or an object's arrays. */
+  /** Reads the member's values that belong to another field: an integer's fractions, or an object's arrays. */
   readonly other?: FieldReader;
-  /** Tells which values belong to the other field. */
+  /** Returns true for values that belong to the other field. */
   readonly isOther?: (json: unknown) => boolean;
   readonly read: Read;
   /** An empty text, which many forms and languages send for an absent value, counts as absent. */
@@ -176,7 +176,7 @@ function readField(reader: FieldReader, json: unknown, message: Message, faults:
   else members[localName] = value;
 }
 
-/** Returns the value that a field gets if its own cannot be read: it was sent, so a check must not call it missing. */
+/** Returns the value of a field whose own value cannot be read: it was sent, so a check must not call it missing. */
 function standIn(field: DescField): string | undefined {
   return field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING ? '?' : undefined;
 }
@@ -190,15 +190,15 @@ function isFraction(json: unknown): boolean {
 
 function noteUnknown(name: string, faults: Faults): void {
   const count = faults.length;
-  noteFault(faults, 'NOT_ALLOWED', 'is not known');
+  noteFault(faults, 'NOT_ALLOWED', 'is not a known field');
   locateFaults(faults, count, name);
 }
 
 const readValue = wellKnownReader(ValueSchema, false) as Read;
-/** Names that can be repeated in a refusal: a name is the sender's own word, and might be a card number. */
+/** Names that a refusal may repeat: a name is the sender's own word, and might be a card number. */
 const PLAIN_NAME = /^[A-Za-z_]{1,64}$/;
 
-/** Refuses a member that is not known, unless it asks for nothing. */
+/** Refuses an unknown member, unless it asks for nothing. */
 function refuseIfSet(name: string, json: unknown, faults: Faults): void {
   const count = faults.length;
   const value = readValue(json, faults) as Value | undefined;

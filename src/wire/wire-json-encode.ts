@@ -21,9 +21,9 @@ type Append<T = unknown> = (text: string, value: T) => string;
 /**
  * Compiles the writer of a message's REST JSON, once for each message type.
  *
- * Names are those of the .proto file, in its order. Every field is written: `null` if it has presence and is unset, its
- * default if it has no presence. Enums are value names; google.type.Decimal is a JSON number with at least one decimal;
- * google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are the JSON that they hold;
+ * Names are those of the .proto file, in its order. Every field is written: `null` if it has presence and is unset,
+ * its default if it has no presence. Enums are value names; google.type.Decimal is a JSON number with at least one
+ * decimal; google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are their JSON;
  * an empty list is `null` if its field has the option `null_when_empty`, and an empty text is left out if its field,
  * never the first, has the option `omit_when_empty`. The rest is as in ProtoJSON.
  *
@@ -103,7 +103,7 @@ function fieldAppender(field: DescField, separator: string): Append<Members> {
   };
 }
 
-/** Returns the name of the JSON member that holds a field. */
+/** Returns the name of the JSON member that contains a field. */
 export function memberOf(field: DescField): string {
   return getOption(field, fraction_of) || getOption(field, array_of) || field.name;
 }
@@ -166,7 +166,7 @@ function mapAppender(field: DescField, prefix: string): Append<Record<string, un
 
 function enumAppender(desc: DescEnum, prefix: string): Append<number> {
   const names = new Map(desc.values.map((value) => [value.number, prefix + JSON.stringify(value.name)]));
-  // A number from a newer version of the enum is written as it is, as in ProtoJSON.
+  // A number from a newer version of the enum is written as a number, as in ProtoJSON.
   return (text, number) => text + (names.get(number) ?? prefix + number);
 }
 
@@ -233,16 +233,16 @@ function wellKnownAppender(desc: DescMessage): Append | undefined {
 
 const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
-/** Returns a decimal's digits as the number's literal, so that none is lost. JSON allows no leading zeros. */
+/** Returns a decimal's digits as the number's literal, so that no digit is lost. JSON allows no leading zeros. */
 function writeDecimal({ value }: Decimal): string {
-  if (!DECIMAL.test(value)) throw new Error('google.type.Decimal holds no canonical decimal');
+  if (!DECIMAL.test(value)) throw new Error('google.type.Decimal contains no canonical decimal');
   return value.includes('.') ? value : `${value}.0`;
 }
 
 // 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z, the bounds of google.protobuf.Timestamp.
 const FIRST_SECOND = -62_135_596_800;
 const LAST_SECOND = 253_402_300_799;
-// Most timestamps of a record, and of records made about the same time, lie in the same second.
+// Most timestamps of a record, and of records made about the same time, are in the same second.
 let lastSecond = 0;
 let lastText = '1970-01-01T00:00:00';
 

@@ -1,21 +1,21 @@
 import { type FieldCode, MAX_FIELD_ERRORS } from '#src/service-error.ts';
 
 /**
- * Faults found in a body so far. A fault is noted where it is found, without a path, and each level on the way out puts
- * its name in front: paths cost nothing in a body without faults. Messages never contain a value.
+ * Faults found in a body so far. A fault is noted where it is found, without a path, and each level on the way out
+ * puts its name in front: paths cost nothing in a body without faults. Messages never contain a value.
  */
 export type Faults = { field: string; readonly code: FieldCode; readonly message: string }[] & {
-  /** Number of values of free JSON in the body so far: everything else is bounded by the limits on lists. */
+  /** Number of free JSON values in the body so far: limits on lists bound everything else. */
   freeValues?: number;
 };
 
 /**
- * Reads a JSON value; it gets null only where null is a value. If the value is at fault, the fault is noted, and the
- * result is undefined, or a message or list of what could be read.
+ * Reads a JSON value; it gets null only where null is a value. If the value is faulty, the fault is noted, and the
+ * result is undefined, or a message or list of the readable parts.
  */
 export type Read = (json: unknown, faults: Faults) => unknown;
 
-/** Records a fault, and returns the result that a reader gives for it. */
+/** Records a fault, and returns the reader's result for it. */
 export function noteFault(faults: Faults, code: FieldCode, message: string): undefined {
   if (!isFull(faults)) faults.push({ field: '', code, message });
 }

@@ -44,7 +44,7 @@ export function scalarReader(
 
 /**
  * Returns the reader of an enum: the name of a value other than the first, which means "unspecified", or another name
- * that it may have in requests (`also_named`).
+ * allowed in requests (`also_named`).
  *
  * @param lenient accepts every name, and numbers, as ProtoJSON does.
  */
@@ -120,7 +120,7 @@ function longReader(min: bigint, max: bigint, longAsString: boolean): Read {
   return (json, faults) => {
     const digits = Number.isSafeInteger(json) ? String(json || 0) : wholeNumber(json, true);
     if (digits === undefined) return noteFault(faults, 'INVALID_TYPE', 'must be an integer');
-    // A longer one is out of range, and not worth converting.
+    // A longer number is out of range, and not worth converting.
     const value = digits.length <= 64 ? BigInt(digits) : max + 1n;
     if (value < min || value > max) return noteFault(faults, 'OUT_OF_RANGE', range);
     return longAsString ? String(value) : value;

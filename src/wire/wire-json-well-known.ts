@@ -14,9 +14,9 @@ import { isJsonObject, NESTING_LIMIT, RawNumber } from './parse-json.ts';
 import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
 
 /**
- * Returns the reader of a message type that has a JSON form of its own; undefined for any other.
+ * Returns the reader of a message type with its own JSON form; undefined for any other.
  *
- * @param protobufJson also accepts a google.type.Decimal as the object that it is in ProtoJSON.
+ * @param protobufJson also accepts a google.type.Decimal in its ProtoJSON form, an object.
  * @throws Error for a type of google.protobuf that has no form here.
  */
 export function wellKnownReader(desc: DescMessage, protobufJson: boolean): Read | undefined {
@@ -71,7 +71,8 @@ function readTimestamp(json: unknown, faults: Faults): unknown {
   if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
   const timestamp = parseTimestamp(json);
   return (
-    timestamp ?? noteFault(faults, 'INVALID_FORMAT', 'must be a timestamp as 2026-01-31T09:08:07Z (RFC 3339)')
+    timestamp ??
+    noteFault(faults, 'INVALID_FORMAT', 'must be a timestamp such as 2026-01-31T09:08:07Z (RFC 3339)')
   );
 }
 
@@ -110,7 +111,7 @@ function plainMessage(desc: DescMessage, json: unknown, faults: Faults): unknown
   return faults.length > count ? undefined : fromJson(desc, plain as JsonValue);
 }
 
-/** Copies any JSON. A number that a double would change is refused, since it would be returned as another one. */
+/** Copies any JSON. A number that a double would change is refused, since it would be returned changed. */
 function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefined {
   if (depth > NESTING_LIMIT) return noteFault(faults, 'INVALID_FORMAT', 'is nested too deeply');
   faults.freeValues = (faults.freeValues ?? 0) + 1;
@@ -132,7 +133,7 @@ function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefi
     if (!key.isWellFormed()) noteFault(faults, 'INVALID_FORMAT', 'must be well-formed Unicode');
     return [key, plainJson(value, faults, depth + 1) as JsonValue] as const;
   });
-  // Unlike assignment, this makes a member of what is named __proto__.
+  // Unlike assignment, this also makes a member named __proto__.
   return Object.fromEntries(entries);
 }
 
@@ -142,13 +143,13 @@ const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 /** No double needs a longer literal, and the time of the check grows with the square of the length. */
 const MAX_LITERAL_LENGTH = 800;
 
-/** Returns true if a double is the number that a literal means, and prints as it, to the last digit. */
+/** Returns true if a double is exactly the number of a literal, and prints as that number, to the last digit. */
 function isKeptBy(number: number, literal: string): boolean {
   if (literal.length > MAX_LITERAL_LENGTH) return false;
   return significantDigits(literal) === significantDigits(String(number));
 }
 
-/** Returns the canonical form of a number: its digits without zeros around them, and the power of ten of the last. */
+/** Returns the canonical form of a number: its digits without surrounding zeros, and the power of ten of the last. */
 function significantDigits(literal: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(literal) ?? [];
   const digits = (whole + fraction).replace(/^0+/, '');

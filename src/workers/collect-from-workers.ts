@@ -4,17 +4,17 @@ import type { CollectedMetrics, FromParent, FromWorker } from './messages.ts';
 
 /** Metrics of all workers, summed up. */
 export type Collection = {
-  /** Receives a message from a worker that asks for metrics, or has collected its own. */
+  /** Receives a message from a worker that requests metrics, or has collected its own. */
   received(worker: Worker, message: FromWorker): void;
   ended(worker: Worker): void;
 };
 
-/** A worker that takes longer counts with its last metrics. */
+/** Time limit for a worker's metrics; after that, its last ones count. */
 const COLLECT_TIMEOUT_MS = 1_000;
 
 /**
- * Sums up the metrics of the workers. The counts of a worker that has ended stay in the sums, as last collected: a
- * falling sum would be read as a restart, and counted twice.
+ * Sums up the metrics of the workers. The last counts of a worker that has ended stay in the sums: a falling sum
+ * would be read as a restart, and counted twice.
  */
 export function collectFromWorkers(workers: ReadonlySet<Worker>): Collection {
   const own = createOwnMetrics(workers);
@@ -85,7 +85,7 @@ function createOwnMetrics(workers: ReadonlySet<Worker>) {
   const registers = [registry];
   new Gauge({
     name: 'workers',
-    help: 'Worker processes of this replica that live. Only with WORKERS above 1.',
+    help: 'Live worker processes of this replica. Only with WORKERS above 1.',
     registers,
     collect() {
       this.set(workers.size);
@@ -93,7 +93,7 @@ function createOwnMetrics(workers: ReadonlySet<Worker>) {
   });
   const ends = new Counter({
     name: 'worker_ends_total',
-    help: 'Worker processes that ended by themselves, and were replaced. Only with WORKERS above 1.',
+    help: 'Worker processes that ended by themselves and were replaced. Only with WORKERS above 1.',
     registers,
   });
   return { ends, inJson: () => inJson(registry) };

@@ -4,7 +4,7 @@ import type { Storage } from './storage.ts';
 /** Metrics in a registry's JSON form. */
 export type CollectedMetrics = MetricObjectWithValues<MetricValue<string>>[];
 
-/** A message of a worker to the parent. */
+/** A message from a worker to the parent. */
 export type FromWorker =
   | { readonly kind: 'give storage' }
   /** The worker serves at this address. */
@@ -12,7 +12,7 @@ export type FromWorker =
   | { readonly kind: 'collected'; readonly collection: number; readonly metrics: CollectedMetrics }
   | { readonly kind: 'give metrics'; readonly asked: number };
 
-/** A message of the parent to a worker. */
+/** A message from the parent to a worker. */
 export type FromParent =
   | { readonly kind: 'storage'; readonly storage: Storage }
   | { readonly kind: 'collect'; readonly collection: number }

@@ -9,7 +9,7 @@ import type { Storage } from './storage.ts';
 /** Options of the workers. */
 export type WorkersOptions = {
   readonly count: number;
-  /** Given to each worker: the database may be one that this process runs. */
+  /** Given to each worker: this process may run the database. */
   readonly storage: Storage;
   readonly log: Logger;
 };
@@ -21,7 +21,7 @@ export type Workers = {
   readonly warnings: readonly string[];
   /** Makes every worker load its catalogue again. */
   reload(): void;
-  /** Lets every worker finish its calls in flight. @returns true if all of them ended in order. */
+  /** Lets every worker finish its calls in flight. @returns true if all of them ended properly. */
   stop(): Promise<boolean>;
 };
 
@@ -36,10 +36,10 @@ const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 10_000;
 
 /**
- * Starts worker processes and replaces those that end. This process listens, and gives each new connection to the next
- * worker (node:cluster); no byte of it passes through here. If this process dies, its workers end at once.
+ * Starts worker processes and replaces those that end. This process listens, and gives each new connection to the
+ * next worker (node:cluster); no byte of it passes through here. If this process dies, its workers end at once.
  *
- * @throws WorkerFailedError if one ends before all of them serve.
+ * @throws WorkerFailedError if a worker ends before all of them serve.
  */
 export async function startWorkers({ count, storage, log }: WorkersOptions): Promise<Workers> {
   // The keys are bytes in a map, which JSON cannot carry.
@@ -59,13 +59,13 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
     worker.on('error', (err) => {
       const { pid } = worker.process;
       log.error({ err, worker: pid }, 'a worker cannot be reached');
-      // A process that could not be started has no end of its own.
+      // A process that could not be started emits no exit event.
       if (pid === undefined) worker.process.emit('exit', 1, null);
     });
     worker.once('exit', (code, signal) => {
       workers.delete(worker);
       collection.ended(worker);
-      // One that is only being started may not listen to signals yet, and has nothing in flight.
+      // A worker that is still starting may not listen to signals yet, and has nothing in flight.
       isInOrder &&= code === 0 || !serves;
       if (isStarted && !isStopping) void replace({ worker: worker.process.pid, code, signal }, startedAtMs);
     });
@@ -82,7 +82,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
   }
 
   async function replace(ended: object, startedAtMs: number): Promise<void> {
-    log.error(ended, 'a worker ended; another one takes its place');
+    log.error(ended, 'a worker ended; another takes its place');
     pauseMs =
       performance.now() - startedAtMs > SETTLED_MS
         ? 0

@@ -1,6 +1,6 @@
 import type { InstallationKeys } from '#src/vault/key-file.ts';
 
-/** The database that a process uses, migrated, and the installation's keys. */
+/** The migrated database that a process uses, and the installation's keys. */
 export type Storage = {
   /** May contain a password: never log it. */
   readonly databaseUrl: string;
@@ -9,10 +9,10 @@ export type Storage = {
   readonly dataDir?: string;
 };
 
-/** Fewest connections with which a process does not wait for itself. */
+/** Fewest connections that keep a process from waiting for itself. */
 const LEAST_CONNECTIONS = 4;
 
-/** Returns a worker's share of the database connections that its replica may have. */
+/** Returns a worker's share of its replica's database connections. */
 export function connectionsOfWorker(connections: number, workers: number): number {
   return workers === 1 ? connections : Math.max(LEAST_CONNECTIONS, Math.floor(connections / workers));
 }

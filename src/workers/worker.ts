@@ -4,7 +4,7 @@ import type { Storage } from './storage.ts';
 
 /** A worker's channel to its parent. */
 export type Parent = {
-  /** Asks for the database and the keys. */
+  /** Requests the database and the keys. */
   storage(): Promise<Storage>;
   /** Reports that this worker serves. */
   serving(address: string, warnings: readonly string[]): void;

@@ -191,7 +191,7 @@ it.each([
   ['amount.currency', 'usd', 'must be the ISO 4217 code of a currency for payments'],
   [`${CARD_DATA}.security_code`, '12a', 'must be 3 or 4 digits'],
   [`${CARD_DATA}.number`, '4111-1111', 'must be 8 to 19 digits, without spaces or dashes'],
-  [`${PAYER}.phone.country_code`, 'x', 'must be 1 to 7 digits, with or without a plus sign before them'],
+  [`${PAYER}.phone.country_code`, 'x', 'must be 1 to 7 digits, with or without a leading plus sign'],
 ])('says in words what form %s has', async (path, value, message) => {
   const { fields } = await clients.create('rest', withField(cardPayment(), path, value), headersOne());
   expect(fields.filter(({ field }) => field === path).map((error) => error.message)).toContain(message);

@@ -35,9 +35,9 @@ describe('what is wrong is said with its place:', () => {
     [
       'an unknown field',
       change('    targets:', '    tagrets:'),
-      /test\.yaml: routes\[0\]\.tagrets: is not known/,
+      /test\.yaml: routes\[0\]\.tagrets: is not a known field/,
     ],
-    ['an unknown field at the top', `${SMALL}\nrules: []`, /test\.yaml: rules: is not known/],
+    ['an unknown field at the top', `${SMALL}\nrules: []`, /test\.yaml: rules: is not a known field/],
     [
       'an unknown enum value',
       change('category: CARD', 'category: CASH'),
@@ -75,7 +75,7 @@ describe('what is wrong is said with its place:', () => {
     [
       'weights that nobody looks at',
       change('- connection: one', '- { connection: one, weight: 3 }'),
-      /routes\[0\]\.targets\[0\]\.weight: counts with choice SPLIT only/,
+      /routes\[0\]\.targets\[0\]\.weight: counts only with choice SPLIT/,
     ],
     [
       'weights that are all 0',
@@ -112,7 +112,7 @@ describe('what is wrong is said with its place:', () => {
         'bins:',
         '  - { id: 2, targets: [{ connection: one }] }\nbins:',
       ),
-      /routes\[1\]: is never reached, for routes\[0\] takes every payment/,
+      /routes\[1\]: is never reached, since routes\[0\] accepts every payment/,
     ],
     [
       'a name that no condition knows, where it stands in the file',

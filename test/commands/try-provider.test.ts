@@ -32,23 +32,23 @@ async function tried(
 it.each([
   ['adyen', ['purchase', 'refund of a second part', 'capture of a half', 'cancel', 'declined card']],
   ['stripe', ['look-up by our id alone', 'close of a purchase that was never sent', 'capture of a half']],
-  ['paypal', ['payer sent away', 'look-up while nobody has paid', 'close of the redirect']],
-  ['mercado-pago', ['payer sent away', 'look-up while nobody has paid', 'close of the redirect']],
+  ['paypal', ['payer redirected', 'look-up while nobody has paid', 'close of the redirect']],
+  ['mercado-pago', ['payer redirected', 'look-up while nobody has paid', 'close of the redirect']],
 ])('try-provider confirms every belief about %s against its fake', async (provider, names) => {
   const { differing, lines } = await tried(provider);
   expect(lines.filter((line) => line.startsWith('DIFFERS'))).toEqual([]);
   expect(differing).toBe(0);
   for (const name of ['probe', ...names]) expect(lines.join('\n')).toContain(`ok       ${name}: `);
-  expect(lines.at(-1)).toBe('Everything is as believed.');
+  expect(lines.at(-1)).toBe('Everything is as expected.');
 });
 
 it('try-provider reports each difference between what was believed and what was seen', async () => {
   const { differing, lines } = await tried('stripe', { secrets: { STRIPE_API_KEY: 'sk_test_another' } });
   expect(differing).toBeGreaterThan(0);
   expect(lines).toContainEqual(
-    expect.stringMatching(/^DIFFERS {2}purchase: believed approved; seen not_sent: .*401/),
+    expect.stringMatching(/^DIFFERS {2}purchase: expected approved; got not_sent: .*401/),
   );
-  expect(lines.at(-1)).toBe(`${differing} differ from what is believed.`);
+  expect(lines.at(-1)).toBe(`${differing} differ from the expectation.`);
 });
 
 it.each([
@@ -61,7 +61,7 @@ it.each([
   ['a key of Mercado Pago that does not show whether it is live', 'mercado-pago', { catalogue: undefined }],
 ] as const)('try-provider refuses %s, and sends nothing', async (_name, provider, over) => {
   const before = [fakes.stripe.requests.length, fakes.mercadoPago.requests.length];
-  await expect(tried(provider, over)).rejects.toThrow(/not surely of a test environment; nothing was sent/);
+  await expect(tried(provider, over)).rejects.toThrow(/not certainly a test environment; nothing was sent/);
   expect([fakes.stripe.requests.length, fakes.mercadoPago.requests.length]).toEqual(before);
 });
 

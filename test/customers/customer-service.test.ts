@@ -272,7 +272,7 @@ describe('a customer by rpc', () => {
       expect([cleared.email, cleared.lastName, cleared.firstName]).toEqual([undefined, 'Gómez', 'Eva']);
       await client.deleteCustomer({ id }, options);
       const gone = await client.getCustomer({ id }, options).catch(ConnectError.from);
-      expect(gone).toMatchObject({ rawMessage: 'id: is not known in this account' });
+      expect(gone).toMatchObject({ rawMessage: 'id: does not exist in this account' });
       expect((gone as ConnectError).findDetails(ErrorInfoSchema)[0]?.reason).toBe('CUSTOMER_NOT_FOUND');
     }
     close();

@@ -57,9 +57,9 @@ it('an operator is told what became of an action: that it was made, that it is s
     );
   }
   expect(told).toEqual([
-    '"status">The refund was made.',
+    '"status">The refund succeeded.',
     '"status">The refund was sent. The timeline shows its outcome once it is known.',
-    '"alert">The refund was not made. The timeline shows the provider’s answer.',
+    '"alert">The refund failed. The timeline shows the provider’s answer.',
   ]);
 });
 
@@ -73,7 +73,7 @@ it('an operator is told of the last of several refunds, of a capture, a cancel a
     const asked = { merchant_reference: randomUUID(), amount: { currency: 'USD', value: 1.5 }, description };
     await merchant.call(`/v1/payments/${paid.id}/refund`, asked);
   }
-  expect(await told(paid, 'refund')).toContain('The refund was not made.');
+  expect(await told(paid, 'refund')).toContain('The refund failed.');
   expect([await told(paid, 'capture'), await told(paid, 'constructor')]).toEqual([undefined, undefined]);
   expect(await told(paid, 'redeliver')).toBe('The event is being delivered again.');
   for (const action of ['capture', 'cancel']) {
@@ -83,7 +83,7 @@ it('an operator is told of the last of several refunds, of a capture, a cancel a
       amount: held.amount.value,
     });
     expect(form.status).toBe(303);
-    expect(await told(held, action)).toBe(`The ${action} was made.`);
+    expect(await told(held, action)).toBe(`The ${action} succeeded.`);
   }
 });
 

@@ -231,7 +231,7 @@ describe('an operator', () => {
   it('sees that the personal data of the payer was erased, and when', async () => {
     const paid = await merchant.pay();
     expect(await (await operator.get(pathOf(paid))).text()).toContain(
-      'The request had no data of the payer.',
+      'The request contained no data about the payer.',
     );
     await tables.query(
       `UPDATE payment SET personal_data_erased_at = '2026-03-01 12:00:00Z' WHERE id = '${paid.id}'`,

@@ -124,7 +124,7 @@ describe('the search finds', () => {
 
 it('a search that finds nothing offers to look for the same text elsewhere, with the other choices as they are', async () => {
   const { text, ids } = await search({ text: '1881', by: 'order', account: ACCOUNT_ONE });
-  expect([ids, text]).toEqual([[], expect.stringContaining('No payment was found.')]);
+  expect([ids, text]).toEqual([[], expect.stringContaining('No payments found.')]);
   const offered = [...text.matchAll(/href="\/dashboard\/payments\?([^"]+)">([^<]+)</g)];
   expect(offered.map(([, , name]) => name)).toEqual([
     'Reference, ours or the provider’s',

@@ -53,7 +53,7 @@ it('an operator finds a webhook in trouble from the overview, and has it sent wh
   await shop.has(before + 1);
   expect(shop.received.at(-1)?.json.data.payment.id).toBe(id);
   expect(await (await operator.get(`${path()}?did=redeliver`)).text()).toContain(
-    'What failed is being delivered again.',
+    'The failed deliveries are being sent again.',
   );
   const audit = await tables.query('SELECT action, detail FROM audit_log WHERE subject = $1', [webhookId]);
   expect(audit).toContainEqual({ action: 'redeliver-failed', detail: 'of the last hour' });

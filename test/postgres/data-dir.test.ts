@@ -93,6 +93,6 @@ describe.runIf(isRoot)('as root, in a place that PostgreSQL’s user cannot reac
 
   it('is refused when it was asked for, with what to do', () => {
     const refused = () => resolveDataDir({ explicit: join(secluded, 'mine'), checkoutDir: open });
-    expect(refused).toThrow(/mine cannot be used.*"postgres".*cannot pass through.*DATABASE_URL/s);
+    expect(refused).toThrow(/mine cannot be used.*"postgres".*cannot reach it.*DATABASE_URL/s);
   });
 });

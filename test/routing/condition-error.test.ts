@@ -19,7 +19,7 @@ function faultOf(text: string): string | undefined {
 }
 
 const NO_AMOUNT =
-  'amount can only be compared (== != < <= > >= in) with numbers as they are written, such as 100 or 99.90';
+  'amount can only be compared (== != < <= > >= in) with literal numbers, such as 100 or 99.90';
 
 it.each([
   // Syntax.
@@ -44,7 +44,7 @@ it.each([
   ['constructor', expect.stringContaining('1:1 unknown name constructor; there is account_id')],
   ['iin.startWith("4")', '1:5 unknown function startWith; did you mean startsWith?'],
   ['iin.constructor("4")', expect.stringContaining('1:5 unknown function constructor; there is contains')],
-  ['[1].exists(country, true)', '1:12 country is a fact: take another name'],
+  ['[1].exists(country, true)', '1:12 country is a fact: use another name'],
   ['[1].exists(x)', expect.stringContaining('1:12 unknown name x; there is account_id')],
   ['type_ == "CARD"', '1:1 unknown name type_; did you mean type?'],
   ['string == string', expect.stringContaining('1:1 unknown name string')],
@@ -52,10 +52,10 @@ it.each([
   ['dyn(country) == 1', expect.stringContaining('1:1 unknown function dyn')],
   ['int_(iin) == 1', '1:1 unknown function int_; did you mean int?'],
   // Types.
-  ['country', '1:1 must be bool, and is string'],
-  ['capture ? 1 : 2', '1:1 must be bool, and is int'],
+  ['country', '1:1 must be bool, but is string'],
+  ['capture ? 1 : 2', '1:1 must be bool, but is int'],
   ['capture && !country', '1:12 there is no !string'],
-  ['capture &&\n installments', '2:2 must be bool, and is int'],
+  ['capture &&\n installments', '2:2 must be bool, but is int'],
   ['country   < 5', '1:1 there is no string < int'],
   ['(capture + 1) == 2', '1:2 there is no bool + int'],
   ['capture && country == 1', '1:12 there is no string == int'],
@@ -88,12 +88,12 @@ it.each([
   ['iin.matches("(a{1000}){1000}")', expect.stringContaining('1:13 is not a valid pattern of RE2')],
   [`iin.matches("${'4'.repeat(101)}")`, '1:13 is not a valid pattern of RE2: longer than 100 characters'],
   ['["BR"].all(a, ["MX"].all(b, a == b))', '1:26 a loop within a loop is not supported'],
-  ['iin.matches(country)', '1:13 the pattern of RE2 must be written here'],
+  ['iin.matches(country)', '1:13 the pattern of RE2 must be a literal string'],
   [
     'time.getHours("America/Sao_Paolo") < 6',
     '1:15 is not a valid time zone: neither a name of the IANA database, such as America/Bogota, nor an offset, such as -05:00',
   ],
-  ['time.getHours(country) < 6', '1:15 the time zone must be written here'],
+  ['time.getHours(country) < 6', '1:15 the time zone must be a literal string'],
   ['time < timestamp("2026-13-01")', '1:8 timestamp() needs an RFC 3339 time'],
   ['time - time < duration("1 hour")', '1:15 Invalid duration string: 1 hour'],
   ['installments > 1 / 0', '1:16 division by zero'],

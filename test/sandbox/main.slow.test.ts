@@ -36,7 +36,7 @@ it('the provider refuses to start without what it needs, and says what is missin
   const child = run(['--port', '18790']);
   const message = firstOutput(child, 'stderr');
   expect(await once(child, 'exit')).toEqual([1, null]);
-  expect(await message).toMatch(/^give --database-url\nUsage: /);
+  expect(await message).toMatch(/^--database-url is required\nUsage: /);
 });
 
 function run(args: string[]) {

@@ -56,7 +56,7 @@ it('keeps nothing from which a key could be read', async () => {
 
 it('refuses another hash key, and remembers nothing of that start', async () => {
   await start({ old: OLD });
-  await expect(start({ new: NEW, old: OLD }, randomBytes(32))).rejects.toThrow(/^HASH_KEY .* is not the one/);
+  await expect(start({ new: NEW, old: OLD }, randomBytes(32))).rejects.toThrow(/^HASH_KEY .* is not the key/);
   expect(await known()).toEqual([{ name: 'hash key' }, { name: 'vault key old' }]);
   await start({ old: OLD });
 });

@@ -30,7 +30,7 @@ describe('the vault', () => {
 
   it('does not open what is of another token', async () => {
     const sealed = await vault.seal(new Secret(CARD), 'mine');
-    await expect(vault.open(sealed, 'theirs')).rejects.toThrow('not of this token');
+    await expect(vault.open(sealed, 'theirs')).rejects.toThrow('belongs to another token');
   });
 
   it('does not open what was altered, wherever', async () => {

@@ -53,7 +53,7 @@ it.each(['createWebhook', 'rotateWebhookSecret', 'testWebhook'] as const)(
     const call = service[name] as (request: unknown, caller: Caller) => Promise<unknown>;
     await expect(call(CALLS[name](), caller)).rejects.toMatchObject({
       reason: 'REQUEST_IN_PROGRESS',
-      message: expect.stringContaining('look'),
+      message: expect.stringContaining('check before you retry'),
     });
     expect(await written()).not.toEqual(before);
   },

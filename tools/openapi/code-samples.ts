@@ -1,6 +1,6 @@
 import type { Json } from './field-rules.ts';
 
-/** A call to be shown as code. */
+/** A call to show as code. */
 export type SampleCall = {
   /** Name of the TypeScript client's method. */
   readonly operationId: string;
@@ -90,7 +90,7 @@ const PYTHON_ATOMS = new Map<unknown, string>([
   [null, 'None'],
 ]);
 
-/** Writes a JSON value as Python. JSON's text and numbers are Python's, too. */
+/** Writes a JSON value as Python. JSON's strings and numbers are also Python's. */
 function python(value: unknown, indent = ''): string {
   return literal(value, indent, {
     step: '    ',

@@ -19,7 +19,7 @@ const PACKAGE = 'payments.v1';
  * Reads the services of proto/ that REST serves, with the comments that generated code leaves out.
  *
  * @param directory the checkout.
- * @throws Error when buf cannot build proto/.
+ * @throws Error if buf cannot build proto/.
  */
 export function readServices(directory: string): DescService[] {
   const image = execFileSync('buf', ['build', 'proto', '-o', '-'], { cwd: directory, maxBuffer: 1 << 28 });
@@ -42,7 +42,7 @@ export function commentOf(desc: Described): string {
   return paragraphs.map((paragraph) => paragraph.replaceAll(/\s*\n\s*/g, ' ')).join('\n\n');
 }
 
-/** Splits a name in camel case into words: "RotateWebhookSecret" is "Rotate webhook secret". */
+/** Splits a name in camel case into words: "RotateWebhookSecret" becomes "Rotate webhook secret". */
 export function wordsOf(name: string): string {
   const words = name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, ' ').toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);

@@ -5,7 +5,7 @@ import type { Json } from './field-rules.ts';
 /** Advice on a reason for a refusal, in the words of docs/errors.md. */
 export type ErrorAdvice = { readonly when: string; readonly whatToDo: string };
 
-/** Reads the table of docs/errors.md: every reason for which a call can be refused. */
+/** Reads the table of docs/errors.md: every reason for refusing a call. */
 export function readErrorAdvice(markdown: string): ReadonlyMap<string, ErrorAdvice> {
   const rows = markdown.matchAll(/^\| `([A-Z_]+)` \|(.*)\|$/gm);
   return new Map(
@@ -38,7 +38,8 @@ const STATUS_WORDS: Readonly<Record<number, string>> = {
 
 function wordsOf(status: number): string {
   const words = STATUS_WORDS[status];
-  if (words === undefined) throw new Error(`give HTTP status ${status} its words in error-responses.ts`);
+  if (words === undefined)
+    throw new Error(`HTTP status ${status} has no reason phrase in error-responses.ts`);
   return words;
 }
 
@@ -47,7 +48,7 @@ export function errorResponseName(status: number): string {
   return wordsOf(status).replaceAll(' ', '');
 }
 
-/** Statuses for which a refusal says when to try again. */
+/** Statuses of refusals that say when to retry. */
 const TELLING_WHEN: ReadonlySet<number> = new Set([409, 429, 503]);
 
 /** Returns a response component for each HTTP status of a refusal, with the reasons, advice, and an example of each. */

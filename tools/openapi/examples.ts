@@ -15,14 +15,14 @@ export type Examples = {
     readonly parameters: Readonly<Record<string, string>>;
     readonly body: unknown;
   };
-  /** All examples that have been referred to, by name. */
+  /** All examples referred to, by name. */
   readonly components: Readonly<Record<string, Json>>;
 };
 
-/** An exchange in test/examples, one file per rpc. Its response holds placeholders such as "<uuid>". */
+/** An exchange in test/examples, one file for each rpc. Its response contains placeholders such as "<uuid>". */
 type Exchange = {
   readonly summary: string;
-  /** `{webhook}` stands for the id of a resource. */
+  /** `{webhook}` is replaced by the id of a resource. */
   readonly parameters?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly response?: unknown;
@@ -95,7 +95,7 @@ const FILLINGS: Readonly<Record<string, string>> = {
   '<secret>': 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
 };
 
-/** Replaces placeholders by sample values, always the same ones, so that the generated document does not change. */
+/** Replaces placeholders by sample values, always the same, so that the generated document does not change. */
 function fill(value: unknown, place: string): unknown {
   if (value === '<number>') return 1;
   if (typeof value === 'string') {
@@ -108,7 +108,7 @@ function fill(value: unknown, place: string): unknown {
   );
 }
 
-/** Derives an id from a path, the same one for each path of a transaction. */
+/** Derives an id from a path, the same for each path of a transaction. */
 function uuid(place: string): string {
   const digits = createHash('sha256')
     .update(place.replace('.transactions_history.0', '.transactions'))

@@ -15,7 +15,10 @@ export function isRequired(field: DescField): boolean {
   );
 }
 
-/** Returns the JSON Schema keywords for a request field's rules (buf.validate). @throws Error for a rule without one. */
+/**
+ * Returns the JSON Schema keywords for a request field's rules (buf.validate). @throws Error for a rule without a
+ * keyword.
+ */
 export function ruleKeywords(field: DescField): Json {
   const rules = hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined;
   const keywords = rules ? keywordsOf(rules, String(field)) : {};
@@ -68,7 +71,7 @@ function keywordsOf({ type }: FieldRules, name: string): Json {
     .map((rule) => {
       if (rule.name === 'items') return { items: keywordsOf(itemRules(type.value), `${name}[]`) };
       const keyword = KEYWORDS[rule.name];
-      if (!keyword) throw new Error(`${name}: give the rule ${rule.name} its keyword in field-rules.ts`);
+      if (!keyword) throw new Error(`${name}: the rule ${rule.name} has no keyword in field-rules.ts`);
       return keyword(rules.get(rule));
     });
   return Object.assign({}, ...found);

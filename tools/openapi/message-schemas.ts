@@ -20,10 +20,10 @@ import { memberOf } from '#src/wire/wire-json-encode.ts';
 import { commentOf } from './descriptors.ts';
 import { isRequired, type Json, ruleKeywords } from './field-rules.ts';
 
-/** Direction of a message: a request may omit fields and have unknown ones, a response is complete. */
+/** Direction of a message: a request may omit fields and contain unknown ones, a response is complete. */
 export type Direction = 'request' | 'response';
 
-/** Writer of schemas for messages in REST JSON, which collects those that are referred to. */
+/** Writer of schemas for messages in REST JSON, which collects the schemas referred to. */
 export type MessageSchemas = {
   /** A field's schema. */
   field(field: DescField, direction: Direction): Json;
@@ -33,7 +33,7 @@ export type MessageSchemas = {
   message(desc: DescMessage, direction: Direction): Json;
   /** The schema of a request's body, without the fields of its path. */
   body(desc: DescMessage, inPath: ReadonlySet<DescField>): Json;
-  /** All schemas that have been referred to, by name. */
+  /** All schemas referred to, by name. */
   readonly components: Readonly<Record<string, Json>>;
 };
 
@@ -87,7 +87,7 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
     return { type: 'array', items: element, ...limit, ...notEmpty };
   }
 
-  /** The schema of a field's value, or of an element of a list or map. */
+  /** Returns the schema of a field's value, or of an element of a list or map. */
   function elementSchema(desc: DescField, direction: Direction): Json {
     const other = otherOf(desc);
     if (other?.message?.typeName === 'google.protobuf.ListValue') {
@@ -133,7 +133,7 @@ function collectComponents() {
   return { refer, components };
 }
 
-/** Returns every message that these contain, directly or indirectly. */
+/** Returns every message that the roots contain, directly or indirectly. */
 function reachable(roots: readonly DescMessage[]): Set<string> {
   const found = new Map<string, DescMessage>(roots.map((root) => [root.typeName, root]));
   // A Map iterates in insertion order, and includes entries that are added during the iteration.
@@ -143,13 +143,13 @@ function reachable(roots: readonly DescMessage[]): Set<string> {
   return new Set(found.keys());
 }
 
-/** `Payment.SubStatus.Value` of a package is PaymentSubStatusValue. */
+/** Returns the name of a schema: `Payment.SubStatus.Value` of a package becomes PaymentSubStatusValue. */
 function nameOf(desc: DescMessage | DescEnum): string {
   const { package: prefix } = desc.file.proto;
   return desc.typeName.slice(prefix.length + 1).replaceAll('.', '');
 }
 
-/** The comment on something and what is added to it, as the keyword `description`; none where both are empty. */
+/** Returns a descriptor's comment and its notes as the keyword `description`; none if both are empty. */
 function descriptionOf(
   desc: DescField | DescMessage | DescEnum,
   ...notes: readonly string[]
@@ -158,7 +158,7 @@ function descriptionOf(
   return description === '' ? {} : { description };
 }
 
-/** Notes on a request, for what its schema cannot express. */
+/** Returns notes on a request, for rules that its schema cannot express. */
 function notesOnRequest(desc: DescMessage, fields: readonly DescField[]): string[] {
   const oneofs = desc.oneofs.filter((one) => one.fields.length > 1);
   const refused = fields.filter((field) => getOption(field, not_supported));
@@ -214,7 +214,7 @@ function orNull(schema: Json): Json {
   };
 }
 
-/** A schema with the keywords of its field's rules; those on elements of a list and on a number belong further within. */
+/** Returns a schema with its field's rules; keywords for list elements and for a number go deeper into it. */
 function withRules(schema: Json, { items, ...rules }: Json): Json {
   if (items !== undefined)
     return { ...schema, ...rules, items: { ...(schema.items as Json), ...(items as Json) } };
@@ -222,7 +222,7 @@ function withRules(schema: Json, { items, ...rules }: Json): Json {
   return first ? { ...schema, anyOf: [{ ...first, ...rules }, ...others] } : { ...schema, ...rules };
 }
 
-/** In requests `anyOf`, not a list of types: many code generators take its first type alone, or the pattern for both. */
+/** In requests, `anyOf`: of a list of types, many generators use only the first, or apply the pattern to all. */
 function decimal(direction: Direction): Json {
   const number = { type: 'number' };
   const text = { type: 'string', pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: MAX_DECIMAL_LENGTH };

@@ -38,7 +38,7 @@ export function pathsOf(
   return paths;
 }
 
-/** Returns the tag of a service: "WebhookService" is "Webhooks". */
+/** Returns the tag of a service: "WebhookService" becomes "Webhooks". */
 export function tagOf(service: DescService): string {
   return `${wordsOf(service.name.replace(/Service$/, ''))}s`;
 }
@@ -78,7 +78,7 @@ function writeOperation(operation: Operation): Json {
   };
 }
 
-/** Returns the operation's first example, as the call that the rpc's plain path takes. */
+/** Returns the operation's first example, as a call of the rpc's plain path. */
 function sampleOf({ method, bindings, examples }: Operation): SampleCall {
   const [binding] = bindings;
   if (!binding) throw new Error(`${method} has no path`);
@@ -146,7 +146,7 @@ function pathParameters({ binding, schemas }: Operation): readonly Json[] {
   });
 }
 
-/** Returns the query parameters: unless the body holds the whole message, the query string sets its fields. */
+/** Returns the query parameters: unless the body is the whole message, the query string sets its fields. */
 function queryParameters({ method, binding, schemas }: Operation): readonly Json[] {
   if (binding.body === '*') return [];
   const elsewhere = new Set([...binding.variables.map((path) => path[0]?.name), binding.body]);
@@ -201,7 +201,7 @@ function success({ method, binding, schemas, examples }: Operation): Json {
   };
 }
 
-/** Returns true if the rpc's name is that of a standard method that creates a resource (AIP-133). */
+/** Returns true if the rpc is a standard method that creates a resource (AIP-133), by its name. */
 function createsResource(method: DescMethod): boolean {
   return /^(Create|Enroll)/.test(method.name);
 }
@@ -210,7 +210,7 @@ function examplesOf(examples: Json): Json {
   return Object.keys(examples).length > 0 ? { examples } : {};
 }
 
-/** Returns the HTTP statuses with which an operation can be refused. */
+/** Returns the HTTP statuses of an operation's refusals. */
 function refusals(method: DescMethod, binding: HttpBinding): number[] {
   const isRead = binding.verb === 'GET';
   const hasBody = binding.body !== '';

@@ -2,17 +2,17 @@
 
 const REFRESH_MS = 5_000;
 
-/** Refreshes the live part of a page while somebody is looking at it. */
+/** Refreshes the live part of a page while it is visible. */
 async function refresh() {
   const before = document.querySelector('[data-live]');
   if (!before || document.hidden || before.contains(document.activeElement)) return;
   const response = await fetch(location.href, {
     headers: { 'x-refresh': '1' },
     redirect: 'error',
-    // Before the next refresh: a service that does not respond is told of, and not asked again and again.
+    // Before the next refresh: a service that does not respond is reported, and not asked repeatedly.
     signal: AbortSignal.timeout?.(REFRESH_MS - 500),
   });
-  // The session has ended: a page that stood still would look as if nothing happened.
+  // The session has ended: without a reload, the page would look as if nothing happened.
   if (response.status === 401) return location.reload();
   if (!response.ok) throw new Error('not refreshed');
   const next = new DOMParser().parseFromString(await response.text(), 'text/html');

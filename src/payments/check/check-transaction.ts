@@ -54,7 +54,7 @@ export async function checkTransaction(
   await postponeCheck(deps.database, { ...leased, fence }, soonest(checkInS, left, isMore));
 }
 
-/** Limit on the hints of one check, each used after the provider left the one before unanswered. */
+/** Limit on the hints of one check. Each is used only if the provider left the previous one unanswered. */
 const MOST_HINTS = 3;
 
 /**

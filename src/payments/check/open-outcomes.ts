@@ -69,9 +69,9 @@ const COUNT_EVERY_MS = 12_500;
 const JITTER = 0.2;
 
 /**
- * Counts open outcomes periodically, however busy the checker is, and reports those that this replica cannot look up:
- * their connection is not in the catalogue, now points to a different account, or offers no look-up. No other account
- * is ever asked about them.
+ * Counts open outcomes periodically, however busy the checker is, and reports the outcomes that this replica cannot
+ * look up: their connection is not in the catalogue, now points to a different account, or offers no look-up. No
+ * other account is ever asked about them.
  */
 export function watchOpenOutcomes(
   deps: OpenOutcomesDeps,

@@ -74,7 +74,7 @@ async function checked(
   const named = { accountId, connectionId, transactionId };
   const news: PayerNews = { ...named, ...did, deduplicationKey: `${did.kind} ${transactionId} ${digest}` };
   const name = { ...news, subject: 0 };
-  // In one transaction, so that each of many payers at one address sees what the one before has prompted.
+  // In one transaction, so that each of many payers at one address sees what the previous one has prompted.
   const prompted = deps.database.transaction(async (run) => {
     const queries = queriesOf(run);
     const stored = await insertPayerNews(queries, news);

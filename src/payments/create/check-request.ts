@@ -153,7 +153,7 @@ function checkDate(report: Report, field: string, date: string | undefined): voi
   if (date === undefined) return;
   const parsed = new Date(`${date}T00:00:00Z`);
   if (Number.isNaN(parsed.getTime()) || parsed.toISOString().slice(0, 10) !== date) {
-    report(field, 'INVALID_FORMAT', 'must be a date as YYYY-MM-DD');
+    report(field, 'INVALID_FORMAT', 'must be a date in the form YYYY-MM-DD');
   }
 }
 
@@ -171,7 +171,7 @@ const NO_APP = new RegExp(
 );
 
 /**
- * Checks the address to which the payer returns: a host with optional port and path, as the interface shows it, an
+ * Checks the address that the payer returns to: a host with optional port and path, as the interface shows it, an
  * http(s) URL, or a URL of an app's own scheme (`shop.app://paid`, RFC 8252). It is echoed and never fetched.
  */
 export function checkCallbackUrl(report: Report, callbackUrl: string | undefined): void {

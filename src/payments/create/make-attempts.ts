@@ -40,7 +40,7 @@ const GOES_ON_FOR_MS = 10_000;
 
 /**
  * Makes a payment's attempts one after another, until an outcome ends them. Each is committed before it is sent,
- * together with the end of the one before.
+ * together with the end of the previous one.
  *
  * @param beginBeforeMs deadline for sending the first attempt, which is already committed: a process delayed for
  * longer is near the end of its lease, and does not send it.

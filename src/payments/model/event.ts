@@ -12,7 +12,7 @@ const EVENTS: Readonly<Record<Transaction_Type, string>> = {
   [Transaction_Type.CHARGEBACK]: 'payment.chargeback',
 };
 
-/** Returns the event for a change of a payment: that of its last transaction, or of its expiry. */
+/** Returns the event for a change of a payment: its last transaction's event, or the expiry's. */
 export function eventOf(record: Payment): string {
   if (record.status === Payment_Status.EXPIRED) return 'payment.expired';
   return EVENTS[record.transactions?.type ?? Transaction_Type.TYPE_UNSPECIFIED];

@@ -105,7 +105,8 @@ const DAY_S = 86_400;
 
 /**
  * Returns the pause before an approved transaction is checked, if it needs a check: an authorization may lapse, and a
- * provider that reported more is asked again. Whoever learned of it asks at once, unless it dies or gets no answer.
+ * provider that reported more is asked again. The worker that learned of it asks at once, unless it dies or gets no
+ * answer.
  */
 export function approvedPauseS(
   transaction: { readonly capture: boolean },

@@ -103,8 +103,7 @@ function operationKey(requested: RequestedOperation, header: string | undefined)
 }
 
 /**
- * Returns the name of the key under which an operation holds a call's request: the header's, or else the merchant's
- * reference.
+ * Returns the name of the key that an operation holds for a call: the header's key, or else the merchant's reference.
  *
  * @param header the key of the call.
  * @throws ServiceError IDEMPOTENCY_KEY_REUSED if both calls have a key, and the keys differ: by their keys they are

@@ -10,7 +10,7 @@ type Aged = {
   readonly ofAccount?: false;
   /** The column whose index finds old rows. */
   readonly age: string;
-  /** Days for which the rows are kept beyond the requested age. */
+  /** Days that the rows are kept beyond the requested age. */
   readonly extraDays?: number;
   /** The condition of that index, if it has one. */
   readonly where?: string;

@@ -90,10 +90,10 @@ const FIND_UNASKABLE = {
 };
 
 /**
- * Takes attempts without a write since their claim that no replica has taken although they were due, except those of
+ * Takes due attempts that have had no write since their claim and that no replica has taken, except those of
  * connections that this replica can ask; a hundred at most.
  *
- * @param options.dueForS shortest time for which they have been due.
+ * @param options.dueForS shortest time that they have been due.
  */
 export async function takeUnaskable(
   database: Database,
@@ -129,9 +129,9 @@ export async function postponeCheck(
   await database.query(POSTPONE, [accountId, transactionId, fence, inS ?? null]);
 }
 
-// $5 is the least time between two checks prompted by news of one kind. It runs from the time at which the last such
-// news was settled, or from now while it is unsettled. The fence is raised, so that a check in progress, which cannot
-// know the news, postpones nothing.
+// $5 is the least time between two checks prompted by news of one kind. It runs from the time when the last such news
+// was settled, or from now while it is unsettled. The fence is raised, so that a check in progress, which cannot know
+// the news, postpones nothing.
 const PROMPT = {
   name: 'prompt_check',
   text: `

@@ -31,10 +31,10 @@ export type OperationClaim = {
   readonly merchantReference: string | undefined;
 };
 
-// The claiming statement itself checks the bounds against the rows: whatever a caller believes, and whoever claims at
-// the same time, no claim exceeds them. A held key violates the unique index, which rolls back the whole statement. A
-// merchant's reference is used once within the payment and the method. It needs no index, since every claim changes
-// the version that other claims rely on.
+// The claiming statement itself checks the bounds against the rows: no claim exceeds them, whatever its caller read
+// before, and whatever is claimed at the same time. A held key violates the unique index, which rolls back the whole
+// statement. A merchant's reference is used once within the payment and the method. It needs no index, since every
+// claim changes the version that other claims rely on.
 const CLAIM = {
   name: 'claim_operation',
   text: `

@@ -51,7 +51,7 @@ const LOCK_PAYMENTS = `
   WHERE p.account_id = $1 AND p.id = ANY ($2::uuid[]) AND p.updated_at < now() - make_interval(days => $3)
     AND p.open_operation IS NULL AND p.answer IS NOT NULL
   ORDER BY p.id FOR UPDATE SKIP LOCKED`;
-// Each response contains a whole record: those of a payment with many operations may not fit in memory.
+// Each response contains a whole record: the responses of a payment with many operations may not fit in memory.
 const READ_RESPONSES = `
   SELECT id, response, response_record AS "responseRecord" FROM transaction
   WHERE account_id = $1 AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL

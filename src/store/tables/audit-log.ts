@@ -2,10 +2,10 @@ import type { Queries } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 import { UUID_V7 } from './outbox.ts';
 
-/** Used as the account if an action concerns the whole installation. */
+/** Account of actions that concern the whole installation. */
 export const INSTALLATION = NIL_UUID;
 
-/** An operator's action. No field may hold a secret, a card number or a payer's data. */
+/** An operator's action. No field may contain a secret, a card number or a payer's data. */
 export type AuditedAction = {
   /** The account that the action concerns, or INSTALLATION. */
   readonly accountId: string;
@@ -30,7 +30,7 @@ const INSERT = {
 };
 
 /**
- * Writes an action to the audit log. With `queriesOf(run)` of the transaction that makes the change, it is part of the
+ * Writes an action to the audit log. With `queriesOf(run)` of the transaction that makes the change, both are in the
  * same commit.
  */
 export async function recordAction(queries: Queries, action: AuditedAction): Promise<void> {
@@ -38,8 +38,8 @@ export async function recordAction(queries: Queries, action: AuditedAction): Pro
   await queries.query(INSERT, [accountId, actor, action.action, subject, detail]);
 }
 
-// The minute and the address make the id, so that all replicas write one row. The hash of the address stands where a UUIDv7
-// has random bits.
+// The id is made from the minute and the address, so that all replicas write one row. It has the hash of the address
+// in place of a UUIDv7's random bits.
 const ADD_FAILED_SIGN_INS = {
   name: 'add_failed_sign_ins',
   text: `
@@ -55,7 +55,7 @@ const ADD_FAILED_SIGN_INS = {
 /**
  * Adds failed sign-ins to the entry of their address and minute: the only entry that changes after it is written.
  *
- * @param from the client's address, or what stands for several; up to 500 characters.
+ * @param from the client's address, or a name for several addresses; up to 500 characters.
  */
 export async function addFailedSignIns(queries: Queries, from: string, tries: number): Promise<void> {
   await queries.query(ADD_FAILED_SIGN_INS, [`unknown from ${from}`, tries]);
@@ -71,7 +71,7 @@ const LIST = {
 /** An id after every entry: the start of a list, newest first. */
 export const AFTER_ALL_ENTRIES = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Lists up to `limit` entries of an account, or of INSTALLATION, newest first, from before the entry `beforeId`. */
+/** Lists up to `limit` entries of an account, or of INSTALLATION, before the entry `beforeId`, newest first. */
 export async function listActions(
   queries: Queries,
   accountId: string,

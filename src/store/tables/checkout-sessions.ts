@@ -1,7 +1,7 @@
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
 
-/** Terms of a checkout session, which its payment must meet, or from which missing fields are filled in. */
+/** Terms of a checkout session: its payment must meet them, and they fill the request's absent fields. */
 export type SessionTerms = {
   readonly merchantOrderId: string;
   readonly paymentDescription: string;

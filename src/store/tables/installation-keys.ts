@@ -1,6 +1,6 @@
 import type { Run } from '../engine/database.ts';
 
-/** Error for keys other than those that the database was used with. */
+/** Error for keys that differ from the database's earlier ones. */
 export class InstallationKeysError extends Error {
   override readonly name = 'InstallationKeysError';
 }

@@ -13,7 +13,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // ---- The form ----
 
-/** Brands by range, of which the first match counts: local schemes come before the international ranges around theirs. */
+/** Brands by range; the first match counts, so local schemes come before the international ranges around theirs. */
 const BRANDS = [
   [
     'Elo',
@@ -28,7 +28,7 @@ const BRANDS = [
   ['Discover', /^(6011|64[4-9]|65)/],
   ['Maestro', /^(50|5[6-9]|6)/],
 ];
-/** Digits of the security code by brand. Maestro's range holds cards of other brands, too. */
+/** Digits of the security code by brand. Maestro's range also contains cards of other brands. */
 const CODE_DIGITS = {
   'American Express': 4,
   'Diners Club': 3,
@@ -65,7 +65,7 @@ function showExpiry(event) {
   if (month.length === 2) input.value = `${month} / ${year}`;
 }
 
-/** Reads the month and the two-digit year; undefined if the field holds no date. Some browsers fill in 2030-12. */
+/** Reads the month and the two-digit year; undefined if the field contains no date. Some browsers fill in 2030-12. */
 function readExpiry() {
   const text = field('expiry')
     .value.trim()
@@ -89,7 +89,7 @@ function isNumber(digits) {
   return sum % 10 === 0;
 }
 
-/** Returns the text for a security code that a method's card cannot have; undefined if it can. */
+/** Returns the message for a security code that the method's card cannot have; undefined if the code is possible. */
 function codeFault(i) {
   const { vaultedToken, name } = methods[i];
   // A stored card's name begins with its brand, in capitals.
@@ -135,7 +135,7 @@ function showFaults(faults) {
 
 function clearFault(input) {
   input.removeAttribute('aria-invalid');
-  // Screen readers read a description that is hidden, too.
+  // Screen readers also read a hidden description.
   field(`${input.id}-error`).textContent = '';
   field(`${input.id}-error`).hidden = true;
 }
@@ -155,7 +155,7 @@ function showChosen() {
   showNotice('');
 }
 
-/** Labels the button for a payment under way, else for the chosen method. */
+/** Labels the button for the current payment, or else for the chosen method. */
 function showButton() {
   const button = form.querySelector('[type=submit]');
   button.dataset.pay ??= button.textContent;
@@ -223,7 +223,7 @@ function randomKey() {
 // ---- Paying ----
 
 let busy = false;
-/** Payment under way. A repeat sends exactly the same. */
+/** The current payment. A repeat sends exactly the same. */
 let attempt;
 
 function setBusy(isBusy) {
@@ -349,11 +349,13 @@ const OPEN = ['READY_TO_PAY', 'PENDING'];
 const mustGo = ({ status, redirect_url: url }) => OPEN.includes(status) && Boolean(url);
 const mustWait = ({ status, sub_status: subStatus, redirect_url: url }) =>
   OPEN.includes(status) && !url && subStatus !== 'AUTHORIZED';
-/** Id of the payment that the page tells of. */
+/** Id of the payment that the page shows. */
 let told;
 const waiting = { title: texts.waitingTitle, text: texts.waitingText, isWaiting: true };
 
-/** Shows the state of a payment. @param isNew true if it was made just now: a payer who has to go elsewhere goes at once. */
+/**
+ * Shows the state of a payment. @param isNew true if it was just made: a payer who has to go elsewhere goes at once.
+ */
 function show(payment, isNew) {
   told = payment.id;
   const { status, sub_status: subStatus } = payment;
@@ -367,19 +369,19 @@ function show(payment, isNew) {
 }
 
 function tryAgain(text) {
-  // A page that was opened while a payment was under way has no form.
+  // A page opened during a payment has no form.
   if (!form) return location.reload();
   outcome.hidden = true;
   form.hidden = false;
   document.title = formTitle;
-  // Sending the payer elsewhere has emptied the form, and what is chosen may be another method by that.
+  // Sending the payer elsewhere has emptied the form, which may have changed the chosen method.
   showChosen();
   showNotice(text);
 }
 
 /**
- * Sends the payer to the provider. On the way back, the cookie tells the service to return them to this page, in the
- * language that they chose.
+ * Sends the payer to the provider. On the way back, the cookie makes the service return them to this page, in their
+ * chosen language.
  */
 function goTo({ id, redirect_url: url }) {
   const language = new URLSearchParams(location.search).has('lang') ? document.documentElement.lang : '1';
@@ -398,12 +400,12 @@ function showPaid({ callback_url: backUrl }) {
   if (backUrl) setTimeout(() => location.assign(backUrl), 6000);
 }
 
-/** Number of the watch that counts. One with a lower number shows nothing any more. */
+/** Number of the current watch. A watch with a lower number no longer shows anything. */
 let watches = 0;
 
 /**
- * Shows that the payer has to approve the payment elsewhere, until they have: in another window, or in a wallet's app; or
- * until they choose to pay another way.
+ * Shows that the payer has to approve the payment elsewhere, until they have approved it, in another window or in a
+ * wallet's app, or choose to pay another way.
  */
 async function showOpen(payment, isNew, text = texts.openText) {
   const go = () => goTo(payment);
@@ -412,7 +414,7 @@ async function showOpen(payment, isNew, text = texts.openText) {
     ...{ action: texts.openLink, act: go },
     ...{ other: texts.anotherWay, actOther: () => payAnotherWay(payment) },
   });
-  // The next page may take its time. Meanwhile there is nothing to pay twice here.
+  // The next page may load slowly. Meanwhile, nothing can be paid twice here.
   if (isNew) go();
   watches += 1;
   const own = watches;
@@ -425,7 +427,7 @@ async function showOpen(payment, isNew, text = texts.openText) {
   if (!isOver()) show(last, false);
 }
 
-/** Has the payment closed at its provider. Only then can the payer pay another way, so that they never pay twice. */
+/** Closes the payment at its provider. Only then can the payer pay another way, so that they never pay twice. */
 async function payAnotherWay(payment) {
   watches += 1;
   showOutcome({ title: texts.closingTitle, text: texts.closingText, isWaiting: true });
@@ -436,13 +438,13 @@ async function payAnotherWay(payment) {
   show(closed, false);
 }
 
-/** Waits until the payer comes back to the page, as from a wallet's app. */
+/** Waits until the payer comes back to the page, for example from a wallet's app. */
 async function seenAgain() {
   do await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
   while (document.hidden);
 }
 
-/** Says that the outcome is unknown. The page sends no new payment until it is known. */
+/** Shows that the outcome is unknown. The page sends no new payment until it is known. */
 function showUnknown() {
   const act = attempt ? () => retry() : () => location.reload();
   showOutcome({ title: texts.unknownTitle, text: texts.unknownText, action: texts.check, act });
@@ -456,7 +458,7 @@ function retry() {
 const FIRST_POLLS_MS = [500, 500, 1000, 1000, 2000];
 const LAST_POLLS = 40;
 
-/** Asks for the payment while it is as before, for some minutes. Returns the last response, if there was one. */
+/** Asks for the payment until it changes, for some minutes. Returns the last response, if there was one. */
 async function watch(isAsBefore, isOver = () => false) {
   let last;
   for (let i = 0; i < LAST_POLLS && (!last || isAsBefore(last)); i++) {
@@ -464,7 +466,7 @@ async function watch(isAsBefore, isOver = () => false) {
     if (isOver()) return last;
     last = await call('/payment').catch(() => last);
     if (isOver()) return last;
-    // Another window has made another payment, maybe of another amount.
+    // Another window has made another payment, perhaps of another amount.
     if (last && last.id !== told) return location.reload();
   }
   return last;
@@ -541,7 +543,7 @@ if (form) {
   if (field('number')?.value) showNumber();
 }
 if (data.hasPayment) showLast();
-// Last, so that a script that fails before leaves the page as it is without it.
+// Last, so that a script that fails earlier leaves the page as it is without a script.
 if (form) form.querySelector('[type=submit]').disabled = false;
 const noScript = document.getElementById('no-script');
 if (noScript) noScript.hidden = true;

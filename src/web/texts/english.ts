@@ -1,6 +1,6 @@
 /**
- * Texts of the payers' pages, with `{…}` to be filled in. Those in `script` are for the browser, those in `outcome` are
- * titles and texts of the page after a provider's.
+ * Texts of the payers' pages, with `{…}` to be filled in. The texts in `script` are for the browser; those in
+ * `outcome` are titles and texts of the page after a provider's page.
  */
 export type CheckoutTexts = typeof ENGLISH;
 
