@@ -48,7 +48,7 @@ function open(name: string, settings: JsonObject): ProviderConnection {
 /** Rows of the table: what a connection can do, in its own words. */
 const ROWS: Readonly<Record<string, (connection: ProviderConnection) => boolean | string>> = {
   cards: ({ capabilities }) => capabilities.methods.includes('card'),
-  'payers by redirect': ({ capabilities }) => capabilities.methods.includes('wallet_redirect'),
+  'redirect payments': ({ capabilities }) => capabilities.methods.includes('wallet_redirect'),
   'authorization only': ({ capabilities }) => capabilities.authorization,
   'captures of one authorization': ({ capabilities: { captures } }) => captures > 0 && String(captures),
   cancel: ({ capabilities }) => capabilities.cancel,
@@ -56,11 +56,11 @@ const ROWS: Readonly<Record<string, (connection: ProviderConnection) => boolean 
   'verification of a card': ({ capabilities }) => capabilities.verify,
   installments: ({ capabilities }) => capabilities.installments,
   '3-D Secure with a challenge': ({ capabilities }) => capabilities.challenge,
-  '3-D Secure made elsewhere': ({ capabilities }) => capabilities.externalThreeDSecure,
+  'external 3-D Secure results': ({ capabilities }) => capabilities.externalThreeDSecure,
   'stored credentials': ({ capabilities }) => capabilities.storedCredentials,
   'soft descriptor': ({ capabilities }) => capabilities.softDescriptor,
   notifications: ({ readNotification }) => readNotification !== undefined,
-  'unknown outcomes are resolved by': ({ lookUp, technicalCancel, repeatOperation }) =>
+  'resolution of unknown outcomes': ({ lookUp, technicalCancel, repeatOperation }) =>
     lookUp
       ? 'look-up'
       : ['notification', technicalCancel && 'technical cancel', repeatOperation && 'repeated operation']
