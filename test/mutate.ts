@@ -2,7 +2,25 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { readArguments } from '#src/commands/command-line.ts';
 import startPostgres from './support/database.ts';
+
+const USAGE = `Usage: npm run mutate -- [--mutate 'src/payments/model/*.ts' --testFiles 'test/payments/model/*.test.ts' --force]
+
+Puts small faults into the code, one at a time, and runs the tests that reach each: a fault that no test notices is a
+missing test, or code that makes no difference. --mutate names other files than src/payments and src/connectors, --testFiles
+fewer tests; results of unchanged code are kept from run to run, unless --force is given. The report is in .stryker/report.html.`;
+
+const { values } = readArguments(USAGE, {
+  options: {
+    mutate: { type: 'string' },
+    testFiles: { type: 'string' },
+    force: { type: 'boolean', default: false },
+  },
+});
+const options = Object.entries(values).flatMap(([name, value]) =>
+  value === true ? [`--${name}`] : value ? [`--${name}`, value] : [],
+);
 
 const ROOT = join(import.meta.dirname, '..');
 const STRYKER = join(ROOT, 'node_modules/@stryker-mutator/core/bin/stryker.js');
@@ -14,7 +32,7 @@ const STRYKER = join(ROOT, 'node_modules/@stryker-mutator/core/bin/stryker.js');
 async function main(): Promise<void> {
   const stopPostgres = await startPostgres();
   try {
-    const stryker = spawn(process.execPath, [STRYKER, 'run', 'stryker.config.ts', ...process.argv.slice(2)], {
+    const stryker = spawn(process.execPath, [STRYKER, 'run', 'stryker.config.ts', ...options], {
       cwd: ROOT,
       stdio: 'inherit',
     });
