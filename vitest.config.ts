@@ -9,7 +9,7 @@ const LONGEST = [
   'catalogue/reload-catalogue.slow',
   'main.slow',
   'hostile.slow',
-  'interleavings/interleavings',
+  'interleavings/interleavings.slow',
 ];
 
 class LongestFirst extends BaseSequencer {
@@ -31,8 +31,8 @@ export default defineConfig({
     // A worker loads the service once, for all of its files: a third of the time otherwise goes into loading it anew.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    // A third of the time a test waits: three at once use two cores, as a small CI machine has them, to the full.
-    maxWorkers: Math.max(3, availableParallelism() - 1),
+    // Half of the time a test waits: four at once use two cores, as a small CI machine has them, to the full.
+    maxWorkers: Math.max(4, availableParallelism() - 1),
     globalSetup: 'test/support/database.ts',
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/patience.ts'],
     // Bounds for what hangs, with room for a busy machine.

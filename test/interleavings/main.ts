@@ -13,7 +13,7 @@ provider's ledger judges. A seed that was printed meets a failure again.
   --plants   puts faults of our own in, one at a time, and succeeds when each is found`;
 
 const ROOT = join(import.meta.dirname, '../..');
-const TEST = 'test/interleavings/interleavings.test.ts';
+const TEST = 'test/interleavings/interleavings.slow.test.ts';
 
 /** Faults of our own, each in a place that only an order of steps reveals. */
 const PLANTS = [
