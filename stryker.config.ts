@@ -1,13 +1,13 @@
 import type { PartialStrykerOptions } from '@stryker-mutator/api/core';
 
-/** `npm run mutate`: puts small faults into the money path, one at a time, and runs the tests that reach each. */
+/** `npm run mutate`: makes small changes to the money path, one at a time, and runs the tests that reach each. */
 const options: PartialStrykerOptions & { readonly vitest: { readonly configFile: string } } = {
   mutate: ['src/{payments,connectors}/**/*.ts'],
-  // The text of a log line or an error message matters to no program.
+  // No program depends on the text of a log line or an error message.
   mutator: { excludedMutations: ['StringLiteral'] },
   testRunner: 'vitest',
   vitest: { configFile: 'stryker.vitest.config.ts' },
-  // A mutant that runs as its module loads would have every test that imports the module run again.
+  // A mutant that runs while its module loads would rerun every test that imports the module.
   ignoreStatic: true,
   concurrency: 2,
   // Room for a busy machine.
@@ -22,7 +22,7 @@ const options: PartialStrykerOptions & { readonly vitest: { readonly configFile:
   jsonReporter: { fileName: '.stryker/report.json' },
   htmlReporter: { fileName: '.stryker/report.html' },
   ignorePatterns: ['/data', '/coverage'],
-  // Names no file: Stryker rewrites a tsconfig.json by an API that TypeScript 7 does not have.
+  // Not a file: Stryker would rewrite a tsconfig.json through an API that TypeScript 7 lacks.
   tsconfigFile: 'none',
 };
 

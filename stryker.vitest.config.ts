@@ -1,7 +1,10 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** What noticed the mutant before is likely to notice the next, which is beside it; then what costs least to ask. */
+/**
+ * Runs first the files that detected the previous mutant, since they are likely to detect its neighbor, then the
+ * fastest files.
+ */
 class LikeliestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const cost = (file: TestSpecification) => {
@@ -12,11 +15,11 @@ class LikeliestFirst extends BaseSequencer {
   }
 }
 
-/** The tests that Stryker runs: near the money path, and quick. test/mutate.ts starts their PostgreSQL. */
+/** The quick tests near the money path, which Stryker runs. test/mutate.ts starts their PostgreSQL. */
 export default defineConfig({
   test: {
     include: ['test/{payments,connectors,store,notifications}/**/*.test.ts', 'test/money.test.ts'],
-    // These wait, race or draw cases for many seconds: what they notice, nearer tests have to notice, too.
+    // These wait, race or generate cases for many seconds. More direct tests must detect the same mutants.
     exclude: [
       'test/payments/{concurrent-payments,database-trouble,operated-books,model/{any-order,apply},*-faults}.test.ts',
       'test/notifications/notifications-under-way.test.ts',
@@ -27,7 +30,7 @@ export default defineConfig({
     isolate: false,
     sequence: { sequencer: LikeliestFirst },
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/patience.ts'],
-    // Longer than Stryker waits: it ends the whole worker of a mutant that hangs, so that nothing of it goes on.
+    // Longer than Stryker's timeout: Stryker kills the worker of a hanging mutant, so that none of its work continues.
     expect: { poll: { timeout: 60_000 } },
     testTimeout: 240_000,
     hookTimeout: 240_000,

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** The longest files: begun last, one of them would go on alone while the other cores have nothing to do. */
+/** The longest files: started last, one would run alone while the other cores are idle. */
 const LONGEST = [
   'faults.slow',
   'workers.slow',
@@ -23,19 +23,20 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    // In two tiers: what starts processes or takes long by intent is named *.slow.test.ts (package.json, test/tiers.test.ts).
+    // Two tiers: tests that start processes or take long by design are named *.slow.test.ts (package.json,
+    // test/tiers.test.ts).
     include: ['test/**/*.test.ts'],
     environment: 'node',
-    // Processes, not threads: tests start and kill servers, and a native crash then ends one file only.
+    // Processes, not threads: tests start and kill servers, and a native crash then ends only one file.
     pool: 'forks',
-    // A worker loads the service once, for all of its files: a third of the time otherwise goes into loading it anew.
+    // A worker loads the service once for all its files. Reloading it for each file would take a third of the time.
     isolate: false,
     sequence: { sequencer: LongestFirst },
     // Half of the time a test waits: four at once use two cores, as a small CI machine has them, to the full.
     maxWorkers: Math.max(4, availableParallelism() - 1),
     globalSetup: 'test/support/database.ts',
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/patience.ts'],
-    // Bounds for what hangs, with room for a busy machine.
+    // Limits for hanging tests, with room for a busy machine.
     expect: { poll: { timeout: 60_000 } },
     testTimeout: 240_000,
     hookTimeout: 240_000,

@@ -55,9 +55,9 @@ it('docs/errors.md lists every reason for a refusal, with its HTTP status and RP
   expect(documented.sort()).toEqual(actual.sort());
 });
 
-it('docs/operating.md gives the least days of every rule of retention, as the command’s help does', async () => {
+it('docs/operating.md gives the minimum days of every retention rule, as the command’s help does', async () => {
   const help = await outputOf(run, {}, '--help');
-  const fewest = [...help.matchAll(/^ {2}(--\w+) <days>.*\(from (\d+)/gm)].map(([, rule, days]) => [
+  const fewest = [...help.matchAll(/^ {2}(--\w+) <days>.*\(minimum (\d+)/gm)].map(([, rule, days]) => [
     rule,
     days,
   ]);

@@ -60,7 +60,7 @@ it('says that the database is read-only, and what to name instead', async () => 
   const { code, stderr } = await runService({ ...onDatabase, ...unsafe, DATABASE_URL: readOnly });
   expect([code, stderr.trim()]).toEqual([
     1,
-    'Cannot start: the database is read-only. Name the primary in DATABASE_URL',
+    'Cannot start: the database is read-only. Point DATABASE_URL to the primary',
   ]);
 });
 

@@ -61,7 +61,7 @@ async function isReady(service: string): Promise<boolean> {
 
 /** Starts the service with this process's settings, and waits until it accepts calls. Its log is not shown. */
 async function startService(service: string, own: string): Promise<ChildProcess> {
-  if (service !== own) throw new Error(`no service answers at ${service}`);
+  if (service !== own) throw new Error(`no service responds at ${service}`);
   const child = spawn(process.execPath, [join(CHECKOUT_DIR, 'src/main.ts')], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });

@@ -32,22 +32,22 @@ import { explainFailure } from './explain-failure.ts';
 import { keyPrefix, newPublicKey, newSecret } from './new-keys.ts';
 import { table } from './table.ts';
 
-/** Error for an object that the command line names but that does not exist. */
+/** Error for a nonexistent object on the command line. */
 class NotFoundError extends Error {}
 
 type Options = ReturnType<typeof split>['options'];
 
-/** Checks its part of the command line, then runs the command. @returns the text to print. */
+/** Checks the command's part of the command line, then runs it. @returns the text to print. */
 type Command = (operands: readonly string[], options: Options) => Work;
 type Work = (session: Session) => Promise<string>;
 
-/** The open transaction of a command: its changes and their entry in the audit log are committed together. */
+/** The command's database transaction, which commits its changes together with their audit log entry. */
 type Session = {
   readonly queries: Queries;
   readonly audit: (entry: Pick<AuditedAction, 'accountId' | 'subject' | 'detail'>) => Promise<void>;
 };
 
-/** The commands by name, each with its operands and options. */
+/** Commands by name, with their operands and options. */
 const COMMANDS: Readonly<
   Record<string, { operands: readonly string[]; options?: readonly string[]; run: Command }>
 > = {
@@ -67,13 +67,13 @@ const COMMANDS: Readonly<
 
 async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const [name] = argv;
-  if (name === undefined) throw new UsageError('A command is needed.');
+  if (name === undefined) throw new UsageError('Missing command.');
   if (['help', '--help', '-h'].includes(name)) {
     io.stdout.write(`${USAGE}\n`);
     return 0;
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (!command) throw new UsageError(`There is no command "${name}".`);
+  if (!command) throw new UsageError(`Unknown command "${name}".`);
   const { operands, options } = split(name, argv, io, command.options ?? []);
   if (operands.length !== command.operands.length) {
     throw new UsageError(`"${name}" takes ${command.operands.join(' ') || 'no operands'}.`);
@@ -110,7 +110,7 @@ const NAME = /^[^\p{Cc}]{1,255}$/u;
 
 function create(_operands: readonly string[], options: Options): Work {
   const { name = '', 'secret-always': secretAlways = false } = options;
-  if (!NAME.test(name)) throw new UsageError('--name is needed: 1 to 255 characters.');
+  if (!NAME.test(name)) throw new UsageError('--name is required: 1 to 255 characters.');
   const publicKey = newPublicKey(prefixOf(options));
   const { id, secret, hash } = newSecret(prefixOf(options));
   return async ({ queries, audit }) => {
@@ -151,7 +151,7 @@ function audit([operand]: readonly string[]): Work {
       if (page.length === 0) break;
       entries.push(...page);
     }
-    // Reading the log is logged too, which the next reading shows.
+    // Reading the log is logged too: the next reading shows this one.
     await audit({ accountId });
     return table(entries.reverse().map(auditRow));
   };
@@ -185,23 +185,23 @@ function revoke(kind: 'public' | 'secret', id: string): Work {
       return 'revoked';
     }
     const what = kind === 'public' ? 'public key' : 'secret';
-    throw new NotFoundError(`There is no such ${what}, or it is revoked already.`);
+    throw new NotFoundError(`No such ${what}, or it is already revoked.`);
   };
 }
 
 function demandSecret([id, value = '']: readonly string[]): Work {
-  if (value !== 'on' && value !== 'off') throw new UsageError('"secret-always" is on or off.');
+  if (value !== 'on' && value !== 'off') throw new UsageError('"secret-always" must be on or off.');
   return change(id, 'secret-always', value, { secretAlways: value === 'on' });
 }
 
 function tellAuthorizations([id, value]: readonly string[]): Work {
   if (value !== 'shown' && value !== 'authorized')
-    throw new UsageError('"authorizations" is shown or authorized.');
+    throw new UsageError('"authorizations" must be shown or authorized.');
   return change(id, 'authorizations', value, { tellsAuthorized: value === 'authorized' });
 }
 
 /**
- * Sets the account's allowed origins, in the form that browsers send: scheme, host and port, in lower case, without a
+ * Sets the account's allowed origins in the form that browsers send: scheme, host and port in lower case, without a
  * path (RFC 6454).
  */
 function allowOrigins([id, list = '']: readonly string[]): Work {
@@ -219,15 +219,15 @@ const MAX_ORIGINS = 100;
 
 function nameForPayers([id, name = '']: readonly string[]): Work {
   if (!DISPLAY_NAME.test(name)) {
-    throw new UsageError('"display-name" is 1 to 100 characters that can be seen, or none.');
+    throw new UsageError('"display-name" must be 1 to 100 visible characters, or none.');
   }
   return change(id, 'display-name', name, { displayName: name === 'none' ? '' : name });
 }
 
-// Characters that turn the direction of text round could have the page say something else.
+// Characters that change the direction of text could make the page say something else.
 const DISPLAY_NAME = /^(?=.*\S)[^\p{Cc}\p{Bidi_C}]{1,100}$/u;
 
-/** Changes a setting of an account. @param value the new one, as the command line has it. */
+/** Changes an account's setting. @param value the new value, as given on the command line. */
 function change(id: string | undefined, setting: string, value: string, changed: AccountChange): Work {
   return withAccount(id, async ({ queries, audit }, account) => {
     await changeAccount(queries, account.id, changed);
@@ -243,25 +243,25 @@ function withAccount(
   const id = asId(text);
   return async (session) => {
     const account = await findAccount(session.queries, id);
-    if (!account) throw new NotFoundError(`There is no account ${id}.`);
+    if (!account) throw new NotFoundError(`No account ${id}.`);
     return work(session, account);
   };
 }
 
 function asId(text = ''): string {
-  if (!isUuid(text)) throw new UsageError(`"${text}" is not an id; ids are UUIDs.`);
+  if (!isUuid(text)) throw new UsageError(`"${text}" is not an id: ids are UUIDs.`);
   return text;
 }
 
 function showSecret(secret: string, id: string): string {
-  return `secret       ${secret}\nsecret id    ${id}\n\nKeep the secret now: it is not shown again, and cannot be had from the database.`;
+  return `secret       ${secret}\nsecret id    ${id}\n\nSave the secret now: it is never shown again and cannot be recovered from the database.`;
 }
 
 function prefixOf({ environment }: Options): string {
   const prefix = keyPrefix(environment);
   if (prefix !== undefined) return prefix;
   throw new UsageError(
-    '--environment is a word such as sandbox or prod: up to 31 of a-z, 0-9 and -, beginning with a letter.',
+    '--environment must be a word such as sandbox or prod: up to 31 of a-z, 0-9 and -, starting with a letter.',
   );
 }
 
@@ -288,7 +288,7 @@ export const run = createCommand(USAGE, main, (error) => {
   if (error instanceof NotFoundError) return error.message;
   if (!isUnavailable(error) || isSurelyNotCommitted(error)) return `Not done: ${explainFailure(error)}`;
   const why = (error as Error).message;
-  return `It may be done: the database did not acknowledge it (${why}). Look first (list, keys, audit), then repeat what is missing.`;
+  return `The database did not acknowledge the change (${why}), so it may have been made. Check with list, keys or audit, then repeat the command if needed.`;
 });
 
 if (import.meta.main) await runAsProcess(run);

@@ -7,19 +7,19 @@ import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { assertDirect } from '#src/store/engine/pooler.ts';
 import type { CommandIo } from './command-line.ts';
 
-/** Storage that a command uses. */
+/** The database that a command uses. */
 export type CommandStorage = {
   readonly database: Database;
-  /** Set for the embedded database; undefined with a DATABASE_URL. */
+  /** Directory of the embedded database; undefined with a DATABASE_URL. */
   readonly dataDir: string | undefined;
 };
 
 type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databaseDirectUrl' | 'dataDir'>;
 
 /**
- * Finds the database that DATABASE_DIRECT_URL or DATABASE_URL names, or the embedded one.
+ * Finds the database named by DATABASE_DIRECT_URL or DATABASE_URL, or else the embedded one.
  *
- * @returns no `url` if the embedded database does not run; a `dataDir` for the embedded one alone.
+ * @returns no `url` if the embedded database is not running; a `dataDir` only for the embedded database.
  */
 export function findDatabase({ databaseDirectUrl, databaseUrl, dataDir: explicit }: DatabaseConfig) {
   const dataDir = databaseUrl ? undefined : resolveDataDir({ explicit, checkoutDir: CHECKOUT_DIR });
@@ -28,8 +28,8 @@ export function findDatabase({ databaseDirectUrl, databaseUrl, dataDir: explicit
 }
 
 /**
- * Runs a command's work on the service's database, after migrating it. The embedded one is started if the service does
- * not run. Its own log goes to the command's standard error.
+ * Migrates the service's database, then runs a command's work on it. Starts the embedded database if the service is not
+ * running; its log goes to the command's standard error.
  */
 export async function withDatabase<T>(
   config: DatabaseConfig,

@@ -3,11 +3,11 @@ import { keptByNpm } from '#src/config.ts';
 import type { Environment } from '#src/variables.ts';
 import type { ProgressStream } from './progress.ts';
 
-/** Streams and environment that a command uses: those of its process, or of a test. */
+/** Streams and environment of a command, from its process or from a test. */
 export type CommandIo = {
   readonly stdout: Pick<ProgressStream, 'write'>;
   readonly stderr: ProgressStream;
-  /** undefined: the process's. */
+  /** By default the process's. */
   readonly environment?: Environment | undefined;
 };
 
@@ -22,11 +22,11 @@ export type Command = (argv: readonly string[], io: CommandIo) => Promise<number
 /** Error for a command line that does not match the usage. */
 export class UsageError extends Error {}
 
-/** Ends a command whose usage is asked for. */
+/** Ends a command that is asked for its usage. */
 class HelpRequest extends Error {}
 
 /**
- * Makes a command, which prints its usage for `--help` and after a wrong command line.
+ * Makes a command that prints its usage for `--help` and after a wrong command line.
  *
  * @param main does the work, and returns the exit code.
  * @param explain returns the text to print about a failure.
@@ -51,7 +51,7 @@ export function createCommand(
   };
 }
 
-/** Runs a command as this process's own. The process ends at once if the command fails. */
+/** Runs a command as the main program of this process. The process exits at once if the command fails. */
 export async function runAsProcess(command: Command): Promise<void> {
   const code = await command(process.argv.slice(2), process);
   if (code !== 0) process.exit(code);
@@ -61,7 +61,7 @@ export async function runAsProcess(command: Command): Promise<void> {
  * Parses a command's arguments.
  *
  * @param config.args the part of `argv` to parse; by default all of it.
- * @throws UsageError if they do not match, or npm has kept options for itself; an error that ends the command if they
+ * @throws UsageError if they do not match, or if npm kept options for itself; an error that ends the command if they
  *   ask for help.
  */
 export function parseArguments<Config extends ParseArgsConfig>(
@@ -77,8 +77,8 @@ export function parseArguments<Config extends ParseArgsConfig>(
 }
 
 /**
- * Parses the command line of a program that is no command. The process ends after `--help`, which prints the usage, and
- * with exit code 2 and the usage after a wrong command line.
+ * Parses the command line of a program that does not use `createCommand`. `--help` prints the usage and exits. A wrong
+ * command line prints the error and the usage, and exits with code 2.
  */
 export function readArguments<Config extends ParseArgsConfig>(usage: string, config: Config) {
   try {
@@ -102,8 +102,8 @@ function usageErrors<T>(parse: () => T): T {
 }
 
 /**
- * Refuses a command whose options stand before `--`: npm takes them for settings of its own and passes on the rest, so the
- * command would do something else than it was told.
+ * Refuses options before `--`: npm treats them as its own settings and passes on only the rest, so the command would do
+ * something other than requested.
  */
 function refuseKeptOptions(
   argv: readonly string[],
@@ -116,7 +116,7 @@ function refuseKeptOptions(
     environment,
   );
   if (!kept) return;
-  // Without the values: one may be a secret.
+  // Omits the values: one may be a secret.
   const again = kept.options.map((name) => (options[name]?.type === 'boolean' ? `--${name}` : `--${name} …`));
   const names = kept.options.map((name) => `--${name}`).join(' and ');
   const firstOption = argv.findIndex((arg) => arg.startsWith('-'));

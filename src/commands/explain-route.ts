@@ -28,17 +28,17 @@ import { explainFailure } from './explain-failure.ts';
 
 const USAGE = `Usage: npm run route -- <request.json> [--key <idempotency key>] [--catalogue <file>]
 
-Tells which route and targets a payment would take, and why each earlier route did not match. Nothing is sent, and
-neither a database nor a running service is needed.
+Shows which route and targets a payment would take, and why each earlier route did not match. It sends nothing, and
+needs neither a database nor a running service.
 
-  <request.json>   a payment as POST /v1/payments takes it, such as test/scenarios/05-card-authorization/request.json
-  --key            the idempotency key that it would be made under: SPLIT draws by it
-  --catalogue      the catalogue's file, instead of CATALOGUE_FILE or the sandbox's`;
+  <request.json>   the body of a POST /v1/payments, such as test/scenarios/05-card-authorization/request.json
+  --key            the payment's idempotency key, which decides the draw of a SPLIT
+  --catalogue      the catalogue file, instead of CATALOGUE_FILE or the sandbox's`;
 
 const ASSUMPTIONS =
-  'Every circuit counts as closed, every connection as able to do what is asked, and no approval rate is learned: the service itself (OperatorService.ExplainRoute) knows better.';
+  'Assumes that every circuit is closed, that every connection supports the request, and that no approval rate is known. Ask the running service (OperatorService.ExplainRoute) for its actual state.';
 
-/** Error for a question that cannot be answered; the message says why. */
+/** Error for a route that cannot be explained; the message says why. */
 class RouteError extends Error {}
 
 const OPTIONS = {
@@ -55,7 +55,7 @@ function main(argv: readonly string[], { stdout, environment }: CommandIo): numb
     environment,
   );
   const [file] = positionals;
-  if (file === undefined || positionals.length > 1) throw new UsageError('One request is needed.');
+  if (file === undefined || positionals.length > 1) throw new UsageError('Exactly one request is required.');
   const catalogue = closedCatalogue(readCatalogue(values.catalogue ?? readCatalogueFile(environment)));
   const explanation = refusedIn(file, () =>
     explainRoute(catalogue, readRequest(file), values.key ?? '', systemClock()()),
@@ -65,7 +65,7 @@ function main(argv: readonly string[], { stdout, environment }: CommandIo): numb
   return 0;
 }
 
-/** @throws ServiceError with which the service would refuse it. */
+/** @throws the ServiceError with which the service would refuse the request. */
 function readRequest(file: string): CreatePaymentRequest {
   let body: Uint8Array;
   try {
@@ -92,7 +92,7 @@ function refusedIn<T>(file: string, work: () => T): T {
   }
 }
 
-/** Makes a catalogue without open connections: all of them count as healthy, and none has a history. */
+/** Makes a catalogue without open connections: all count as healthy, and none has a history. */
 function closedCatalogue(catalogue: Catalogue): ExplainedCatalogue {
   const signals = { isAvailable: () => true, approvalRate: () => 1 };
   const guarded = catalogue.connections.filter(({ circuitBreaker }) => !circuitBreaker?.off);
@@ -145,7 +145,7 @@ function targetLines({ choice, accountOverride, targets }: ExplainRouteResponse)
 function failoverText({ maxAttempts, softDeclines }: ExplainRouteResponse): string {
   if (maxAttempts === 1) return 'Failover: none; there is one attempt.';
   const after = softDeclines ? 'when nothing was sent and after a soft decline' : 'when nothing was sent';
-  return `Failover: up to ${maxAttempts} attempts; it goes on ${after}, never after a hard decline or an unknown outcome.`;
+  return `Failover: up to ${maxAttempts} attempts; it fails over ${after}, never after a hard decline or an unknown outcome.`;
 }
 
 /** Runs the command. */

@@ -8,7 +8,7 @@ export function newPublicKey(prefix: string): string {
   return `${prefix}pk_${randomBytes(PUBLIC_KEY_BYTES).toString('hex')}`;
 }
 
-/** Makes a secret: the prefix, then `sk_` and 64 hexadecimal digits. It comes with its id and the hash to store. */
+/** Makes a secret (the prefix, then `sk_` and 64 hexadecimal digits), its id and the hash to store. */
 export function newSecret(prefix: string): { id: string; secret: string; hash: Uint8Array } {
   const secret = `${prefix}sk_${randomBytes(SECRET_BYTES).toString('hex')}`;
   return { id: randomUUIDv7(), secret, hash: createHash('sha256').update(secret).digest() };
@@ -17,7 +17,10 @@ export function newSecret(prefix: string): { id: string; secret: string; hash: U
 /** Clients read the text before the first `_` as the environment, so the environment's name contains none. */
 const ENVIRONMENT = /^[a-z][a-z0-9-]{0,30}$/;
 
-/** Returns the prefix of an environment's keys, such as `sandbox_`; empty without one, undefined if it is invalid. */
+/**
+ * Returns the prefix of an environment's keys, such as `sandbox_`: empty without an environment, undefined for an
+ * invalid one.
+ */
 export function keyPrefix(environment: string | undefined): string | undefined {
   if (environment === undefined) return '';
   return ENVIRONMENT.test(environment) ? `${environment}_` : undefined;

@@ -2,11 +2,11 @@ import type { WriteStream } from 'node:tty';
 
 /** Shows the progress of long work. */
 export type Progress = {
-  /** Shows the current state: on a terminal in one line that is overwritten, elsewhere in a plain line now and then. */
+  /** Shows the current state: on a terminal in one line that is overwritten, elsewhere in an occasional plain line. */
   state(text: string): void;
-  /** Writes a line that stays. */
+  /** Writes a permanent line. */
   line(text: string): void;
-  /** Removes the line that is overwritten. */
+  /** Removes the overwritten line. */
   end(): void;
 };
 
@@ -24,8 +24,8 @@ const PLAIN_PAUSE_MS = 10_000;
 /**
  * Writes progress to a stream.
  *
- * @param options.plainPauseMs pause between two plain lines of `state` if the stream is not a terminal; Infinity for
- *   none.
+ * @param options.plainPauseMs pause between two plain lines of `state` if the stream is not a terminal; Infinity for no
+ *   lines.
  * @param options.nowMs a clock that never goes back.
  */
 export function createProgress(
@@ -34,7 +34,7 @@ export function createProgress(
 ): Progress {
   const { plainPauseMs = PLAIN_PAUSE_MS, nowMs = () => performance.now() } = options;
   const isTerminal = stream.isTTY === true;
-  // On a terminal, the first state is shown at once; elsewhere, short work shows none.
+  // A terminal shows the first state at once; elsewhere, short work shows no state.
   let shownMs = isTerminal ? Number.NEGATIVE_INFINITY : nowMs();
   return {
     state(text) {

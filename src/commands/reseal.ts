@@ -14,18 +14,18 @@ export type Resealing = {
   resealed: number;
   /** Already under the current key. */
   current: number;
-  /** Deleted, or resealed by another run, between reading and writing. */
+  /** Deleted or resealed by another run between reading and writing. */
   changed: number;
-  /** Cannot be opened: the key is missing, or the ciphertext is damaged. These are left unchanged. */
+  /** Left unchanged because they cannot be opened: the key is missing, or the ciphertext is damaged. */
   unreadable: number;
 };
 
 const BATCH_SIZE = 500;
 
 /**
- * Seals everything stored under the vault's current key: cards, one-time tokens and webhook secrets (PCI DSS 3.7.4,
- * 3.7.5). It may run beside the service or another run: a ciphertext is replaced only if it is still the one that was
- * read. The next run completes one that was interrupted.
+ * Seals all stored cards, one-time tokens and webhook secrets under the vault's current key (PCI DSS 3.7.4, 3.7.5). It
+ * may run beside the service or another run: a ciphertext is replaced only if it has not changed since it was read.
+ * After an interruption, the next run completes the work.
  *
  * @param onOne called after each ciphertext.
  */
@@ -60,7 +60,7 @@ async function reseal(
   return (await replaceSealed(database, kind, value, resealed)) ? 'resealed' : 'changed';
 }
 
-/** Walks the ciphertexts of a kind in the order of their keys, a batch at a time. */
+/** Reads the ciphertexts of a kind in the order of their keys, a batch at a time. */
 async function* walk(database: Database, kind: SealedKind): AsyncGenerator<SealedValue> {
   let last: SealedValue | undefined;
   do {

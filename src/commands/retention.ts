@@ -17,12 +17,12 @@ import { table } from './table.ts';
 const KINDS = {
   // Most schemes allow disputes for 120 days; the minimum of a month is for operators with other rules.
   payments: 30,
-  // Some providers repeat a notification for 30 days: one that was deleted here would be looked up again.
+  // Some providers repeat a notification for 30 days: a deleted notification would be looked up again.
   notifications: 31,
-  // The schedule of retries takes 8 days.
+  // Retries of a delivery take up to 8 days.
   deliveries: 9,
   calls: 1,
-  // A card that is charged once a month is kept between two charges.
+  // A card that is charged once a month must survive until its next charge.
   methods: 32,
 } as const;
 
@@ -31,15 +31,15 @@ type Rules = { readonly [K in Kind]?: number };
 
 const USAGE = `Usage: npm run retention -- [--dry-run] <rules>
 
-  --payments <days>        erases the payer's personal data from payments that nothing was written to for so long (from ${KINDS.payments})
-  --notifications <days>   deletes providers' notifications as they came (from ${KINDS.notifications})
-  --deliveries <days>      deletes webhooks' deliveries and, a day later, events (from ${KINDS.deliveries}; the service itself deletes them after 30)
-  --calls <days>           deletes the responses kept for repeated calls that made customers and the like (from ${KINDS.calls}; the service itself deletes them after 30)
-  --methods <days>         ends stored methods that no payment has used for so long, and deletes what is left of those that were ended (from ${KINDS.methods})
-  --dry-run                only counts what is due
+  --payments <days>        erases the payer's personal data from payments that have not changed for this long (minimum ${KINDS.payments})
+  --notifications <days>   deletes the original notifications of providers (minimum ${KINDS.notifications})
+  --deliveries <days>      deletes webhooks' deliveries and, a day later, events (minimum ${KINDS.deliveries}; the service itself deletes them after 30)
+  --calls <days>           deletes the responses stored for retries of calls that create customers and the like (minimum ${KINDS.calls}; the service itself deletes them after 30)
+  --methods <days>         ends stored methods that no payment has used for this long, and deletes the remains of ended methods (minimum ${KINDS.methods})
+  --dry-run                only counts the due rows
 
-A kind without a rule is left alone, and so is every payment of which anything is open. Run it as often as you like, beside
-the service: it works in small commits, and a run that was cut short is completed by the next.`;
+A kind without a rule is left alone, and so is every payment with open work. Run the command as often as you like, beside
+the service: it commits in small steps, and the next run completes an interrupted one.`;
 
 const OPTIONS = {
   payments: { type: 'string' },
@@ -86,13 +86,13 @@ async function ageOut(
     let lookedAt = 0;
     const onStep = (step: Step) => {
       lookedAt += step.lookedAt;
-      progress.state(`methods: looked at ${lookedAt}`);
+      progress.state(`methods: ${lookedAt} examined`);
     };
     counts.push(['methods', await endUnused(database, { days: methods, dryRun, onStep })]);
   }
   const deletions: [AgedRows, number | undefined][] = [
     ['notifications', rules.notifications],
-    // A delivery is deleted before its event, without which it could not be sent again.
+    // A delivery is deleted before its event, because it cannot be resent without the event.
     ['deliveries', rules.deliveries],
     ['events', rules.deliveries],
     ['calls', rules.calls],
@@ -112,7 +112,7 @@ async function erase(database: Database, days: number, dryRun: boolean, progress
     response: dryRun ? undefined : (await openStoredResponses(database)).own,
     onStep: (step, account, accounts) => {
       lookedAt += step.lookedAt;
-      progress.state(`payments: looked at ${lookedAt}, account ${account} of ${accounts}`);
+      progress.state(`payments: ${lookedAt} examined, account ${account} of ${accounts}`);
     },
   });
 }
@@ -144,11 +144,11 @@ function readRules(options: Readonly<Partial<Record<Kind, string>>>): Rules {
     if (text === undefined) continue;
     const days = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
     if (!(days >= fewest && days <= MAX_DAYS)) {
-      throw new UsageError(`--${kind} is a number of days, ${fewest} to ${MAX_DAYS}.`);
+      throw new UsageError(`--${kind} must be a number of days from ${fewest} to ${MAX_DAYS}.`);
     }
     rules[kind] = days;
   }
-  if (Object.keys(rules).length === 0) throw new UsageError('A rule is needed.');
+  if (Object.keys(rules).length === 0) throw new UsageError('At least one rule is required.');
   return rules;
 }
 
@@ -156,7 +156,8 @@ function readRules(options: Readonly<Partial<Record<Kind, string>>>): Rules {
 export const run = createCommand(
   USAGE,
   main,
-  (error) => `Cut short: ${explainFailure(error)}\nWhat was aged out stays so; run it again.`,
+  (error) =>
+    `Interrupted: ${explainFailure(error)}\nDeleted data stays deleted. Run the command again to finish.`,
 );
 
 if (import.meta.main) await runAsProcess(run);

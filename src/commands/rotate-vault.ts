@@ -16,8 +16,8 @@ const COUNT_TIMEOUT_MS = 600_000;
 
 const USAGE = `Usage: npm run vault:rotate
 
-Seals every stored card number, one-time token and webhook secret under the first of VAULT_KEYS. It takes the service's
-environment and no options; docs: SECURITY.md, "Rotating the vault key".`;
+Seals every stored card number, one-time token and webhook secret under the first of VAULT_KEYS. It uses the
+service's environment and takes no options. See SECURITY.md, "Rotating the vault key".`;
 
 async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const { stdout, stderr, environment } = io;
@@ -45,7 +45,7 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   stdout.write(`unreadable   ${counts.unreadable}\n`);
   if (counts.unreadable > 0) {
     stderr.write(
-      'Not done: these are under a key that VAULT_KEYS does not have, or damaged. Keep every old key.\n',
+      'Not finished: the unreadable values are sealed under a key that VAULT_KEYS lacks, or are damaged. Keep every old key.\n',
     );
     return 1;
   }
@@ -54,8 +54,9 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
 }
 
 const ALL_CURRENT =
-  'Every stored card, one-time token and webhook secret is under the current key: older keys may be retired.\n';
-const RUN_AGAIN = 'Run it again, with every replica on the new key first, until nothing is resealed.\n';
+  'Every stored card, one-time token and webhook secret is sealed under the current key. You may retire older keys.\n';
+const RUN_AGAIN =
+  'Make sure that every replica uses the new key, then run this again until nothing is resealed.\n';
 
 async function reseal(database: Database, vault: CardVault, progress: Progress): Promise<Resealing> {
   const total = Number(await database.transaction((run) => countSealed(run, ''), COUNT_TIMEOUT_MS));

@@ -7,14 +7,14 @@ import { type CommandIo, createCommand, parseArguments, runAsProcess } from './c
 
 const USAGE = `Usage: npm run webhook-listen [-- options]
 
-Listens for a webhook, checks every signature and prints the events. It registers itself at a service that runs, and
-removes itself again when it ends (Ctrl-C).
+Listens for a webhook, checks every signature and prints the events. It registers itself with a running service, and
+removes itself when it stops (Ctrl-C).
 
-  --service <url>        the service (http://127.0.0.1:8080, or the port that PORT names)
-  --port <port>          where to listen on 127.0.0.1 (8090)
+  --service <url>        the service's address (http://127.0.0.1:8080, or the port in PORT)
+  --port <port>          the port to listen on at 127.0.0.1 (8090)
   --public-key <key>     the account's keys (pk_sandbox_one)
   --secret-key <key>     (sk_sandbox_one)
-  --secret whsec_…       registers nothing, and checks with this secret`;
+  --secret whsec_…       registers nothing, and verifies with this secret`;
 
 const OPTIONS = {
   service: { type: 'string' },
@@ -31,7 +31,7 @@ function readOptions(argv: readonly string[], environment?: Environment) {
   return { ...options, service: options.service ?? `http://127.0.0.1:${readConfig(environment).port}` };
 }
 
-/** The account's webhook, after its registration. */
+/** The account's registered webhook. */
 type Registered = { readonly id: string; readonly secret: string };
 
 async function main(argv: readonly string[], { stdout, environment }: CommandIo): Promise<number> {
@@ -49,7 +49,7 @@ async function main(argv: readonly string[], { stdout, environment }: CommandIo)
     try {
       webhook.verify(request.body as string, textHeaders(request));
     } catch {
-      stdout.write('✗ a message whose signature is wrong was refused\n');
+      stdout.write('✗ refused a message with a wrong signature\n');
       return reply.code(401).send();
     }
     stdout.write(`${describe(JSON.parse(request.body as string))}\n`);
@@ -69,7 +69,9 @@ async function main(argv: readonly string[], { stdout, environment }: CommandIo)
     await app.close();
     throw error;
   }
-  stdout.write(`Listening at ${url}${registered ? ` as webhook ${registered.id}` : ''}. Ctrl-C ends it.\n`);
+  stdout.write(
+    `Listening at ${url}${registered ? ` as webhook ${registered.id}` : ''}. Press Ctrl-C to stop.\n`,
+  );
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, async () => {
       if (registered) await call(options, 'DELETE', `/v1/webhooks/${registered.id}`).catch(() => {});
@@ -79,7 +81,7 @@ async function main(argv: readonly string[], { stdout, environment }: CommandIo)
   return 0;
 }
 
-/** Removes what one before it that was killed has registered here: its events are signed with a secret of its own. */
+/** Removes the webhook that a killed predecessor registered here, because its events are signed with another secret. */
 async function removeLeftBehind(options: Options, url: string): Promise<void> {
   const response = await call(options, 'GET', '/v1/webhooks');
   const { webhooks = [] } = (await response.json()) as { readonly webhooks?: readonly Listed[] };
@@ -114,7 +116,7 @@ async function call(options: Options, method: string, path: string, body?: objec
       ...(body && { body: JSON.stringify(body) }),
     });
   } catch (cause) {
-    throw new Error(`no service answers at ${options.service}: start it with npm start`, { cause });
+    throw new Error(`no service responds at ${options.service}: start it with npm start`, { cause });
   }
 }
 

@@ -8,7 +8,7 @@ import type { Secret } from '#src/secret.ts';
 /** A request to a provider. Everything but the card is a pure function of the stored record. */
 export type PaymentAttempt = AttemptFacts & { readonly method: AttemptMethod };
 
-/** Facts of an attempt besides its payment method; a look-up of the attempt carries the same. */
+/** Facts of an attempt other than its payment method; a look-up of the attempt carries them too. */
 export type AttemptFacts = {
   /** Our transaction's id (UUID): the provider's idempotency key, and the key for looking up the outcome. */
   readonly transactionId: string;
@@ -30,7 +30,7 @@ export type AttemptFacts = {
   readonly additionalData: AdditionalData | undefined;
   /** Any JSON object, as the merchant sent it. */
   readonly taxes: JsonObject | undefined;
-  /** Data that the merchant keeps with the payment, for providers that keep it too. */
+  /** The merchant's own data about the payment, for providers that store it. */
   readonly metadata: readonly { readonly key: string; readonly value: string }[];
 };
 
@@ -41,27 +41,27 @@ export type AttemptMethod =
   | {
       readonly kind: 'wallet_enrollment';
       readonly type: string;
-      /** The provider's token of the wallet that the payer enrolled earlier, if there is one. */
+      /** The provider's token of a wallet that the payer enrolled earlier. */
       readonly token: string | undefined;
       readonly cardType: string | undefined;
     };
 
-/** Options that a merchant sets for a card payment, besides the card itself. */
+/** Options that a merchant sets for a card payment. */
 export type CardOptions = {
   /** false: authorization only. */
   readonly capture: boolean;
-  /** The card is checked and nothing is charged. */
+  /** The card is verified; nothing is charged. */
   readonly verify: boolean;
   readonly installments: number;
   readonly threeDSecureSetupId: string | undefined;
-  /** Results of 3-D Secure that was performed elsewhere. */
+  /** Results of external 3-D Secure. */
   readonly threeDSecure: ThreeDSecure | undefined;
   readonly storedCredentials: StoredCredentials | undefined;
   /** Shown on the cardholder's statement; '' for the provider's own. */
   readonly softDescriptor: string;
 };
 
-/** A card as the provider needs it. */
+/** A card in the clear, as the provider needs it. */
 export type AttemptCard = {
   readonly number: Secret;
   /** undefined for a vaulted card. */

@@ -4,43 +4,44 @@ import type { ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 /** A kind of payment that a provider accepts. */
 export type MethodKind = 'card' | 'wallet_redirect' | 'wallet_enrollment';
 
-/** Number of times that a provider accepts a refund of one payment. */
+/** Number of refunds that a provider accepts for one payment. */
 export type Times = 'none' | 'one' | 'several';
 
-/** Capabilities of a provider. A capability that is absent from a connector's folder must be `false` or 'none' here. */
+/** Capabilities of a provider. A capability that the connector does not implement must be `false` or 'none'. */
 export type Capabilities = {
   /** Payment method kinds that `pay` accepts. */
   readonly methods: readonly MethodKind[];
   /** Authorizes without capturing (`capture: false`). */
   readonly authorization: boolean;
-  /** Captures of one authorization that the provider takes at most. The last of them releases the rest. */
+  /** Maximum number of captures of one authorization. The last capture releases the rest. */
   readonly captures: number;
-  /** Refunds of one payment; with 'one', only a refund of the whole. */
+  /** Refunds of one payment; 'one' allows only a refund of the whole amount. */
   readonly refunds: Times;
   readonly cancel: boolean;
   /** Checks a card without charging it. */
   readonly verify: boolean;
   readonly installments: boolean;
-  /** Performs 3-D Secure: by an earlier setup, and with a challenge for the payer (outcome `redirect` for a card). */
+  /** Performs 3-D Secure with a challenge for the payer (outcome `redirect` for a card), after a setup. */
   readonly challenge: boolean;
   /**
-   * Names the fields of `browser_info` that a 3-D Secure setup needs and a payer's browser lacks. Absent: it needs none.
+   * Returns the names of `browser_info` fields that a 3-D Secure setup needs and that are missing. Absent: it needs
+   * none.
    */
   readonly missingForChallenge?: (browser: BrowserInfo | undefined) => readonly string[];
-  /** Accepts results of 3-D Secure that was performed elsewhere. */
+  /** Accepts results of external 3-D Secure. */
   readonly externalThreeDSecure: boolean;
-  /** Names the fields that such results need and lack. Absent: they need none. */
+  /** Returns the names of required fields that external results lack. Absent: no field is required. */
   readonly missingForResults?: (results: ThreeDSecure) => readonly string[];
   /** Accepts the reason and usage of a stored credential, and the scheme's transaction id. */
   readonly storedCredentials: boolean;
   readonly softDescriptor: boolean;
-  /** Days after which an uncaptured authorization lapses, unless the catalogue sets others. */
+  /** Days after which an uncaptured authorization lapses, unless the catalogue sets another limit. */
   readonly authorizationValidDays: number;
-  /** Minutes that a payer has to follow a redirect, unless the catalogue sets others. */
+  /** Minutes that a payer has to follow a redirect, unless the catalogue sets another limit. */
   readonly redirectValidMinutes: number;
 };
 
-/** Capabilities of a provider that only takes cards: a starting point for a connector. */
+/** Capabilities of a provider that accepts only cards: a starting point for a connector. */
 export const CARDS_ONLY: Capabilities = {
   methods: ['card'],
   authorization: false,

@@ -5,14 +5,14 @@ import { aroundCalls, type CallName } from './provider-calls.ts';
 
 /** A connection's health, judged by the outcomes of its calls. */
 export type ConnectionHealth = {
-  /** Returns true if a payment would be sent now: false while the circuit is open or a trial is in progress. */
+  /** Returns true if a payment would be sent now. It would not while the circuit is open or a trial is in progress. */
   isAvailable(): boolean;
   /**
-   * Returns true while the provider is left alone: the circuit is open and no probe has succeeded since then; or, at a
-   * provider that cannot be probed, the pause is not over.
+   * Returns true while look-ups should leave the provider alone: until a probe succeeds after the circuit opens or, if
+   * the provider cannot be probed, until the pause is over.
    */
   isLeftAlone(): boolean;
-  /** Probes the provider in the background once the pause is over. To be called regularly. */
+  /** Probes the provider in the background once the pause is over. Call it regularly. */
   probeIfDue(): void;
   readonly state: () => CircuitState;
 };
@@ -20,7 +20,7 @@ export type ConnectionHealth = {
 /** A connection with its circuit breaker. */
 export type GuardedConnection = ProviderConnection & { readonly health: ConnectionHealth };
 
-/** Options of a circuit breaker, besides its settings. */
+/** Options of a circuit breaker other than its settings. */
 export type GuardOptions = {
   /** Called with each new state; must not throw. */
   readonly changed?: (state: CircuitState) => void;
@@ -31,8 +31,8 @@ export type GuardOptions = {
 const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', because: 'circuit_open' };
 
 /**
- * The calls that an open circuit holds back. Calls that look up or complete a transaction pass whatever the breaker's
- * state, and do not count in it: the provider alone knows what became of the money.
+ * The calls that an open circuit blocks. Calls that look up or complete a transaction always pass and do not count:
+ * only the provider knows where the money is.
  */
 const IS_HELD_BACK: Readonly<Record<CallName, boolean>> = {
   pay: true,
@@ -48,9 +48,9 @@ const IS_HELD_BACK: Readonly<Record<CallName, boolean>> = {
 
 /**
  * Wraps a connection in a circuit breaker: while the circuit is open, calls are `not_sent` at once. `not_sent` and
- * `unknown` count as failures, except for an attempt that was turned away, which does not count at all. After the pause
- * the provider is probed, if that is possible; once the probe has succeeded, one call passes as the trial, whose
- * success closes the circuit.
+ * `unknown` count as failures, but an attempt that was turned away does not count at all. After the pause, the breaker
+ * probes the provider if possible. Once the probe has succeeded, one call passes as the trial, and its success closes
+ * the circuit.
  */
 export function guardConnection(
   connection: ProviderConnection,

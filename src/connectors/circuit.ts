@@ -1,8 +1,11 @@
 /** Settings of a circuit breaker: the failures that open it, and the length of its pauses. */
 export type BreakerSettings = {
-  /** Share of failing calls that opens the circuit, above 0 and up to 1. */
+  /** Share of failed calls that opens the circuit, above 0 and up to 1. */
   readonly failureRate: number;
-  /** Least number of calls in the window for that. As many failures in a row also open it, however long they took. */
+  /**
+   * Minimum number of calls in the window for `share` to apply. As many failures in a row also open the circuit,
+   * however long they take.
+   */
   readonly minCalls: number;
   readonly windowMs: number;
   /** The first pause. Each failed trial doubles it, up to 5 minutes, or to this value if it is longer. */
@@ -12,13 +15,13 @@ export type BreakerSettings = {
 /** All states, from healthy to unhealthy. */
 export const CIRCUIT_STATES = ['CLOSED', 'HALF_OPEN', 'OPEN'] as const;
 
-/** CLOSED: calls are sent. OPEN: none is sent. HALF_OPEN: one probe or call at a time tests the provider. */
+/** CLOSED: calls are sent. OPEN: no call is sent. HALF_OPEN: one probe or call at a time tests the provider. */
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
-/** Permission for a call or a probe, to be given back with its result. */
+/** Permission for a call or a probe, to be returned with its result. */
 export type Admission = {
   readonly isTrial: boolean;
-  /** Number of times that the circuit had opened by then. */
+  /** Number of times that the circuit had opened when the permission was granted. */
   readonly openings: number;
 };
 
@@ -27,15 +30,15 @@ export type Circuit = {
   readonly state: () => CircuitState;
   /** Returns true if a call would be admitted now. */
   isAvailable(): boolean;
-  /** Returns true while the provider has shown no sign of recovery, and no call may test it. */
+  /** Returns true while the provider has shown no sign of recovery and no call may test it. */
   isLeftAlone(): boolean;
   /** Admits a call; undefined while the circuit is open or a trial is in progress. The result must be reported. */
   admitCall(): Admission | undefined;
   /** Admits a probe if the pause is over and no probe is in progress. */
   admitProbe(): Admission | undefined;
   /**
-   * Records the result of a call or a probe: true if the provider is healthy; undefined if that remains unknown. A call
-   * that was admitted before the circuit last opened says nothing about the provider's health now.
+   * Records the result of a call or a probe: true if the provider is healthy, undefined if its health remains unknown.
+   * A call admitted before the circuit last opened says nothing about the provider's current health.
    */
   report(admission: Admission, isHealthy: boolean | undefined): void;
 };
@@ -43,7 +46,7 @@ export type Circuit = {
 /** Options of a circuit. */
 export type CircuitOptions = {
   readonly settings: BreakerSettings;
-  /** true: after the pause, a probe has to succeed before a call becomes the trial. */
+  /** true: after the pause, a probe must succeed before a call becomes the trial. */
   readonly isProbed: boolean;
   /** A clock that never goes back. */
   readonly nowMs: () => number;
@@ -55,8 +58,8 @@ const MAX_PAUSE_MS = 5 * 60_000;
 
 /**
  * Creates a closed circuit, which opens when too many calls fail. A successful probe leads from `paused` to `proven`,
- * and a successful call from there to `closed`; without probes the call alone closes it. A failed probe or trial begins
- * another pause, twice as long.
+ * and a successful call from there to `closed`; without probes, the call alone closes it. A failed probe or trial
+ * starts another pause, twice as long.
  */
 export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOptions): Circuit {
   const maxPauseMs = Math.max(settings.openMs, MAX_PAUSE_MS);
@@ -126,7 +129,10 @@ export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOpt
 const SLICES = 10;
 type Slice = { readonly sinceMs: number; calls: number; failures: number };
 
-/** Counts calls over a window of time, exact to a tenth of it, and failures in a row, for times with few calls. */
+/**
+ * Counts calls over a time window, exact to a tenth of the window. Also counts failures in a row, for times with few
+ * calls.
+ */
 function createTally({ failureRate, minCalls, windowMs }: BreakerSettings, nowMs: () => number) {
   let slices: Slice[] = [];
   let inARow = 0;
@@ -142,7 +148,7 @@ function createTally({ failureRate, minCalls, windowMs }: BreakerSettings, nowMs
   }
 
   return {
-    /** Counts a call. @returns true if it is one failure too many. */
+    /** Counts a call. @returns true if the failures now reach the limit. */
     count(isHealthy: boolean): boolean {
       const slice = currentSlice();
       slice.calls += 1;

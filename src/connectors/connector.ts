@@ -7,19 +7,19 @@ import type { Dispute } from './dispute-report.ts';
 import type { WalletEnrollment } from './enrollment.ts';
 import type { Outcome } from './outcome.ts';
 
-/** The implementation for one kind of provider. One folder under connectors/, one line in registry.ts. */
+/** The implementation for one provider: a folder under connectors/ and a line in registry.ts. */
 export type Connector = {
-  /** The name by which a catalogue's connection refers to it in `connector`. */
+  /** The name that a catalogue's connection gives in `connector`. */
   readonly name: string;
   /**
    * Opens a connection (an account's credentials at the provider).
    *
-   * @throws Error that names the setting, but no secret, if the connector does not accept the `settings`.
+   * @throws Error that names the setting, but reveals no secret, if the connector rejects the `settings`.
    */
   connect(settings: JsonObject, context: ConnectContext): ProviderConnection;
 };
 
-/** Options for opening a connection, besides its settings. */
+/** Options for opening a connection other than its settings. */
 export type ConnectContext = {
   /** Shown in the record's provider_id and provider_data.id. */
   readonly providerId: string;
@@ -32,48 +32,48 @@ export type ConnectContext = {
  *
  * Every call that may move money (`pay`, `capture`, `cancel`, `refund`, `complete`) has one deadline, `deadlineMs`,
  * however many HTTP requests it makes; exactly one of those requests moves money. A failure before that request is
- * `not_sent`; a failure of that request is `unknown`. Calls never throw: not knowing what happened is an outcome too.
+ * `not_sent`; a failure of that request is `unknown`. Calls never throw: an unknown outcome is an outcome too.
  */
 export type ProviderConnection = {
   /**
-   * Identifies the account at the provider, by its address and account name, for example: another account would answer
-   * a look-up with "never heard of it". Contains no secret.
+   * Identifies the account at the provider, for example by address and account name. A look-up at another account would
+   * not find the transaction. Contains no secret.
    */
   readonly identity: string;
   /**
-   * The credential that identifies the account, such as an API key, if no setting does. A keyed digest of it becomes
-   * part of `identity`, so that another credential counts as another account. undefined: a setting identifies the
-   * account, and its credentials may change.
+   * The credential that identifies the account, such as an API key, if no setting does. Its keyed digest becomes part
+   * of `identity`, so that another credential counts as another account. undefined: a setting identifies the account,
+   * whose credentials may change.
    */
   readonly accountNamedBy?: Secret | undefined;
-  /** The provider's capabilities; routing skips connections that cannot do what a payment needs. */
+  /** The provider's capabilities; routing skips connections that lack a capability that a payment needs. */
   readonly capabilities: Capabilities;
   /** Deadline of every call, in milliseconds. */
   readonly deadlineMs: number;
   /** Sends one attempt, once. A card with `verify` is checked without being charged. */
   pay(attempt: PaymentAttempt): Promise<Outcome>;
-  /** Takes the money that an authorization holds. undefined: the provider cannot. */
+  /** Takes the money that an authorization holds. undefined: not supported by the provider. */
   readonly capture: ((operation: CaptureOperation) => Promise<Outcome>) | undefined;
-  /** Releases the uncaptured amount. undefined: the provider cannot. */
+  /** Releases the uncaptured amount. undefined: not supported by the provider. */
   readonly cancel: ((operation: Operation) => Promise<Outcome>) | undefined;
-  /** Gives money back. undefined: the provider cannot. */
+  /** Returns money to the payer. undefined: not supported by the provider. */
   readonly refund: ((operation: Operation) => Promise<Outcome>) | undefined;
   /**
-   * Takes the money of a redirect that the payer agreed to: after a look-up answered `to_complete` (PayPal's capture of
-   * an order), or, where there is no look-up, with the data that the returning payer's browser brings (Adyen's
-   * details). Its idempotency key derives from the transaction's id, so that a repeat after an unknown outcome cannot
-   * take the money twice. undefined: the provider takes it by itself.
+   * Takes the money of a redirect that the payer agreed to: after a look-up returned `to_complete` (PayPal's capture of
+   * an order) or, without a look-up, with the data that the returning payer's browser brings (Adyen's details). The
+   * idempotency key derives from the transaction's id, so that a repeat after an unknown outcome cannot take the money
+   * twice. undefined: the provider takes the money by itself.
    */
   readonly complete: ((query: LookUp) => Promise<Outcome>) | undefined;
   /**
-   * Learns the outcome of a transaction. undefined: the provider offers no look-up, and its signed notifications
-   * decide. `not_sent` is the provider's word that the transaction did not happen and never will; if the provider has
-   * merely not heard of it yet, the outcome is `unknown`.
+   * Looks up the outcome of a transaction. undefined: the provider offers no look-up, and its signed notifications
+   * decide. `not_sent` means that the provider confirms that the transaction did not happen and never will. If the
+   * provider has merely not received it yet, the outcome is `unknown`.
    */
   readonly lookUp: ((query: LookUp) => Promise<Outcome>) | undefined;
   /**
-   * Has a provider without look-up undo a payment by our reference, if no notification has reported its outcome for
-   * `afterMs`. It returns no outcome: a notification reports it. undefined: there is a look-up, or no such call.
+   * Asks a provider without a look-up to undo a payment, named by our reference, if no notification has reported its
+   * outcome for `afterMs`. A notification reports the result. undefined: the provider has a look-up, or no such call.
    */
   readonly technicalCancel?: {
     readonly afterMs: number;
@@ -81,24 +81,24 @@ export type ProviderConnection = {
     send(query: LookUp): Promise<boolean>;
   };
   /**
-   * Repeats a capture, a cancel or a refund with unknown outcome under its own idempotency key, if there is no look-up:
-   * the provider reports what became of the first request, or carries it out. `unknown` if the provider may have
-   * forgotten the key, or if its answer says nothing about the first request. undefined: there is a look-up, or a
-   * repeat could move money twice.
+   * Repeats a capture, a cancel or a refund with an unknown outcome under its own idempotency key, if there is no
+   * look-up: the provider reports the outcome of the first request, or carries it out. `unknown` if the provider may
+   * have forgotten the key, or if its response says nothing about the first request. undefined: there is a look-up, or
+   * a repeat could move money twice.
    */
   readonly repeatOperation?: (query: LookUp) => Promise<Outcome>;
   /**
-   * Asks for a payer's consent to later charges of a wallet: `redirect` says where the payer gives it. No money moves,
-   * so a request that did not get through may be repeated. undefined: the provider does not enroll wallets.
+   * Requests a payer's consent to later charges of a wallet: `redirect` gives the page for it. No money moves, so a
+   * failed request may be repeated. undefined: the provider does not enroll wallets.
    */
   readonly enrollWallet?: (enrollment: WalletEnrollment) => Promise<Outcome>;
-  /** Learns the outcome of an enrollment: `approved` brings the `enrolledToken`. Present if `enrollWallet` is. */
+  /** Looks up the outcome of an enrollment: `approved` carries the `enrolledToken`. Present if `enrollWallet` is. */
   readonly lookUpEnrollment?: (enrollment: Pick<WalletEnrollment, 'enrollmentId'>) => Promise<Outcome>;
-  /** Reads the provider's notifications. undefined: it sends none. */
+  /** Reads the provider's notifications. undefined: the provider sends none. */
   readonly readNotification: ReadNotification | undefined;
   /**
-   * Asks the provider if it is available and accepts our calls, without moving money. undefined: it cannot be asked.
-   * Never throws, and ends by `deadlineMs`.
+   * Tests whether the provider is available and accepts our calls, without moving money. undefined: the provider has no
+   * such call. Never throws, and ends by `deadlineMs`.
    */
   readonly probe: (() => Promise<boolean>) | undefined;
   /** Waits for calls in flight, then closes its sockets. */
@@ -111,9 +111,9 @@ export type OperationKind = 'capture' | 'cancel' | 'refund';
 /** A capture, a cancel or a refund. Its transaction's id is the provider's idempotency key. */
 export type Operation = {
   readonly transactionId: string;
-  /** Amount to capture, release or give back. */
+  /** Amount to capture, release or refund. */
   readonly money: Money;
-  /** The amount is all that is left to capture, cancel or refund. */
+  /** The amount is everything left to capture, cancel or refund. */
   readonly isWhole: boolean;
   readonly merchantReference: string;
   readonly description: string;
@@ -127,42 +127,47 @@ export type Operation = {
 
 /** A capture. */
 export type CaptureOperation = Operation & {
-  /** No further capture follows: the rest of the authorization is to be released. */
+  /** No further capture follows: the provider should release the rest of the authorization. */
   readonly isFinal: boolean;
 };
 
 /** A transaction that the provider knows. */
 export type Target = {
   readonly transactionId: string;
-  /** The `reference` of the connector's outcome for it. */
+  /** The `reference` from the connector's outcome for it. */
   readonly reference: string | undefined;
   readonly money: Money;
 };
 
-/** A transaction to look up, with the facts that the provider's answer is checked against. */
+/** A transaction to look up, with the facts that the provider's response must match. */
 export type LookUp = {
   readonly transactionId: string;
   readonly money: Money;
-  /** The `reference` of the connector's outcome for it, if there was one. */
+  /** The `reference` from the connector's outcome for it, if any. */
   readonly reference: string | undefined;
   /**
    * Time since the transaction was stored, just before it was sent, by the database's clock. Providers keep idempotency
    * keys for hours or days.
    */
   readonly ageMs: number;
-  /** Time that a redirected payer has left, by the database's clock: negative once it is over; Infinity for an operation. */
+  /**
+   * Time that a redirected payer has left, by the database's clock: negative once it has run out, Infinity for an
+   * operation.
+   */
   readonly payerTimeLeftMs: number;
-  /** Has the provider close a request that it has not heard of, or an open redirect, so that it can never happen. */
+  /**
+   * Asks the provider to close a request that it has not received, or an open redirect, so that it can never happen.
+   */
   readonly close: boolean;
   readonly of: LookedUp;
   readonly hint?: Hint;
 };
 
-/** News from outside about a transaction that was sent. It says where to look, never what happened. */
+/** News from outside about a sent transaction. It says where to look, never what happened. */
 export type Hint = {
-  /** The provider's own reference that a genuine notification gave for the transaction. */
+  /** The provider's own reference for the transaction, from a genuine notification. */
   readonly reference?: string;
-  /** Query string of the returning payer, without the question mark: anybody may have written it. */
+  /** Query string of the returning payer, without the question mark. Untrusted: anyone may have written it. */
   readonly returnQuery?: string;
 };
 
@@ -178,7 +183,7 @@ export type LookedUp =
   | { readonly kind: 'wallet_redirect' | 'wallet_enrollment'; readonly attempt: AttemptFacts }
   | ({
       readonly kind: OperationKind;
-      /** References of the payment's other transactions: what they name is not this operation's. */
+      /** References of the payment's other transactions, which therefore cannot be this operation's. */
       readonly claimed: readonly string[];
     } & Pick<Operation, 'merchantReference' | 'description' | 'reason' | 'payment' | 'target'>);
 
@@ -192,53 +197,62 @@ export type RawNotification = {
   readonly body: Uint8Array;
 };
 
-/** Verifies a notification's signature (constant time, time tolerance, two secrets at once) and reads its subject. */
+/**
+ * Verifies a notification's signature (in constant time, with a time tolerance, against up to two secrets) and reads
+ * its subject.
+ */
 export type ReadNotification = (notification: RawNotification, nowMs: number) => Promise<NotificationReading>;
 
-/** A notification, read. It is only a hint: the look-up at the provider decides. */
+/** A parsed notification. It is only a hint: the look-up at the provider decides. */
 export type NotificationReading =
-  /** The signature is missing, wrong or too old: 401, and nothing is stored. `detail` holds no secret. */
+  /** The signature is missing, wrong or too old: 401, and nothing is stored. `detail` contains no secret. */
   | { readonly kind: 'forged'; readonly detail: string }
   /** Genuine, but irrelevant to payments. */
   | { readonly kind: 'ignored'; readonly acknowledgement?: string }
-  /** It cannot be verified now, because the provider itself has to be asked: 503, so that it is sent again. */
+  /**
+   * It cannot be verified now, because the provider has to verify it and cannot be reached: 503, so that it is sent
+   * again.
+   */
   | { readonly kind: 'send_again'; readonly detail: string }
   | {
       readonly kind: 'about';
       /** The same for every delivery of one notification: at most 255 characters. */
       readonly deduplicationKey: string;
       readonly subjects: readonly NotificationSubject[];
-      /** The body of our 2xx, if the provider demands one. */
+      /** The body of our 2xx response, if the provider demands one. */
       readonly acknowledgement?: string;
     };
 
 /** The transaction that a notification is about. */
 export type NotificationSubject = {
-  /** Our id, or the provider's own as in an outcome's `reference`; at least one of them is set. */
+  /** Our id, or the provider's own as in an outcome's `reference`; at least one is set. */
   readonly transactionId?: string;
   readonly reference?: string;
   /**
-   * The outcome that the signature itself vouches for, with money in the provider's terms. It counts only if the
-   * connection has no look-up, and only if it fits the record.
+   * The outcome that the signature covers, with money in the provider's terms. It counts only if the connection has no
+   * look-up and the outcome fits the record.
    */
   readonly signed?: SignedOutcome;
   readonly dispute?: Dispute;
 };
 
-/** An outcome that a notification's signature vouches for; one that is `unknown` is only an alarm. */
+/** An outcome that a notification's signature covers; `unknown` is only an alarm. */
 export type SignedOutcome = {
   readonly outcome: Outcome;
   readonly minorUnits: bigint;
   readonly currency: string;
-  /** It is about the capture that a purchase includes: of an authorization it says nothing. */
+  /** The outcome is about the capture that a purchase includes; it says nothing about an authorization. */
   readonly ofPurchase?: true;
-  /** Status, in the provider data of a transaction, of what undoes the outcome: after that, its report is old news. */
+  /**
+   * Status, in a transaction's provider data, of the event that undoes this outcome. If that event is already recorded,
+   * this report is outdated.
+   */
   readonly undoneBy?: string;
   /**
-   * It is no outcome of the transaction but a capture or a refund of it, with a `reference` of its own, that was made at
-   * the provider itself or whose own transaction the notification does not name.
+   * Set when the notification reports a capture or refund of the transaction, with its own `reference`, that was made
+   * at the provider itself or whose own transaction the notification does not name.
    */
   readonly operation?: 'CAPTURE' | 'REFUND';
-  /** The provider's reference of the payment that was acted on: another charge may have our reference. */
+  /** The provider's reference of the payment involved: another charge may have our reference. */
   readonly paidReference?: string;
 };

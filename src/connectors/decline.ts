@@ -1,4 +1,7 @@
-/** A decline in the merchant's terms. A hard one is never retried anywhere; a soft one may pass elsewhere or later. */
+/**
+ * A decline in the merchant's terms. A hard decline is never retried anywhere; a soft decline may pass elsewhere or
+ * later.
+ */
 export type Decline = { readonly code: string; readonly message: string; readonly hard: boolean };
 
 const soft = (code: string, message: string): Decline => ({ code, message, hard: false });
@@ -26,7 +29,7 @@ const DECLINES = new Map<string, Decline>([
   ['61', LIMIT_EXCEEDED],
   ['62', soft('RESTRICTED_BY_BANK', 'Card restricted by bank')],
   ['65', LIMIT_EXCEEDED],
-  // The issuer may have approved too late to be heard: no other provider may be tried.
+  // The issuer may have approved too late for the provider to notice: no other provider may be tried.
   ['68', hard('PROVIDER_TIMEOUT', 'Issuer did not answer in time')],
   ['80', ACQUIRER_CONTINGENCY],
   ['82', INVALID_SECURITY_CODE],
@@ -37,7 +40,7 @@ const DECLINES = new Map<string, Decline>([
   ['N7', INVALID_SECURITY_CODE],
 ]);
 
-/** Translates an ISO 8583 response code into a decline; a code that the table lacks is a soft DECLINED_BY_BANK. */
+/** Translates an ISO 8583 response code into a decline; an unlisted code is a soft DECLINED_BY_BANK. */
 export function declineOf(iso8583Code: string): Decline {
   return DECLINES.get(iso8583Code.toUpperCase()) ?? DECLINED_BY_BANK;
 }

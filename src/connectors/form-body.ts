@@ -13,8 +13,8 @@ export type FormValue =
  * card: { number: 'x' }, items: ['y'] }` is `card[number]=x&items[0]=y`, percent-encoded. Empty lists and objects are
  * left out. The caller sets the content type.
  *
- * @throws Error if a name contains a bracket, which would make it another field's, or a number is not a safe integer:
- *   money is passed as bigint or string.
+ * @throws Error if a name contains a bracket, which would turn it into another field, or if a number is not a safe
+ *   integer: pass money as bigint or string.
  */
 export function encodeForm(fields: { readonly [name: string]: FormValue }): string {
   const pairs = new URLSearchParams();
@@ -32,8 +32,8 @@ function append(pairs: URLSearchParams, path: string, value: FormValue): void {
     return;
   }
   for (const [name, inner] of Object.entries(value)) {
-    // The name may come from a merchant: it is not quoted.
-    if (/[[\]]/.test(name)) throw new Error('the name of a field in a form must not hold a bracket');
+    // The error omits the name, which may come from a merchant.
+    if (/[[\]]/.test(name)) throw new Error('a field name in a form must not contain a bracket');
     append(pairs, path === '' ? name : `${path}[${name}]`, inner);
   }
 }

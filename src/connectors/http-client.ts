@@ -12,10 +12,10 @@ export type HttpClient = {
 export type HttpClientOptions = {
   /** Scheme, host and port: `https://api.provider.example`. */
   readonly origin: string;
-  /** One deadline for everything: waiting for a socket, connecting, sending, and the answer's last byte. */
+  /** One deadline for everything: waiting for a socket, connecting, sending, and receiving the response's last byte. */
   readonly timeoutMs: number;
   readonly maxResponseBytes: number;
-  /** Sockets open at once. Eight times as many requests may be in flight; any more are `not_sent`. */
+  /** Maximum number of open sockets. Eight times as many requests may be in flight; any more are `not_sent`. */
   readonly maxConnections: number;
 };
 
@@ -35,7 +35,7 @@ export type HttpRequest = {
 };
 
 /**
- * Headers of an answer that connectors see, in lower case: they distinguish outcomes, identify requests, and tell the
+ * Response headers that connectors see, in lower case: they distinguish outcomes, identify requests, and give the
  * provider's time.
  */
 const ANSWER_HEADERS = [
@@ -51,12 +51,12 @@ const ANSWER_HEADERS = [
   'x-request-id',
 ] as const;
 
-/** Headers of an answer by name. One that came twice, or is longer than 256 characters, is left out. */
+/** Response headers by name. A header that came twice, or is longer than 256 characters, is left out. */
 export type AnswerHeaders = Readonly<Partial<Record<(typeof ANSWER_HEADERS)[number], string>>>;
 
 /**
- * The known result of a request. `detail` is a phase and an error code ("awaiting the answer: UND_ERR_SOCKET"): never a
- * body, a header or an address.
+ * The known result of a request. `detail` is a phase and an error code ("awaiting the response: UND_ERR_SOCKET"), never
+ * a body, a header or an address.
  */
 export type HttpResult =
   | {
@@ -65,11 +65,11 @@ export type HttpResult =
       readonly headers: AnswerHeaders;
       readonly body: Uint8Array;
     }
-  /** Certainly not a byte of the request was written to a socket. */
+  /** Certainly no byte of the request was written to a socket. */
   | {
       readonly kind: 'not_sent';
       readonly detail: string;
-      /** `turned_away` by the client's own limit, which says nothing about the provider. */
+      /** `turned_away`: by the client's own limit, which says nothing about the provider. */
       readonly because: 'unreachable' | 'turned_away';
     }
   /** Some of the request may have reached the provider. */
@@ -82,13 +82,13 @@ const MAX_KEEP_ALIVE_MS = 30_000;
 const MAX_HEADER_LENGTH = 256;
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
 
-/** Thrown or handed to undici to end a request whose result is already settled; nothing else sees it. */
+/** Thrown or passed to undici to end a request whose result is already settled; nothing else sees it. */
 const ABANDONED = new Error('abandoned');
 
 /**
- * Creates the only way out to a provider.
+ * Creates the only outbound path to a provider.
  *
- * @throws Error if the origin is not an http(s) origin.
+ * @throws Error if the origin is not http(s).
  */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const pool = new Pool(options.origin, {
@@ -137,11 +137,11 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 
 /**
  * Makes one request. `not_sent` is certain because undici calls `onRequestStart` right before it writes the first byte,
- * in the same turn (writeH1 in undici's client-h1.js), and only once the socket is connected and TLS agreed. As long as
- * it has not been called, or if it threw, nothing was written; once it has returned, everything may have been.
+ * in the same turn (writeH1 in undici's client-h1.js), and only once the socket is connected and TLS is set up. Until
+ * it is called, or if it throws, nothing was written; once it has returned, everything may have been written.
  *
- * undici puts a request back in its queue when a socket closes for a reason of undici's own. That would show as a
- * second `onRequestStart`, which is refused before a byte is written a second time.
+ * undici puts a request back in its queue when a socket closes for a reason of undici's own. That would cause a second
+ * `onRequestStart`, which is refused before any byte is written again.
  */
 function exchange(
   pool: Pool,
@@ -166,8 +166,8 @@ function exchange(
 
     function fail(code: string): void {
       if (controller === undefined) settle(notSent(code));
-      else if (status === 0) settle({ kind: 'unknown', detail: `awaiting the answer: ${code}` });
-      else settle({ kind: 'unknown', detail: `reading the answer: ${code}` });
+      else if (status === 0) settle({ kind: 'unknown', detail: `awaiting the response: ${code}` });
+      else settle({ kind: 'unknown', detail: `reading the response: ${code}` });
     }
 
     const deadline = setTimeout(() => {
@@ -186,7 +186,7 @@ function exchange(
           controller = started;
         },
         onResponseStart(_controller, statusCode, received) {
-          // A 1xx answer precedes the real one.
+          // A 1xx response precedes the final one.
           if (statusCode < 200) return;
           status = statusCode;
           headers = shownHeaders(received);
@@ -225,7 +225,7 @@ function notSent(code: string, because: 'unreachable' | 'turned_away' = 'unreach
   return { kind: 'not_sent', detail: `before sending: ${code}`, because };
 }
 
-/** Returns an error's code, if it has one. Messages are not used: they contain addresses, and pieces of answers. */
+/** Returns an error's code, if any. Messages are not used: they contain addresses and parts of responses. */
 function codeOf(error: Error): string {
   const code = (error as { code?: unknown }).code;
   return typeof code === 'string' && ERROR_CODE.test(code) ? code : 'UNKNOWN_ERROR';

@@ -3,22 +3,22 @@ import type { Dispute } from './dispute-report.ts';
 
 /**
  * Reason why an attempt was not sent.
- * - `unreachable`: the connection accepts no payments now. The provider could not be reached, or refuses all of this
- *   connection's calls (for its key, its rate): it counts against the provider's health.
- * - `turned_away`: this one attempt was refused, by the provider's answer or by a limit of ours.
+ * - `unreachable`: the connection accepts no payments now. The provider could not be reached, or refuses all calls of
+ *   this connection (because of its key or rate). Counts against the provider's health.
+ * - `turned_away`: only this attempt was refused, by the provider's response or by one of our limits.
  * - `circuit_open`: the connection's circuit is open; nothing was tried.
  */
 export type NotSentReason = 'unreachable' | 'turned_away' | 'circuit_open';
 
 /**
- * All that was captured and refunded of a payment at its provider, in minor units of its currency. What is pending or
- * failed does not count, nor does what a dispute took.
+ * Totals captured and refunded of a payment at its provider, in minor units of its currency. Pending and failed amounts
+ * do not count, nor does money taken by a dispute.
  */
 export type Totals = {
-  /** 0 while it is only authorized; a purchase is captured. */
+  /** 0 while the payment is only authorized; a purchase is captured. */
   readonly captured: bigint;
   readonly refunded: bigint;
-  /** Money that a dispute took may be among what was refunded, even if it was won since: nobody knows for sure. */
+  /** `refunded` may include money taken by a dispute, even a dispute that was later won; the provider does not say. */
   readonly mayCountDisputes?: true;
 };
 
@@ -26,19 +26,19 @@ export type Totals = {
 type Reported = {
   readonly providerData: ProviderData;
   /**
-   * Reference by which the connector acts on the transaction later: the provider's own id, or several encoded ones.
-   * Opaque to the core, at most 512 characters, stored with the transaction. Absent: an earlier reference stays.
+   * Reference by which the connector acts on the transaction later: the provider's own id, or several encoded ids.
+   * Opaque to the core, at most 512 characters, stored with the transaction. Absent: an earlier reference is kept.
    */
   readonly reference?: string;
-  /** An operator has to investigate: money that nobody asked for may have moved. The response message says why. */
+  /** Needs manual review: money may have moved without a request. The response message says why. */
   readonly alarm?: true;
 };
 
-/** Field of the two outcomes by which a provider may change a final state. */
+/** Field of the two outcomes that may change a final state. */
 type Correcting = {
   /**
-   * The provider's last word: a capture or a refund has failed although it was reported as done, or a payment that was
-   * declined is approved. Only a signed notification reports this.
+   * The provider's correction: a capture or a refund that was reported as done has failed, or a declined payment is
+   * approved. Only a signed notification reports this.
    */
   readonly corrects?: true;
 };
@@ -54,25 +54,27 @@ export type Outcome =
         readonly retrievalReferenceNumber: string;
         /** The scheme's id of the transaction, needed for later charges of a stored credential. */
         readonly networkTransactionId?: string;
-        /** The provider's token of an enrolled wallet, which later payments name. */
+        /** The provider's token of an enrolled wallet, for use by later payments. */
         readonly enrolledToken?: string;
-        /** The payment's disputes that are over, if there were any. Only a look-up reports this. */
+        /** The payment's ended disputes, if any. Only a look-up reports them. */
         readonly endedDisputes?: readonly Dispute[];
-        /** All that was captured and refunded of the payment, whoever asked for it. Only its look-up reports this. */
+        /**
+         * Totals captured and refunded of the payment, whoever requested it. Only the payment's look-up reports them.
+         */
         readonly totals?: Totals;
       })
   /** The payer must go to `redirectUrl`: a wallet's checkout, or a card's 3-D Secure challenge. */
   | (Reported & { readonly kind: 'redirect'; readonly redirectUrl: string })
-  /** The payer agreed; `complete` has to take the money. Only a look-up reports this. */
+  /** The payer agreed; `complete` must take the money. Only a look-up reports this. */
   | (Reported & { readonly kind: 'to_complete' })
   /** The provider has the transaction and will decide later. */
   | (Reported & { readonly kind: 'pending' })
   | (Reported &
       Correcting & {
         readonly kind: 'declined';
-        /** ISO 8583 response code (field 39) that the provider's own code is equivalent to. */
+        /** ISO 8583 response code (field 39) equivalent to the provider's own code. */
         readonly iso8583Code: string;
-        /** Another provider might charge a second time (ISO 94, duplicate): no failover of this attempt. */
+        /** Another provider might charge a second time (ISO 94, duplicate): this attempt must not fail over. */
         readonly nowhereElse?: true;
       })
   /** The payer did not act in time, or the authorization lapsed: nothing was charged, and nothing will be. */
@@ -83,18 +85,20 @@ export type Outcome =
       readonly because: NotSentReason;
       readonly detail: string;
       /**
-       * Set if the provider refused this very request: the field at fault by the provider's name, or the code of its
-       * error, but never a value; '' if it names nothing.
+       * Set if the provider refused this particular request: its name for the field at fault or its error code, never a
+       * value; '' if the error names neither.
        */
       readonly refused?: string;
     }
-  /** It may have happened (timeout, reset, 5xx, unreadable answer): never resent or sent elsewhere, never "failed". */
+  /**
+   * It may have happened (timeout, reset, 5xx, unreadable response): never resent or sent elsewhere, never "failed".
+   */
   | {
       readonly kind: 'unknown';
       readonly detail: string;
       readonly providerData: ProviderData | undefined;
       readonly reference?: string;
-      /** An operator has to investigate: money that nobody asked for may have moved. `detail` says why. */
+      /** Needs manual review: money may have moved without a request. `detail` says why. */
       readonly alarm?: true;
     };
 

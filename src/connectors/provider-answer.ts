@@ -4,11 +4,11 @@ import { type Money, parseMoney } from '#src/money.ts';
 import type { HttpResult } from './http-client.ts';
 import type { Outcome } from './outcome.ts';
 
-/** Greatest depth of nesting in an answer; the providers' own reach eight. */
+/** Maximum nesting depth of a response; real responses reach eight. */
 const MAX_DEPTH = 64;
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads an answer's body; undefined if it is not a JSON object in UTF-8, or nested more than 64 deep. */
+/** Reads a response body; undefined unless it is a JSON object in UTF-8, nested at most 64 deep. */
 export function readJsonObject(body: Uint8Array): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(UTF8.decode(body));
@@ -23,7 +23,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Copies an object without the fields of some names, at any depth: those that are not for the merchant. */
+/** Copies an object without the fields of the given names, at any depth, because merchants must not see them. */
 export function withoutFields(object: JsonObject, names: ReadonlySet<string>): JsonObject {
   const kept = (value: JsonValue): JsonValue => {
     if (Array.isArray(value)) return value.map(kept);
@@ -34,7 +34,7 @@ export function withoutFields(object: JsonObject, names: ReadonlySet<string>): J
   );
 }
 
-/** Returns the object in an answer of the given status; undefined for any other result. */
+/** Returns the object in a response with the given status; undefined for any other result. */
 export function bodyOf(result: HttpResult, status = 200): JsonObject | undefined {
   return result.kind === 'answer' && result.status === status ? readJsonObject(result.body) : undefined;
 }
@@ -45,18 +45,18 @@ function isDeeper(value: JsonValue, levels: number): boolean {
 }
 
 /**
- * Reads the value of a field in an answer. Never fails: a value of another kind is read as if the field were absent. Each
- * provider's answers.ts names the fields that are read, and how, so that the rest of the connector has typed answers.
+ * Reads the value of a response field. Never fails: a value of another kind counts as absent. Each provider's
+ * answers.ts declares which fields are read, and how, so that the rest of the connector has typed responses.
  */
 export type Reader<T> = (value: JsonValue | undefined) => T;
 
 /** An object, as `fields` reads it. */
 export type Read<Of extends Reader<unknown>> = ReturnType<Of>;
 
-/** Fields to read of an object whose type the provider publishes: the compiler refuses a name that it lacks. */
+/** Fields to read from an object whose type the provider publishes: the compiler rejects unknown names. */
 export type FieldsOf<Published> = { readonly [Name in keyof Published]?: Reader<unknown> };
 
-/** Makes the reader of an object; of one that is absent, all fields are absent. */
+/** Makes the reader of an object; all fields of an absent object are absent. */
 export function fields<Shape extends Readonly<Record<string, Reader<unknown>>>>(
   shape: Shape,
 ): Reader<{ readonly [Name in keyof Shape]: ReturnType<Shape[Name]> }> {
@@ -76,7 +76,7 @@ export function each<T, Name extends string>(
   return Object.fromEntries(names.map((name) => [name, reader])) as { readonly [At in Name]: Reader<T> };
 }
 
-/** Makes a reader that puts the whole object, as it came, beside the fields that another reads. */
+/** Makes a reader that adds the unchanged object to the fields that `read` returns. */
 export function withRaw<T>(reader: Reader<T>): Reader<T & { readonly raw: JsonObject }> {
   return (value) => ({ ...reader(value), raw: isJsonObject(value) ? value : {} });
 }
@@ -86,24 +86,24 @@ export function optional<T>(reader: Reader<T>): Reader<T | undefined> {
   return (value) => (isJsonObject(value) ? reader(value) : undefined);
 }
 
-/** Makes the reader of a list of objects; of one that is absent, an empty list. */
+/** Makes the reader of a list of objects; an absent list is empty. */
 export function listOf<T>(reader: Reader<T>): Reader<readonly T[]> {
   return (value) => (Array.isArray(value) ? value.filter(isJsonObject).map(reader) : []);
 }
 
-/** Makes the reader of a text that `pattern` matches as a whole. */
+/** Makes the reader of a text that `pattern` matches entirely. */
 export function textLike(pattern: RegExp): Reader<string | undefined> {
   return (value) => (isTextLike(value, pattern) ? value : undefined);
 }
 
-/** Reads an id of ours. */
+/** Reads one of our ids. */
 export const uuidOf: Reader<string | undefined> = (value) => (isUuid(value) ? value : undefined);
 
 /** Reads a number. */
 export const numberOf: Reader<number | undefined> = (value) =>
   typeof value === 'number' ? value : undefined;
 
-/** Reads a value as it is, of whatever kind: one that is compared with what was asked must not pass for absent. */
+/** Reads a value of any kind unchanged: a value that is compared with the request must not count as absent. */
 export const asIs: Reader<JsonValue | undefined> = (value) => value;
 
 /** Reads the address of a page to which a browser can be sent. */
@@ -121,7 +121,7 @@ export function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Returns true if a value is a string that `pattern` matches as a whole. */
+/** Returns true if a value is a string that `pattern` matches entirely. */
 export function isTextLike(value: JsonValue | undefined, pattern: RegExp): value is string {
   return typeof value === 'string' && pattern.test(value);
 }
@@ -136,7 +136,7 @@ export function isHttpUrl(value: JsonValue | undefined): value is string {
 }
 
 /**
- * Reads an amount of money in an answer.
+ * Reads an amount of money in a response.
  *
  * @param amount in `minor_units` a JSON integer; as a `decimal` a string or a JSON number in the currency's major unit.
  * @param currency an ISO 4217 code, in either case.
@@ -159,8 +159,8 @@ export function readMoney(
 }
 
 /**
- * Compares the money in an answer with the requested money. If a provider counts a currency in other units than ISO
- * 4217, both are in the provider's.
+ * Compares the money in a response with the requested money. If a provider's units differ from ISO 4217, both amounts
+ * are in the provider's units.
  *
  * @returns the field that differs; undefined if they are equal.
  */
@@ -172,20 +172,20 @@ export function differingMoney(answered: Money | undefined, asked: Money): 'amou
 
 type Answer = Extract<HttpResult, { kind: 'answer' }>;
 
-/** Reads the result of a request that may move money: `read` gets a JSON object, whatever the answer's status. */
+/** Reads the result of a request that may move money: `read` gets a JSON object, whatever the response's status. */
 export function fromResult(result: HttpResult, read: (body: JsonObject, answer: Answer) => Outcome): Outcome {
   if (result.kind === 'not_sent') return result;
   if (result.kind === 'unknown') return unknownOutcome(result.detail);
   const body = readJsonObject(result.body);
-  return body ? read(body, result) : unknownOutcome(`the answer cannot be read: ${result.status}`);
+  return body ? read(body, result) : unknownOutcome(`unreadable response: ${result.status}`);
 }
 
-/** Returns true for a status of success: the body says what happened. */
+/** Returns true for a success status: the body says what happened. */
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Makes the outcome of success. @param authorizationCode '' if the provider reports none. */
+/** Makes an approved outcome. @param authorizationCode '' if the provider reports none. */
 export function approvedOutcome(
   reported: {
     readonly providerData: ProviderData;
@@ -198,7 +198,7 @@ export function approvedOutcome(
   return { kind: 'approved', ...reported, authorizationCode, retrievalReferenceNumber: '' };
 }
 
-/** Makes the outcome of the provider's word that the transaction did not happen and never will. */
+/** Makes the outcome of a transaction that, according to the provider, did not happen and never will. */
 export function neverHappens(detail: string): Outcome {
   return { kind: 'not_sent', detail, because: 'turned_away' };
 }
@@ -208,21 +208,21 @@ export function turnedAway(detail: string): Outcome {
   return { kind: 'not_sent', detail: `nothing was sent to the provider: ${detail}`, because: 'turned_away' };
 }
 
-/** Makes the unknown outcome. */
+/** Makes an unknown outcome. */
 export function unknownOutcome(detail: string, providerData?: ProviderData): Outcome {
   return { kind: 'unknown', detail, providerData };
 }
 
-/** Makes the unknown outcome in which money that nobody asked for may have moved: an operator has to investigate. */
+/** Makes an unknown outcome that needs manual review because money may have moved without a request. */
 export function alarmingOutcome(detail: string, providerData?: ProviderData): Outcome {
   return { kind: 'unknown', detail: `alarm: ${detail}`, providerData, alarm: true };
 }
 
 /**
- * Makes the outcome if an answer is about something other than the request: another amount, currency or reference.
+ * Makes the outcome of a response about something other than the request: another amount, currency or reference.
  *
- * @param what the field that differs, in the provider's words; never its value.
+ * @param what the provider's name of the differing field; never its value.
  */
 export function answeredAboutAnother(what: string): Outcome {
-  return alarmingOutcome(`the provider's answer is not about this attempt: its ${what} differs`);
+  return alarmingOutcome(`the provider's response is not about this attempt: its ${what} differs`);
 }

@@ -10,10 +10,10 @@ export type CallName = {
     : never;
 }[keyof ProviderConnection];
 
-/** The argument of one of those methods. */
+/** The argument of such a method. */
 export type CallArgument = Parameters<NonNullable<ProviderConnection[CallName]>>[0];
 
-/** All of them. If the port gains a method, this does not compile until the method is added. */
+/** All such methods. If the port gains a method, this does not compile until the method is added. */
 const CALLS = Object.keys({
   pay: true,
   capture: true,
@@ -27,9 +27,9 @@ const CALLS = Object.keys({
 } satisfies Record<CallName, true>) as CallName[];
 
 /**
- * Wraps each call of a connection; a method that it lacks stays absent.
+ * Wraps each call of a connection; missing methods stay absent.
  *
- * @param around makes the call, or returns an outcome without it. It must not throw.
+ * @param around makes the call, or returns an outcome without making it. It must not throw.
  */
 export function aroundCalls<Connection extends ProviderConnection>(
   connection: Connection,

@@ -10,18 +10,18 @@ import {
 /** Sends one request of a call, within the call's deadline. */
 export type SendTarget<Target> = (target: Target) => Promise<HttpResult>;
 
-/** An HTTP client for a connector, whose targets are its requests without their credentials. */
+/** An HTTP client for a connector. Its targets are requests without credentials. */
 export type ProviderClient<Target> = {
-  /** Begins a call: all its requests share one deadline. */
+  /** Starts a call: all its requests share one deadline. */
   begin(): SendTarget<Target>;
   /** Waits for requests in flight, then closes every socket. */
   close(): Promise<void>;
 };
 
-/** Names under which the record shows a connection's answers. */
+/** Names under which the record shows a connection's responses. */
 export type ShownAs = { readonly providerId: string; readonly accountId: string | undefined };
 
-/** All that one call of a connection needs. */
+/** Everything that one call of a connection needs. */
 export type ProviderCall<Target, Settings> = {
   readonly send: SendTarget<Target>;
   readonly settings: Settings;
@@ -29,9 +29,9 @@ export type ProviderCall<Target, Settings> = {
 };
 
 /**
- * Names the account at a provider: by its address and id; without an id, by the credential.
+ * Identifies the account at a provider by address and id or, without an id, by the credential.
  *
- * @param address where it is: an origin, and what else tells accounts with the same id apart.
+ * @param address an origin, and whatever else distinguishes accounts with the same id.
  */
 export function accountAt(
   address: readonly string[],
@@ -47,7 +47,7 @@ export function accountAt(
 const MAX_RESPONSE_BYTES = 256 * 1024;
 const MAX_CONNECTIONS = 64;
 
-/** Opens a client. @param toRequest adds what every request carries: it may reveal a secret. */
+/** Opens a client. @param toRequest adds the parts common to every request; it may reveal a secret. */
 export function openProviderClient<Target>(
   options: Pick<HttpClientOptions, 'origin' | 'timeoutMs'> & Partial<HttpClientOptions>,
   toRequest: (target: Target) => HttpRequest,

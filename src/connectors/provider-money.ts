@@ -1,7 +1,7 @@
 import { currencyDigits, type Money } from '#src/money.ts';
 
 /**
- * Converts money in ISO 4217's minor units to those of a provider that counts the currency with other decimals.
+ * Converts money from ISO 4217 minor units to the units of a provider that uses other decimals for the currency.
  *
  * @returns undefined if it cannot be converted exactly, or ISO 4217 lacks the currency.
  */
@@ -9,7 +9,7 @@ export function toDecimals(money: Money, decimals: number | undefined): Money | 
   return scaled(money, currencyDigits(money.currency), decimals);
 }
 
-/** Converts money from a provider back to ISO 4217's minor units. */
+/** Converts a provider's money back to ISO 4217 minor units. */
 export function fromDecimals(money: Money, decimals: number | undefined): Money | undefined {
   return scaled(money, decimals, currencyDigits(money.currency));
 }

@@ -7,15 +7,15 @@ import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 /** A connection's secrets by name. */
 export type Secrets = Readonly<Record<string, Secret>>;
 
-/** Deadline of a call with all its requests, in milliseconds, where the settings have none. */
+/** Default deadline of a call with all its requests, in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 20_000;
 
 /**
- * Reads a connection's settings as their message in connector_settings.proto, and checks them and the secrets by the
- * message's rules.
+ * Reads a connection's settings as their message in connector_settings.proto, and checks settings and secrets against
+ * the message's rules.
  *
  * @returns the message without its secrets, which stay in `secrets`.
- * @throws Error that names the setting or the secret at fault, without its value.
+ * @throws Error that names the invalid setting or secret, without its value.
  */
 export function checkSettings<Desc extends DescMessage>(
   schema: Desc,
@@ -39,13 +39,13 @@ export function checkSettings<Desc extends DescMessage>(
   throw new Error(`${isSecret.get(fault.field) ? 'the secret ' : ''}${fault.field} ${fault.message}`);
 }
 
-/** Refuses what the message does not have: a misspelt name would otherwise be ignored. */
+/** Rejects names that the message does not have: a misspelt name would otherwise be ignored. */
 function refuseOthers(kind: string, given: object, isKnown: (name: string) => boolean): void {
   const other = Object.keys(given).find((name) => !isKnown(name));
   if (other !== undefined) throw new Error(`the connector has no ${kind} ${other}`);
 }
 
-/** Returns the parts of a `base_url`, whose path is a prefix ("" or "/checkout") of the API's own paths. */
+/** Returns the parts of a `base_url`. Its path is a prefix ("" or "/checkout") of the API's own paths. */
 export function baseUrl(text: string): { readonly origin: string; readonly basePath: string } {
   const url = URL.parse(text);
   if (!url) throw new Error('base_url must be an http or https URL');
@@ -59,7 +59,7 @@ export function requiredSecret(secrets: Secrets, name: string): Secret {
   return secret;
 }
 
-/** Returns the secrets of these names that are set: two while one replaces the other. */
+/** Returns the secrets that are set among these names: two during a rotation. */
 export function currentSecrets(secrets: Secrets, ...names: readonly string[]): readonly Secret[] {
   return names.flatMap((name) => secrets[name] ?? []);
 }

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '#src/secret.ts';
 import type { NotificationReading } from './connector.ts';
 
-/** Makes the reading of a notification that is not genuine. */
+/** Makes the reading of a forged notification. */
 export function forged(detail: string): Extract<NotificationReading, { kind: 'forged' }> {
   return { kind: 'forged', detail };
 }
@@ -28,14 +28,14 @@ export function isSignedBy(
   });
 }
 
-/** Greatest age of a signature that holds its time, and how far it may be ahead of our clock. */
+/** Maximum age of a signature that contains its time, and how far it may be ahead of our clock. */
 const TOLERANCE_MS = 300_000;
 const UNIX_SECONDS = /^\d{1,12}$/;
 const HEX_SHA256 = /^[0-9a-f]{64}$/;
 
 /**
- * Describes the fault of a header of the form `t=<unix seconds>,v1=<hex>[,v1=<hex>]`: HMAC-SHA-256 of `<t>.<body>` under
- * one of the secrets; undefined if there is no fault.
+ * Describes the fault of a header of the form `t=<unix seconds>,v1=<hex>[,v1=<hex>]`: HMAC-SHA-256 of `<t>.<body>`
+ * under one of the secrets; undefined if the header is valid.
  */
 export function faultOfTimedSignature(
   header: string | undefined,
@@ -50,7 +50,7 @@ export function faultOfTimedSignature(
   );
   if (!UNIX_SECONDS.test(time) || signatures.length === 0) return 'the signature is missing or malformed';
   if (!isSignedBy(secrets, [`${time}.`, body], signatures)) return 'the signature is wrong';
-  // Checked last: a sender without a secret must not learn the right time.
+  // Checked last: a sender without the secret must not learn whether the time is acceptable.
   return faultOfTime(Number(time) * 1_000, nowMs, { maxAgeMs: TOLERANCE_MS, maxAheadMs: TOLERANCE_MS });
 }
 

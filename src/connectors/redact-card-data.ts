@@ -2,11 +2,14 @@ import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { passesLuhn } from '#src/luhn.ts';
 import type { AttemptCard } from './attempt.ts';
 
-/** Functions that free a provider's data of card data and bound its size. */
+/** Functions that remove card data from a provider's data and limit its size. */
 export type Redactor = {
-  /** Returns a text without card data, at most 1,024 characters of it. */
+  /** Returns a text without card data, cut to 1,024 characters. */
   text(value: string): string;
-  /** Returns an identifier without the attempt's own card data. One in ten may look like another card number. */
+  /**
+   * Returns an identifier without the attempt's own card data. It keeps lookalikes of other card numbers: one
+   * identifier in ten may look like one.
+   */
   identifier(value: string): string;
   /** Returns true if a text of any length contains no card data. */
   isClean(value: string): boolean;
@@ -16,35 +19,34 @@ export type Redactor = {
 
 const REMOVED = '[removed]';
 const MAX_TEXT_LENGTH = 1_024;
-/** In an object, values nested deeper, and values beyond MAX_VALUES, are removed. */
+/** In an object, deeper values and values beyond MAX_VALUES are removed. */
 const MAX_DEPTH = 12;
 const MAX_VALUES = 1_000;
 
 /**
- * Number of a card number's digits that must not be shown together; of a shorter number, all of them. The issuer's
- * number and the last four may be shown.
+ * Number of a card number's digits that must not be shown together; for a shorter number, all digits. The issuer's
+ * number and the last four digits may be shown.
  */
 const PIECE_LENGTH = 12;
 
 /**
- * Creates the functions that remove card data from a provider's data. Of the attempt's own card, `card`, if it has one:
+ * Creates the functions that remove card data from a provider's data. For the attempt's own card, `card`, if any:
  *
- * - its number, and every piece of 12 or more of its digits, whatever stands between the digits, also across a list (a
- *   piece that repeats one digit reveals nothing, and stays);
- * - its security code on its own, or behind a word for it.
+ * - its number, and every piece of 12 or more of its digits, whatever separates the digits, even across a list (a piece
+ *   that repeats one digit reveals nothing and stays);
+ * - its security code on its own, or after a word for it.
  *
- * Of any card:
+ * For any card:
  *
  * - 13 to 19 digits that begin like the cards of a known scheme and pass the Luhn check, grouped or not;
- * - three or four digits behind a word for a security code.
+ * - three or four digits after a word for a security code.
  *
- * Text is read as it stands and percent-decoded. Other encodings are not undone: no known provider answers with an
- * encoded card number, and every one already has the number.
+ * Text is searched both as is and percent-decoded. Other encodings are not decoded: no known provider responds with an
+ * encoded card number, and every provider already has the number.
  *
- * UUIDs, digests and times in ISO 8601 pass untouched. So do times in milliseconds to nanoseconds since 1970, since no
- * card scheme's numbers begin with 1. A provider's identifier that is a number of 13 to 19 digits beginning with 3 to 6
- * looks like a card number in one of ten cases, and is then removed: to lose it does less harm than to show a card
- * number.
+ * UUIDs, digests and ISO 8601 times pass unchanged. So do times in milliseconds to nanoseconds since 1970, because no
+ * card scheme's numbers begin with 1. One in ten provider identifiers of 13 to 19 digits beginning with 3 to 6 looks
+ * like a card number and is removed: losing it does less harm than showing a card number.
  */
 export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode'>): Redactor {
   const pieces = piecesOf(card?.number.reveal() ?? '');
@@ -63,7 +65,7 @@ export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode
     return outsideOfKept(shown, (part) => withoutLookalikes(part.replace(NAMED_CODES, `$1${REMOVED}`)));
   }
 
-  /** Applies `remove` to the text, or removes all of the text if its percent-decoded form has card data. */
+  /** Applies `remove` to the text, or removes the whole text if its percent-decoded form contains card data. */
   function redact(value: string, remove: (text: string) => string): string {
     if (WORD.test(value)) return value;
     if (ALL_KEPT.test(value)) return withoutPieces(value, pieces);
@@ -108,7 +110,7 @@ export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode
   return { text, identifier, isClean, json };
 }
 
-/** Returns every piece of a number, all of one length, except for those that repeat one digit. */
+/** Returns all pieces of a number of one length, except pieces that repeat one digit. */
 function piecesOf(number: string): readonly string[] {
   const pieces: string[] = [];
   const length = Math.min(PIECE_LENGTH, number.length);
@@ -128,7 +130,7 @@ function digitCount(value: string): number {
   return count;
 }
 
-/** Removes every stretch of a text whose digits, whatever stands between them, form a piece. */
+/** Removes every stretch of a text whose digits, whatever separates them, form a piece. */
 function withoutPieces(value: string, pieces: readonly string[]): string {
   const digits = value.replace(/\D+/g, '');
   if (!pieces.some((piece) => digits.includes(piece))) return value;
@@ -140,7 +142,7 @@ function withoutPieces(value: string, pieces: readonly string[]): string {
   for (let i = 0; i + pieceLength <= digits.length; i++) {
     if (!pieces.includes(digits.slice(i, i + pieceLength))) continue;
     let last = i + pieceLength - 1;
-    // Extends the stretch while further pieces overlap, and over digits that follow without a gap.
+    // Extends the stretch while further pieces overlap, and over immediately following digits.
     while (
       pieces.includes(digits.slice(last - pieceLength + 2, last + 2)) ||
       (last + 1 < digits.length && placeOf(last + 1) === placeOf(last) + 1)
@@ -151,13 +153,13 @@ function withoutPieces(value: string, pieces: readonly string[]): string {
     shownTo = placeOf(last) + 1;
     i = last;
   }
-  // The rest may contain a piece now that the digits in between are gone.
+  // Without the removed digits, the rest may form another piece.
   return shownTo === 0 ? value : withoutPieces(shown + value.slice(shownTo), pieces);
 }
 
 /**
- * Makes a pattern that matches a security code on its own or right behind a word for it, but not as part of a decimal
- * number or of an IPv4 address.
+ * Makes a pattern that matches a security code on its own or right after a word for it, but not as part of a decimal
+ * number or an IPv4 address.
  */
 function codePattern(code: string): RegExp {
   return new RegExp(`(?:(?<![0-9a-z]|\\d[.,])|(?<=cv[cvn]|cid|csc|code))${code}(?![0-9a-z]|[.,]\\d)`, 'gi');
@@ -168,7 +170,7 @@ const NAMED_CODE = /((?:cv[cvn]2?|csc|security[ _-]?code)[^\p{L}\p{Nd}]{0,3})\d{
 const NAMED_CODES = new RegExp(NAMED_CODE, 'giu');
 const CODE_KEY = /^(cv[cvn]2?|csc|cid|(card_?)?(security|verification)_?(code|value))$/i;
 
-/** Matches text with digits that is known to contain no card data: UUIDs, digests, dates and times of day. */
+/** Matches digits known not to be card data: UUIDs, digests, dates and times of day. */
 const KEPT_FORMS = [
   '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}',
   '(?=\\d*[a-f])[0-9a-f]{32,}',
@@ -176,7 +178,10 @@ const KEPT_FORMS = [
   '[0-2]\\d:[0-5]\\d:[0-6]\\d(?:[.,]\\d{1,9})?Z?',
 ].join('|');
 const KEPT = new RegExp(`((?<![0-9a-z])(?:${KEPT_FORMS})(?![0-9a-z]))`, 'i');
-/** Matches a text that is only such a form, or has letters in front as identifiers do: most texts with many digits. */
+/**
+ * Matches a text that is entirely such a form, or one with a prefix of letters, as in identifiers: most texts with many
+ * digits.
+ */
 const ALL_KEPT = new RegExp(`^(?:[a-z]+_)?(?:${KEPT_FORMS})$`, 'i');
 
 function outsideOfKept(value: string, change: (part: string) => string): string {
@@ -187,11 +192,11 @@ function outsideOfKept(value: string, change: (part: string) => string): string 
     .join('');
 }
 
-/** Groups of digits with up to three other characters between them, none of them a letter. */
+/** Groups of digits with up to three characters between them other than letters. */
 const GROUPED_DIGITS = /\d+(?:[^\p{L}\p{Nd}]{1,3}\d+)*/gu;
 /**
- * Matches beginnings of card numbers (ISO/IEC 7812-1: 3 to 6 are banks and travel; Mastercard's 2221 to 2720; RuPay's
- * 81, 82).
+ * Matches the first digits of card numbers (ISO/IEC 7812-1: 3 to 6 are banks and travel; Mastercard's 2221 to 2720;
+ * RuPay's 81, 82).
  */
 const CARD_BEGINNING = /^(?:[3-6]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|8[12])/;
 const MIN_NUMBER_LENGTH = 13;
@@ -237,7 +242,7 @@ function looksLikeCardNumber(digits: string): boolean {
 /** Matches a text without digits or escapes: most texts. */
 const WORD = /^[A-Za-z_ .:-]*$/;
 
-/** Undoes the percent-encoding of bytes. */
+/** Decodes percent-encoded bytes. */
 function percentDecoded(value: string): string {
   return value.replace(/%([0-9a-f]{2})/gi, (_escape, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
 }

@@ -9,8 +9,8 @@ import { createRedactor, type Redactor } from './redact-card-data.ts';
 
 /**
  * Wraps a connection so that its outcomes contain no card data, whatever the provider sent and the connector copied:
- * neither the attempt's card nor a lookalike of another. Every connection is opened with this, so that no connector can
- * forget it. `createRedactor` says what is removed.
+ * neither the attempt's card nor a lookalike of another. Every connection is wrapped, so no connector can forget it.
+ * See `createRedactor` for the rules.
  */
 export function redactOutcomes(connection: ProviderConnection): ProviderConnection {
   const redacted = aroundCalls(connection, async (_name, argument, call) =>
@@ -24,7 +24,7 @@ export function redactOutcomes(connection: ProviderConnection): ProviderConnecti
   };
 }
 
-/** Returns the card of an attempt; other calls are made when the card is no longer known. */
+/** Returns the card of an attempt; other calls no longer have the card. */
 function cardOf(argument: CallArgument): AttemptCard | undefined {
   return 'method' in argument && argument.method.kind === 'card' ? argument.method.card : undefined;
 }
@@ -40,7 +40,7 @@ function redactReading(reading: NotificationReading): NotificationReading {
   return { ...reading, subjects };
 }
 
-/** Fields of an outcome that are needed unchanged later, and may by chance look like a card number. */
+/** Fields of an outcome that are needed unchanged later, even if they happen to look like a card number. */
 const IDENTIFIERS: ReadonlySet<string> = new Set(['reference', 'networkTransactionId', 'enrolledToken']);
 
 /** Returns the outcome without card data; a redirect to an address with card data becomes `unknown`. */
@@ -54,10 +54,10 @@ function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
     }),
   ) as Outcome;
   if (shown.kind !== 'redirect' || redactor.isClean(shown.redirectUrl)) return shown;
-  return alarmingOutcome("the provider's redirect holds card data", shown.providerData);
+  return alarmingOutcome("the provider's redirect contains card data", shown.providerData);
 }
 
-/** Redacts a provider's data: every field is text, except for the raw response. */
+/** Redacts a provider's data: every field is text except the raw response. */
 function redactProviderData(data: ProviderData, redactor: Redactor): ProviderData {
   const { $typeName, $unknown, rawResponse, ...texts } = data;
   const shown = Object.entries(texts).map(([name, text]) => [name, text && redactor.text(text)]);

@@ -4,17 +4,17 @@ import { unknownOutcome } from './provider-answer.ts';
 
 /** The meaning of a refusal that is a decline. */
 export type DeclineMeaning = {
-  /** ISO 8583 response code (field 39) that the provider's own code is equivalent to. */
+  /** ISO 8583 response code (field 39) equivalent to the provider's own code. */
   readonly iso8583Code: string;
   /** Another provider might charge a second time. */
   readonly nowhereElse?: true;
 };
 
 /**
- * The meaning of a refusal that is no decline.
+ * The meaning of a refusal that is not a decline.
  *
- * - `turned_away`: nothing happened; the provider refused this one request.
- * - `unreachable`: nothing happened; the provider refuses all of the connection's requests, for its key or its rate.
+ * - `turned_away`: nothing happened; the provider refused only this request.
+ * - `unreachable`: nothing happened; the provider refuses all of the connection's requests because of its key or rate.
  * - `unknown`: something may have happened.
  */
 export type RefusalMeaning = 'turned_away' | 'unreachable' | 'unknown';
@@ -24,18 +24,18 @@ type Row<Column extends string, Meaning> = { readonly [Name in Column]?: string 
   readonly means: Meaning;
 };
 
-/** Rows for every provider: HTTP statuses by which it refuses a request before it acts on it. */
+/** Rows for every provider: HTTP statuses that refuse a request before the provider acts on it. */
 export const BY_STATUS = [
   { status: '400 404 405 413 415 422', means: 'turned_away' },
   { status: '401 403 429', means: 'unreachable' },
 ] as const;
 
 /**
- * Makes a provider's table of refusals. A row fits an answer that shows, in each of the row's columns, one of its words;
- * '' stands for an answer that shows nothing there. The first row that fits counts.
+ * Makes a provider's table of refusals. A row fits a response that has one of the row's words in each of the row's
+ * columns; '' stands for an absent value. The first row that fits counts.
  *
- * @param rows words are separated by white space. `Other` are meanings that only this provider has.
- * @returns a function that finds the meaning of what an answer shows in each column; undefined if no row fits.
+ * @param rows words are separated by white space. `Other` holds meanings specific to this provider.
+ * @returns a function that finds the meaning of a response's columns; undefined if no row fits.
  */
 export function refusalTable<Column extends string, Other = never>(
   rows: readonly Row<Column, DeclineMeaning | RefusalMeaning | Other>[],
@@ -53,15 +53,18 @@ export function refusalTable<Column extends string, Other = never>(
 const DO_NOT_HONOR = '05';
 const DUPLICATE = '94';
 
-/** Returns the meaning of an ISO 8583 code. After 94, the issuer has just seen an equal charge: failover adds one. */
+/**
+ * Returns the meaning of an ISO 8583 code. After 94, the issuer has just seen an equal charge, and a failover would add
+ * another.
+ */
 export function declineBy(iso8583Code: string): DeclineMeaning {
   return iso8583Code === DUPLICATE ? { iso8583Code, nowhereElse: true } : { iso8583Code };
 }
 
-/** The meaning of a decline for a reason that a table lacks: a soft one. */
+/** The meaning of a decline for an unlisted reason: a soft decline. */
 export const SOFT_DECLINE: DeclineMeaning = declineBy(DO_NOT_HONOR);
 
-/** Returns the meaning that a table gives to the reason of a decline. */
+/** Returns the table's meaning of a decline reason. */
 export function declineOrSoft(meaning: DeclineMeaning | string | undefined): DeclineMeaning {
   return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
 }
@@ -77,15 +80,15 @@ export function declines<Column extends string>(
   );
 }
 
-/** Matches a name of a field and a code of an error. What has another form may be a value. */
+/** Matches a field name or an error code. Any other text may be a value. */
 const REFUSED_NAME = /^[\w./[\]-]{1,100}$/;
 
 /**
- * Makes the outcome of a refusal that is no decline. A proxy in between, which may have forwarded the request, refuses
- * with the same statuses as the provider: only a body in the provider's own form refuses anything. undefined is unknown,
- * and so is a decline where there can be none.
+ * Makes the outcome of a refusal that is not a decline. A proxy, which may have forwarded the request, refuses with the
+ * same statuses as the provider, so only a body in the provider's own form counts as a refusal. undefined is unknown,
+ * and so is a decline where no decline is possible.
  *
- * @param refused the name of the field, or the code of the error, for which the provider refuses the request.
+ * @param refused the field name or error code for which the provider refuses the request.
  * @param said shown in the detail, after the status.
  */
 export function refusedOutcome(
@@ -93,7 +96,7 @@ export function refusedOutcome(
   { status, said = '', refused = '' }: { status: number; said?: string; refused?: string },
 ): Outcome {
   if (meaning !== 'turned_away' && meaning !== 'unreachable') {
-    return unknownOutcome(`the provider's answer: ${status}${said}`);
+    return unknownOutcome(`the provider's response: ${status}${said}`);
   }
   const detail = `the provider refused the request: ${status}${said}`;
   if (meaning === 'unreachable') return { kind: 'not_sent', detail, because: meaning };
@@ -101,21 +104,21 @@ export function refusedOutcome(
   return { kind: 'not_sent', detail, because: meaning, refused: named };
 }
 
-/** Path of a field in a request's body: names of fields, and positions in lists. */
+/** Path of a field in a request body: field names and list positions. */
 type FieldPath = readonly string[];
 
-/** The fields without which a request is the same: what they describe moves no money. */
+/** Optional fields of a request, which describe the payment but move no money. */
 export type OptionalFields = {
-  /** Matches their names, as the provider writes them in an error. */
+  /** Matches their names as the provider writes them in errors. */
   readonly names: RegExp;
-  /** Returns the names of the fields for which an answer refuses the request; '' for a fault of no field. */
+  /** Returns the names of the fields for which a response refuses the request; '' if the fault is not in a field. */
   refusedBy(result: HttpResult): readonly string[];
   pathOf(name: string): FieldPath;
 };
 
 /**
- * Sends a request that charges nothing; if the provider refuses it for optional fields alone, once more without them. A
- * request that charges is never sent a second time.
+ * Sends a request that charges nothing. If the provider refuses it only for optional fields, sends it once more without
+ * them. A request that charges is never sent twice.
  *
  * @param send `isRepeat`: the request may need an idempotency key of its own.
  */
@@ -133,7 +136,7 @@ export async function sendMended<Body extends object>(
   return mended ? send(mended, true) : result;
 }
 
-/** Copies a body without one field; undefined if the body does not have it. */
+/** Copies a body without one field; undefined if the body lacks the field. */
 function withoutField<Body extends object>(body: Body, path: FieldPath): Body | undefined {
   const [name = '', ...rest] = path;
   const inner = Object.hasOwn(body, name) ? (body as Record<string, unknown>)[name] : undefined;

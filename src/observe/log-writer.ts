@@ -6,12 +6,12 @@ export type LogWriter = DestinationStream & {
   /**
    * Writes the remaining lines. Nothing may be logged afterwards.
    *
-   * @returns false if the reader did not take them in time.
+   * @returns false if the reader did not accept them in time.
    */
   end(timeoutMs: number): Promise<boolean>;
 };
 
-/** Size of a chunk that a pipe takes as a whole, so that lines of several workers do not mix (POSIX, PIPE_BUF). */
+/** Size of a chunk that a pipe accepts as a whole, so that lines of several workers do not mix (POSIX, PIPE_BUF). */
 const CHUNK_BYTES = 4_096;
 /** Limit on the time that a line waits for others. */
 const FLUSH_MS = 20;

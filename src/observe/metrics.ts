@@ -28,7 +28,7 @@ function makersIn(registry: Registry) {
     counter: <Label extends string = never>(about: About<Label>) =>
       new Counter<Label>({ ...about, registers }),
     gauge: <Label extends string = never>(about: About<Label>) => new Gauge<Label>({ ...about, registers }),
-    /** For values that each worker sees for itself: a sum would be meaningless, so the highest is reported. */
+    /** For values that each worker measures on its own: a sum would be meaningless, so the highest is reported. */
     highest: <Label extends string = never>(about: About<Label>) =>
       new Gauge<Label>({ ...about, registers, aggregator: 'max' }),
     histogram: <Label extends string = never>(about: About<Label>) =>
@@ -109,7 +109,7 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
     }),
     providerAlarms: counter({
       name: 'provider_alarms_total',
-      help: 'Responses of providers that need manual review, by connection: a different amount, currency or reference, or a second charge. The log says which.',
+      help: 'Provider responses that need manual review, by connection: a different amount, currency or reference, or a second charge. The log says which.',
       labelNames: ['connection'],
     }),
     notifications: counter({

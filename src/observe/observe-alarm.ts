@@ -16,7 +16,10 @@ export function observeAlarm(
   if (!('alarm' in outcome && outcome.alarm)) return;
   const detail = outcome.kind === 'unknown' ? outcome.detail : outcome.providerData.responseMessage;
   metrics.providerAlarms.inc({ connection });
-  log.error({ connection, transaction_id: transactionId, detail }, "a provider's answer needs manual review");
+  log.error(
+    { connection, transaction_id: transactionId, detail },
+    "a provider's response needs manual review",
+  );
 }
 
 /** Shows 0 for connections without an alarm: Prometheus sees no increase in a series whose first value is 1. */

@@ -9,7 +9,7 @@ import { observeAlarm } from './observe-alarm.ts';
 
 const ALARMS = {
   mismatch: alarmingOutcome(
-    'the provider reports another amount or currency, or an operation that the payment does not allow',
+    'the provider reports a different amount or currency, or an operation that the payment does not allow',
   ),
   contradiction: alarmingOutcome('the provider reports the opposite of the final state in the record'),
 } as const;

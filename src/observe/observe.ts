@@ -198,7 +198,7 @@ export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserv
       log.warn({ account_id: accountId, webhook_id: webhookId }, 'webhook answered 410 and was turned off');
     },
     failed(error) {
-      log.error({ err: error }, 'sending webhooks failed; it will retry');
+      log.error({ err: error }, 'sending webhooks failed; it is retried');
     },
   };
 }
@@ -232,8 +232,8 @@ const requestLine = new AsyncLocalStorage<RequestLine>();
 const lines = new WeakMap<FastifyRequest, RequestLine>();
 
 /**
- * Logs what a request did, in the request's own line. It writes a separate line outside a request, and once the
- * request's line is written: the client has left, or was told that the outcome is unknown.
+ * Logs what a request did in the request's own line. Writes a separate line outside a request, or after the request's
+ * line is written because the client disconnected or got an unknown outcome.
  */
 function logWithRequest(log: Logger, fields: object, msg: string): void {
   const line = requestLine.getStore();

@@ -8,8 +8,8 @@ export type Limit = RefusedBy | 'on_their_way' | 'rate';
 const SUM_MS = 1_000;
 
 /**
- * Logs refused calls in sum: one line a second for each limit and route. In a flood, a line for each call would say
- * nothing more and cost a tenth of the refusal.
+ * Logs refused calls as sums: one line a second for each limit and route. In a flood, a line for each call would say
+ * nothing more and add a tenth to the cost of a refusal.
  *
  * @returns a function that adds a call to the sum.
  */

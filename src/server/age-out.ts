@@ -6,9 +6,8 @@ import { sweep } from '#src/store/engine/sweep.ts';
 const INTERVAL_MS = 30_000;
 
 /**
- * Starts to delete rows that age out by themselves: expired one-time tokens with their ciphertext, and old sessions,
- * responses, deliveries and events. Any number of replicas may run it at once; if one is killed, the next run deletes
- * its rows.
+ * Starts deleting rows that age out: expired one-time tokens with their ciphertext, and old sessions, responses,
+ * deliveries and events. Any number of replicas may run it at once; if one is killed, the next run deletes its rows.
  *
  * @returns a function that stops it after the current step.
  */
@@ -19,7 +18,7 @@ export function startAgeOut(
   return repeat((stop) => ageOut(database, stop), { intervalMs: INTERVAL_MS, onError });
 }
 
-/** Deletes once all rows that age out by themselves. */
+/** Deletes all aged rows once. */
 export async function ageOut(database: Database, stop?: AbortSignal): Promise<void> {
   for (const [name, aged] of Object.entries(AGED)) {
     if (!('serviceDays' in aged)) continue;

@@ -13,7 +13,7 @@ import { type ClockDeps, watchClock } from './watch-clock.ts';
 
 /** Background work, and the calls by which requests prompt it. */
 export type Background = {
-  /** Starts everything. @returns the open outcomes that this replica cannot look up. */
+  /** Starts all background work. @returns the open outcomes that this replica cannot look up. */
   start(): Promise<readonly UnaskableOutcomes[]>;
   /** Relays events that were just added to the outbox. */
   readonly eventWritten: () => void;
@@ -25,7 +25,7 @@ export type Background = {
   readonly wakeEnrollments: () => void;
   /** Counts open outcomes again, for example after a reload. */
   readonly lookAtOpenOutcomes: () => void;
-  /** Stops everything; resolves once the work in progress has ended. */
+  /** Stops all background work; resolves once the work in progress has ended. */
   stop(): Promise<void>;
 };
 

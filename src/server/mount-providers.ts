@@ -20,7 +20,7 @@ export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
   readonly payer: ReturnDeps & EnrollmentReturnDeps;
   /**
-   * A return may be the only proof that a payer agreed: no connection is closed during one, even if the payer has
+   * A return may be the only proof that a payer agreed: no connection closes during a return, even if the payer has
    * left.
    */
   readonly track: InFlight['track'];

@@ -29,7 +29,7 @@ const CHECKOUT_SESSION = '5e550000-0000-4000-8000-000000000001';
 const ENROLLED_WALLET = '70ce0000-0000-4000-8000-000000000001';
 const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
 
-/** The fixtures, as shown on the home page. */
+/** The fixtures as the home page shows them. */
 export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])[] = [
   ['Account one', ACCOUNT_ONE],
   ['Its keys', 'pk_sandbox_one, sk_sandbox_one'],
@@ -51,7 +51,7 @@ export async function addSandboxFixtures(
     readonly vault: CardVault;
     readonly fingerprintKey: Uint8Array;
     readonly bins: BinTable;
-    /** The name of account one as payers know it; none by default. */
+    /** The name that payers see for account one; none by default. */
     readonly displayName?: string;
   },
 ): Promise<void> {

@@ -6,7 +6,7 @@ import { run as account } from '#src/commands/account.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { type Ran, runCommand } from '../support/run-command.ts';
 
-const NOT_A_DISPLAY_NAME = '"display-name" is 1 to 100 characters';
+const NOT_A_DISPLAY_NAME = '"display-name" must be 1 to 100 visible characters';
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
 it('the account command creates the schema in the database of DATABASE_URL and stores only the hash of a secret', async () => {
@@ -108,23 +108,23 @@ it('the account command makes no change that it cannot write to the audit log', 
 });
 
 it.each([
-  ['no command', [], 'A command is needed.'],
-  ['an unknown command', ['delete'], 'There is no command "delete".'],
-  ['the name of a property of every object', ['constructor'], 'There is no command "constructor".'],
-  ['no name', ['create'], '--name is needed: 1 to 255 characters.'],
-  ['a name with a line break', ['create', '--name', 'a\nb'], '--name is needed: 1 to 255 characters.'],
+  ['no command', [], 'Missing command.'],
+  ['an unknown command', ['delete'], 'Unknown command "delete".'],
+  ['the name of a property of every object', ['constructor'], 'Unknown command "constructor".'],
+  ['no name', ['create'], '--name is required: 1 to 255 characters.'],
+  ['a name with a line break', ['create', '--name', 'a\nb'], '--name is required: 1 to 255 characters.'],
   ['an unknown option', ['create', '--nom', 'a'], "Unknown option '--nom'"],
   ['an option of another command', ['list', '--name', 'a'], '"list" takes no --name.'],
   [
     'an environment that is not a word',
     ['create', '--name', 'a', '--environment', 'a_b'],
-    '--environment is a word such as sandbox or prod:',
+    '--environment must be a word such as sandbox or prod:',
   ],
   ['an environment for a command that makes no key', ['list', '--environment', 'prod'], '"list" takes no --'],
-  ['an audit log of something that is not an id', ['audit', 'shop'], '"shop" is not an id; ids are UUIDs.'],
+  ['an audit log of something that is not an id', ['audit', 'shop'], '"shop" is not an id: ids are UUIDs.'],
   ['no account', ['keys'], '"keys" takes <account id>.'],
-  ['an id that is not a UUID', ['keys', 'shop'], '"shop" is not an id; ids are UUIDs.'],
-  ['a value other than on or off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" is on or off.'],
+  ['an id that is not a UUID', ['keys', 'shop'], '"shop" is not an id: ids are UUIDs.'],
+  ['a value other than on or off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" must be on or off.'],
   [
     'an origin with a path',
     ['origins', UNKNOWN, 'https://shop.example/'],
@@ -143,7 +143,7 @@ it.each([
   [
     'an unknown way to show authorizations',
     ['authorizations', UNKNOWN, 'on'],
-    '"authorizations" is shown or authorized.',
+    '"authorizations" must be shown or authorized.',
   ],
   ['one operand too many', ['keys', UNKNOWN, UNKNOWN], '"keys" takes <account id>.'],
 ])(
@@ -162,14 +162,14 @@ it.each([
 it('the account command says what does not exist, with exit code 1', async () => {
   const database = await createTestDatabase();
   const refusals = [
-    [['keys', UNKNOWN], `There is no account ${UNKNOWN}.`],
-    [['audit', UNKNOWN], `There is no account ${UNKNOWN}.`],
-    [['add-secret', UNKNOWN], `There is no account ${UNKNOWN}.`],
-    [['add-public-key', UNKNOWN], `There is no account ${UNKNOWN}.`],
-    [['secret-always', UNKNOWN, 'on'], `There is no account ${UNKNOWN}.`],
-    [['authorizations', UNKNOWN, 'shown'], `There is no account ${UNKNOWN}.`],
-    [['revoke-secret', UNKNOWN], 'There is no such secret, or it is revoked already.'],
-    [['revoke-public-key', 'pk_none'], 'There is no such public key, or it is revoked already.'],
+    [['keys', UNKNOWN], `No account ${UNKNOWN}.`],
+    [['audit', UNKNOWN], `No account ${UNKNOWN}.`],
+    [['add-secret', UNKNOWN], `No account ${UNKNOWN}.`],
+    [['add-public-key', UNKNOWN], `No account ${UNKNOWN}.`],
+    [['secret-always', UNKNOWN, 'on'], `No account ${UNKNOWN}.`],
+    [['authorizations', UNKNOWN, 'shown'], `No account ${UNKNOWN}.`],
+    [['revoke-secret', UNKNOWN], 'No such secret, or it is already revoked.'],
+    [['revoke-public-key', 'pk_none'], 'No such public key, or it is already revoked.'],
   ] as const;
   for (const [args, message] of refusals) {
     const { code, stdout, stderr } = await runAccount({ DATABASE_URL: database.url }, ...args);

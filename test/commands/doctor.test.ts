@@ -73,7 +73,7 @@ it('the doctor finds nothing wrong with a healthy deployment, and only probes it
   provider.close();
   // The tests' own PostgreSQL runs with fsync off.
   expect(stdout).toMatch(/^warning {2}durability: fsync, .*off/m);
-  expect(stdout).toMatch(/^ok {7}connection one: its provider answers/m);
+  expect(stdout).toMatch(/^ok {7}connection one: its provider responds/m);
   expect(stdout).toMatch(/^ok {7}schema: up to date$/m);
   expect(stdout).toMatch(/^ok {7}keys: /m);
   expect(stdout).toMatch(/, 1 warnings, 0 failed\n$/);
@@ -91,8 +91,10 @@ it('the doctor fails, and says what to do, if settings, database, keys, catalogu
 
   const away = await doctor({ DATABASE_URL: 'postgres://a:hidden@127.0.0.1:1/b' });
   expect(away.code).toBe(1);
-  expect(away.stdout).toMatch(/^FAILED {3}database: no connection to the database.*\n {9}see DATABASE_URL/m);
-  expect(away.stdout).toMatch(/^FAILED {3}connection one: its provider does not answer/m);
+  expect(away.stdout).toMatch(
+    /^FAILED {3}database: no connection to the database.*\n {9}check DATABASE_URL/m,
+  );
+  expect(away.stdout).toMatch(/^FAILED {3}connection one: its provider does not respond/m);
   expect(away.stdout).not.toContain('hidden');
 
   await tables.query("INSERT INTO installation_key (name, check_value) VALUES ('hash key', '\\x00')");
@@ -114,10 +116,10 @@ it('the doctor fails, and says what to do, if settings, database, keys, catalogu
   const last = await tables.query(
     'DELETE FROM schema_migration WHERE version = (SELECT max(version) FROM schema_migration) RETURNING version, name, sha256',
   );
-  expect((await doctor({})).stdout).toMatch(/^warning {2}schema: 1 migrations are still to be run/m);
+  expect((await doctor({})).stdout).toMatch(/^warning {2}schema: 1 migrations are pending/m);
   await tables.query("INSERT INTO schema_migration (version, name, sha256) VALUES (9999, 'later', '')");
   const newer = await doctor({});
-  expect(newer.stdout).toMatch(/^warning {2}schema: a later release has migrated it \(9999_later\.sql\)/m);
+  expect(newer.stdout).toMatch(/^warning {2}schema: migrated by a later release \(9999_later\.sql\)/m);
   await tables.query('DELETE FROM schema_migration WHERE version = 9999');
   await tables.query(
     'INSERT INTO schema_migration (version, name, sha256) VALUES ($1, $2, $3)',
@@ -177,7 +179,7 @@ it('the doctor reports overdue work, from the tables of the service', async () =
   expect(stdout).toMatch(/^warning {2}outcomes: a payment's outcome has been unknown for 60 minutes/m);
   expect(stdout).toMatch(/^warning {2}notifications: a provider's notification has waited for 60 minutes/m);
   expect(stdout).toMatch(/^warning {2}webhooks: 1 have deliveries that are 10 minutes late/m);
-  expect(stdout).toMatch(/^warning {2}webhooks: 1 have taken nothing for an hour, 0 were turned off/m);
+  expect(stdout).toMatch(/^warning {2}webhooks: 1 have accepted nothing for an hour, 0 were turned off/m);
   await tables.query('TRUNCATE webhook, delivery, payment, transaction, notification');
 });
 

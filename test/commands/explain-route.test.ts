@@ -50,7 +50,7 @@ it('the route command explains a request by the sandbox’s catalogue without da
     /\n {2}2 {2}Cards elsewhere: TAKEN\n\nTargets, in the order of this payment \(PRIORITY\)\n/,
   );
   expect(stdout).toContain('\n  1  sandbox-one  Sandbox acquirer one\n');
-  expect(stdout).toContain('Every circuit counts as closed');
+  expect(stdout).toContain('Assumes that every circuit is closed');
 });
 
 describe('the route command with another catalogue', () => {
@@ -65,7 +65,7 @@ describe('the route command with another catalogue', () => {
       expect(stdout).toMatch(/ {2}[12] {2}first {2}First bank {2}66.7 %\n/);
       expect(stdout).toMatch(/ {2}[12] {2}second {2}Second bank {2}33.3 %\n/);
       expect(stdout).toContain(
-        'Failover: up to 2 attempts; it goes on when nothing was sent and after a soft decline,',
+        'Failover: up to 2 attempts; it fails over when nothing was sent and after a soft decline,',
       );
     }
     const firsts = new Set(printed.map(({ stdout }) => /^ {2}1 {2}(\w+) /m.exec(stdout)?.[1]));
@@ -140,8 +140,8 @@ describe('the route command exits with 1 and says what is wrong', () => {
 });
 
 it.each([
-  ['no request', [], 'One request is needed.'],
-  ['two requests', ['a.json', 'b.json'], 'One request is needed.'],
+  ['no request', [], 'Exactly one request is required.'],
+  ['two requests', ['a.json', 'b.json'], 'Exactly one request is required.'],
   ['an unknown option', ['a.json', '--account', 'x'], "Unknown option '--account'"],
 ])('the route command refuses %s with its usage and exit code 2', async (_what, args, message) => {
   const { code, stdout, stderr } = await route(args);

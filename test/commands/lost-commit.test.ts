@@ -38,5 +38,7 @@ it('an account command whose commit was not acknowledged does not say that nothi
   await owned.drop();
   expect(accounts).toEqual([{ name: 'Shop' }]);
   expect([ended.code, ended.stdout]).toEqual([1, '']);
-  expect(ended.stderr).toMatch(/^It may be done: the database did not acknowledge it \(.*\)\. Look first/);
+  expect(ended.stderr).toMatch(
+    /^The database did not acknowledge the change \(.*\), so it may have been made\. Check with list/,
+  );
 });

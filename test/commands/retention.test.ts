@@ -136,9 +136,13 @@ it('a retention run is in the audit log with its rules and counts', async () => 
 });
 
 it.each([
-  ['no rule', [], 'A rule is needed.'],
-  ['a rule that is not a number', ['--payments', 'soon'], '--payments is a number of days, 30 to 36500.'],
-  ['fewer days than is safe', ['--payments', '29'], '--payments is a number of days, 30 to 36500.'],
+  ['no rule', [], 'At least one rule is required.'],
+  [
+    'a rule that is not a number',
+    ['--payments', 'soon'],
+    '--payments must be a number of days from 30 to 36500.',
+  ],
+  ['fewer days than is safe', ['--payments', '29'], '--payments must be a number of days from 30 to 36500.'],
   ['an unknown kind', ['--cats', '9'], "Unknown option '--cats'"],
 ])(
   'retention refuses %s with its usage and exit code 2, before it opens a database',

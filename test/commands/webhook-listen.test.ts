@@ -5,7 +5,7 @@ import { runCommand } from '../support/run-command.ts';
 const NO_SERVICE = {
   code: 1,
   stdout: '',
-  stderr: 'Not done: no service answers at http://127.0.0.1:9: start it with npm start\n',
+  stderr: 'Not done: no service responds at http://127.0.0.1:9: start it with npm start\n',
 };
 
 it('webhook-listen says what to do if no service answers', async () => {

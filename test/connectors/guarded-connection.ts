@@ -23,7 +23,7 @@ export const OUTCOMES = {
   declined: { kind: 'declined', providerData, iso8583Code: '05' },
   turnedAway: { kind: 'not_sent', detail: 'refused', because: 'turned_away' },
   notSent: { kind: 'not_sent', detail: 'before sending: ECONNREFUSED', because: 'unreachable' },
-  unknown: { kind: 'unknown', detail: 'awaiting the answer: DEADLINE', providerData: undefined },
+  unknown: { kind: 'unknown', detail: 'awaiting the response: DEADLINE', providerData: undefined },
 } satisfies Record<string, Outcome>;
 
 /** Outcome that a guarded connection gives at once while its circuit is open. */

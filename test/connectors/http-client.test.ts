@@ -144,7 +144,7 @@ describe('not_sent', () => {
     const socket = await asked.promise;
     const waited = await client.request({ ...post('waits'), deadlineAtMs: performance.now() + 400 });
     socket.destroy();
-    expect(await hanging).toEqual({ kind: 'unknown', detail: 'awaiting the answer: UND_ERR_SOCKET' });
+    expect(await hanging).toEqual({ kind: 'unknown', detail: 'awaiting the response: UND_ERR_SOCKET' });
     expect(waited).toEqual({ kind: 'not_sent', detail: 'before sending: DEADLINE', because: 'unreachable' });
     expect(await client.request(post('next'))).toMatchObject({ kind: 'answer' });
     expect(server.requests.filter((text) => text.includes('waits'))).toEqual([]);
@@ -187,7 +187,7 @@ describe("a request's own deadline", () => {
       );
       return { ...server, results };
     }, 2);
-    const late = { kind: 'unknown', detail: 'awaiting the answer: DEADLINE' };
+    const late = { kind: 'unknown', detail: 'awaiting the response: DEADLINE' };
     expect(results).toEqual([late, late]);
     await expect.poll(openSockets).toBe(0);
   });
@@ -199,7 +199,7 @@ describe("a request's own deadline", () => {
       const result = await client.request({ ...post('a'), deadlineAtMs: performance.now() + 60_000 });
       return { ...server, result };
     });
-    expect(result).toEqual({ kind: 'unknown', detail: 'awaiting the answer: DEADLINE' });
+    expect(result).toEqual({ kind: 'unknown', detail: 'awaiting the response: DEADLINE' });
   });
 
   it('sends nothing once it has passed', async () => {
@@ -214,14 +214,14 @@ describe('unknown', () => {
   it('is what an answer over the limit gives, and its socket is destroyed', async () => {
     const server = await serve((socket) => socket.write(httpAnswer(200, 'x'.repeat(65 * 1024))));
     const result = await clientOf(server.port).request(post('a'));
-    expect(result).toEqual({ kind: 'unknown', detail: 'reading the answer: ANSWER_TOO_LARGE' });
+    expect(result).toEqual({ kind: 'unknown', detail: 'reading the response: ANSWER_TOO_LARGE' });
     await expect.poll(() => server.openSockets()).toBe(0);
   });
 
   it('is what a deadline between head and end of the answer gives, and its socket is destroyed', async () => {
     const server = await serve((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf'));
     const result = await clientOf(server.port, { timeoutMs: 2_000 }).request(post('a'));
-    expect(result).toEqual({ kind: 'unknown', detail: 'reading the answer: DEADLINE' });
+    expect(result).toEqual({ kind: 'unknown', detail: 'reading the response: DEADLINE' });
     await expect.poll(() => server.openSockets()).toBe(0);
   });
 

@@ -84,7 +84,7 @@ it.each([
 it('an answer about another amount leaves the outcome unknown, with an alarm', () => {
   expect(answeredAboutAnother('amount')).toEqual({
     kind: 'unknown',
-    detail: "alarm: the provider's answer is not about this attempt: its amount differs",
+    detail: "alarm: the provider's response is not about this attempt: its amount differs",
     providerData: undefined,
     alarm: true,
   });

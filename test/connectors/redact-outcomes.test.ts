@@ -105,7 +105,7 @@ it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://pro
     const redacted = await answering(outcome).pay(cardAttempt(NUMBER));
     expect(redacted).toEqual({
       kind: 'unknown',
-      detail: "alarm: the provider's redirect holds card data",
+      detail: "alarm: the provider's redirect contains card data",
       providerData: shown,
       alarm: true,
     });

@@ -58,7 +58,7 @@ describe.each(PROTOCOLS)('over %s, the log tells', (protocol) => {
     const wrong = withField(cardPayment(), 'description', 'sandbox:wrong_amount');
     const { transactions } = JSON.parse((await clients.create(protocol, wrong, headersOne())).record);
     const about = (msg: string) => logged(msg).filter((line) => line.transaction_id === transactions.id);
-    await expect.poll(() => about("a provider's answer needs manual review")).toHaveLength(1);
+    await expect.poll(() => about("a provider's response needs manual review")).toHaveLength(1);
     await expect.poll(() => about('provider did not answer')).toHaveLength(1);
   });
 

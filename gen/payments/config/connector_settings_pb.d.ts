@@ -3,7 +3,7 @@
 /* eslint-disable */
 
 // Settings and secrets of connections, one message per connector. In a catalogue, the settings are ConnectionConfig's
-// `settings`; the fields with debug_redact are secrets, and `secrets_from_environment` names their environment variables.
+// `settings`; fields with debug_redact are secrets, and `secrets_from_environment` names their environment variables.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -20,7 +20,7 @@ export declare const file_payments_config_connector_settings: GenFile;
  */
 export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   /**
-   * Address of the Checkout API before its version: https://checkout-test.adyen.com, or
+   * Address of the Checkout API, without its version: https://checkout-test.adyen.com, or
    * https://PREFIX-checkout-live.adyenpayments.com/checkout.
    *
    * @generated from field: string base_url = 1;
@@ -35,29 +35,29 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   timeoutMs?: number | undefined;
 
   /**
-   * Without a colon, because the signature of a notification joins its fields with colons.
+   * Must not contain a colon, because the signature of a notification joins its fields with colons.
    *
    * @generated from field: string merchant_account = 3;
    */
   merchantAccount: string;
 
   /**
-   * The account can pay by installments (Brazil, Mexico, Turkey and others).
+   * The account supports installments (Brazil, Mexico, Turkey and others).
    *
    * @generated from field: bool installments = 4;
    */
   installments: boolean;
 
   /**
-   * Adyen's payment method by the payment_method.type that merchants name: IDEAL: ideal.
+   * Adyen's payment methods by the merchant's payment_method.type, such as IDEAL: ideal.
    *
    * @generated from field: map<string, string> redirect_methods = 5;
    */
   redirectMethods: { [key: string]: string };
 
   /**
-   * Minutes after which a payment that no notification has reported is canceled at Adyen; 60 when absent. The cancel must
-   * not overtake the request.
+   * Minutes after which a payment without a notification is canceled at Adyen; 60 when absent. The cancel must not
+   * overtake the request.
    *
    * @generated from field: optional int32 technical_cancel_minutes = 6;
    */
@@ -71,14 +71,15 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   apiKey?: string | undefined;
 
   /**
-   * Verifies notifications. Required: only they report the outcomes of captures, cancels, refunds and lost answers.
+   * Verifies notifications. Required: only notifications report the outcomes of captures, cancels, refunds and lost
+   * responses.
    *
    * @generated from field: optional string hmac_key = 8;
    */
   hmacKey?: string | undefined;
 
   /**
-   * Verifies notifications as well, while it replaces hmac_key.
+   * Also verifies notifications, while it replaces hmac_key.
    *
    * @generated from field: optional string hmac_key_next = 9;
    */
@@ -126,14 +127,15 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
   accountId?: string | undefined;
 
   /**
-   * Payments are approved or rejected at once, never pending.
+   * Payments are approved or rejected immediately, never pending.
    *
    * @generated from field: bool binary_mode = 5;
    */
   binaryMode: boolean;
 
   /**
-   * Shown on the payer's statement; the account's own when absent. Its limit is the shortest that Mercado Pago documents.
+   * Shown on the payer's statement; the account's own when absent. Mercado Pago documents several limits; this is the
+   * shortest.
    *
    * @generated from field: optional string statement_descriptor = 6;
    */
@@ -154,14 +156,14 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
   accessToken?: string | undefined;
 
   /**
-   * Verifies notifications; without it none are read.
+   * Verifies notifications; without it, none are accepted.
    *
    * @generated from field: optional string webhook_secret = 9;
    */
   webhookSecret?: string | undefined;
 
   /**
-   * Verifies notifications as well, while it replaces webhook_secret.
+   * Also verifies notifications, while it replaces webhook_secret.
    *
    * @generated from field: optional string webhook_secret_next = 10;
    */
@@ -202,7 +204,8 @@ export declare type PayPalConfig = Message<"payments.config.PayPalConfig"> & {
   accountId?: string | undefined;
 
   /**
-   * Ids of the webhook that delivers notifications: two while one replaces the other. Without one none are read.
+   * Ids of the webhook that delivers notifications: two while one replaces the other. Without an id, no notifications
+   * are accepted.
    *
    * @generated from field: repeated string webhook_ids = 4;
    */
@@ -223,14 +226,14 @@ export declare type PayPalConfig = Message<"payments.config.PayPalConfig"> & {
   locale?: string | undefined;
 
   /**
-   * Sends the payer's shipping address to PayPal, which checks it and may refuse it.
+   * Sends the payer's shipping address to PayPal, which validates it and may refuse it.
    *
    * @generated from field: bool send_shipping_address = 7;
    */
   sendShippingAddress: boolean;
 
   /**
-   * Without the colon that separates the two credentials in Basic authentication.
+   * Must not contain a colon, which separates the two credentials in Basic authentication.
    *
    * @generated from field: optional string client_id = 8;
    */
@@ -290,14 +293,14 @@ export declare type SandboxConfig = Message<"payments.config.SandboxConfig"> & {
   apiKey?: string | undefined;
 
   /**
-   * Verifies notifications; without it none are read.
+   * Verifies notifications; without it, none are accepted.
    *
    * @generated from field: optional string notification_secret = 6;
    */
   notificationSecret?: string | undefined;
 
   /**
-   * Verifies notifications as well, while notification_secret replaces it.
+   * Also verifies notifications, while notification_secret replaces it.
    *
    * @generated from field: optional string previous_notification_secret = 7;
    */
@@ -338,14 +341,14 @@ export declare type StripeConfig = Message<"payments.config.StripeConfig"> & {
   accountId?: string | undefined;
 
   /**
-   * The account can pay by installments (accounts in Mexico, and some in Japan).
+   * The account supports installments (accounts in Mexico, and some in Japan).
    *
    * @generated from field: bool installments = 4;
    */
   installments: boolean;
 
   /**
-   * automatic: Stripe asks for 3-D Secure where laws or scheme rules demand it; any: with every capable card. automatic
+   * automatic: Stripe requests 3-D Secure where laws or scheme rules require it; any: for every capable card. automatic
    * when absent.
    *
    * @generated from field: optional string request_three_d_secure = 5;
@@ -360,14 +363,14 @@ export declare type StripeConfig = Message<"payments.config.StripeConfig"> & {
   apiKey?: string | undefined;
 
   /**
-   * Verifies notifications; without it none are read.
+   * Verifies notifications; without it, none are accepted.
    *
    * @generated from field: optional string webhook_secret = 7;
    */
   webhookSecret?: string | undefined;
 
   /**
-   * Verifies notifications as well, while it replaces webhook_secret.
+   * Also verifies notifications, while it replaces webhook_secret.
    *
    * @generated from field: optional string webhook_secret_next = 8;
    */

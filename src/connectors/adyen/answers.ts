@@ -12,13 +12,13 @@ import {
   withRaw,
 } from '#src/connectors/provider-answer.ts';
 
-/** Names under which the record shows a connection's answers. */
+/** Names under which the record shows a connection's responses. */
 export type ShownAs = { readonly providerId: string; readonly merchantAccount: string };
 
-/** Matches Adyen's ids of payments and of operations on them. */
+/** Matches Adyen's ids of payments and operations. */
 export const PSP_REFERENCE = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Additional fields, each of which an account may be set to receive. */
+/** Additional fields, each present only if the account is set to receive it. */
 const additionalData = fields({
   authCode: textLike(/^[A-Za-z0-9]{1,6}$/),
   networkTxReference: textLike(/^[A-Za-z0-9]{1,64}$/),
@@ -26,21 +26,21 @@ const additionalData = fields({
   hmacSignature: textLike(/^[A-Za-z0-9+/]{43}=$/),
 });
 
-/** Reads an answer of the Checkout API. */
+/** Reads a response of the Checkout API. */
 export const readAnswer = withRaw(
   fields({
     ...each(textOf, 'pspReference', 'resultCode', 'refusalReasonCode', 'refusalReason'),
     ...each(asIs, 'merchantReference', 'amount'),
     action: fields({ ...each(textOf, 'type', 'method'), url: pageAddress }),
     additionalData,
-    // Of an operation. An error's `status` is its HTTP status.
+    // In the response to an operation. An error's `status` is its HTTP status.
     ...each(asIs, 'status', 'merchantAccount', 'paymentPspReference', 'paymentReference', 'reference'),
-    // Of an error.
+    // In an error.
     ...each(textOf, 'errorCode', 'errorType', 'message'),
   }),
 );
 
-/** An answer of the Checkout API. */
+/** A response of the Checkout API. */
 export type Answer = Read<typeof readAnswer>;
 
 /** Reads an item of a notification. */
@@ -56,10 +56,10 @@ export const readItem = withRaw(
 /** An item of a notification: an event. */
 export type Item = Read<typeof readItem>;
 
-/** Fields that the record does not show: the one that lets a browser act on the payment, and a signature. */
+/** Fields that the record omits: data that lets a browser act on the payment, and a signature. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
 
-/** Makes the record's provider data from an answer or a notification. @param status in Adyen's words. */
+/** Makes the record's provider data from a response or a notification. @param status Adyen's own status. */
 export function providerDataOf(
   { pspReference, raw, ...reported }: Pick<Answer, 'pspReference' | 'raw'> & Partial<Answer>,
   status: string,

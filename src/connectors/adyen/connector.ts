@@ -36,12 +36,12 @@ import {
 
 /**
  * Connector for Adyen's Checkout API. Adyen offers no look-up: its signed notifications report the outcome of a payment
- * whose answer was lost, and of every capture, cancel and refund. A payment that no notification reports is canceled by
- * our reference, and an operation whose answer was lost is sent again under its key. Settings: see settings.ts.
+ * whose response was lost, and of every capture, cancel and refund. A payment without a notification is canceled by our
+ * reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
  */
 export const adyenConnector: Connector = { name: 'adyen', connect };
 
-/** All that one call of a connection needs. */
+/** Everything that one call of a connection needs. */
 type Call = { readonly send: Send; readonly settings: AdyenSettings; readonly shownAs: ShownAs };
 /** The fields of an operation that are sent to Adyen. */
 type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'payment'>;
@@ -62,9 +62,9 @@ const CAPABILITIES: Capabilities = {
   redirectValidMinutes: 1_440,
 };
 
-/** Adyen keeps an idempotency key for at least 7 days; this is a day less, for what waits in queues. */
+/** Adyen keeps an idempotency key for at least 7 days. Minus one day, because requests may wait in queues. */
 const REPEATABLE_MS = 6 * 86_400_000;
-const NOT_REPORTED = unknownOutcome('there is no look-up, and no notification has told of it yet');
+const NOT_REPORTED = unknownOutcome('the provider has no look-up, and no notification has arrived yet');
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const adyen = readSettings(settings, context.secrets);
@@ -102,9 +102,9 @@ async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): 
   const isTaken =
     method.kind === 'card' ||
     (method.kind === 'wallet_redirect' && settings.redirectMethods.has(method.type));
-  if (!isTaken) return turnedAway('redirect_methods does not name this payment method');
+  if (!isTaken) return turnedAway('redirect_methods does not list this payment method');
   const amount = toAdyenAmount(attempt.money);
-  if (!amount) return turnedAway('it has no such amount in this currency');
+  if (!amount) return turnedAway('it cannot express this amount in this currency');
   const isChallengeWanted = method.kind === 'card' && method.threeDSecureSetupId !== undefined;
   if (isChallengeWanted && missingForChallenge(attempt.customerPayer.browserInfo).length > 0) {
     return turnedAway("3-D Secure needs the payer's browser_info");
@@ -116,8 +116,8 @@ async function operate(kind: OperationKind, operation: SentOperation, call: Call
   const { send, settings, shownAs } = call;
   const { reference = '' } = operation.payment;
   const amount = toAdyenAmount(operation.money);
-  if (!PSP_REFERENCE.test(reference)) return turnedAway("the payment's pspReference is not known yet");
-  if (!amount) return turnedAway('it has no such amount in this currency');
+  if (!PSP_REFERENCE.test(reference)) return turnedAway("the payment's pspReference is still unknown");
+  if (!amount) return turnedAway('it cannot express this amount in this currency');
   const result = await send(operationRequest(kind, operation, reference, amount, settings));
   return fromOperation(result, kind, operation, shownAs);
 }
@@ -125,7 +125,7 @@ async function operate(kind: OperationKind, operation: SentOperation, call: Call
 /** Completes a payment with the data that the payer's browser brought back from Adyen's page. */
 async function complete(query: LookUp, { send, settings, shownAs }: Call): Promise<Outcome> {
   const redirectResult = new URLSearchParams(query.hint?.returnQuery).get('redirectResult');
-  if (!redirectResult) return turnedAway('the payer brought no redirectResult back');
+  if (!redirectResult) return turnedAway('the payer returned without a redirectResult');
   const result = await send(detailsRequest(query.transactionId, redirectResult, settings));
   return fromDetails(result, query, shownAs);
 }
@@ -136,14 +136,16 @@ async function cancelTechnically({ transactionId }: LookUp, call: Call): Promise
   return isTechnicalCancelTaken(result, transactionId, shownAs);
 }
 
-/** Repeats an operation: under a known key Adyen repeats its first answer, under a new one it does the operation. */
+/**
+ * Repeats an operation: for a known key, Adyen repeats its first response; for a new key, it carries out the operation.
+ */
 async function repeatOperation(query: LookUp, call: Call): Promise<Outcome> {
   const { of, transactionId, money, reference, ageMs } = query;
   if (of.kind !== 'capture' && of.kind !== 'cancel' && of.kind !== 'refund') return NOT_REPORTED;
   // Once Adyen has the request, only a notification reports its outcome.
   if (reference !== undefined || ageMs > REPEATABLE_MS) return NOT_REPORTED;
   const outcome = await operate(of.kind, { ...of, transactionId, money }, call);
-  // If a repeat is refused, or its answer lost, that says nothing about the first request.
+  // A repeat that is refused, or whose response is lost, says nothing about the first request.
   return outcome.kind === 'not_sent' ? NOT_REPORTED : outcome;
 }
 

@@ -26,8 +26,9 @@ export function fromPayment(result: HttpResult, attempt: PaymentAttempt, shownAs
 }
 
 /**
- * Reads the outcome of a payment from the HTTP result of its details. Anybody who can write the payer's return query
- * can insert another payment's: an answer that names another says nothing about ours. One that names none may be ours.
+ * Reads the outcome of a payment from the HTTP result of its details. Anyone who can write the payer's return query can
+ * insert another payment's data: a response that names another payment says nothing about ours. A response that names
+ * no payment may be about ours.
  */
 export function fromDetails(result: HttpResult, query: LookUp, shownAs: ShownAs): Outcome {
   return fromAnswer(result, shownAs, false, (answer) => {
@@ -35,8 +36,9 @@ export function fromDetails(result: HttpResult, query: LookUp, shownAs: ShownAs)
     if (merchantReference === query.transactionId) {
       return readPayment(answer, query, query.of.kind === 'card', shownAs);
     }
-    if (merchantReference === undefined) return unknownOutcome('the details do not say whose they are');
-    return { kind: 'not_sent', because: 'turned_away', detail: "the details are another payment's" };
+    if (merchantReference === undefined)
+      return unknownOutcome('the response to the details names no payment');
+    return { kind: 'not_sent', because: 'turned_away', detail: 'the details belong to another payment' };
   });
 }
 
@@ -69,7 +71,7 @@ export function isTechnicalCancelTaken(
   return paymentReference === transactionId && account === merchantAccount && status === 'received';
 }
 
-/** Reads the HTTP result of a capture, a cancel or a refund: at best, Adyen confirms that it has the request. */
+/** Reads the HTTP result of a capture, a cancel or a refund: at best, Adyen confirms receipt of the request. */
 export function fromOperation(
   result: HttpResult,
   kind: OperationKind,
@@ -97,12 +99,12 @@ export function fromOperation(
   });
 }
 
-/** Returns true if Adyen answered a probe with the list of the account's payment methods. */
+/** Returns true if Adyen responded to a probe with the account's payment methods. */
 export function isPaymentMethods(result: HttpResult): boolean {
   return Array.isArray(bodyOf(result)?.paymentMethods);
 }
 
-/** @param read gets a success. @param isCard true if errors about the card are declines. */
+/** @param read reads a success response. @param isCard true if errors about the card are declines. */
 function fromAnswer(
   result: HttpResult,
   shownAs: ShownAs,
@@ -117,7 +119,7 @@ function fromAnswer(
   });
 }
 
-/** @returns undefined if the answer contradicts itself. */
+/** @returns undefined if the response contradicts itself. */
 function readResultCode(answer: Answer, reported: Reported, isCard: boolean): Outcome | undefined {
   const { resultCode, refusalReasonCode: code, refusalReason: text, additionalData } = answer;
   const { authCode = '', networkTxReference: networkTransactionId, refusalReasonRaw: raw } = additionalData;
@@ -143,7 +145,7 @@ function readResultCode(answer: Answer, reported: Reported, isCard: boolean): Ou
     case 'Received':
       return { kind: 'pending', ...reported };
     case 'PartiallyAuthorised':
-      return alarmingOutcome('only a part was authorized', reported.providerData);
+      return alarmingOutcome('only part of the amount was authorized', reported.providerData);
     default:
       return undefined;
   }
@@ -155,5 +157,5 @@ function readRedirect({ action: { type, method, url } }: Answer, reported: Repor
 }
 
 function contradiction(providerData: ProviderData): Outcome {
-  return unknownOutcome('the answer contradicts itself', providerData);
+  return unknownOutcome('the response contradicts itself', providerData);
 }

@@ -7,12 +7,12 @@ import { currencyDigits, type Money } from '#src/money.ts';
 export type AdyenAmount = { readonly currency: string; readonly value: number };
 
 /**
- * Currencies that Adyen counts with other decimals than ISO 4217.
+ * Currencies for which Adyen uses other decimals than ISO 4217.
  * https://docs.adyen.com/development-resources/currency-codes
  */
 const DECIMALS_AT_ADYEN: Readonly<Record<string, number>> = { CLP: 2, ISK: 2, CVE: 0, IDR: 0 };
 
-/** Converts money to Adyen's units; undefined if Adyen has no such amount. */
+/** Converts money to Adyen's units; undefined if Adyen cannot express the amount. */
 export function toAdyenAmount({ minorUnits, currency }: Money): AdyenAmount | undefined {
   const reported = toDecimals({ minorUnits, currency }, decimalsAtAdyen(currency));
   return reported && reported.minorUnits <= Number.MAX_SAFE_INTEGER
@@ -20,7 +20,9 @@ export function toAdyenAmount({ minorUnits, currency }: Money): AdyenAmount | un
     : undefined;
 }
 
-/** Converts an amount to ISO 4217's minor units; undefined if it is not an amount, or ISO 4217 has no such amount. */
+/**
+ * Converts an amount to ISO 4217 minor units; undefined if it is not an amount, or not a whole number of minor units.
+ */
 export function fromAdyenAmount(amount: JsonValue | undefined): Money | undefined {
   if (!isJsonObject(amount)) return undefined;
   const reported = readMoney(amount.value, amount.currency, 'minor_units');

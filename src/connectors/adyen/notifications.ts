@@ -23,17 +23,17 @@ import type { Secret } from '#src/secret.ts';
 import { type Item, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
 import { fromAdyenAmount } from './money.ts';
 
-/** Body of the response with which Adyen counts a notification as accepted. */
+/** Response body that tells Adyen that the notification was accepted. */
 const ACKNOWLEDGEMENT = '[accepted]';
 const MAX_ITEMS = 100;
 const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const DO_NOT_HONOR = '05';
 const CANCELED_OR_REFUNDED =
-  'the payment was canceled or refunded at Adyen, which does not sign which of the two.';
-const NOT_TAKEN = 'the purchase was approved, but its capture failed: its money was not taken.';
+  'the payment was canceled or refunded at Adyen; the signed fields do not say which.';
+const NOT_TAKEN = 'the purchase was approved, but its capture failed: no money was taken.';
 
 type Ended = 'approved' | 'declined' | 'expired';
-/** Meaning of an event: its subject, and its outcome by whether the event succeeded. */
+/** Meaning of an event: its subject, and its outcome depending on success. */
 type Meaning = { readonly of: 'payment' | OperationKind; readonly success?: Ended; readonly failure?: Ended };
 
 const done = (of: Meaning['of']): Meaning => ({ of, success: 'approved', failure: 'declined' });
@@ -56,24 +56,24 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   [CAPTURE_FAILED]: undone('capture'),
   [REFUND_FAILED]: undone('refund'),
   REFUNDED_REVERSED: undone('refund'),
-  // The payment was found by our reference, and canceled. A failure to find it proves nothing: it may still arrive.
+  // Adyen found the payment by our reference and canceled it. A failure to find it proves nothing: it may still arrive.
   [TECHNICAL_CANCEL]: undone('payment'),
   OFFER_CLOSED: { of: 'payment', success: 'expired' },
-  // What was not captured of the authorization.
+  // The uncaptured rest of the authorization.
   EXPIRE: { of: 'payment', success: 'expired' },
 };
 
-/** Events that are Adyen's last word, also after it has reported the opposite. */
+/** Events that are final, even after Adyen has reported the opposite. */
 const CORRECTIONS: ReadonlySet<string> = new Set([AUTHORISATION, CAPTURE_FAILED, REFUND_FAILED]);
 
-/** The event that undoes a success, by the event that reports the success: the two may come in either order. */
+/** The event that undoes a success, by the event that reports the success. The two may arrive in either order. */
 const UNDONE_BY: Readonly<Record<string, string>> = {
   [AUTHORISATION]: TECHNICAL_CANCEL,
   [CAPTURE]: CAPTURE_FAILED,
   [REFUND]: REFUND_FAILED,
 };
 
-/** DISPUTE_DEFENSE_PERIOD_ENDED is not among them: it may end an inquiry, which has taken no money. */
+/** DISPUTE_DEFENSE_PERIOD_ENDED is missing on purpose: it may end an inquiry, which has taken no money. */
 const DISPUTES: Readonly<Record<string, DisputeStage>> = {
   NOTIFICATION_OF_CHARGEBACK: 'opened',
   CHARGEBACK: 'opened',
@@ -87,8 +87,9 @@ const DISPUTES: Readonly<Record<string, DisputeStage>> = {
 };
 
 /**
- * Reads notifications that Adyen posted to our endpoint; pure. Adyen has no look-up: only the fields that the signature
- * covers say what happened. It does not cover a time, but a repeat has the same deduplication key and changes nothing.
+ * Reads notifications that Adyen posted to our endpoint; pure. Adyen has no look-up: only the signed fields say what
+ * happened. The signature covers no time, but a replayed notification has the same deduplication key and changes
+ * nothing.
  */
 export function readNotifications(
   { body }: RawNotification,
@@ -110,7 +111,7 @@ export function readNotifications(
 const readEntry = fields({ NotificationRequestItem: readItem });
 const readAmount = fields({ value: asIs, currency: textOf });
 
-/** Returns the fields that a signature covers, in its order. */
+/** Returns the signed fields in the order of the signature. */
 function signedFields(item: Item): readonly string[] {
   const { pspReference, originalReference, merchantAccountCode, merchantReference, eventCode, success } =
     item;
@@ -127,9 +128,9 @@ function isSigned(item: Item, hmacKeys: readonly Secret[]): boolean {
   return isSignedBy(hmacKeys, [signedFields(item).join(':')], [Buffer.from(given, 'base64')], 'hex');
 }
 
-/** Returns the subjects of a genuine item; none if the item is about nothing of ours. */
+/** Returns the subjects of a genuine item; none if the item concerns nothing of ours. */
 function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[] {
-  // A colon in a field would give one signature several readings; no field that we send contains one.
+  // A colon in a field would make the signature ambiguous; no field that we send contains a colon.
   if (signedFields(item).some((field) => field.includes(':'))) return [];
   if (item.merchantAccountCode !== shownAs.merchantAccount) return [];
   const { pspReference, originalReference, merchantReference, eventCode } = item;
@@ -154,7 +155,7 @@ function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[
   const isTold = item.success === 'true' || item.success === 'false';
   if (!meaning || !ended || !isTold || !isTextLike(pspReference, PSP_REFERENCE)) return [];
   if (meaning.of === 'payment') {
-    // Other software that uses the account has references of its own.
+    // Other software on the same account uses its own references.
     const signedOutcome = signed(item, ended, payment.reference, shownAs);
     return payment.transactionId === undefined ? [] : [{ ...payment, ...signedOutcome }];
   }
@@ -169,9 +170,9 @@ function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[
 }
 
 /**
- * Makes the subject of an operation that nobody asked for here, so that it has the payment's own reference: a capture by
- * Adyen itself that failed, or what was done in its Customer Area, where it may also get a reference of its own. As all
- * that may also be the reference of an operation of ours, the operation is another subject.
+ * Makes the subjects of an operation that was not requested through us and so carries the payment's own reference: a
+ * failed capture by Adyen itself, or an action in the Customer Area, which may also have its own reference. Because
+ * that reference may also belong to one of our operations, the operation is a separate subject.
  */
 function paymentAfter(
   item: Item,
@@ -195,8 +196,8 @@ function paymentAfter(
 }
 
 /**
- * Tells of what decides nothing: of the capture of a purchase, since Adyen often captures again within days (of an
- * authorization it says nothing); of an operation of which it is not signed what it was.
+ * Makes an alarm from an event that decides nothing: a failed capture of a purchase, since Adyen often captures again
+ * within days (it says nothing about an authorization); or an operation whose kind is not signed.
  */
 function alarm(
   item: Item,
@@ -208,7 +209,7 @@ function alarm(
   return money ? { signed: { outcome, ...money, ...about } } : {};
 }
 
-/** Reads a dispute. Its own reference is there only beside the payment's; all its events have the same. */
+/** Reads a dispute. Its own reference is present only beside the payment's, and is the same in all its events. */
 function disputeOf({ pspReference, originalReference, amount }: Item, stage: DisputeStage): Dispute {
   const reference = originalReference && isTextLike(pspReference, PSP_REFERENCE) ? pspReference : undefined;
   return { stage, reference, money: fromAdyenAmount(amount) };
@@ -227,13 +228,13 @@ function signed(
   return { signed: { outcome, ...money, ...(undoneBy !== undefined && { undoneBy }) } };
 }
 
-/** Makes the outcome. A refusal's code is in a field that is not signed: the code is shown but decides nothing. */
+/** Makes the outcome. The code of a refusal is in an unsigned field: it is shown but decides nothing. */
 function outcomeOf(item: Item, ended: Ended, reference: string | undefined, shownAs: ShownAs): Outcome {
   const { eventCode } = item;
   const providerData = providerDataOf(item, eventCode, shownAs);
   providerData.subStatus = item.success === 'true' ? 'success' : 'failure';
   providerData.responseMessage = ended === 'declined' ? item.reason : '';
-  // A refusal of a payment that was approved before corrects nothing: only events that succeeded do.
+  // A refusal of a previously approved payment corrects nothing: only successful events do.
   const isCorrection = item.success === 'true' && CORRECTIONS.has(eventCode);
   const reported = {
     ...{ providerData, ...(reference !== undefined && { reference }) },

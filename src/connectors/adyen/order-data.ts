@@ -59,7 +59,7 @@ export function airlineOf(airline: Airline, payer: CustomerPayer): object | unde
   };
 }
 
-/** Converts local time to the schemes' form of RFC 3339; undefined if it cannot be read. */
+/** Converts local time to the card schemes' form of RFC 3339; undefined if it is unreadable. */
 function dateTimeOf(text: string | undefined): string | undefined {
   const [, date, time = '00:00'] = DATE_AND_TIME.exec(text ?? '') ?? [];
   const given = `${date}T${time}:00Z`;

@@ -73,27 +73,27 @@ const reasonRows = (column: 'code' | 'text', at: number) =>
     means: declineBy(row[2] ?? ''),
   }));
 
-/** Statuses with which Adyen refuses a request; 500 only where it says that the request is not valid. */
+/** Statuses with which Adyen refuses a request; 500 only for an error that says that the request is invalid. */
 const REFUSING = '400 401 403 404 405 413 415 422 429 500';
-/** Errors about a card, which are declines although their status is that of a refused request. */
+/** Errors about a card, which are declines despite the status of a refused request. */
 const CARD_ERROR = { method: 'card', errorType: 'validation', status: REFUSING } as const;
 
 /**
- * Columns: an answer's HTTP status, and fields of its error (`errorCode` without leading zeros); the method by which the
- * request pays; or an answer's `resultCode`, with the code and the text of its reason.
+ * Columns: a response's HTTP status, and fields of its error (`errorCode` without leading zeros); the payment method of
+ * the request; or a response's `resultCode`, with the code and the text of its reason.
  */
 type Column = 'status' | 'errorType' | 'errorCode' | 'method' | 'resultCode' | 'code' | 'text';
 
 /** Adyen's refusals. */
 const REFUSALS = refusalTable<Column>([
-  // The shopper left; we cancel nothing before it is processed.
+  // The shopper left; we cancel nothing before Adyen has processed it.
   { resultCode: 'Cancelled', means: declineBy('17') },
   ...reasonRows('code', 1),
   ...reasonRows('text', 3),
   { resultCode: 'Error', means: declineBy('96') },
-  // Authorization has to wait for the cardholder's authentication, and there is no page for that.
+  // Authorization requires the cardholder's authentication, but the response contains no page for it.
   { resultCode: 'RedirectShopper ChallengeShopper IdentifyShopper', means: declineBy('1A') },
-  // A request with the same key is done or in progress, and counts instead of this one.
+  // A request with the same key is done or in progress, and its outcome counts.
   { errorCode: '704', means: 'unknown' },
   { ...CARD_ERROR, errorCode: '101 102', means: declineBy('14') },
   { ...CARD_ERROR, errorCode: '103 153', means: declineBy('N7') },
@@ -103,10 +103,10 @@ const REFUSALS = refusalTable<Column>([
   ...BY_STATUS,
 ]);
 
-/** ISO 8583's codes of approval: with a refusal they mean nothing. */
+/** ISO 8583 codes of approval, which mean nothing in a refusal. */
 const APPROVALS: ReadonlySet<string> = new Set(['00', '08', '10', '11', '16', '85']);
 
-/** Fields of Adyen's that give the reason of a refusal. */
+/** Adyen's fields with the reason for a refusal. */
 export type Refusal = {
   readonly resultCode: string;
   /** `refusalReasonCode`. */
@@ -118,8 +118,8 @@ export type Refusal = {
 };
 
 /**
- * Returns the meaning of a payment's refusal. The issuer's own code is the most precise, and wins unless Adyen's code
- * forbids a retry that the issuer's would allow. An unknown code is a soft decline.
+ * Returns the meaning of a payment's refusal. The issuer's own code is the most precise and takes precedence, unless
+ * Adyen's code forbids a retry that the issuer's would allow. An unknown code is a soft decline.
  */
 export function meaningOf({ resultCode, code = '', text = '', raw = '' }: Refusal): DeclineMeaning {
   const byAdyen = declineOrSoft(REFUSALS({ resultCode, code, text: asWord(text) }));
@@ -132,7 +132,7 @@ export function meaningOf({ resultCode, code = '', text = '', raw = '' }: Refusa
 
 const ERROR_TYPES: ReadonlySet<string> = new Set(['validation', 'security', 'configuration', 'internal']);
 
-/** Returns the outcome that a status other than success means together with its error. */
+/** Returns the outcome of a response with an error status, given its error. */
 export function fromRefusal(status: number, answer: Answer, isCard: boolean, shownAs: ShownAs): Outcome {
   const { errorType, errorCode, message } = answer;
   const isAdyens = answer.status === status && ERROR_TYPES.has(errorType);
@@ -144,13 +144,13 @@ export function fromRefusal(status: number, answer: Answer, isCard: boolean, sho
   if (typeof meaning === 'object') {
     return declined(meaning, { providerData: providerDataOf(answer, errorType, shownAs) });
   }
-  // Adyen names a field only in its message, which may quote values as well.
+  // Adyen names a field only in its message, which may also quote values.
   const field = /\bfield '?([A-Za-z][\w.]*)/i.exec(message)?.[1];
   const said = meaning === 'unknown' ? ` ${errorCode}` : ` ${errorCode} ${message}`;
   return refusedOutcome(meaning, { status, said, refused: field ?? errorCode });
 }
 
-/** Returns the outcome if a header says, whatever the body, that nothing was done and the key may be used again. */
+/** Returns the outcome if a header says that nothing was done and that the key may be reused, whatever the body. */
 export function fromTransientError(result: HttpResult): Outcome | undefined {
   if (result.kind !== 'answer' || result.status !== 500) return undefined;
   if (result.headers['transient-error'] !== 'true') return undefined;

@@ -14,28 +14,28 @@ import type { Secret } from '#src/secret.ts';
 export type AdyenSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** The part of the API's paths before its version: "" at the test system, "/checkout" at the live one. */
+  /** Prefix of the API's paths before the version: "" in the test system, "/checkout" in the live system. */
   readonly basePath: string;
   readonly timeoutMs: number;
   readonly merchantAccount: string;
-  /** The account can pay by installments (Brazil, Mexico, Turkey and others). */
+  /** The account supports installments (Brazil, Mexico, Turkey and others). */
   readonly installments: boolean;
-  /** Adyen's payment method by the type that merchants name: `{ IDEAL: ideal }`. */
+  /** Adyen's payment methods by the merchant's payment_method.type: `{ IDEAL: ideal }`. */
   readonly redirectMethods: ReadonlyMap<string, string>;
-  /** Time after which a payment without any report gets its technical cancel. */
+  /** Time after which a payment without a notification gets a technical cancel. */
   readonly technicalCancelAfterMs: number;
   readonly apiKey: Secret;
-  /** Keys for Adyen's signatures of notifications, in hex; two while one replaces the other. */
+  /** HMAC keys of Adyen's notifications, in hex; two during a rotation. */
   readonly hmacKeys: readonly Secret[];
 };
 
-/** Adyen repeats a notification that was not accepted, first within minutes, then for hours. */
+/** Adyen repeats a rejected notification, first within minutes, then for hours. */
 const DEFAULT_CANCEL_MINUTES = 60;
 
 /**
  * Reads a connection's settings and secrets, which AdyenConfig describes.
  *
- * @throws Error that names the setting at fault, without its value.
+ * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): AdyenSettings {
   const config = checkSettings(AdyenConfigSchema, settings, secrets);

@@ -15,22 +15,22 @@ export type Send = SendTarget<HttpRequest>;
 const API_VERSION = '/v72';
 const MAX_METADATA = 20;
 const MAX_DESCRIPTOR_LENGTH = 22;
-/** Matches characters that Adyen refuses on a statement, once accents have been separated from their letters. */
+/** Matches characters that Adyen refuses on a statement, after accents are separated from their letters. */
 const NOT_IN_DESCRIPTORS = /[^A-Za-z0-9 .,'_?+*/-]/g;
 /** Adyen's value for an unknown part of an address. */
 const NOT_AVAILABLE = 'N/A';
 
-/** A card attempt's payment method: the card and its options. */
+/** Payment method of a card attempt: the card and its options. */
 type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
 
-/** Makes the request for the list of payment methods that the account accepts, which moves nothing. */
+/** Makes the request for the account's payment methods, which moves no money. */
 export function paymentMethodsRequest(settings: AdyenSettings): HttpRequest {
   return post(settings, '/paymentMethods', undefined, { merchantAccount: settings.merchantAccount });
 }
 
 /**
- * Makes the request for an attempt. Its body holds the card number and the security code: it must go to Adyen's socket
- * only. Absent values are left out.
+ * Makes the request for an attempt. Its body contains the card number and the security code and must only be written to
+ * Adyen's socket. Absent values are left out.
  */
 export function paymentRequest(
   attempt: PaymentAttempt,
@@ -61,8 +61,8 @@ export function paymentRequest(
 }
 
 /**
- * Makes the request that ends a redirect, a challenge included. Anybody may have written the payer's return query: each
- * `redirectResult` has a key of its own, so that a forged one does not use up the real one's.
+ * Makes the request that completes a redirect or a challenge. Anyone may have written the payer's return query: each
+ * `redirectResult` has its own key, so that a forged one does not use up the key of the real one.
  */
 export function detailsRequest(
   transactionId: string,
@@ -82,7 +82,7 @@ export function technicalCancelRequest(transactionId: string, settings: AdyenSet
   });
 }
 
-/** Makes the request for a capture, a cancel or a refund. @param pspReference the payment's. */
+/** Makes the request for a capture, a cancel or a refund. @param pspReference of the payment. */
 export function operationRequest(
   kind: OperationKind,
   operation: Pick<Operation, 'transactionId' | 'reason'>,
@@ -99,7 +99,7 @@ export function operationRequest(
   });
 }
 
-/** Returns our reference for an operation. A payment's is the bare id: a report about one cannot pass for the other. */
+/** Returns our reference for an operation. It differs from the bare id, which is the reference of a payment. */
 export function operationReference(kind: OperationKind, transactionId: string): string {
   return `${kind}-${transactionId}`;
 }
@@ -141,7 +141,7 @@ function cardFields(method: CardMethod, browserInfo: object | undefined): object
   };
 }
 
-/** Fields for 3-D Secure by a page that the payer is sent to; if nothing is requested, Adyen's own rules decide. */
+/** Fields for 3-D Secure with a redirect. Without a request from the merchant, Adyen's own rules decide. */
 function challengeFields(browserInfo: object, isWanted: boolean): object {
   return {
     channel: 'Web',
@@ -153,7 +153,7 @@ function challengeFields(browserInfo: object, isWanted: boolean): object {
   };
 }
 
-/** Names the fields of a payer's browser that a 3-D Secure challenge needs and that are absent or no such values. */
+/** Returns the names of browser fields that a 3-D Secure challenge needs and that are missing or invalid. */
 export function missingForChallenge(given: BrowserInfo | undefined): string[] {
   const { acceptHeader, userAgent, language, colorDepth, screenHeight, screenWidth } = given ?? {};
   const texts = { accept_header: acceptHeader, user_agent: userAgent, language };
@@ -188,7 +188,7 @@ function browserInfoOf({ browserInfo: given }: CustomerPayer): object | undefine
   };
 }
 
-/** Fields that capture at once, whatever the account's own delay is, or on demand. */
+/** Fields that capture immediately or on demand, whatever the account's own delay. */
 function captureFields(capture: boolean): object {
   return capture ? { captureDelayHours: 0 } : { additionalData: { manualCapture: 'true' } };
 }
@@ -204,10 +204,10 @@ function cardOf(card: AttemptCard): object {
   };
 }
 
-/** By ECI: the cardholder was authenticated (Y), or that was attempted (A). Any other ECI says neither. */
+/** Authentication by ECI: succeeded (Y) or attempted (A). Any other ECI means neither. */
 const STATUS_BY_ECI: Readonly<Record<string, string>> = { '02': 'Y', '05': 'Y', '01': 'A', '06': 'A' };
 
-/** Results of 3-D Secure performed elsewhere. */
+/** Results of external 3-D Secure. */
 function mpiDataOf(result: ThreeDSecure): object {
   const eci = result.electronicCommerceIndicator?.padStart(2, '0');
   const status = /^[YNUA]$/.test(result.paresStatus ?? '') ? result.paresStatus : STATUS_BY_ECI[eci ?? ''];
@@ -215,7 +215,7 @@ function mpiDataOf(result: ThreeDSecure): object {
     cavv: result.cryptogram || undefined,
     eci,
     dsTransID: result.directoryServerTransactionId || undefined,
-    // Until version 2, issuers know an authentication by its XID.
+    // Before version 2, issuers identify an authentication by its XID.
     xid: (result.version?.startsWith('1') && result.transactionId) || undefined,
     threeDSVersion: result.version || undefined,
     directoryResponse: status,
@@ -231,11 +231,11 @@ const PROCESSING_MODELS: Readonly<Record<string, string>> = {
 
 function storedCredentialsOf(credentials: StoredCredentials | undefined): object {
   const { reason, usage, networkTransactionId } = credentials ?? {};
-  // Only a card that was kept before has the scheme's id of its first payment.
+  // Only a previously stored card has the scheme's id of its first payment.
   const isUsed = usage === 'USED' || (!usage && networkTransactionId !== undefined);
   const kept = reason ?? (usage || isUsed ? 'CARD_ON_FILE' : '');
   return {
-    // A payer with a stored card is not asked for its code again: that, too, is a continued authorization.
+    // A payer with a stored card does not enter its code again, so this is a continued authorization too.
     shopperInteraction: isUsed ? 'ContAuth' : 'Ecommerce',
     recurringProcessingModel: PROCESSING_MODELS[kept],
   };
@@ -250,20 +250,20 @@ function payerOf(payer: CustomerPayer, country: string): object {
     shopperIP: payer.ipAddress || undefined,
     shopperName: nameOf(firstName, lastName),
     telephoneNumber: phone?.number ? `${phone.countryCode ?? ''}${phone.number}` : undefined,
-    // The CPF, which Brazil's issuers demand.
+    // The CPF, which Brazilian issuers require.
     socialSecurityNumber: (country === 'BR' && document?.documentNumber) || undefined,
     billingAddress: addressOf(payer.billingAddress),
     deliveryAddress: addressOf(payer.shippingAddress),
   };
 }
 
-/** Returns both names, or none. */
+/** Returns both names or neither. */
 function nameOf(firstName: string | undefined, lastName: string | undefined): object | undefined {
   if (!firstName || !lastName) return undefined;
   return { firstName: firstName.slice(0, 80), lastName: lastName.slice(0, 80) };
 }
 
-/** Adyen wants every part of an address except for the state. */
+/** Adyen requires every part of an address except the state. */
 function addressOf(address: Address | undefined): object | undefined {
   if (!address) return undefined;
   const { addressLine1, addressLine2, neighborhood, city, zipCode, country, state } = address;

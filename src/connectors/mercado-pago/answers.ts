@@ -23,7 +23,7 @@ import { PREFERENCE_ID } from './reference.ts';
 /** Matches an id of a payment or a refund. */
 const NUMERIC_ID = /^\d{1,20}$/;
 
-/** Reads an id of a payment or a refund, which is a number in some answers and a text in others. */
+/** Reads an id of a payment or a refund, which is a number in some responses and a text in others. */
 export const idOf: Reader<string | undefined> = (value) => {
   const text = Number.isSafeInteger(value) ? String(value) : textOf(value);
   return NUMERIC_ID.test(text) ? text : undefined;
@@ -31,7 +31,7 @@ export const idOf: Reader<string | undefined> = (value) => {
 
 const preferenceItem = fields({ unit_price: numberOf, quantity: numberOf, currency_id: asIs });
 
-/** Reads a preference; `items` is undefined if it has no list of them. */
+/** Reads a preference; `items` is undefined if it is not a list. */
 export const readPreference = withRaw(
   fields({
     id: textLike(PREFERENCE_ID),
@@ -63,10 +63,10 @@ export const readPayment = withRaw(
   } satisfies FieldsOf<PaymentResponse>),
 );
 
-/** A payment that a payer made, or tried to make, on a preference. */
+/** A payment that a payer made or tried to make on a preference. */
 export type Payment = Read<typeof readPayment>;
 
-/** Reads a refund, which contains no currency: it is its payment's. */
+/** Reads a refund. It contains no currency: the payment's applies. */
 export const readRefund = withRaw(
   fields({
     id: idOf,
@@ -80,7 +80,7 @@ export const readRefund = withRaw(
 /** A refund of a payment. */
 export type Refund = Read<typeof readRefund>;
 
-/** Reads a search's answer. */
+/** Reads a search response. */
 export const readSearch = fields({
   results: asIs,
   paging: fields({ total: numberOf }),
@@ -98,7 +98,7 @@ export function isErrorBody(body: JsonObject, status: number): boolean {
   return typeof body.message === 'string' && body.status === status;
 }
 
-/** Fields that the record does not show: the payer's own data. */
+/** Fields that the record omits: the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'card', 'additional_info', 'back_urls', 'metadata']);
 const shown = fields({
   id: (id: JsonValue | undefined) => textOf(id) || idOf(id) || '',

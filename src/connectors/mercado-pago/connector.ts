@@ -32,7 +32,7 @@ import {
 
 /**
  * Connector for Mercado Pago's Checkout Pro. An attempt creates a preference, which moves no money, and sends the payer
- * to it. Mercado Pago then takes the money by itself, and payments are found by our reference. Settings: see
+ * to it. Mercado Pago then takes the money by itself, and look-ups find the payments by our reference. Settings: see
  * settings.ts.
  */
 export const mercadoPagoConnector: Connector = { name: 'mercado-pago', connect };
@@ -72,8 +72,8 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method, money, transactionId } = attempt;
   const amount = amountIn(money, settings);
-  if (method.kind !== 'wallet_redirect') return turnedAway('it takes redirects only');
-  if (amount === undefined) return turnedAway('its account has no such amount in this currency');
+  if (method.kind !== 'wallet_redirect') return turnedAway('it accepts redirects only');
+  if (amount === undefined) return turnedAway('its account cannot express this amount in this currency');
   const result = await sendPreference(attempt, amount, settings, send);
   return fromCreation(result, { transactionId, money, shownAs });
 }
@@ -89,7 +89,10 @@ async function refund(operation: Operation, { send, settings, shownAs }: Call): 
   return fromRefundResult(result, paymentId, { transactionId, money, shownAs });
 }
 
-/** Reads a notification. Its signature covers only a payment's id, so the provider is asked whose payment it is. */
+/**
+ * Reads a notification. Its signature covers only a payment's id, so the connector asks the provider whose payment it
+ * is.
+ */
 async function readNotification(
   notification: RawNotification,
   nowMs: number,
@@ -103,10 +106,10 @@ async function readNotification(
   const notFound = bodyOf(result, 404);
   // Another account's payment.
   if (notFound && isErrorBody(notFound, 404)) return { kind: 'ignored' };
-  return { kind: 'send_again', detail: 'the provider could not be asked whose payment it is about' };
+  return { kind: 'send_again', detail: 'the payment of the notification could not be read at the provider' };
 }
 
-/** Searches for payments under a reference that was never used. */
+/** Searches for payments under a new reference. */
 async function probe({ send }: Call): Promise<boolean> {
   return Array.isArray(readSearch(bodyOf(await send(searchPayments(randomUUID())))).results);
 }

@@ -13,8 +13,8 @@ const OPTIONAL: OptionalFields = {
 };
 
 /**
- * Creates a preference, which moves no money; if Mercado Pago refuses it for an optional field, once more without that
- * field, under a key of its own. Two preferences do no harm: a payer is sent to the one whose answer was stored.
+ * Creates a preference, which moves no money. If Mercado Pago refuses it for an optional field, sends it once more
+ * without that field and under a separate key. Two preferences do no harm: the payer only goes to the stored one.
  */
 export async function sendPreference(
   attempt: PaymentAttempt,

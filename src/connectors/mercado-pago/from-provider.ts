@@ -17,7 +17,7 @@ import { idOf, type Preference, providerDataOf, type Refund, readPreference, rea
 import { differingAmount } from './money.ts';
 import { notMade, preferenceRefusal, refundRefusal } from './refusals.ts';
 
-/** Values that an answer must agree with. */
+/** Values that a response must match. */
 export type Asked = {
   readonly transactionId: string;
   readonly money: Money;
@@ -25,21 +25,22 @@ export type Asked = {
 };
 
 /**
- * Reads the result of creating a preference. That moves no money, and nobody can pay a preference whose address they
- * were never given: whatever became of the request, without a valid answer the attempt counts as not sent.
+ * Reads the result of creating a preference. Creation moves no money, and nobody can pay a preference whose address
+ * they never received. Without a valid response, the attempt therefore counts as not sent, whatever happened to the
+ * request.
  */
 export function fromCreation(result: HttpResult, asked: Asked): Outcome {
   if (result.kind === 'not_sent') return result;
   if (result.kind === 'unknown') return notMade(result.detail);
   const body = readJsonObject(result.body);
   if (!body || !isSuccess(result.status)) return preferenceRefusal(result.status, body);
-  return fromPreference(readPreference(body), asked) ?? notMade('the answer is not a preference');
+  return fromPreference(readPreference(body), asked) ?? notMade('the response is not a preference');
 }
 
 /**
  * Returns a redirect to the preference's address.
  *
- * @returns undefined if it has none.
+ * @returns undefined if the preference has no address.
  */
 export function fromPreference(preference: Preference, asked: Asked): Outcome | undefined {
   const { id, init_point: redirectUrl, external_reference, collector_id, items } = preference;
@@ -53,7 +54,7 @@ export function fromPreference(preference: Preference, asked: Asked): Outcome | 
   return { kind: 'redirect', providerData, reference: id, redirectUrl };
 }
 
-/** Reads the result of a refund's request; for a refund that is read from a list, `result` is the list's. */
+/** Reads the result of a refund request. For a refund from a list, `result` is the list's. */
 export function fromRefundResult(result: HttpResult, paymentId: string, asked: Asked): Outcome {
   return fromResult(result, (body, { status }) =>
     isSuccess(status) ? fromRefund(readRefund(body), paymentId, asked) : refundRefusal(status, body),
@@ -63,7 +64,7 @@ export function fromRefundResult(result: HttpResult, paymentId: string, asked: A
 /** Reads the outcome of a refund from its object. */
 export function fromRefund(refund: Refund, paymentId: string, asked: Asked): Outcome {
   const { id: reference, amount, status, payment_id } = refund;
-  if (reference === undefined) return unknownOutcome('the answer is not a refund');
+  if (reference === undefined) return unknownOutcome('the response is not a refund');
   if (payment_id !== paymentId) return answeredAboutAnother('payment_id');
   const difference = differingAmount(amount, asked.money.currency, asked.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
@@ -78,11 +79,11 @@ export function fromRefund(refund: Refund, paymentId: string, asked: Asked): Out
     case 'cancelled':
       return { kind: 'declined', ...reported, ...SOFT_DECLINE };
     default:
-      return unknownOutcome('the refund has a status that is not known', providerData);
+      return unknownOutcome('the refund has an unknown status', providerData);
   }
 }
 
-/** Sums up the refunds of a payment; undefined if one cannot be read. */
+/** Sums up the refunds of a payment; undefined if any is unreadable. */
 export function totalsOf(
   refunds: readonly Refund[],
   paymentId: string,
@@ -96,7 +97,7 @@ export function totalsOf(
   return { captured, refunded: sums.reduce((all, sum) => all + sum, 0n) };
 }
 
-/** Returns true if an answer is about another account than the connection's, if its settings name one. */
+/** Returns true if a response is about another account than the one named in the connection's settings. */
 export function isAnotherAccount(collectorId: JsonValue | undefined, { shownAs }: Pick<Asked, 'shownAs'>) {
   return (
     shownAs.accountId !== undefined && collectorId !== undefined && idOf(collectorId) !== shownAs.accountId

@@ -36,21 +36,24 @@ import {
   type Target,
 } from './to-provider.ts';
 
-/** Time from a preference's expiry until a search certainly lists all its payments: no consistency is promised. */
+/**
+ * Time from a preference's expiry until a search certainly lists all its payments. Mercado Pago promises no
+ * consistency.
+ */
 const SEARCH_LAG_MS = 10 * 60_000;
-/** Time for which an idempotency key certainly lives: its lifetime is not documented. */
+/** Time for which an idempotency key is certainly kept. Its lifetime is undocumented. */
 const KEY_LIVES_MS = 10 * 60_000;
 
-/** Seconds by which the provider's own clocks may differ, and what its header rounds off. */
+/** Seconds by which the provider's own clocks may differ, including the rounding of its date header. */
 const CLOCKS_DIFFER_MS = 60_000;
 const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
 
-/** All that one call of a connection needs. */
+/** Everything that one call of a connection needs. */
 export type Call = ProviderCall<Target, MercadoPagoSettings>;
 
 type OfRefund = Extract<LookedUp, { kind: OperationKind }>;
 
-/** Learns the outcome of a transaction. */
+/** Looks up the outcome of a transaction. */
 export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Outcome> {
   const { of, transactionId, money } = query;
   const asked: Asked = { transactionId, money, shownAs };
@@ -60,16 +63,16 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
     case 'refund':
       return lookUpRefund(query, of, send, asked);
     default:
-      return unknownOutcome('the provider does nothing of this kind');
+      return unknownOutcome('the provider does not support this kind of transaction');
   }
 }
 
 /**
- * Learns the outcome for a payer who was sent to a preference. Payments are found by our reference: one that is found
- * is proof, but finding none is proof only long after the preference was closed.
+ * Looks up the outcome for a payer who was sent to a preference. Payments are found by our reference. A found payment
+ * is proof, but an empty result is proof only long after the preference was closed.
  */
 async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Outcome> {
-  // As of before the first request: finding nothing says nothing of what came later.
+  // Measured before the first request: an empty result says nothing about later payments.
   const { ageMs, payerTimeLeftMs } = query;
   const known = parseReference(query.reference);
   const { preferenceId } = known;
@@ -99,14 +102,14 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
   const answer = await read(send, getPreference(preferenceId));
   if ('fault' in answer) return unknownOutcome(answer.fault);
   const preference = readPreference(answer.body);
-  // It may have been closed before its time.
-  const redirect = fromPreference(preference, asked) ?? unknownOutcome('the answer is not a preference');
+  // It may have been closed early.
+  const redirect = fromPreference(preference, asked) ?? unknownOutcome('the response is not a preference');
   return redirect.kind === 'redirect' ? (end(closedForMs(preference, ageMs)) ?? redirect) : redirect;
 }
 
-const CLOSED = unknownOutcome('the preference is closed, and its last payments may not be listed yet');
+const CLOSED = unknownOutcome('the preference is closed, but its last payments may not be listed yet');
 
-/** Closes a preference, unless it is closed: to close it again would move its end. @returns the time since its end. */
+/** Closes a preference unless it is closed: closing it again would move its end. @returns the time since its end. */
 async function close(
   preferenceId: string,
   ageMs: number,
@@ -121,10 +124,10 @@ async function close(
 }
 
 /**
- * Returns the time since which nobody can pay a preference, negative while somebody can: its age without the time for
- * which it was open, as it says itself. A clock that was ahead when it was closed makes the result too small.
+ * Returns the time since a preference became unpayable, negative while it is payable: its age minus the time it was
+ * open according to its own fields. A clock that was ahead at closing makes the result too small.
  *
- * @param ageMs its age: it was made as soon as its transaction was stored.
+ * @param ageMs its age, which equals its transaction's: it was created right after the transaction was stored.
  */
 function closedForMs(
   { expires, expiration_date_to: end, date_created: made }: Preference,
@@ -135,8 +138,8 @@ function closedForMs(
 }
 
 /**
- * Adds what the payment that a notification reported tells since it was paid: disputes that are over, and refunds. It is
- * read by its id, since a search may yet show it as it was before.
+ * Adds later events of the payment named by a notification: ended disputes and refunds. The payment is read by its id
+ * because a search may still return its earlier state.
  */
 async function withLaterNews(
   approved: Extract<Outcome, { kind: 'approved' }>,
@@ -150,24 +153,24 @@ async function withLaterNews(
   const payment = readPayment(answer.body);
   const { status, transaction_amount_refunded: isRefunded } = payment;
   const reported = { ...approved, endedDisputes: endedDisputesOf(payment) };
-  // While it is disputed, who has the money is not decided; a second payment is not this transaction's.
+  // During a dispute, nobody knows yet who gets the money. A second payment is not this transaction's.
   const isOwn = parseReference(approved.reference).paymentId === reportedId;
   if (!isOwn || (status !== 'approved' && status !== 'refunded')) return reported;
   const refunds = isRefunded || status === 'refunded' ? await readRefunds(reportedId, send) : { found: [] };
   if ('fault' in refunds) return unknownOutcome(refunds.fault);
   const totals = totalsOf(refunds.found, reportedId, asked);
-  return totals ? { ...reported, totals } : alarmingOutcome('the refunds of the payment cannot be read');
+  return totals ? { ...reported, totals } : alarmingOutcome("the payment's refunds are unreadable");
 }
 
 /**
- * Learns the outcome of a refund. If its answer was lost, there is no id to find it by: a refund of its amount that was
- * made since, and that no other transaction claims, is it. If there is none, its request is repeated: under its key
- * while that certainly lives, and later only if the payment has no unclaimed refund of that amount at all.
+ * Looks up the outcome of a refund. If its response was lost, its id is unknown: a later refund of the same amount that
+ * no other transaction claims must be it. Otherwise the request is repeated: under its key while the key is certainly
+ * kept, and later only if the payment has no unclaimed refund of that amount at all.
  */
 async function lookUpRefund(query: LookUp, of: OfRefund, send: Send, asked: Asked): Promise<Outcome> {
   const { paymentId } = parseReference(of.payment.reference);
   const amount = toAmount(query.money);
-  if (paymentId === undefined || amount === undefined) return unknownOutcome('its payment is not known');
+  if (paymentId === undefined || amount === undefined) return unknownOutcome('its payment is unknown');
   const refunds = await readRefunds(paymentId, send);
   if ('fault' in refunds) return unknownOutcome(refunds.fault);
   if (query.reference !== undefined) {
@@ -178,16 +181,16 @@ async function lookUpRefund(query: LookUp, of: OfRefund, send: Send, asked: Aske
     (refund) => refund.amount === amount && !of.claimed.includes(refund.id ?? ''),
   );
   const sentAtMs = refunds.nowMs - query.ageMs - CLOCKS_DIFFER_MS;
-  // A date that cannot be read does not prove that a refund is an earlier one.
+  // An unreadable date does not prove that a refund is earlier.
   const since = unclaimed.filter(({ date_created: date }) => !(Date.parse(date) < sentAtMs));
   const own = since.find(({ status }) => !FAILED.has(status)) ?? since[0];
   if (own) return fromRefund(own, paymentId, asked);
   if (unclaimed.length > 0 && query.ageMs >= KEY_LIVES_MS) {
-    return unknownOutcome('the payment has a refund of this amount, and whose it is cannot be told');
+    return unknownOutcome('the payment has a refund of this amount that may or may not be this one');
   }
   const result = await send(createRefund(paymentId, amount, query.transactionId));
   const outcome = fromRefundResult(result, paymentId, asked);
-  // If a repeat is refused, that says nothing about the first.
+  // A refused repeat says nothing about the first request.
   return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
@@ -197,23 +200,23 @@ function expired(reference: string | undefined, asked: Asked): Outcome {
 }
 
 /**
- * Returns the outcome without a reference: no outcome of creating the preference was ever stored, so the payer was
- * given no address.
+ * Returns the outcome for a transaction without a reference: the creation of its preference has no stored outcome, so
+ * the payer never got the address.
  *
- * @param failed a failed payment nevertheless, which would mean that somebody had the address.
+ * @param failed a failed payment, which would mean that someone had the address after all.
  */
 function neverSentAway(close: boolean, failed: Payment | undefined): Outcome {
-  if (failed) return alarmingOutcome('a payment was tried at a preference that no payer was sent to');
+  if (failed) return alarmingOutcome('someone tried to pay a preference that no payer was sent to');
   return close
     ? neverHappens('no payer was ever sent to its preference')
-    : unknownOutcome('no payment is found');
+    : unknownOutcome('no payment was found');
 }
 
 type Found = { readonly found: readonly Payment[] } | { readonly fault: string };
 
 /**
- * Reads a transaction's payments, the newest first. The search may not list the one that a notification has just
- * reported, nor the one that is known already: these are read by their ids.
+ * Reads a transaction's payments, the newest first. The search may not list the payment that a notification has just
+ * reported, nor the one already known: these are read by their ids.
  */
 async function readPayments(
   reportedId: string | undefined,
@@ -224,9 +227,10 @@ async function readPayments(
   const search = await read(send, searchPayments(asked.transactionId));
   if ('fault' in search) return search;
   const { results, paging } = readSearch(search.body);
-  if (!Array.isArray(results) || !results.every(isJsonObject)) return { fault: 'the answer is not a search' };
+  if (!Array.isArray(results) || !results.every(isJsonObject))
+    return { fault: 'the response is not a search result' };
   if (paging.total === undefined || paging.total > results.length)
-    return { fault: 'the answer is not the whole search' };
+    return { fault: 'the response is not the complete search result' };
   const listed = results.map(readPayment);
   const known = await readUnlisted(knownId, listed, send);
   if ('fault' in known) return known;
@@ -235,7 +239,7 @@ async function readPayments(
   return { found: [...reported.found, ...listed, ...known.found] };
 }
 
-/** Reads a payment by its id, unless it is among those that are listed. */
+/** Reads a payment by its id unless the list contains it. */
 async function readUnlisted(
   paymentId: string | undefined,
   listed: readonly Payment[],
@@ -247,7 +251,8 @@ async function readUnlisted(
 }
 
 /**
- * Reads a payment's refunds, which come as a bare list. `nowMs` is the time by the provider's clock, which dates them.
+ * Reads a payment's refunds, which arrive as a bare list. `nowMs` is the time by the provider's clock, which also dates
+ * the refunds.
  */
 async function readRefunds(
   paymentId: string,
@@ -260,13 +265,13 @@ async function readRefunds(
   const nowMs = Date.parse(result.headers.date ?? '') || Date.now();
   return isList
     ? { found: list.map(readRefund), nowMs }
-    : { fault: `the provider's answer: ${result.status}` };
+    : { fault: `the provider's response: ${result.status}` };
 }
 
 async function read(send: Send, target: Target): Promise<{ body: JsonObject } | { fault: string }> {
   const result = await send(target);
   if (result.kind !== 'answer') return { fault: result.detail };
   const body = readJsonObject(result.body);
-  if (result.status !== 200 || !body) return { fault: `the provider's answer: ${result.status}` };
+  if (result.status !== 200 || !body) return { fault: `the provider's response: ${result.status}` };
   return { body };
 }

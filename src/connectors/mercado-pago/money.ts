@@ -4,14 +4,14 @@ import { formatMoney, type Money } from '#src/money.ts';
 
 /** Currencies in which the provider accepts only whole units, unlike ISO 4217. */
 const WHOLE_UNITS: ReadonlySet<string> = new Set(['CLP', 'COP']);
-/** Every parser reads a JSON number of up to this many digits as the same number. */
+/** Every parser reads a JSON number of up to this many digits exactly. */
 const MAX_DIGITS = 15;
 
 /**
- * Converts money to the provider's JSON number in the currency's major unit: 10.5. Its digits are exactly those of the
- * decimal.
+ * Converts money to the provider's JSON number in the currency's major unit: 10.5. Its digits are exactly the
+ * decimal's.
  *
- * @returns undefined if the provider has no such amount.
+ * @returns undefined if the provider cannot express the amount.
  */
 export function toAmount(money: Money): number | undefined {
   const [whole = '', fraction = ''] = formatMoney(money).split('.');
@@ -22,9 +22,9 @@ export function toAmount(money: Money): number | undefined {
 }
 
 /**
- * Compares an amount in an answer with the requested money.
+ * Compares an amount in a response with the requested money.
  *
- * @param currency as answered; if an answer has none, the requested one.
+ * @param currency the response's currency; the requested one if the response has none.
  * @returns the field that differs; undefined if they are equal.
  */
 export function differingAmount(

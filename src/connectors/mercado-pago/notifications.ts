@@ -3,7 +3,7 @@ import type { NotificationReading, RawNotification } from '#src/connectors/conne
 import { faultOfTime, forged, isSignedBy } from '#src/connectors/provider-signature.ts';
 import type { Secret } from '#src/secret.ts';
 
-/** A genuine notification: the payment that it is about, and the key that distinguishes it from every other. */
+/** A genuine notification: its payment and its deduplication key. */
 export type GenuineNotification = {
   readonly kind: 'genuine';
   readonly paymentId: string;
@@ -11,13 +11,13 @@ export type GenuineNotification = {
 };
 
 /**
- * Greatest age of a signature. It is not known if a delivery that is repeated, for hours, is signed again; an old one
- * can only make us ask the provider once more.
+ * Maximum age of a signature. Whether a delivery that is repeated for hours is signed again is undocumented. An old
+ * signature can only make us ask the provider once more.
  */
 const MAX_AGE_MS = 24 * 60 * 60_000;
 /** Time by which the provider's clock may be ahead of ours. */
 const MAX_AHEAD_MS = 5 * 60_000;
-/** Border between seconds and milliseconds: this many seconds are the year 5138, this many milliseconds 1973. */
+/** Border between seconds and milliseconds: as seconds it is the year 5138, as milliseconds 1973. */
 const FIRST_MILLISECONDS = 1e11;
 const TIME = /^\d{1,15}$/;
 const HEX_SHA256 = /^[0-9a-f]{64}$/;
@@ -25,7 +25,8 @@ const PAYMENT_ID = /^\d{1,20}$/;
 
 /**
  * Verifies a notification; pure. `x-signature: ts=…,v1=<hex>` is the HMAC-SHA-256 of `id:…;request-id:…;ts:…;` under
- * one of the secrets. It covers the payment's id in the query string but not the body, which is therefore not read.
+ * one of the secrets. The signature covers the payment's id in the query string but not the body, which is therefore
+ * not read.
  */
 export function verifyNotification(
   { header, query }: RawNotification,
@@ -45,7 +46,7 @@ export function verifyNotification(
 
   const id = parameters.get('data.id') ?? '';
   const requestId = header('x-request-id') ?? '';
-  // According to the documentation an id is signed in lower case; the provider's own SDK signs it unchanged.
+  // According to the documentation, an id is signed in lower case; the provider's own SDK signs it unchanged.
   const manifests = [...new Set([id, id.toLowerCase()])].map((signed) => manifestOf(signed, requestId, time));
   const given = [Buffer.from(signature, 'hex')];
   if (!manifests.some((manifest) => isSignedBy(secrets, [manifest], given))) {
@@ -61,7 +62,7 @@ export function verifyNotification(
   return { kind: 'genuine', paymentId: id, deduplicationKey };
 }
 
-/** Returns the signed text; a missing part is left out together with its name. */
+/** Returns the signed text. It omits a missing part together with its name. */
 function manifestOf(id: string, requestId: string, time: string): string {
   return `${id && `id:${id};`}${requestId && `request-id:${requestId};`}ts:${time};`;
 }

@@ -14,18 +14,21 @@ import { differingAmount } from './money.ts';
 import { formatReference } from './reference.ts';
 import { meaningOf } from './refusals.ts';
 
-/** Outcome of a preference's payments; `open` if they have none, and the payer may try again while the page is open. */
+/**
+ * Outcome of a preference's payments; `open` if no outcome exists yet, and the payer may try again while the page is
+ * open.
+ */
 export type Decision = Outcome | { readonly kind: 'open'; readonly failed: Payment | undefined };
 
-/** The money was taken; other transactions report what happened to it since. */
+/** The money was taken; other transactions report later events. */
 const PAID: ReadonlySet<string> = new Set(['approved', 'refunded', 'charged_back', 'in_mediation']);
-/** We never request an authorization: one is paid once the provider has captured it. */
+/** We never request an authorization, so an authorized payment is paid once the provider has captured it. */
 const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'authorized']);
 const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
 
 /**
- * Decides by all payments of one preference: the first that was paid, else one that is undecided. A failed one decides
- * nothing by itself, since the payer may try again.
+ * Decides by all payments of a preference: the first paid payment, or else an undecided one. A failed payment alone
+ * decides nothing, since the payer may try again.
  *
  * @param payments the newest first.
  */
@@ -58,10 +61,10 @@ export function fromPayments(
   const failed = inState(FAILED);
   return failed.length === payments.length
     ? { kind: 'open', failed: failed[0] }
-    : unknownOutcome('a payment has a status that is not known');
+    : unknownOutcome('a payment has an unknown status');
 }
 
-/** Makes the outcome of a failed payment, once no other can follow it. */
+/** Makes the outcome of a failed payment once no other payment can follow. */
 export function fromFailed(payment: Payment, preferenceId: string | undefined, asked: Asked): Outcome {
   return {
     kind: 'declined',
@@ -71,14 +74,14 @@ export function fromFailed(payment: Payment, preferenceId: string | undefined, a
   };
 }
 
-/** Reads which transaction a genuine notification's payment belongs to. */
+/** Reads the transaction of a genuine notification's payment. */
 export function fromNotifiedPayment(
   payment: Payment,
   deduplicationKey: string,
   shownAs: ShownAs,
 ): NotificationReading {
   const { external_reference: transactionId, collector_id } = payment;
-  // Other software that uses the account creates payments without an id of ours.
+  // Other software on the same account creates payments without one of our ids.
   if (!isUuid(transactionId) || isAnotherAccount(collector_id, { shownAs })) {
     return { kind: 'ignored' };
   }
@@ -87,7 +90,7 @@ export function fromNotifiedPayment(
   const dispute = disputeOf(payment);
   if (!dispute) return { kind: 'about', deduplicationKey, subjects: [subject] };
   const disputed = { ...subject, dispute };
-  // The end of a chargeback is that of a mediation, too, which the look-up tells.
+  // The end of a chargeback also ends a mediation, which the look-up reports.
   const subjects = dispute.stage === 'won' ? [disputed, subject] : [disputed];
   return { kind: 'about', deduplicationKey, subjects };
 }
@@ -101,8 +104,8 @@ function disputeOf(payment: Payment): Dispute | undefined {
 }
 
 /**
- * Returns the disputes that are over by a payment's state, if there were any: its money is the merchant's again, or was
- * given back to the payer.
+ * Returns the disputes that a payment's state shows as ended, if any: the merchant has the money again, or the payer
+ * got it back.
  */
 export function endedDisputesOf(payment: Payment): readonly Dispute[] {
   const isWon = payment.status === 'approved' || disputeOf(payment)?.stage === 'won';
@@ -113,12 +116,12 @@ export function endedDisputesOf(payment: Payment): readonly Dispute[] {
 
 const DISPUTE_KINDS = ['mediation', 'chargeback'] as const;
 
-/** Returns an id of ours for a dispute, since a payment shows none: a payment may be disputed in either way. */
+/** Returns our own id for a dispute, since a payment shows none: a payment may be disputed in either way. */
 function disputeId(kind: (typeof DISPUTE_KINDS)[number], { id: paymentId }: Payment): string | undefined {
   return paymentId && `${kind}/${paymentId}`;
 }
 
-/** Returns the field that shows a payment not to be this transaction's. */
+/** Returns the field that shows that a payment is not this transaction's. */
 function differenceOf(payment: Payment, asked: Asked): string | undefined {
   if (payment.id === undefined) return 'id';
   if (payment.external_reference !== asked.transactionId) return 'external_reference';
@@ -126,7 +129,7 @@ function differenceOf(payment: Payment, asked: Asked): string | undefined {
   return differingAmount(payment.transaction_amount, payment.currency_id, asked.money);
 }
 
-/** Returns the alarm about a payer who paid twice, in two windows: a person has to refund the later payments. */
+/** Returns the alarm about a payer who paid twice, in two windows: the later payments need a manual refund. */
 function secondPaymentsAlarm(paid: readonly Payment[]): string {
   const later = paid.slice(0, -1).filter(({ status }) => status === 'approved');
   if (later.length === 0) return '';

@@ -1,8 +1,8 @@
-/** Ids at the provider that a payment's outcome refers to. */
+/** Provider ids behind a payment's outcome. */
 export type Reference = {
   /** The page to which the payer was sent. */
   readonly preferenceId: string | undefined;
-  /** The payment that decided, or is being decided. */
+  /** The payment that decided the outcome, or is still undecided. */
   readonly paymentId: string | undefined;
 };
 

@@ -11,12 +11,14 @@ import {
 } from '#src/connectors/refusal.ts';
 import { isErrorBody, readError } from './answers.ts';
 
-/** Columns: the `status_detail` of a failed payment; or a request's kind, its answer's HTTP status, and whether 4xx. */
+/**
+ * Columns: the `status_detail` of a failed payment; or a request's kind, its response's HTTP status, and whether 4xx.
+ */
 type Column = 'status_detail' | 'request' | 'status' | 'family';
 
 /**
- * Mercado Pago's refusals. Collection results of its documentation, 2024 to 2026, and a few that only integrators' tables
- * list; their equivalents in ISO 8583 (field 39) are ours.
+ * Mercado Pago's refusals: the collection results in its documentation, 2024 to 2026, and a few that only integrators'
+ * tables list. The ISO 8583 equivalents (field 39) are ours.
  */
 const REFUSALS = refusalTable<Column>([
   ...declines('status_detail', {
@@ -38,7 +40,7 @@ const REFUSALS = refusalTable<Column>([
     '96': 'cc_rejected_card_error',
     N7: 'cc_rejected_bad_filled_security_code',
   }),
-  // Nobody can pay a preference whose address they were never given: whatever became of it, nothing happened.
+  // Nobody can pay a preference whose address they never received, so nothing happened in any case.
   { request: 'preference', status: '401 403 429', means: 'unreachable' },
   { request: 'preference', family: '4xx', means: 'turned_away' },
   { request: 'preference', means: 'unreachable' },
@@ -47,12 +49,12 @@ const REFUSALS = refusalTable<Column>([
   ...BY_STATUS,
 ]);
 
-/** Returns the meaning of a failed payment's `status_detail`; one that the table lacks is a soft decline. */
+/** Returns the meaning of a failed payment's `status_detail`; an unlisted one is a soft decline. */
 export function meaningOf(statusDetail: string): DeclineMeaning {
   return declineOrSoft(REFUSALS({ status_detail: statusDetail }));
 }
 
-/** Returns the outcome of creating a preference that was refused. */
+/** Returns the outcome of a refused preference creation. */
 export function preferenceRefusal(status: number, body: JsonObject | undefined): Outcome {
   const meaning = REFUSALS({
     request: 'preference',
@@ -63,13 +65,13 @@ export function preferenceRefusal(status: number, body: JsonObject | undefined):
   return { ...notMade(`the answer: ${status}`), because: meaning, refused: refusedFieldOf(body) };
 }
 
-/** Makes the outcome of creating a preference without a valid answer: it counts as not sent. */
+/** Makes the outcome of creating a preference without a valid response: it counts as not sent. */
 export function notMade(detail: string): Extract<Outcome, { kind: 'not_sent' }> {
   const because = 'unreachable';
-  return { kind: 'not_sent', detail: `no preference that anybody could pay: ${detail}`, because };
+  return { kind: 'not_sent', detail: `no payable preference exists: ${detail}`, because };
 }
 
-/** Returns the outcome of a refund's request that was refused. */
+/** Returns the outcome of a refused refund request. */
 export function refundRefusal(status: number, body: JsonObject): Outcome {
   const meaning = isErrorBody(body, status) ? REFUSALS({ request: 'refund', status }) : 'unknown';
   return refusedOutcome(meaning, { status, refused: refusedFieldOf(body) });
@@ -79,7 +81,7 @@ export function refundRefusal(status: number, body: JsonObject): Outcome {
 const FIELD =
   /\b(payer\.(?:email|phone|identification|address)|statement_descriptor|unit_price|quantity|currency_id|items|title|category_id|external_reference|back_urls?|auto_return|notification_url|expiration_date_to|date_of_expiration|binary_mode|excluded_payment_types|metadata|amount)\b/;
 
-/** Returns the field that an error names in its texts, which may quote values as well; '' if it names none. */
+/** Returns the field that an error names in its texts, which may also quote values; '' if it names none. */
 export function refusedFieldOf(body: JsonObject | undefined): string {
   const { message, cause } = readError(body);
   return FIELD.exec([textOf(message), ...cause.map(({ description }) => description)].join('\n'))?.[1] ?? '';

@@ -14,20 +14,20 @@ import type { Secret } from '#src/secret.ts';
 export type MercadoPagoSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** Deadline of one call with all its requests. */
+  /** Deadline of a call with all its requests. */
   readonly timeoutMs: number;
   /** The account's only currency, which its country determines. */
   readonly currency: string;
-  /** The account's number (`collector_id`): identifies the account, so that the token may be renewed. */
+  /** The account's number (`collector_id`), which identifies the account so that its token may change. */
   readonly accountId: string | undefined;
   readonly accessToken: Secret;
-  /** Secrets of the application's webhooks: two while one is renewed, none if notifications are not read. */
+  /** Secrets of the application's webhooks: two during a rotation, none if notifications are not used. */
   readonly webhookSecrets: readonly Secret[];
   /** Payments are approved or rejected at once, never pending. */
   readonly binaryMode: boolean;
   /** Shown on the payer's statement; '' for the account's own. */
   readonly statementDescriptor: string;
-  /** Payment types that are not offered, such as `ticket` and `atm`. */
+  /** Payment types to exclude, such as `ticket` and `atm`. */
   readonly excludedPaymentTypes: readonly string[];
 };
 
@@ -39,7 +39,7 @@ const CURRENCY_BY_COUNTRY: ReadonlyMap<string, string> = new Map(
 /**
  * Reads a connection's settings and secrets, which MercadoPagoConfig describes.
  *
- * @throws Error that names the setting at fault, without its value.
+ * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): MercadoPagoSettings {
   const config = checkSettings(MercadoPagoConfigSchema, settings, secrets);

@@ -18,12 +18,12 @@ export type Send = SendTarget<Target>;
 
 const MAX_TITLE = 256;
 const MAX_NOTIFICATION_URL = 248;
-/** More payments than any payer tries on one preference. */
+/** More payments than any payer attempts on one preference. */
 const MAX_PAYMENTS = 50;
-/** Title of an item if the merchant gives none. */
+/** Title of an item without one. */
 const UNTITLED = 'Payment';
 
-/** Adds the parts that every request carries. */
+/** Adds the parts common to all requests. */
 export function httpRequest(target: Target, { accessToken }: MercadoPagoSettings): HttpRequest {
   const { method, path, body, idempotencyKey } = target;
   return {
@@ -46,7 +46,7 @@ export function createPreference(
 ): Target & { readonly body: PreferenceRequest } {
   const { returnUrl, expiresAtMs, transactionId } = attempt;
   const expiresAt = dateTime(expiresAtMs);
-  // Notifications that could not be verified are not requested.
+  // Do not request notifications that could not be verified.
   const notificationUrl = `${attempt.notificationUrl}?source_news=webhooks`;
   const isNotified = settings.webhookSecrets.length > 0 && notificationUrl.length <= MAX_NOTIFICATION_URL;
   const { statementDescriptor, excludedPaymentTypes } = settings;
@@ -77,16 +77,16 @@ export function getPreference(preferenceId: string): Target {
   return { method: 'GET', path: `/checkout/preferences/${preferenceId}` };
 }
 
-/** Time by which a closed preference says that it ended before: our clock may be ahead of the provider's. */
+/** Time by which the end of a closed preference is backdated: our clock may be ahead of the provider's. */
 export const BACKDATED_MS = 60 * 60_000;
 
-/** Makes the request that closes a preference: nobody can pay it any more. */
+/** Makes the request that closes a preference, after which nobody can pay it. */
 export function closePreference(preferenceId: string, nowMs: number): Target {
   const body = { expires: true, expiration_date_to: dateTime(nowMs - BACKDATED_MS) };
   return { method: 'PUT', path: `/checkout/preferences/${preferenceId}`, body };
 }
 
-/** Makes the request that searches a transaction's payments, the newest first. */
+/** Makes the request that searches for a transaction's payments, the newest first. */
 export function searchPayments(transactionId: string): Target {
   const search = new URLSearchParams({
     external_reference: transactionId,
@@ -118,7 +118,7 @@ function dateTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '+00:00');
 }
 
-/** Returns the preference's items: the order's if they add up to the amount, else one item with the whole amount. */
+/** Returns the preference's items: the order's if they add up to the amount, or else one item with the whole amount. */
 function itemsOf(attempt: PaymentAttempt, amount: number): PreferenceRequest['items'] {
   const { currency } = attempt.money;
   const items = attempt.additionalData?.order?.items ?? [];

@@ -3,23 +3,23 @@ import { bodyOf, fields, numberOf, textLike } from '#src/connectors/provider-ans
 import { Secret } from '#src/secret.ts';
 import type { PayPalSettings } from './settings.ts';
 
-/** Reason why there is no token; no business call was sent. */
+/** Reason for the lack of a token; no business call was sent. */
 export type NoToken = { readonly because: 'unreachable' | 'turned_away'; readonly detail: string };
 
 /** The access token of a connection. */
 export type AccessTokens = {
-  /** Returns the token, from the cache while valid; never throws. Concurrent callers share one request to PayPal. */
+  /** Returns the token, cached while valid; never throws. Concurrent callers share one request to PayPal. */
   get(deadlineAtMs: number): Promise<Secret | NoToken>;
   /** Forgets a token that PayPal refused. */
   drop(token: Secret): void;
 };
 
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
-/** A token is renewed when a tenth of its life is left, and after 8 hours at the latest. */
+/** A token is renewed when a tenth of its lifetime is left, and after 8 hours at the latest. */
 const RENEWED_AT = 0.9;
 const MAX_LIFE_S = 8 * 3_600;
 
-/** Keeps the connection's access token. */
+/** Creates the cache of a connection's access token. */
 export function createAccessTokens(
   client: Pick<HttpClient, 'request'>,
   { clientId, clientSecret }: Pick<PayPalSettings, 'clientId' | 'clientSecret'>,
@@ -75,7 +75,7 @@ function readToken(result: HttpResult): { readonly token: Secret; readonly lifeS
   if (token !== undefined && type !== undefined && lifeS > 0) {
     return { token: new Secret(token), lifeS };
   }
-  const fault = result.kind === 'answer' ? `the provider answered ${result.status}` : result.detail;
+  const fault = result.kind === 'answer' ? `the provider responded ${result.status}` : result.detail;
   const because = result.kind === 'not_sent' ? result.because : 'unreachable';
   return { because, detail: `no access token: ${fault}` };
 }

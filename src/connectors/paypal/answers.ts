@@ -29,10 +29,10 @@ export const amountOf: Reader<Money | undefined> = (amount) => {
   return readMoney(value, currency, 'decimal');
 };
 
-/** The fields that we fill with our transaction's id. */
+/** The fields that carry our transaction's id. */
 const names = each(asIs, 'reference_id', 'custom_id', 'invoice_id');
 
-/** Reads a capture or a refund, alone or in its order. */
+/** Reads a capture or a refund, on its own or within its order. */
 export const readTransaction = withRaw(
   fields({
     ...names,
@@ -53,7 +53,7 @@ const unit = fields({
   payments: fields({ captures: listOf(readTransaction), refunds: listOf(readTransaction) }),
 });
 
-/** The purchase unit of an order, which here has one. */
+/** The only purchase unit of an order. */
 export type Unit = Read<typeof unit>;
 
 /** Addresses to which a payer may be sent, each with its purpose. */
@@ -73,7 +73,7 @@ export const readOrder = withRaw(
 /** An order. */
 export type Order = Read<typeof readOrder>;
 
-/** Ids of disputes; their hyphens tell them from the other references. */
+/** Ids of disputes; their hyphens distinguish them from other references. */
 const DISPUTE_ID = /^PP-[A-Za-z0-9-]{1,250}$/;
 
 /** Reads the object that a notification is about: an order, a capture, a refund or a dispute. */
@@ -98,7 +98,7 @@ export const readResource = fields({
 /** The object that a notification is about. */
 export type Resource = Read<typeof readResource>;
 
-/** Reads an error: one in PayPal's form, or in that of OAuth. */
+/** Reads an error in PayPal's form or in OAuth's. */
 export const readError = withRaw(
   fields({
     name: textOf,
@@ -111,7 +111,7 @@ export const readError = withRaw(
 /** An error in PayPal's form. */
 export type PayPalError = Read<typeof readError>;
 
-/** Returns true if a body is an error in PayPal's own form, or in that of OAuth. */
+/** Returns true if a body is an error in PayPal's own form or in OAuth's. */
 export function isErrorBody(body: JsonObject): boolean {
   return (
     (typeof body.name === 'string' && typeof body.message === 'string') ||
@@ -119,13 +119,13 @@ export function isErrorBody(body: JsonObject): boolean {
   );
 }
 
-/** Fields that the record does not show: the payer's own data. */
+/** Fields that the record omits: the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'payment_source', 'shipping']);
 
 /**
- * Makes the record's provider data from an answer.
+ * Makes the record's provider data from a response.
  *
- * @param object the order, the capture or the refund that the answer is about; `body` is the whole answer.
+ * @param object the order, the capture or the refund in the response; `body` is the whole response.
  */
 export function providerDataOf(
   object: Pick<Order, 'id' | 'status'> & Partial<Transaction>,
@@ -143,7 +143,7 @@ export function providerDataOf(
   });
 }
 
-/** Makes the record's provider data from an error whose first issue gives the reason. */
+/** Makes the record's provider data from an error, with its first issue as the reason. */
 export function errorDataOf(
   { name, message, details: [first], raw }: PayPalError,
   { providerId, accountId }: ShownAs,

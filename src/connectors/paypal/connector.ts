@@ -26,17 +26,17 @@ import { readSettings } from './settings.ts';
 import { captureOrder, getOrder, refundCapture, type Send } from './to-provider.ts';
 
 /**
- * Connector for PayPal's Orders v2, as a wallet that the payer is sent to. Neither the creation of an order nor the
- * payer's approval moves money; only `complete` does, which captures the order. Settings: see settings.ts.
+ * Connector for PayPal's Orders v2: a wallet to which the payer is redirected. Neither the creation of an order nor the
+ * payer's approval moves money; only `complete`, which captures the order, does. Settings: see settings.ts.
  */
 export const paypalConnector: Connector = { name: 'paypal', connect };
 
-/** A wallet payment is never only authorized: there is nothing to capture or to cancel. */
+/** A wallet payment is never only authorized: there is nothing to capture or cancel. */
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
   methods: ['wallet_redirect'],
   refunds: 'several',
-  // PayPal forgets an order that nobody approved after three hours: the payment is closed before.
+  // PayPal forgets an unapproved order after three hours: the payment is closed before that.
   redirectValidMinutes: 170,
 };
 /** Id of an order that does not exist. */
@@ -70,8 +70,8 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method, transactionId, money } = attempt;
   const amount = toPayPalAmount(money);
-  if (method.kind !== 'wallet_redirect') return turnedAway('it takes payers by redirect only');
-  if (!amount || money.minorUnits === 0n) return turnedAway('it has no such amount in this currency');
+  if (method.kind !== 'wallet_redirect') return turnedAway('it accepts redirects only');
+  if (!amount || money.minorUnits === 0n) return turnedAway('it cannot express this amount in this currency');
   const result = await sendOrder(attempt, amount, settings, send);
   return fromCreation(result, { transactionId, money, orderId: undefined, shownAs });
 }
@@ -96,14 +96,17 @@ async function complete(query: LookUp, { send, shownAs }: Call): Promise<Outcome
   const outcome = fromAnswer(result, shownAs, (body) => {
     const reported = fromOrder(readOrder(body), asked);
     return reported.kind === 'to_complete'
-      ? unknownOutcome('the answer to a capture tells of none')
+      ? unknownOutcome('the response to a capture contains no capture')
       : reported;
   });
   const isUnknownIssue = outcome.kind === 'not_sent' && bodyOf(result, 422) !== undefined;
   return isUnknownIssue ? whatOrderTells(outcome, asked, send) : outcome;
 }
 
-/** Reads the order of a capture that PayPal refused for an issue of unknown meaning: it shows if there is a capture. */
+/**
+ * Reads the order of a capture that PayPal refused for an issue of unknown meaning: the order shows whether a capture
+ * exists.
+ */
 async function whatOrderTells(
   refusal: Outcome,
   asked: Asked & { readonly orderId: string },
@@ -113,11 +116,13 @@ async function whatOrderTells(
   const reported = fromAnswer(order, asked.shownAs, (body) => fromOrder(readOrder(body), asked));
   if (reported.kind === 'to_complete' || reported.kind === 'redirect') return refusal;
   return reported.kind === 'not_sent'
-    ? unknownOutcome(`the order cannot be read: ${reported.detail}`)
+    ? unknownOutcome(`the order is unreadable: ${reported.detail}`)
     : reported;
 }
 
-/** Asks PayPal if it signed a notification, and did so for one of our webhooks; and whose the captures are. */
+/**
+ * Asks PayPal whether it signed a notification for one of our webhooks, and to which transactions its captures belong.
+ */
 async function readNotification(
   notification: RawNotification,
   nowMs: number,
@@ -132,13 +137,13 @@ async function readNotification(
       return read.refersToCaptures ? withOurTransactions(read.reading, send) : read.reading;
     }
     if (answer?.verification_status !== 'FAILURE') {
-      return { kind: 'send_again', detail: 'the provider could not be asked whether it signed it' };
+      return { kind: 'send_again', detail: 'the provider could not be asked to verify the signature' };
     }
   }
   return forged('the signature is wrong');
 }
 
-/** Asks for an order that does not exist. */
+/** Requests a nonexistent order. */
 async function probe(send: Send): Promise<boolean> {
   const body = bodyOf(await send(getOrder(NO_ORDER)), 404);
   return body !== undefined && isErrorBody(body);

@@ -13,8 +13,8 @@ const OPTIONAL: OptionalFields = {
 };
 
 /**
- * Creates an order, which moves no money; if PayPal refuses it for optional fields alone, once more without them, under
- * a request id of its own. Two orders do no harm: a payer is sent to the one whose answer was stored.
+ * Creates an order, which moves no money. If PayPal refuses it only for optional fields, sends it once more without
+ * them and under a separate request id. Two orders do no harm: the payer only goes to the stored one.
  */
 export async function sendOrder(
   facts: AttemptFacts,

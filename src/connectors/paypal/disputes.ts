@@ -8,7 +8,7 @@ import { getCapture, type Send } from './to-provider.ts';
 
 const CAPTURE_LINK = /\/captures\/([A-Z0-9]+)$/;
 
-/** Ends of disputes, by PayPal's `outcome_code`. */
+/** Final stages of disputes, by PayPal's `outcome_code`. */
 const ENDS: ReadonlyMap<string, DisputeStage> = new Map([
   ['RESOLVED_BUYER_FAVOUR', 'lost'],
   ['RESOLVED_SELLER_FAVOUR', 'won'],
@@ -17,13 +17,13 @@ const ENDS: ReadonlyMap<string, DisputeStage> = new Map([
   ['CANCELED_BY_BUYER', 'won'],
   // PayPal pays, and the merchant keeps the money.
   ['RESOLVED_WITH_PAYOUT', 'won'],
-  // Closed without a decision: another dispute of the same transaction goes on under its own id.
+  // Closed without a decision: another dispute of the same transaction continues under its own id.
   ['NONE', 'won'],
 ]);
 
 /**
- * Reads the disputed transactions off a dispute. What happened is in the dispute's state: an event's name may be older.
- * A transaction without our id is told by its capture.
+ * Reads the disputed transactions of a dispute. The dispute's state says what happened: the event's name may be older.
+ * A transaction without our id is identified by its capture.
  */
 export function disputedSubjects(resource: Resource): readonly NotificationSubject[] {
   const { disputed_transactions: transactions } = resource;
@@ -34,15 +34,15 @@ export function disputedSubjects(resource: Resource): readonly NotificationSubje
 }
 
 /**
- * Reads a reversal: PayPal or a bank has taken a capture's money back. It is a dispute without an id, and so part of
- * one that PayPal tells of; if PayPal tells of none, nothing ends it.
+ * Reads a reversal: PayPal or a bank has taken a capture's money back. It counts as a dispute without an id, and so as
+ * part of a dispute that PayPal reports. If PayPal reports no dispute, nothing ends it.
  */
 export function reversedSubjects(resource: Resource): readonly NotificationSubject[] {
   const dispute: Dispute = { stage: 'opened', money: resource.amount };
   return refundedSubjects(resource).map((subject) => ({ ...subject, dispute }));
 }
 
-/** Reads whose a refund is, which is linked to its capture: one that was made at PayPal itself may have no id of ours. */
+/** Reads the transaction of a refund through the link to its capture: an external refund may lack our id. */
 export function refundedSubjects(resource: Resource): readonly NotificationSubject[] {
   const { custom_id, invoice_id, links } = resource;
   const capture = links.find(({ rel }) => rel === 'up');
@@ -63,8 +63,8 @@ function subjectsOf(
 }
 
 /**
- * Puts our transactions in place of the captures by which a dispute or a refund tells them: a capture has our id. One
- * that PayPal does not find, or that has no id of ours, was not made here.
+ * Replaces the captures that identify transactions of a dispute or a refund by our transactions: a capture carries our
+ * id. A capture that PayPal does not find, or that lacks our id, is not ours.
  */
 export async function withOurTransactions(
   reading: NotificationReading,
@@ -81,7 +81,7 @@ export async function withOurTransactions(
     const result = await send(getCapture(reference));
     const { id, custom_id, invoice_id } = readResource(bodyOf(result));
     if (!notFoundOf(result) && id !== reference) {
-      return { kind: 'send_again', detail: 'the provider could not be asked for a capture' };
+      return { kind: 'send_again', detail: 'a capture could not be read at the provider' };
     }
     const ours = custom_id ?? invoice_id;
     if (ours !== undefined) subjects.push({ transactionId: ours, ...reported });
@@ -94,18 +94,18 @@ function disputeOf(resource: Resource): Dispute {
   return {
     stage,
     reference: resource.dispute_id,
-    // An amount for several transactions is that of none.
+    // An amount for several transactions is not the amount of any one.
     money: resource.disputed_transactions.length === 1 ? moneyOf(resource, stage) : undefined,
   };
 }
 
-/** Returns the stage; a dispute whose end is not understood is open, which keeps refunds out. */
+/** Returns the stage; a dispute with an unknown end stays open, which blocks refunds. */
 function stageOf(resource: Resource): DisputeStage {
   if (resource.status !== 'RESOLVED') return 'opened';
   return ENDS.get(resource.dispute_outcome.outcome_code) ?? 'opened';
 }
 
-/** Returns the disputed money: of a dispute that is lost in part, the lost part. */
+/** Returns the disputed money, or the lost part of a partly lost dispute. */
 function moneyOf(resource: Resource, stage: DisputeStage): Money | undefined {
   const { dispute_amount: disputed, dispute_outcome } = resource;
   const { amount_refunded: refunded } = dispute_outcome;

@@ -16,18 +16,18 @@ import type { Money } from '#src/money.ts';
 import { type Order, providerDataOf, readOrder, type Transaction, type Unit } from './answers.ts';
 import { declineOfProcessorCode, fromRefusal, payerLinkOf } from './refusals.ts';
 
-/** Values that an answer must agree with. */
+/** Values that a response must match. */
 export type Asked = {
   readonly transactionId: string;
   readonly money: Money;
-  /** undefined until PayPal has reported one. */
+  /** undefined until PayPal has reported it. */
   readonly orderId: string | undefined;
   readonly shownAs: ShownAs;
 };
 
 /**
- * Reads an HTTP result: `read` reads the created object; the issue of a refusal says if the payment was declined or the
- * request merely refused.
+ * Reads an HTTP result: `read` reads the created object. The issue in a refusal says whether the payment was declined
+ * or the request merely refused.
  */
 export function fromAnswer(
   result: HttpResult,
@@ -40,17 +40,17 @@ export function fromAnswer(
 }
 
 /**
- * Reads the result of creating an order. A lost answer loses nothing here: no money moves without the payer's approval,
- * and nobody was sent to give it. An answer that contradicts the request is still an alarm.
+ * Reads the result of creating an order. A lost response does no harm here: no money moves without the payer's
+ * approval, and no payer was sent to give it. A response that contradicts the request is still an alarm.
  */
 export function fromCreation(result: HttpResult, asked: Asked): Outcome {
   const outcome = fromAnswer(result, asked.shownAs, (body) => {
     const created = fromOrder(readOrder(body), asked);
     if (created.kind === 'redirect' || isAlarm(created)) return created;
-    return alarmingOutcome('the new order does not wait for its payer');
+    return alarmingOutcome('the new order is not waiting for its payer');
   });
   if (outcome.kind !== 'unknown' || isAlarm(outcome)) return outcome;
-  const detail = `no money can move by what was sent: ${outcome.detail}`;
+  const detail = `the request that was sent cannot move money: ${outcome.detail}`;
   return { kind: 'not_sent', detail, because: 'unreachable' };
 }
 
@@ -91,8 +91,8 @@ export function fromOrder(order: Order, asked: Asked): Outcome {
 }
 
 /**
- * Adds what was captured and refunded of a payment, by the refunds that its order lists: perhaps a reversal, too, which
- * PayPal tells of as a refund. That a capture was refunded without any being listed is an alarm.
+ * Adds the totals captured and refunded of a payment, from the refunds in its order. These may include a reversal,
+ * which PayPal reports as a refund. A refunded capture without a listed refund is an alarm.
  */
 export function withTotals(outcome: Outcome, order: Order, { money }: Asked): Outcome {
   if (outcome.kind !== 'approved') return outcome;
@@ -101,7 +101,7 @@ export function withTotals(outcome: Outcome, order: Order, { money }: Asked): Ou
   const made = refunds.filter(({ status }) => status === 'COMPLETED').map(({ amount }) => amount);
   const isTold = made.every((one) => one?.currency === money.currency) && (refunds.length > 0 || !isRefunded);
   if (!isTold) {
-    const alarm = 'alarm: the payment was refunded, and its order does not tell how much';
+    const alarm = 'alarm: the payment was refunded, but its order does not say how much';
     return { ...outcome, providerData: { ...outcome.providerData, responseMessage: alarm }, alarm: true };
   }
   const refunded = made.reduce((sum, one) => sum + (one?.minorUnits ?? 0n), 0n);
@@ -110,7 +110,7 @@ export function withTotals(outcome: Outcome, order: Order, { money }: Asked): Ou
 
 const REFUNDED: ReadonlySet<string> = new Set(['REFUNDED', 'PARTIALLY_REFUNDED']);
 
-/** Returns an order's single purchase unit if it is the one asked about; else the outcome. */
+/** Returns an order's single purchase unit if it matches the request, or else the outcome. */
 export function unitOf(order: Order, asked: Asked): { readonly unit: Unit } | Outcome {
   const { id, intent, purchase_units: units } = order;
   if (id === undefined || (asked.orderId !== undefined && id !== asked.orderId)) {
@@ -145,7 +145,7 @@ export function fromRefund(refund: Transaction, asked: Omit<Asked, 'orderId'>): 
   }
 }
 
-/** Returns true if an object of PayPal's contains our transaction's id, and no other. */
+/** Returns true if a PayPal object contains our transaction's id and no other. */
 export function isAbout(object: Names, transactionId: string): boolean {
   return namesOf(object).length > 0 && !namesAnother(object, transactionId);
 }
@@ -161,7 +161,7 @@ function fromCapture(capture: Transaction, order: Order, asked: Asked): Outcome 
   };
   switch (capture.status) {
     case 'COMPLETED':
-    // Money that was given back since then had been taken before.
+    // Money that was refunded later had been taken before.
     case 'PARTIALLY_REFUNDED':
     case 'REFUNDED':
       return approvedOutcome(reported);
@@ -181,10 +181,10 @@ function contradiction(reported: {
   readonly providerData: ProviderData;
   readonly reference: string;
 }): Outcome {
-  return { kind: 'unknown', detail: 'the answer contradicts itself', ...reported };
+  return { kind: 'unknown', detail: 'the response contradicts itself', ...reported };
 }
 
-/** Returns true if the captures are about our transaction: an answer to a capture may contain our ids only there. */
+/** Returns true if the captures are about our transaction: the response to a capture may contain our ids only there. */
 function capturesAreAbout(unit: Unit, transactionId: string): boolean {
   const { captures } = unit.payments;
   return (
@@ -198,7 +198,7 @@ function namesAnother(object: Names, transactionId: string): boolean {
   return namesOf(object).some((name) => name !== transactionId);
 }
 
-/** The fields that we filled with our transaction's id. */
+/** The fields that carry our transaction's id. */
 type Names = Pick<Unit, 'reference_id' | 'custom_id' | 'invoice_id'>;
 
 function namesOf({ reference_id, custom_id, invoice_id }: Names): readonly unknown[] {

@@ -35,21 +35,21 @@ import { toPayPalAmount } from './money.ts';
 import type { PayPalSettings } from './settings.ts';
 import { type ApiRequest, getOrder, getRefund, refundCapture } from './to-provider.ts';
 
-/** All that one call of a connection needs. */
+/** Everything that one call of a connection needs. */
 export type Call = ProviderCall<ApiRequest, PayPalSettings>;
 type Refund = Extract<LookedUp, { kind: OperationKind }>;
 
-/** The order of a payment, and its capture once there is one. */
+/** The order of a payment, and its capture once it exists. */
 export type References = { readonly orderId: string; readonly captureId: string | undefined };
 
 const HOUR_MS = 3_600_000;
-/** Orders remember request ids for 6 hours; this is an hour less, for what waits in queues. */
+/** PayPal remembers the request ids of orders for 6 hours. Minus one hour, because requests may wait in queues. */
 const REPEATABLE_MS = 5 * HOUR_MS;
-/** Time that a payer has to approve an order, which cannot be found any more afterwards. */
+/** Time that a payer has to approve an order. Afterwards PayPal no longer finds it. */
 const ORDER_LIVES_MS = 3 * HOUR_MS;
-/** Time after which a refund that is missing from the capture was never accepted. */
+/** Time after which a refund that is missing from the capture was certainly never accepted. */
 const REFUND_SHOWS_MS = 6 * HOUR_MS;
-/** Refunds remember request ids for 45 days; this is a day less. */
+/** PayPal remembers the request ids of refunds for 45 days. Minus one day. */
 const REFUND_REPEATABLE_MS = 44 * 24 * HOUR_MS;
 
 /** Reads the ids in the `reference` of a payment's outcome. */
@@ -60,10 +60,10 @@ export function referencesOf(reference: string | undefined): References | undefi
 }
 
 /**
- * Learns the outcome of a transaction. An order is read by its id; if that never became known, creating the order is
- * repeated under the same request id, which returns the order in its current state. A refund is read by its id, or
- * found in its payment's order by our id; if the order does not contain it, the refund is repeated under the same
- * request id, which returns the outcome of the first request, or carries it out.
+ * Looks up the outcome of a transaction. An order is read by its id. If the id is unknown, the creation is repeated
+ * under the same request id, which returns the order in its current state. A refund is read by its id, or found in its
+ * payment's order by our id. If the order does not contain it, the refund is repeated under the same request id, which
+ * returns the outcome of the first request or carries it out.
  */
 export async function lookUp(query: LookUp, call: Call): Promise<Outcome> {
   const { of } = query;
@@ -73,11 +73,11 @@ export async function lookUp(query: LookUp, call: Call): Promise<Outcome> {
       : of.kind === 'refund'
         ? await lookUpRefund(query, of, call)
         : unknownOutcome(`the connector sent no ${of.kind}`);
-  // A failure to ask PayPal is not PayPal's word.
+  // A failure to reach PayPal proves nothing.
   return outcome.kind === 'not_sent' && outcome !== NEVER ? unknownOutcome(outcome.detail) : outcome;
 }
 
-const NEVER = neverHappens('the provider has not received it, and never will');
+const NEVER = neverHappens('the provider has not received it and never will');
 
 async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Promise<Outcome> {
   const { transactionId, money, close, ageMs } = query;
@@ -85,7 +85,7 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
   const references = referencesOf(query.reference);
   const asked: Asked = { transactionId, money, orderId: references?.orderId, shownAs };
   if (!references) {
-    // Nobody was sent to approve the order, and only our own capture could take its money.
+    // No payer was sent to approve the order, and only our own capture could take its money.
     if (close || ageMs > REPEATABLE_MS) return NEVER;
     const amount = toPayPalAmount(money);
     if (!amount) return NEVER;
@@ -103,7 +103,7 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
     const order = readOrder(body);
     return withTotals(fromOrder(order, asked), order, asked);
   });
-  // Only our own capture takes the money, and there will be none.
+  // Only our own capture could take the money, and none will follow.
   if (close && outcome.kind === 'redirect') {
     const { redirectUrl: _, ...reported } = outcome;
     return { ...reported, kind: 'expired' };
@@ -127,7 +127,7 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
   const captureId = captureIdOf(target, payment);
   const amount = toPayPalAmount(money);
   if (!references || captureId === undefined || !amount) {
-    return unknownOutcome("the payment's order is not known");
+    return unknownOutcome("the payment's order is unknown");
   }
   const { orderId } = references;
   const result = await send(getOrder(orderId));
@@ -143,14 +143,14 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
   if ((reported !== NEVER && reported !== NOT_REPORTED) || ageMs > REFUND_REPEATABLE_MS) return reported;
   const repeat = await send(refundCapture({ transactionId, description }, captureId, amount));
   const outcome = fromAnswer(repeat, shownAs, (body) => fromRefund(readTransaction(body), asked));
-  // A repeat that was refused, or never left, adds nothing to what the order tells. If its answer was lost, it may
-  // have given the money back.
+  // A repeat that was refused, or never sent, adds nothing to the order. If its response was lost, it may have refunded
+  // the money.
   return outcome.kind === 'not_sent' ? reported : outcome;
 }
 
 const NOT_REPORTED = unknownOutcome('the provider has not received it yet');
 
-/** Returns the capture whose money a refund gives back. */
+/** Returns the capture that a refund refunds. */
 export function captureIdOf(target: Target, payment: Target): string | undefined {
   return (referencesOf(target.reference) ?? referencesOf(payment.reference))?.captureId;
 }
@@ -163,7 +163,7 @@ function tellsAll({ captures, refunds }: Unit['payments']): boolean {
     : refunds.length === 0;
 }
 
-/** Returns PayPal's error if its answer says that what was asked for does not exist. */
+/** Returns PayPal's error if its response says that the requested object does not exist. */
 export function notFoundOf(result: HttpResult): PayPalError | undefined {
   const body = bodyOf(result, 404);
   return body && isErrorBody(body) ? readError(body) : undefined;

@@ -3,7 +3,10 @@ import { formatMoney, type Money } from '#src/money.ts';
 /** An amount as PayPal writes it. */
 export type PayPalAmount = { readonly currency_code: string; readonly value: string };
 
-/** The only currencies that PayPal takes; BRL, CNY and MYR only from accounts in their countries, as PayPal checks. */
+/**
+ * The only currencies that PayPal accepts. It accepts BRL, CNY and MYR only from accounts in their countries, and
+ * checks that itself.
+ */
 const CURRENCIES = new Set(
   'AUD BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF ILS JPY MXN MYR NOK NZD PHP PLN SEK SGD THB TWD USD'.split(
     ' ',
@@ -15,7 +18,7 @@ const NO_DECIMALS = new Set(['HUF', 'JPY', 'TWD']);
 /**
  * Converts money to PayPal's decimal text.
  *
- * @returns undefined if PayPal does not accept the currency, or has no such amount in it. Nothing is rounded.
+ * @returns undefined if PayPal does not accept the currency or cannot express the amount. Nothing is rounded.
  */
 export function toPayPalAmount(money: Money): PayPalAmount | undefined {
   const { currency, minorUnits } = money;

@@ -6,15 +6,15 @@ import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
 import { disputedSubjects, refundedSubjects, reversedSubjects } from './disputes.ts';
 import type { ApiRequest } from './to-provider.ts';
 
-/** A notification with an unverified signature: one verifying request for each possible webhook, and the reading. */
+/** A notification with an unverified signature: a verification request for each possible webhook, and the reading. */
 export type Unverified = {
   readonly requests: readonly ApiRequest[];
   readonly reading: NotificationReading;
-  /** Subjects without an id of ours are referred to by their captures, not by their orders. */
+  /** Subjects without one of our ids are identified by their captures, not by their orders. */
   readonly refersToCaptures: boolean;
 };
 
-/** PayPal repeats a notification for 3 days, and it is not known if each delivery has a new date. */
+/** PayPal repeats a notification for 3 days. Whether each delivery has a new date is undocumented. */
 const LIMITS = { maxAgeMs: 4 * 86_400_000, maxAheadMs: 5 * 60_000 };
 const TRANSMISSION_ID = /^(?!\d+$)[\w-]{1,50}$/;
 const TRANSMISSION_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
@@ -26,8 +26,8 @@ const EVENT_TYPE =
   /^(CHECKOUT\.(ORDER|PAYMENT-APPROVAL)|CUSTOMER\.DISPUTE|PAYMENT\.(CAPTURE|REFUND))\.[A-Z_-]{1,60}$/;
 
 /**
- * Reads a notification as far as possible without asking PayPal; pure. The certificate is not fetched: PayPal is asked
- * if the signature is its own.
+ * Reads a notification as far as possible without calling PayPal; pure. The certificate is not fetched: PayPal itself
+ * verifies the signature.
  *
  * @returns only the reading if the notification is certainly forged.
  */
@@ -51,12 +51,12 @@ export function readUnverified(
   ) {
     return forged('the signature is missing or malformed');
   }
-  if (!isPayPalUrl(fields.cert_url)) return forged("the certificate is not one of PayPal's");
+  if (!isPayPalUrl(fields.cert_url)) return forged("the certificate is not PayPal's");
   const fault = faultOfTime(Date.parse(fields.transmission_time), nowMs, LIMITS);
   if (fault !== undefined) return forged(fault);
   const event = readJsonObject(body);
   const text = Buffer.from(body).toString();
-  // The text inserted below must be this one object, byte for byte: the signature covers the body's checksum.
+  // The text inserted below must be exactly this object, byte for byte: the signature covers the body's checksum.
   if (!event || !text.startsWith('{')) return forged('the body is not a JSON object');
   const requests = webhookIds.map((webhookId): ApiRequest => {
     const rest = JSON.stringify({ ...fields, webhook_id: webhookId }).slice(0, -1);
@@ -79,7 +79,7 @@ const readEvent = fields({
 const REFUND = /^PAYMENT\.(CAPTURE\.REFUNDED$|REFUND\.)/;
 const OF_CAPTURES = /^(CUSTOMER\.DISPUTE\.|PAYMENT\.(CAPTURE\.(REFUNDED|REVERSED)$|REFUND\.))/;
 
-/** Returns true if an address is https at one of PayPal's hosts, without user and port. */
+/** Returns true if an address is https at a PayPal host, without user and port. */
 function isPayPalUrl(address: string): boolean {
   const url = address.length <= MAX_CERT_URL ? URL.parse(address) : null;
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')
@@ -102,7 +102,7 @@ function subjectsOf(type: string, resource: Resource): readonly NotificationSubj
   return subject ? [subject] : [];
 }
 
-/** Returns our transaction if its id is there; else the order. */
+/** Returns our transaction if its id is present, or else the order. */
 function subjectOf(type: string, resource: Resource): NotificationSubject | undefined {
   const isOrder = type.startsWith('CHECKOUT.ORDER.');
   const named = isOrder ? resource.purchase_units[0] : resource;

@@ -7,15 +7,15 @@ import { isErrorBody } from './answers.ts';
 import type { PayPalSettings } from './settings.ts';
 import { type ApiRequest, httpRequest, type Send } from './to-provider.ts';
 
-/** A connection's client: each request gets an access token, within its call's deadline. */
+/** A connection's client. Each request gets an access token within its call's deadline. */
 export type PayPalClient = ProviderClient<ApiRequest> & {
-  /** Begins a call that verifies a notification: it uses no socket that a payment could need. */
+  /** Starts a call that verifies a notification. It uses no socket that a payment could need. */
   beginVerification(): Send;
 };
 
 const MAX_RESPONSE_BYTES = 512 * 1024;
 const MAX_CONNECTIONS = 64;
-/** Few, since anybody can post a forged notification. */
+/** Few, since anyone can post a forged notification. */
 const MAX_VERIFYING_CONNECTIONS = 4;
 
 /** Opens a client. */
@@ -38,7 +38,7 @@ export function openPayPalClient(settings: PayPalSettings): PayPalClient {
     return async (request) => {
       const first = await sendOnce(request);
       if (!first.token || !isTokenRefused(first.result)) return first.result;
-      // A request with a token that PayPal does not know is not carried out: it is sent once more with a new token.
+      // PayPal does not carry out a request with an unknown token, so it is sent once more with a new token.
       tokens.drop(first.token);
       return (await sendOnce(request)).result;
     };
@@ -53,7 +53,7 @@ export function openPayPalClient(settings: PayPalSettings): PayPalClient {
   };
 }
 
-/** Returns true if PayPal, in an error of its own form, refuses the token. */
+/** Returns true if PayPal refuses the token in an error of its own form. */
 function isTokenRefused(result: HttpResult): boolean {
   const body = bodyOf(result, 401);
   return body !== undefined && isErrorBody(body);

@@ -15,12 +15,12 @@ import { errorDataOf, isErrorBody, type PayPalError, readError } from './answers
 /** Columns: a declined capture's processor response code; or an error's HTTP status and first issue. */
 type Column = 'processor' | 'status' | 'issue';
 
-/** Meanings of an issue: the payer has yet to do something, or PayPal has, or the order is perhaps paid already. */
+/** Meanings of an issue: the payer or PayPal still has to act, or the order may already be paid. */
 type OfIssue = 'redirect' | 'pending' | 'look_up' | 'paid_by_another';
 
-/** PayPal's refusals. An issue says more than the status of its refusal. The equivalents in ISO 8583 are ours. */
+/** PayPal's refusals. An issue is more specific than the status of its refusal. The ISO 8583 equivalents are ours. */
 const REFUSALS = refusalTable<Column, OfIssue>([
-  // PayPal refused the request's id: as after 5200 (94), another provider might charge a second time.
+  // PayPal refused the request's id. As after 5200 (94), another provider might charge a second time.
   { processor: 'PPIF', means: { iso8583Code: '12', nowhereElse: true } },
   ...declines('processor', {
     '05': '0100 0500 0R00 10BR 1393 5100 5170 5190 9530 9540 PPAD PPAR PPAV PPDV',
@@ -66,14 +66,14 @@ const REFUSALS = refusalTable<Column, OfIssue>([
   ...BY_STATUS,
 ]);
 
-/** Returns the meaning of a declined capture's processor response code; an unknown one is a soft decline. */
+/** Returns the meaning of a declined capture's processor response code; an unknown code is a soft decline. */
 export function declineOfProcessorCode(processor: string): DeclineMeaning {
   return declineOrSoft(REFUSALS({ processor }));
 }
 
 type Answer = Extract<HttpResult, { kind: 'answer' }>;
 
-/** Returns the outcome that a status other than success means together with its error. */
+/** Returns the outcome of a response with an error status, given its error. */
 export function fromRefusal({ status, headers, body }: Answer, shownAs: ShownAs): Outcome {
   const said = headers['paypal-debug-id'] === undefined ? '' : ` (debug id ${headers['paypal-debug-id']})`;
   const raw = readJsonObject(body) ?? {};
@@ -92,14 +92,14 @@ export function fromRefusal({ status, headers, body }: Answer, shownAs: ShownAs)
     case 'look_up': {
       const redirectUrl = meaning === 'redirect' ? payerLinkOf(error) : undefined;
       if (redirectUrl !== undefined) return { kind: 'redirect', providerData, redirectUrl };
-      return unknownOutcome(`the provider has to be asked: ${issue}`, providerData);
+      return unknownOutcome(`a look-up at the provider has to decide: ${issue}`, providerData);
     }
     default:
       return refusedOutcome(meaning, { status, said, refused: pointerTo(field) || issue });
   }
 }
 
-/** The links for sending a payer to an order; which of them is present depends on how the order was created. */
+/** The links that send a payer to an order; the one present depends on how the order was created. */
 const PAYER_LINKS: ReadonlySet<string> = new Set(['payer-action', 'approve']);
 
 /** Returns the address to which an order, or an error about it, sends the payer. */
@@ -107,13 +107,13 @@ export function payerLinkOf({ links }: Pick<PayPalError, 'links'>): string | und
   return links.find(({ rel }) => PAYER_LINKS.has(rel))?.href;
 }
 
-/** Returns PayPal's pointers to the fields for which it refused a request; '' for a fault of no field. */
+/** Returns PayPal's pointers to the fields for which it refused a request; '' if the fault is not in a field. */
 export function refusedFields(result: HttpResult): readonly string[] {
   if (result.kind !== 'answer' || (result.status !== 400 && result.status !== 422)) return [];
   return readError(readJsonObject(result.body)).details.map(({ field }) => pointerTo(field));
 }
 
-/** Matches the one purchase unit of an order, which PayPal may name by its reference instead of its position. */
+/** Matches the only purchase unit of an order, which PayPal may name by its reference instead of its position. */
 const UNIT = /^\/purchase_units\/[^/]+/;
 
 function pointerTo(field: string): string {

@@ -13,26 +13,28 @@ import type { Secret } from '#src/secret.ts';
 export type PayPalSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** Deadline of one attempt with all its requests. */
+  /** Deadline of an attempt with all its requests. */
   readonly timeoutMs: number;
-  /** The merchant's id at PayPal: identifies the account, so that the credentials may be replaced. */
+  /** The merchant's id at PayPal, which identifies the account so that its credentials may change. */
   readonly accountId: string | undefined;
   readonly clientId: Secret;
   readonly clientSecret: Secret;
-  /** Ids of the webhook that delivers our notifications: two while one replaces the other, none if they are unread. */
+  /**
+   * Ids of the webhook that delivers our notifications: two during a replacement, none if notifications are not used.
+   */
   readonly webhookIds: readonly string[];
   /** Shown to the payer at PayPal, instead of the account's name. */
   readonly brandName: string | undefined;
   /** Language of PayPal's pages, such as `es-CO`; by default the payer's own. */
   readonly locale: string | undefined;
-  /** Sends the payer's shipping address to PayPal, which checks it and may refuse it. */
+  /** Sends the payer's shipping address to PayPal, which validates it and may refuse it. */
   readonly sendsShippingAddress: boolean;
 };
 
 /**
  * Reads a connection's settings and secrets, which PayPalConfig describes.
  *
- * @throws Error that names the setting at fault, without its value.
+ * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): PayPalSettings {
   const config = checkSettings(PayPalConfigSchema, settings, secrets);

@@ -39,8 +39,8 @@ export function httpRequest({ method, path, requestId, body }: ApiRequest, token
 }
 
 /**
- * Makes the request for an order that its payer has yet to approve. It is a pure function of the record: repeated under
- * the same id, it returns the same order in its current state.
+ * Makes the request for an order that the payer then approves. It is a pure function of the record: a repeat under the
+ * same id returns the same order in its current state.
  */
 export function createOrder(
   attempt: AttemptFacts,
@@ -95,7 +95,7 @@ export function getCapture(captureId: string): ApiRequest {
   return { method: 'GET', path: `/v2/payments/captures/${captureId}` };
 }
 
-/** Makes the request that gives captured money back. */
+/** Makes the request that refunds captured money. */
 export function refundCapture(
   { transactionId, description }: Pick<Operation, 'transactionId' | 'description'>,
   captureId: string,
@@ -118,7 +118,7 @@ function post(path: string, requestId: string, body: object): ApiRequest & { rea
   return { method: 'POST', path, requestId, body: JSON.stringify(body) };
 }
 
-/** Returns the items of the order if they add up to exactly the amount: PayPal refuses anything else. */
+/** Returns the items of the order if they add up to exactly the amount: PayPal refuses any other sum. */
 function itemsOf(order: Order | undefined, money: Money): object {
   if (!order || order.items.length === 0) return {};
   const { currency } = money;
@@ -153,7 +153,7 @@ function itemsOf(order: Order | undefined, money: Money): object {
   };
 }
 
-/** Rounds an amount of the order to PayPal's; undefined if PayPal has no such amount. */
+/** Rounds an amount of the order to PayPal's decimals; undefined if PayPal cannot express it. */
 function amountOf(decimal: Decimal | undefined, currency: string): Money | undefined {
   const money = decimal && roundMoney(decimal.value, currency);
   return money && toPayPalAmount(money) ? money : undefined;

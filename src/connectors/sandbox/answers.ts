@@ -14,7 +14,7 @@ import {
 /** Matches the provider's ids. */
 export const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
 
-/** Reads an answer: the object that was made, or an error. */
+/** Reads a response: the created object, or an error. */
 export const readAnswer = withRaw(
   fields({
     id: textLike(ID),
@@ -31,15 +31,15 @@ export const readAnswer = withRaw(
   }),
 );
 
-/** An answer. */
+/** A response. */
 export type Answer = Read<typeof readAnswer>;
 
-/** Returns true if an answer is an error in the provider's own form. */
+/** Returns true if a response is an error in the provider's own form. */
 export function isError({ error: { type, message } }: Answer): boolean {
   return type !== undefined && message !== undefined;
 }
 
-/** Fields of an answer that `raw_response` shows; all others are dropped. */
+/** Response fields that `raw_response` shows; all others are dropped. */
 const SHOWN_FIELDS = [
   ...['object', 'id', 'payment', 'idempotency_key', 'account', 'acquirer', 'status', 'failure_code'],
   ...['response_code', 'response_message', 'authorization_code', 'retrieval_reference_number'],
@@ -48,7 +48,7 @@ const SHOWN_FIELDS = [
   ...['checkout_url', 'challenge_url', 'agreement_url', 'created_at'],
 ];
 
-/** Makes the record's provider data from an answer. */
+/** Makes the record's provider data from a response. */
 export function providerDataOf(answer: Answer, providerId: string): ProviderData {
   const { response_code: responseCode, response_message: responseMessage } = answer;
   const isCharge = answer.object === 'charge';
@@ -69,7 +69,7 @@ export function providerDataOf(answer: Answer, providerId: string): ProviderData
 function rawResponseOf(answer: JsonObject): JsonObject {
   const raw: JsonObject = {};
   for (const field of SHOWN_FIELDS) {
-    // For a wallet, `status` says if the payer paid.
+    // For a wallet, `status` says whether the payer paid.
     if (field === 'captured' && answer.object !== 'charge') continue;
     const value = answer[field];
     if (field === 'challenge_url' && value === null) continue;

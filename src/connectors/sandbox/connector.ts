@@ -29,7 +29,7 @@ import {
 /** Connector for the simulated provider, over HTTP. Settings: see settings.ts. */
 export const sandboxConnector: Connector = { name: 'sandbox', connect };
 
-/** Card number for which the connector tries to connect to an address where nothing listens. */
+/** Card number for which the connector connects to an address where nothing listens. */
 export const CONNECTION_REFUSED_CARD = '4000000000005001';
 
 const CAPABILITIES: Capabilities = {
@@ -65,7 +65,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     capabilities: CAPABILITIES,
     deadlineMs: timeoutMs,
     async pay(attempt) {
-      if (attempt.money.minorUnits > MAX_MINOR_UNITS) return turnedAway('the amount is above what it takes');
+      if (attempt.money.minorUnits > MAX_MINOR_UNITS) return turnedAway('the amount exceeds its maximum');
       const client = isConnectionRefusedCard(attempt) ? refusing : provider;
       return fromPayment(await client.begin()(paymentRequest(attempt, sandbox)), attempt, providerId);
     },
@@ -88,7 +88,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
         ? async (notification, nowMs) => readNotification(notification, notificationSecrets, nowMs)
         : undefined,
     async probe() {
-      // A look-up of a transaction that was never sent.
+      // Looks up a transaction that was never sent.
       const query = { transactionId: randomUUID(), close: false };
       return isNeverReceived(await send(lookUpRequest(query, sandbox)));
     },

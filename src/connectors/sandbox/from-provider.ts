@@ -20,7 +20,7 @@ import { completionKey } from './to-provider.ts';
 /** ISO 8583 response code. */
 const APPROVED = '00';
 
-/** The provider's names for the objects of our requests. */
+/** The provider's names for the objects that our requests create. */
 const OBJECTS = {
   card: 'charge',
   wallet_redirect: 'wallet_order',
@@ -38,7 +38,7 @@ export function fromPayment(result: HttpResult, attempt: PaymentAttempt, provide
       case 'card':
         return readCharge(answer, reported, httpStatus, method);
       case 'wallet_redirect':
-        // A payer who has not been sent to the order cannot have paid it.
+        // A payer who was never sent to the order cannot have paid it.
         return answer.status === 'created' ? readWallet(answer, reported, httpStatus) : undefined;
       case 'wallet_enrollment':
         return readWallet(answer, reported, httpStatus);
@@ -70,9 +70,9 @@ export function fromCompletion(result: HttpResult, query: LookUp, providerId: st
   };
   return readResult(result, asked, providerId, (answer, reported, httpStatus) => {
     const outcome = readOperation(answer, { ...reported, reference: answer.payment }, httpStatus);
-    // The order may be completed already, or have expired: its own look-up decides.
+    // The order may already be completed or expired: its own look-up decides.
     return outcome?.kind === 'declined' && answer.failure_code !== 'declined'
-      ? unknownOutcome('the order cannot be completed: it has to be looked up')
+      ? unknownOutcome('the order cannot be completed: a look-up has to decide')
       : outcome;
   });
 }
@@ -125,7 +125,7 @@ function readCharge(
   if (status === 'declined' && code !== APPROVED && !captured) {
     return { kind: 'declined', ...reported, iso8583Code: code };
   }
-  // A canceled charge was approved before: the cancellation is another transaction's outcome.
+  // A canceled charge was approved before; the cancellation is the outcome of another transaction.
   const isApproved = (status === 'approved' || status === 'canceled') && code === APPROVED;
   if (
     isApproved &&

@@ -17,7 +17,7 @@ const readEvent = fields({
   data: optional(fields({ object: asIs, id: textLike(ID), payment: textLike(ID), idempotency_key: uuidOf })),
 });
 
-/** Reads a notification of the provider, which is signed as sandbox/README.md describes; pure. */
+/** Reads a notification of the provider, signed as sandbox/README.md describes; pure. */
 export function readNotification(
   { header, body }: RawNotification,
   secrets: readonly Secret[],
@@ -31,7 +31,7 @@ export function readNotification(
   return { kind: 'about', deduplicationKey, subjects: [subject] };
 }
 
-/** Returns the subject: the order for its completion; for anything else, the object itself. */
+/** Returns the subject: for a completion its order, for anything else the object itself. */
 function subjectOf(data: NonNullable<Read<typeof readEvent>['data']>): NotificationSubject | undefined {
   const { object, id, payment, idempotency_key: transactionId } = data;
   if (object === 'completion') return payment === undefined ? undefined : { reference: payment };

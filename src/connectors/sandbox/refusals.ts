@@ -8,10 +8,10 @@ import {
 } from '#src/connectors/refusal.ts';
 import { type Answer, isError } from './answers.ts';
 
-/** Columns: an error's HTTP status; or the state of a payer's page. A card's decline has its ISO 8583 code already. */
+/** Columns: an error's HTTP status; or the state of a payer's page. A card decline already has its ISO 8583 code. */
 type Column = 'status' | 'page';
 
-/** The provider's refusals. A 409 is none: something else happened under our key. */
+/** The provider's refusals. A 409 is not among them: something else happened under our key. */
 const REFUSALS = refusalTable<Column>([
   { page: 'declined', means: declineBy('05') },
   // The payer canceled it.
@@ -19,13 +19,13 @@ const REFUSALS = refusalTable<Column>([
   ...BY_STATUS,
 ]);
 
-/** Returns the outcome that a status other than success means together with its error. */
+/** Returns the outcome of a response with an error status, given its error. */
 export function fromRefusal(status: number, answer: Answer): Outcome {
   const meaning = isError(answer) ? REFUSALS({ status }) : undefined;
   return refusedOutcome(meaning, { status, refused: answer.error.param });
 }
 
-/** Returns the meaning of a payer's page that ended without consent; undefined if its status does not say so. */
+/** Returns the meaning of a payer's page that ended without consent; undefined for any other status. */
 export function declineOfPage(page: string): DeclineMeaning | undefined {
   const meaning = REFUSALS({ page });
   return typeof meaning === 'object' ? meaning : undefined;

@@ -15,13 +15,13 @@ export type SandboxSettings = {
   readonly origin: string;
   /** Prefix of the provider's API paths: "" or "/sandbox". */
   readonly basePath: string;
-  /** Deadline from the call to the answer's last byte. */
+  /** Deadline from the call to the response's last byte. */
   readonly timeoutMs: number;
   readonly acquirer: 'ONE' | 'TWO';
   /** The account at the provider; the provider has a default. */
   readonly accountId: string | undefined;
   readonly apiKey: Secret;
-  /** Any of them verifies a notification. Empty: no notifications. */
+  /** Secrets, each of which may verify a notification. Empty: no notifications. */
   readonly notificationSecrets: readonly Secret[];
 };
 
@@ -30,7 +30,7 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 /**
  * Reads a connection's settings and secrets, which SandboxConfig describes.
  *
- * @throws Error that names the setting at fault, without its value.
+ * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): SandboxSettings {
   const config = checkSettings(SandboxConfigSchema, settings, secrets);

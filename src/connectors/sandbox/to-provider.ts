@@ -23,8 +23,8 @@ const OPERATION_PATHS: Readonly<Record<OperationKind, string>> = {
 };
 
 /**
- * Makes the request for an attempt. Its body holds the card number and the security code: it must go to the provider's
- * socket only. Absent values are left out.
+ * Makes the request for an attempt. Its body contains the card number and the security code and must only be written to
+ * the provider's socket. Absent values are left out.
  */
 export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSettings): HttpRequest {
   const { method } = attempt;
@@ -79,12 +79,15 @@ export function completionRequest(query: LookUp, settings: SandboxSettings): Htt
   return postRequest(settings, '/v1/completions', completionKey(transactionId), { payment });
 }
 
-/** Returns the idempotency key of a transaction's completion: always the same, so that a repeat takes nothing twice. */
+/**
+ * Returns the idempotency key of a transaction's completion. It never changes, so that a repeat cannot take money
+ * twice.
+ */
 export function completionKey(transactionId: string): string {
   return `${transactionId}-complete`;
 }
 
-/** Makes the request for a transaction's outcome, or for closing a transaction that the provider has not heard of. */
+/** Makes the request for a transaction's outcome, or for closing a transaction that the provider has not received. */
 export function lookUpRequest(
   query: Pick<LookUp, 'transactionId' | 'close'>,
   settings: SandboxSettings,
@@ -124,7 +127,7 @@ export function postRequest(
 function factsOf(attempt: PaymentAttempt, settings: SandboxSettings): object {
   const { currency } = attempt.money;
   const { order, airline } = attempt.additionalData ?? {};
-  // Notifications that could not be verified are not requested.
+  // Do not request notifications that could not be verified.
   const isNotified = settings.notificationSecrets.length > 0 && attempt.notificationUrl !== '';
   return {
     amount: Number(attempt.money.minorUnits),
@@ -140,7 +143,7 @@ function factsOf(attempt: PaymentAttempt, settings: SandboxSettings): object {
   };
 }
 
-/** Returns the payer's return address, and the time until which the page can be used. */
+/** Returns the payer's return address and the page's expiry. */
 function payersWay({ returnUrl, expiresAtMs }: PaymentAttempt): object {
   return {
     return_url: returnUrl || undefined,
@@ -205,7 +208,7 @@ function orderOf(order: Order, currency: string): object {
 }
 
 function airlineOf(airline: Airline): object {
-  // A single ticket may come without a list.
+  // A single ticket may arrive outside a list.
   const tickets = airline.tickets.length === 0 && airline.ticket ? [airline.ticket] : airline.tickets;
   return {
     pnr: airline.pnr,
@@ -224,7 +227,7 @@ function airlineOf(airline: Airline): object {
   };
 }
 
-/** Rounds a decimal to the provider's integer; undefined if a JSON number cannot hold that. */
+/** Rounds a decimal to the provider's integer; undefined if a JSON number cannot represent it. */
 function minorUnits(decimal: Decimal | undefined, currency: string): number | undefined {
   const units = decimal && Number(roundMoney(decimal.value, currency)?.minorUnits);
   return Number.isSafeInteger(units) ? units : undefined;

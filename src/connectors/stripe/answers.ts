@@ -22,7 +22,7 @@ import type { Money } from '#src/money.ts';
 export const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
 const REFUND_ID = /^(re|pyr)_[A-Za-z0-9_]{1,200}$/;
 
-/** The metadata that we set when we create an object, or capture an intent. */
+/** The metadata that we set when creating an object or capturing an intent. */
 const metadata = fields({ transaction_id: asIs, capture_transaction_id: asIs });
 
 const charge = fields({
@@ -69,7 +69,7 @@ export const readIntent = fields({
 
 /** A PaymentIntent. */
 export type Intent = Read<typeof readIntent>;
-/** An error, or why a payment failed. */
+/** An error, or the reason for a failed payment. */
 export type StripeError = Read<typeof error>;
 
 /** Reads a refund. */
@@ -87,16 +87,16 @@ export const readRefund = fields({
 /** A refund. */
 export type Refund = Read<typeof readRefund>;
 
-/** Reads a list of refunds; `data` is undefined if it is none. */
+/** Reads a list of refunds; `data` is undefined if it is not a list. */
 export const readRefunds = fields({
   data: (data) => (Array.isArray(data) ? data.filter(isJsonObject) : undefined),
   has_more: asIs,
 } satisfies FieldsOf<Stripe.ApiList<Stripe.Refund>>);
 
-/** Reads what a search found. */
+/** Reads a search result. */
 export const readFound = fields({ data: listOf(readIntent) });
 
-/** Returns the error in an answer, if it has Stripe's form. */
+/** Returns the error in a response, if it has Stripe's form. */
 export function errorOf(body: JsonObject | undefined): StripeError | undefined {
   const read = optional(error)(body?.error);
   return read?.type === undefined ? undefined : read;
@@ -107,12 +107,12 @@ export function moneyOf({ amount, currency }: Pick<Refund, 'amount' | 'currency'
   return readMoney(amount, currency, 'minor_units');
 }
 
-/** Fields that the record does not show: those that let a browser act on the payment, and the payer's own data. */
+/** Fields that the record omits: data that lets a browser act on the payment, and the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set([
   ...['client_secret', 'next_action', 'billing_details', 'shipping', 'receipt_email', 'receipt_url'],
 ]);
 
-/** Returns the parts of an answer that the record shows; `body` is the whole answer. */
+/** Returns the parts of a response that the record shows; `body` is the whole response. */
 export function providerDataOf(
   object: Partial<Pick<Intent, 'id' | 'status' | 'latest_charge'> & Pick<Refund, 'failure_reason'>>,
   body: JsonObject,

@@ -27,8 +27,8 @@ import {
 
 /**
  * Connector for Stripe's PaymentIntents. An attempt creates a payment method and an unconfirmed intent, which charge
- * nothing, and then confirms the intent, which charges. A look-up can always find that intent again, and can cancel it,
- * after which a confirmation is refused for good. Settings: see settings.ts.
+ * nothing, and then confirms the intent, which charges. A look-up can always find the intent again and can cancel it,
+ * after which Stripe refuses every confirmation. Settings: see settings.ts.
  */
 export const stripeConnector: Connector = { name: 'stripe', connect };
 
@@ -77,8 +77,8 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method, transactionId } = attempt;
   const money = toStripeMoney(attempt.money);
-  if (method.kind !== 'card' || method.verify) return turnedAway('it takes purchases by card only');
-  if (!money) return turnedAway('it has no such amount in this currency');
+  if (method.kind !== 'card' || method.verify) return turnedAway('it accepts purchases by card only');
+  if (!money) return turnedAway('it cannot express this amount in this currency');
   const [methodResult, intentResult] = await Promise.all([
     createPaymentMethod(attempt, method, send),
     createIntent(attempt, money, method, send),
@@ -96,7 +96,7 @@ async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): 
   };
   const created = fromIntent(intent.body, asked);
   if (created !== 'open') {
-    return created.kind === 'unknown' ? created : alarmingOutcome('the payment was confirmed before');
+    return created.kind === 'unknown' ? created : alarmingOutcome('the payment was already confirmed');
   }
   const intentId = intent.id;
   const fields = confirmFields(attempt, method, paymentMethod.id, settings);
@@ -122,7 +122,7 @@ async function operate(kind: 'capture' | 'cancel', operation: Operation, call: C
   };
   const fields = kind === 'cancel' ? cancelFields(operation) : captureFields(operation, money);
   const result = await send(post(intentPath(intentId, `/${kind}`), fields, transactionId));
-  // No reference: the intent's id refers to the payment alone.
+  // No reference: the intent's id refers only to the payment.
   return fromAnswer(result, asked, (body) => fromIntent(body, asked));
 }
 
@@ -136,7 +136,7 @@ async function refund(operation: Operation, { send, shownAs }: Call): Promise<Ou
   return fromAnswer(result, asked, (body) => fromRefund(body, asked));
 }
 
-/** Lists one payment. A look-up needs the same permission, so a restricted key needs no further one. */
+/** Lists one payment. A look-up needs the same permission, so a restricted key needs no other. */
 async function probe(send: Send): Promise<boolean> {
   return bodyOf(await send(get('/v1/payment_intents', { limit: 1 })))?.object === 'list';
 }

@@ -1,5 +1,5 @@
 const MAX_LENGTH = 22;
-/** Matches what Stripe does not allow on a statement, once accents have been separated from their letters. */
+/** Matches characters that Stripe does not allow on a statement, after accents are separated from their letters. */
 const NOT_ALLOWED = /[^\x20-\x7e]|[<>\\'"*]/g;
 /** Latin letters that are not a plain letter with an accent. */
 const PLAIN: Readonly<Record<string, string>> = {
@@ -11,7 +11,7 @@ const NOT_PLAIN = new RegExp(`[${Object.keys(PLAIN).join('')}]`, 'g');
 /**
  * Returns the merchant's text for the cardholder's statement in the letters that Stripe allows.
  *
- * @returns undefined if no letter is left: Stripe refuses such a text, and the account's own stands for it.
+ * @returns undefined if no letter is left: Stripe refuses such a text, so the account's own is used.
  */
 export function descriptorOf(softDescriptor: string): string | undefined {
   const latin = softDescriptor

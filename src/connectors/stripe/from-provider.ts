@@ -28,11 +28,11 @@ import {
 import { fromStripeMoney } from './money.ts';
 import { declined, fromRefusal, meaningOf } from './refusals.ts';
 
-/** Values that an answer about a PaymentIntent must agree with. All money is in Stripe's units. */
+/** Values that a response about a PaymentIntent must match. All money is in Stripe's units. */
 export type AskedIntent = {
   /** undefined until Stripe has reported it. */
   readonly intentId: string | undefined;
-  /** The purchase or authorization that the intent stands for. */
+  /** The purchase or authorization of the intent. */
   readonly payment: AskedMoney;
   readonly of:
     | { readonly kind: 'card'; readonly capture: boolean }
@@ -40,19 +40,19 @@ export type AskedIntent = {
   readonly shownAs: ShownAs;
 };
 
-/** Values that an answer about a refund must agree with. */
+/** Values that a response about a refund must match. */
 export type AskedRefund = {
   readonly intentId: string;
   readonly refund: AskedMoney;
   readonly shownAs: ShownAs;
 };
 
-/** A transaction of ours and its money. */
+/** One of our transactions and its money. */
 export type AskedMoney = { readonly transactionId: string; readonly money: Money };
-/** The transaction has not happened but still may: the provider has not received its request so far. */
+/** The transaction has not happened but still may: the provider has not received its request yet. */
 export type Open = 'open';
 
-/** Reads the answer to a request that may move money; `read` gets the body of a success. */
+/** Reads the response to a request that may move money; `read` gets the body of a success. */
 export function fromAnswer(
   result: HttpResult,
   asked: AskedIntent | AskedRefund,
@@ -64,9 +64,9 @@ export function fromAnswer(
     if (refusal === 'declined') return fromDecline(error, body, asked);
     if (refusal) return refusal;
     const outcome = read(body);
-    if (outcome === 'open') return unknownOutcome('the answer contradicts itself');
-    // Only a look-up proves that nothing happened: Stripe has just said that it did what was asked.
-    return outcome.kind === 'not_sent' ? alarmingOutcome(`a success, but ${outcome.detail}`) : outcome;
+    if (outcome === 'open') return unknownOutcome('the response contradicts itself');
+    // Only a look-up proves that nothing happened: Stripe has just confirmed the request.
+    return outcome.kind === 'not_sent' ? alarmingOutcome(`success status, but ${outcome.detail}`) : outcome;
   });
 }
 
@@ -90,10 +90,10 @@ export function fromIntent(body: JsonObject, asked: AskedIntent): Outcome | Open
 }
 
 /**
- * Sums up what was captured of an intent, and refunded: of a capture in part, Stripe lists the release of the rest as a
- * refund, too, which gives nothing back. A refund that is pending may yet fail, and then Stripe lists it so.
+ * Sums up the captured and refunded money of an intent. After a partial capture, Stripe also lists the release of the
+ * rest as a refund, although it returns no money. A pending refund may still fail, and Stripe then lists it as failed.
  *
- * @returns undefined if not all of it can be read.
+ * @returns undefined if any part is unreadable.
  */
 export function totalsOf(intent: Intent, refunds: readonly Refund[]): Totals | undefined {
   const { status, amount, amount_received: received, currency } = intent;
@@ -132,11 +132,11 @@ export function fromRefund(body: JsonObject, asked: AskedRefund): Outcome {
     case 'canceled':
       return { kind: 'declined', ...reported, ...meaningOf(refund.failure_reason) };
     default:
-      return unknownOutcome('the refund has a status that is not known', providerData);
+      return unknownOutcome('the refund has an unknown status', providerData);
   }
 }
 
-/** Reads the outcome of a payment from an answer whose HTTP status is a success. */
+/** Reads the outcome of a payment from a response with a success status. */
 function fromPayment(
   intent: Intent,
   capture: boolean,
@@ -147,7 +147,7 @@ function fromPayment(
   if ((intent.capture_method !== 'manual') !== capture) return answeredAboutAnother('capture_method');
   switch (status) {
     case 'succeeded':
-      // An authorization may have been captured since, even in part.
+      // An authorization may have been captured since, even partially.
       if (capture && amount_received !== amount) return answeredAboutAnother('amount_received');
       return approved(intent, { providerData });
     case 'requires_capture':
@@ -161,13 +161,13 @@ function fromPayment(
     case 'requires_confirmation':
       return failure ? declined(failure, intent, providerData) : 'open';
     case 'canceled':
-      // The error of an authorization that was approved is that of a failed capture.
+      // The error of an approved authorization is that of a failed capture.
       if (failure && !isAuthorized(intent)) return declined(failure, intent, providerData);
-      // Without a payment method it was never confirmed, and can no longer be.
+      // Without a payment method, it was never confirmed and no longer can be.
       if (intent.payment_method || isCharged) return { kind: 'expired', providerData };
       return neverHappens('the provider closed it unconfirmed');
     default:
-      return unknownOutcome('the payment has a status that is not known', providerData);
+      return unknownOutcome('the payment has an unknown status', providerData);
   }
 }
 
@@ -175,7 +175,7 @@ function isAuthorized({ latest_charge: charge }: Intent): boolean {
   return charge.status === 'succeeded';
 }
 
-/** Returns true if an intent was charged: its charge is its object here, elsewhere only its id. */
+/** Returns true if an intent was charged. Here its charge is an object, elsewhere only an id. */
 function hasCharge({ latest_charge: charge }: JsonObject): boolean {
   return Boolean(charge);
 }
@@ -183,7 +183,7 @@ function hasCharge({ latest_charge: charge }: JsonObject): boolean {
 function fromNextAction({ next_action: action }: Intent, providerData: ProviderData): Outcome {
   const { url } = action.redirect_to_url;
   return url === undefined
-    ? unknownOutcome('the payer has to act, and there is no address to send them to', providerData)
+    ? unknownOutcome('the payer has to act, but the response has no address to send them to', providerData)
     : { kind: 'redirect', providerData, redirectUrl: url };
 }
 
@@ -195,7 +195,7 @@ function fromCapture(
   if (intent.status === 'requires_capture') return 'open';
   if (intent.status === 'canceled') return neverHappens('the authorization is canceled');
   if (intent.status !== 'succeeded')
-    return unknownOutcome('the payment is in no state for captures', providerData);
+    return unknownOutcome('the payment is not in a state for captures', providerData);
   const { capture_transaction_id: mark } = intent.metadata;
   const captured = readMoney(intent.amount_received, intent.currency, 'minor_units');
   const difference = differingMoney(captured, money);
@@ -204,11 +204,11 @@ function fromCapture(
       ? approved(intent, { providerData })
       : answeredAboutAnother('amount_received');
   }
-  // An authorization allows only one capture: with another's mark, or of another amount, it is not this one.
+  // An authorization allows only one capture: with another mark or another amount, it is not this one.
   if (mark !== undefined || difference !== undefined) return neverHappens('another capture was made');
-  // Whoever captured it, exactly this money was taken, and cannot be taken again.
+  // Whoever captured it, exactly this money was taken and cannot be taken again.
   providerData.responseMessage =
-    'alarm: the capture lacks our mark, and may have been made at the provider itself';
+    'alarm: the capture lacks our mark and may have been made at the provider itself';
   return approved(intent, { providerData, alarm: true });
 }
 
@@ -224,25 +224,25 @@ function approved(
   };
 }
 
-/** Reads a decline that comes as an error. It counts only if it is about this very payment. */
+/** Reads a decline that arrives as an error. It counts only if it is about this payment. */
 function fromDecline(
   error: StripeError | undefined,
   body: JsonObject,
   asked: AskedIntent | AskedRefund,
 ): Outcome {
-  if (!('of' in asked) || !error?.payment_intent) return unknownOutcome('a decline that names no payment');
+  if (!('of' in asked) || !error?.payment_intent) return unknownOutcome('the decline names no payment');
   const intent = readIntent(error.payment_intent);
   const difference = differenceOf(intent, asked);
   if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(intent, body, asked.shownAs);
-  // The authorization stands although its capture failed.
+  // The authorization remains valid although its capture failed.
   const isCharged =
     intent.status === 'succeeded' || (asked.of.kind === 'card' && intent.status === 'requires_capture');
-  if (isCharged) return unknownOutcome('the answer contradicts itself', providerData);
+  if (isCharged) return unknownOutcome('the response contradicts itself', providerData);
   return declined(error, intent, providerData);
 }
 
-/** Returns the first field that shows an intent to be another than the one asked about. */
+/** Returns the first field that shows that an intent is not the requested one. */
 function differenceOf(intent: Intent, { intentId, payment }: AskedIntent): string | undefined {
   if (intent.object !== 'payment_intent') return 'object';
   if (!intent.id || (intentId !== undefined && intent.id !== intentId)) return 'id';
@@ -250,7 +250,7 @@ function differenceOf(intent: Intent, { intentId, payment }: AskedIntent): strin
   return differingMoney(moneyOf(intent), payment.money);
 }
 
-/** Adds the intent's id to an outcome as its reference, by which operations and look-ups find it. */
+/** Adds the intent's id to an outcome as its reference, by which operations and look-ups find the intent. */
 export function referringTo(intentId: string, outcome: Outcome): Outcome {
   return outcome.kind === 'not_sent' ? outcome : { ...outcome, reference: intentId };
 }

@@ -24,14 +24,14 @@ import { isKeyUsed } from './refusals.ts';
 import { get, intentPath, post, type Send } from './to-provider.ts';
 
 /**
- * Idempotency keys live for at least 24 hours. For that long, less an hour for what waits in queues, a request may be
- * repeated under its key; later the same request would be a new one.
+ * Stripe keeps idempotency keys for at least 24 hours. Until then, minus an hour because requests may wait in queues, a
+ * request may be repeated under its key; later it would be a new request.
  */
 const REPEATABLE_MS = 23 * 3_600_000;
 const MAX_REFUNDS = 100;
 const NO_REFUNDS = { refunds: [], isWhole: true };
-const CANNOT_BE_ASKED = unknownOutcome('the provider cannot be asked');
-const TOO_MANY = unknownOutcome('the payment has more refunds than are listed at once');
+const CANNOT_BE_ASKED = unknownOutcome('the provider cannot be reached');
+const TOO_MANY = unknownOutcome('the payment has more refunds than one list contains');
 
 type Card = Extract<LookedUp, { kind: 'card' }>;
 type Approved = Extract<Outcome, { kind: 'approved' }>;
@@ -40,12 +40,12 @@ type Operated = Extract<LookedUp, { kind: OperationKind }>;
 type Read = () => Promise<Outcome | Open>;
 
 /**
- * Learns the outcome of a transaction.
+ * Looks up the outcome of a transaction.
  *
- * - A payment: its creation is repeated under its key, which returns its intent, or creates one that nobody has
- *   confirmed. To close a payment, a still open intent is canceled: a late confirmation is then refused for good.
- * - A capture, a cancel or a refund: the payment, or the list of its refunds, shows if it happened. To close one, its
- *   key is used up by a harmless request, so that a late one is refused for misusing the key.
+ * - A payment: its creation is repeated under its key, which returns its intent or creates an unconfirmed one. To close
+ *   a payment, a still open intent is canceled: Stripe then refuses a late confirmation.
+ * - A capture, a cancel or a refund: the payment, or the list of its refunds, shows whether it happened. To close it,
+ *   its key is used up by a harmless request, so that Stripe refuses the late request for misusing the key.
  */
 export async function lookUp(query: LookUp, send: Send, shownAs: ShownAs): Promise<Outcome> {
   const { of } = query;
@@ -64,7 +64,7 @@ export async function lookUp(query: LookUp, send: Send, shownAs: ShownAs): Promi
 async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: ShownAs): Promise<Outcome> {
   const { transactionId } = query;
   const money = toStripeMoney(query.money);
-  if (!money) return unknownOutcome('the provider has no such amount in this currency');
+  if (!money) return unknownOutcome('the provider cannot express this amount in this currency');
   const asked = { payment: { transactionId, money }, of, shownAs };
 
   const reported = query.reference ?? query.hint?.reference;
@@ -73,18 +73,19 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   const read = () => askForIntent({ ...asked, intentId }, send, withTotals);
   let outcome = await read();
   if (query.close && (outcome === 'open' || outcome.kind === 'redirect')) {
-    // The cancel needs no key: a second one changes nothing. Only the state read afterwards counts.
+    // The cancel needs no key: a second cancel changes nothing. Only the state read afterwards counts.
     await send(post(intentPath(intentId, '/cancel'), { cancellation_reason: 'abandoned' }, undefined));
     outcome = await read();
     if (outcome !== 'open' && outcome.kind === 'redirect') {
-      outcome = unknownOutcome('it could not be closed, and its payer may yet pay');
+      outcome = unknownOutcome('it could not be closed, and its payer may still pay');
     }
   }
-  if (outcome === 'open') return referringTo(intentId, unknownOutcome('it is not confirmed, and may yet be'));
+  if (outcome === 'open')
+    return referringTo(intentId, unknownOutcome('it is not confirmed, but may still be'));
   return referringTo(intentId, outcome);
 }
 
-/** Returns the id of a payment's intent if Stripe's answer never reported it. */
+/** Returns the id of a payment's intent that Stripe's response never reported. */
 async function findIntent(query: LookUp, of: Card, send: Send): Promise<string | Outcome> {
   const { transactionId, ageMs } = query;
   const money = toStripeMoney(query.money);
@@ -92,17 +93,17 @@ async function findIntent(query: LookUp, of: Card, send: Send): Promise<string |
     const result = await createIntent(of.attempt, money, of, send);
     const { id } = readIntent(bodyOf(result));
     if (id !== undefined) return id;
-    // A creation with other fields, as without a refused one, has used the key: its intent exists.
+    // A creation with other fields, such as without a refused one, has used the key: its intent exists.
     if (!isKeyUsed(result)) return unknownOutcome('the creation cannot be repeated now');
   }
-  // The search index is up to an hour behind: finding nothing proves nothing.
+  // The search index is up to an hour behind: an empty result proves nothing.
   const search = { query: `metadata['transaction_id']:'${transactionId}'` };
   const { data: found } = readFound(bodyOf(await send(get('/v1/payment_intents/search', search))));
   const ours = found.filter(({ metadata }) => metadata.transaction_id === transactionId);
   if (ours.length > 1) return alarmingOutcome('the provider has several payments for this transaction');
   return (
     ours[0]?.id ??
-    unknownOutcome('the search found nothing, and the creation cannot be repeated: look into it by hand')
+    unknownOutcome('the search found nothing, and the creation cannot be repeated; this needs manual review')
   );
 }
 
@@ -111,7 +112,7 @@ async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs:
   const intentId = of.payment.reference;
   const money = toStripeMoney(query.money);
   const paid = toStripeMoney(of.payment.money);
-  if (!money || !paid || intentId === undefined) return unknownOutcome('the payment is not known');
+  if (!money || !paid || intentId === undefined) return unknownOutcome('the payment is unknown');
   const payment = { transactionId: of.payment.transactionId, money: paid };
   const { kind } = of;
   const read: Read =
@@ -120,24 +121,26 @@ async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs:
       : () => askForIntent({ intentId, payment, of: { kind, transactionId, money }, shownAs }, send);
   const outcome = await read();
   if (outcome !== 'open') return outcome;
-  if (!query.close) return unknownOutcome('it has not been received yet');
+  if (!query.close) return unknownOutcome('the provider has not received it yet');
   return closeOperation(query, intentId, read, send);
 }
 
-/** Ensures that a request which Stripe has not received can no longer be carried out. */
+/** Ensures that Stripe can no longer carry out a request that it has not received. */
 async function closeOperation(
   { transactionId, ageMs }: LookUp,
   intentId: string,
   read: Read,
   send: Send,
 ): Promise<Outcome> {
-  // A day later no request can still arrive, and its key may be forgotten.
+  // After a day, the request can no longer arrive, and its key may be forgotten.
   if (ageMs < REPEATABLE_MS) {
     const used = bodyOf(
       await send(post(intentPath(intentId), { metadata: { closed: transactionId } }, transactionId)),
     );
     if (!used)
-      return unknownOutcome('its key cannot be used up: it has begun, or the provider cannot be asked');
+      return unknownOutcome(
+        'its key cannot be used up: it is in progress, or the provider cannot be reached',
+      );
   }
   const outcome = await read();
   if (outcome !== 'open') return outcome;
@@ -155,7 +158,7 @@ async function askForIntent(
   return outcome !== 'open' && outcome.kind === 'approved' ? complete(outcome, body, send) : outcome;
 }
 
-/** Adds what was captured and refunded of a payment; a charge of which something was refunded has its refunds listed. */
+/** Adds the totals captured and refunded of a payment; the refunds of a refunded charge are listed first. */
 async function withTotals(approved: Approved, body: JsonObject, send: Send): Promise<Outcome> {
   const intent = readIntent(body);
   const isRefunded = intent.latest_charge.amount_refunded;
@@ -163,7 +166,7 @@ async function withTotals(approved: Approved, body: JsonObject, send: Send): Pro
   if (!list) return CANNOT_BE_ASKED;
   if (!list.isWhole) return TOO_MANY;
   const totals = totalsOf(intent, list.refunds.map(readRefund));
-  return totals ? { ...approved, totals } : alarmingOutcome('the refunds of the payment cannot be read');
+  return totals ? { ...approved, totals } : alarmingOutcome("the payment's refunds are unreadable");
 }
 
 async function askForRefund(

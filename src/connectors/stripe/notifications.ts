@@ -71,14 +71,14 @@ function subjectOf(type: string, object: Read<typeof readObject>): NotificationS
     return { reference, dispute: { ...dispute, money: money && fromStripeMoney(money) } };
   }
   const { transaction_id: transactionId } = object.metadata;
-  // That an intent was created tells nothing: it is not confirmed, and our own call made it.
+  // The creation of an intent is no news: it is unconfirmed, and our own call made it.
   const isPayment = /^payment_intent\.(?!created$)/.test(type) && object.object === 'payment_intent';
   const isRefund = /^(charge\.)?refund\./.test(type) && object.object === 'refund';
   const isCharge = /^charge\.(captured|refunded)$/.test(type) && object.object === 'charge';
   if (transactionId !== undefined && (isPayment || isRefund)) {
     return { transactionId, ...(id !== '' && { reference: id }) };
   }
-  // What is done at Stripe itself has no id of ours: its payment is looked up. Other software that uses the account
-  // creates payments without one, too, and they are not found.
+  // External captures and refunds lack our id: their payment is looked up. Other software on the same account also
+  // creates payments without our id; they are not found.
   return (isRefund || isCharge) && reference !== undefined ? { reference } : undefined;
 }

@@ -34,11 +34,11 @@ export function createPaymentMethod(
 }
 
 /**
- * Creates the unconfirmed intent of an attempt, which charges nothing, or returns the one that was created before.
+ * Creates the unconfirmed intent of an attempt, which charges nothing, or returns the existing one.
  *
- * A refused field is left out under the same key, which Stripe does not use up for a request that it refused. If it has,
- * it refuses the second request as well, and nothing is charged. Under a key of its own, a transaction could have two
- * intents, of which a look-up would find the wrong one.
+ * The second request leaves out a refused field but keeps the key, because Stripe does not use up a key for a refused
+ * request. If it has, it also refuses the second request, and nothing is charged. Under another key, a transaction
+ * could have two intents, and a look-up would find the wrong one.
  */
 export function createIntent(
   facts: AttemptFacts,
@@ -50,7 +50,10 @@ export function createIntent(
   return sendTo('/v1/payment_intents', intentFields(facts, money, options), [key, key], send);
 }
 
-/** Sends a request that charges nothing; if Stripe refuses it for an optional field, once more without that field. */
+/**
+ * Sends a request that charges nothing. If Stripe refuses it for an optional field, sends it once more without that
+ * field.
+ */
 function sendTo(
   path: string,
   fields: Fields,
@@ -62,9 +65,9 @@ function sendTo(
 }
 
 /**
- * Reads the answer to a request that moves no money and precedes the one that does.
+ * Reads the response to a request that moves no money and precedes the one that does.
  *
- * @returns the body of a success; else an outcome. In any case, nothing was charged.
+ * @returns the body of a success, or else an outcome. In either case, nothing was charged.
  */
 export function fromPreparation(
   result: HttpResult,
@@ -87,5 +90,5 @@ export function fromPreparation(
   }
   return refusal !== 'declined' && refusal.kind === 'not_sent'
     ? { outcome: refusal }
-    : unprepared(`the provider's answer: ${result.status}`);
+    : unprepared(`the provider's response: ${result.status}`);
 }

@@ -13,15 +13,17 @@ import {
 } from '#src/connectors/refusal.ts';
 import { errorOf, type Intent, type StripeError } from './answers.ts';
 
-/** Columns: an answer's HTTP status and fields of its error; of a decline its `reason`, and its charge's `outcome`. */
+/**
+ * Columns: a response's HTTP status and fields of its error; for a decline, its `reason` and its charge's `outcome`.
+ */
 type Column = 'status' | 'type' | 'code' | 'decline_code' | 'reason' | 'outcome';
 
 /**
- * Stripe's refusals. A decline's reason is its decline code, or the error code where there is no decline code.
- * https://docs.stripe.com/declines/codes, as of July 2026; the equivalents in ISO 8583 (field 39) are ours.
+ * Stripe's refusals. A decline's reason is its decline code, or else the error code.
+ * https://docs.stripe.com/declines/codes, as of July 2026; the ISO 8583 equivalents (field 39) are ours.
  */
 const REFUSALS = refusalTable<Column, 'declined'>([
-  // Radar, Stripe's fraud detection, blocked the charge; the reason does not matter then.
+  // Radar, Stripe's fraud detection, blocked the charge; the reason is then irrelevant.
   { outcome: 'blocked', means: declineBy('59') },
   ...declines('reason', {
     '05': `approve_with_id call_issuer card_declined do_not_honor generic_decline incorrect_address incorrect_zip
@@ -51,20 +53,20 @@ const REFUSALS = refusalTable<Column, 'declined'>([
     N7: 'incorrect_cvc invalid_cvc',
   }),
   { status: '402', type: 'card_error', means: 'declined' },
-  // These leave open whether an earlier or a concurrent request has done something.
+  // An earlier or concurrent request may have done something.
   { type: 'idempotency_error', means: 'unknown' },
   { code: 'payment_intent_unexpected_state idempotency_key_in_use lock_timeout', means: 'unknown' },
-  // A fault of the account's set-up: it may not send card numbers, for example.
+  // The account's setup is at fault: it may not send card numbers, for example.
   { status: '402', type: 'invalid_request_error', decline_code: '', means: 'turned_away' },
   ...BY_STATUS,
 ]);
 
-/** Returns the meaning of a decline; one for a reason that the table lacks is soft. */
+/** Returns the meaning of a decline; an unlisted reason is a soft decline. */
 export function meaningOf(reason: string, outcome = ''): DeclineMeaning {
   return declineOrSoft(REFUSALS(outcome === 'blocked' ? { outcome } : { reason }));
 }
 
-/** Returns the outcome that a status other than success means together with its error; `declined` for a card's decline. */
+/** Returns the outcome of a response with an error status, given its error; `declined` for a card's decline. */
 export function fromRefusal(status: number, error: StripeError | undefined): Outcome | 'declined' {
   if (!error) return refusedOutcome('unknown', { status });
   const { type, code, decline_code, param } = error;
@@ -78,7 +80,7 @@ export function fromRefusal(status: number, error: StripeError | undefined): Out
   });
 }
 
-/** Makes a decline from its error: that of an answer, or the last one of an intent. */
+/** Makes a decline from its error: a response's error, or the last error of an intent. */
 export function declined(
   { decline_code, code, message }: StripeError,
   intent: Intent | undefined,
@@ -92,7 +94,7 @@ export function declined(
   return { kind: 'declined', providerData, ...meaning };
 }
 
-/** Returns true if an answer says that the idempotency key was used by a request with other fields. */
+/** Returns true if a response says that the idempotency key was used by a request with other fields. */
 export function isKeyUsed(result: HttpResult): boolean {
   return errorOf(bodyOf(result, 400))?.type === 'idempotency_error';
 }

@@ -14,24 +14,24 @@ import type { Secret } from '#src/secret.ts';
 export type StripeSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** Deadline of one attempt with all its requests. */
+  /** Deadline of an attempt with all its requests. */
   readonly timeoutMs: number;
-  /** `acct_…`: identifies the account, so that the key may be rolled. */
+  /** `acct_…`, which identifies the account so that its key may be rolled. */
   readonly accountId: string | undefined;
   readonly apiKey: Secret;
   readonly isLive: boolean;
-  /** Secrets of the notification endpoint: two while one is rolled, none if notifications are not read. */
+  /** Secrets of the notification endpoint: two during a rotation, none if notifications are not used. */
   readonly webhookSecrets: readonly Secret[];
-  /** The account can pay by installments (accounts in Mexico, and some in Japan). */
+  /** The account supports installments (accounts in Mexico, and some in Japan). */
   readonly installments: boolean;
-  /** 'automatic': Stripe asks for 3-D Secure where laws or scheme rules demand it; 'any': with every capable card. */
+  /** 'automatic': Stripe requests 3-D Secure where laws or scheme rules require it; 'any': for every capable card. */
   readonly requestThreeDSecure: 'automatic' | 'any';
 };
 
 /**
  * Reads a connection's settings and secrets, which StripeConfig describes.
  *
- * @throws Error that names the setting at fault, without its value.
+ * @throws Error that names the invalid setting, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): StripeSettings {
   const config = checkSettings(StripeConfigSchema, settings, secrets);

@@ -17,9 +17,9 @@ const MAX_DESCRIPTION_LENGTH = 1_000;
 const MAX_METADATA = 50;
 const MAX_METADATA_VALUE = 500;
 
-/** A card attempt's payment method. */
+/** Payment method of a card attempt. */
 export type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
-/** Parameters of Stripe's official types, of the version above; an absent one may also be undefined. */
+/** Parameters from Stripe's official types for the version above; an absent parameter may also be undefined. */
 type Wire<T> = T extends object ? { readonly [Name in keyof T]?: Wire<T[Name]> | undefined } : T;
 /** Fields of a request. */
 export type Fields = { readonly [name: string]: FormValue };
@@ -36,12 +36,12 @@ export type StripeTarget = {
 /** Sends a request within its call's deadline. */
 export type Send = SendTarget<StripeTarget>;
 
-/** Makes a request that reads. */
+/** Makes a read request. */
 export function get(path: string, fields: Fields): StripeTarget {
   return { method: 'GET', path, fields, key: undefined };
 }
 
-/** Makes a request that acts, once for each key. */
+/** Makes a request that Stripe carries out once for each key. */
 export function post(path: string, fields: Fields, key: string | undefined): StripeTarget {
   return { method: 'POST', path, fields, key };
 }
@@ -51,7 +51,7 @@ export function intentPath(intentId: string, verb = ''): string {
   return `/v1/payment_intents/${encodeURIComponent(intentId)}${verb}`;
 }
 
-/** Makes the HTTP request. Its body may hold a card: it must go to Stripe's socket only. */
+/** Makes the HTTP request. Its body may contain a card and must only be written to Stripe's socket. */
 export function httpRequest({ method, path, fields, key }: StripeTarget, apiKey: Secret): HttpRequest {
   const form = encodeForm(fields);
   const headers = {
@@ -64,7 +64,7 @@ export function httpRequest({ method, path, fields, key }: StripeTarget, apiKey:
   return { method, path, headers, body: form };
 }
 
-/** Fields of a payment method made from the card, which charges nothing. */
+/** Fields of a payment method for the card, which charges nothing. */
 export function paymentMethodFields({ customerPayer }: PaymentAttempt, { card }: CardMethod): Fields {
   return {
     type: 'card',
@@ -112,13 +112,13 @@ export function intentFields(
   } satisfies Wire<Stripe.PaymentIntentCreateParams>;
 }
 
-/** Names in an intent's metadata that are ours: of its references, and of the notes that operations make. */
+/** Metadata names of an intent that are reserved for us: its references, and the notes that operations add. */
 const OUR_NAMES: ReadonlySet<string> = new Set([
   ...['transaction_id', 'payment_id', 'merchant_order_id', 'merchant_reference', 'booking_reference'],
   ...['capture_transaction_id', 'closed'],
 ]);
 
-/** Returns the merchant's metadata without what Stripe would refuse, and with room for ours. */
+/** Returns the merchant's metadata without entries that Stripe would refuse, and with room for ours. */
 function metadataOf({ metadata }: AttemptFacts): Record<string, string> {
   const kept = metadata.filter(
     ({ key, value }) =>
@@ -157,18 +157,18 @@ export function confirmFields(
   } satisfies Wire<Stripe.PaymentIntentConfirmParams>;
 }
 
-/** Names the fields that Stripe requires of results of 3-D Secure, and that these lack. */
+/** Returns the names of fields that Stripe requires in 3-D Secure results and that these results lack. */
 export function missingForResults(result: ThreeDSecure): string[] {
   const required = ['version', 'cryptogram', idOfResult(result)] as const;
   return required.filter((name) => !result[name]).map((name) => ThreeDSecureSchema.field[name].name);
 }
 
-/** Returns the field with the id by which issuers know an authentication: until version 2 there is only the XID. */
+/** Returns the field with the id by which issuers identify an authentication: before version 2, only the XID exists. */
 function idOfResult({ version }: ThreeDSecure): 'transactionId' | 'directoryServerTransactionId' {
   return version?.startsWith('1') ? 'transactionId' : 'directoryServerTransactionId';
 }
 
-/** Results of 3-D Secure that was performed elsewhere. Newer than the API version above, whose types lack them. */
+/** Results of external 3-D Secure. Newer than the API version above, whose types lack them. */
 function externalResultOf(result: ThreeDSecure): Fields {
   return {
     three_d_secure: {
@@ -197,7 +197,7 @@ export function cancelFields({ reason }: Operation): Fields {
   } satisfies Wire<Stripe.PaymentIntentCancelParams>;
 }
 
-/** Fields that give money back. */
+/** Fields that refund money. */
 export function refundFields(operation: Operation, money: Money, intentId: string): Fields {
   return {
     payment_intent: intentId,
@@ -241,7 +241,7 @@ function addressOf(address: Address | undefined) {
   } satisfies Wire<Stripe.AddressParam>;
 }
 
-/** Stripe wants both a name and an address, or neither. */
+/** Stripe requires both a name and an address, or neither. */
 function shippingOf(payer: CustomerPayer) {
   const name = [payer.firstName, payer.lastName].filter(Boolean).join(' ');
   const address = addressOf(payer.shippingAddress);

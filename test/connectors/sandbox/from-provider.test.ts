@@ -45,7 +45,7 @@ it.each([
   const attempt = cardAttempt();
   expect(read(attempt, { ...chargeAnswer(attempt), ...change })).toEqual({
     kind: 'unknown',
-    detail: `alarm: the provider's answer is not about this attempt: its ${field} differs`,
+    detail: `alarm: the provider's response is not about this attempt: its ${field} differs`,
     providerData: undefined,
     alarm: true,
   });
