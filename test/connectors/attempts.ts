@@ -8,7 +8,7 @@ import { Secret } from '#src/secret.ts';
 
 export const SECURITY_CODE = '987';
 
-/** A purchase, and nothing else is asked. */
+/** A purchase without further requests. */
 export const CARD_OPTIONS: CardOptions = {
   capture: true,
   verify: false,
@@ -42,7 +42,7 @@ export function cardAttempt(
   );
 }
 
-/** An attempt that checks a card and charges nothing. */
+/** An attempt that verifies a card and charges nothing. */
 export function verificationAttempt(number?: string): PaymentAttempt {
   const money = { minorUnits: 0n, currency: 'USD' };
   return cardAttempt(number, { money }, { verify: true, capture: false });
@@ -86,7 +86,7 @@ function attemptBy(method: AttemptMethod, over: Partial<PaymentAttempt>): Paymen
   };
 }
 
-/** A capture, a cancel or a refund of what an attempt made. */
+/** A capture, a cancel or a refund of an attempt's payment. */
 export function operationOn(
   attempt: PaymentAttempt,
   reference: string | undefined,

@@ -1,19 +1,19 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { httpAnswer, type Script } from './scripted-server.ts';
 
-/** Names of the answers that only the caller's deadline ends. */
-export const ENDLESS_ANSWERS = new Set(['no answer at all', 'a body that drips beyond the deadline']);
+/** Names of the responses that only the caller's deadline ends. */
+export const ENDLESS_ANSWERS = new Set(['no response at all', 'a body that drips beyond the deadline']);
 
-/** Every way of not answering properly, to a call whose approval is given. */
+/** Every kind of broken response to a call with the given approval. */
 export function brokenAnswers(approval: { status: number; body: JsonObject }): Record<string, Script> {
   const head = (length: number) =>
     `HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
   const html = '<!doctype html><h1>It works!</h1>';
   const rows: Record<string, Script> = {
-    'no answer at all': () => {},
-    'closed before the answer': (socket) => socket.end(),
-    'reset before the answer': (socket) => socket.resetAndDestroy(),
-    "reset after the answer's head": (socket) => socket.write(head(500), () => socket.resetAndDestroy()),
+    'no response at all': () => {},
+    'closed before the response': (socket) => socket.end(),
+    'reset before the response': (socket) => socket.resetAndDestroy(),
+    "reset after the response's head": (socket) => socket.write(head(500), () => socket.resetAndDestroy()),
     'a body cut off': (socket) => socket.end(`${head(500)}{"id":`),
     'a body of unknown length cut off': (socket) => socket.end('HTTP/1.1 201 Created\r\n\r\n{"id":'),
     'a body that drips beyond the deadline': (socket) => {

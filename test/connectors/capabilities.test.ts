@@ -10,7 +10,7 @@ import { FAKE_SECRETS } from '../support/fake-providers.ts';
 const TABLE = join(import.meta.dirname, '../../docs/providers/README.md');
 const BY_SETTING = 'by setting';
 
-/** A connection of each real provider with everything that a setting can switch on, and one with nothing of it. */
+/** A connection of each real provider with every optional capability switched on, and one with none. */
 const SETTINGS: Readonly<Record<string, { readonly least: JsonObject; readonly most: JsonObject }>> = {
   adyen: {
     least: { base_url: 'https://checkout-test.adyen.com', merchant_account: 'Shop' },
@@ -32,7 +32,7 @@ afterAll(() => Promise.all(opened.map((connection) => connection.close())));
 
 function open(name: string, settings: JsonObject): ProviderConnection {
   const connector = CONNECTORS.find((one) => one.name === name);
-  if (!connector) throw new Error(`there is no connector ${name}`);
+  if (!connector) throw new Error(`no connector ${name}`);
   const prefix = name.replaceAll('-', '_').length + 1;
   const secrets = Object.fromEntries(
     (SECRETS[name] ?? []).map((variable) => [
@@ -45,7 +45,7 @@ function open(name: string, settings: JsonObject): ProviderConnection {
   return connection;
 }
 
-/** Rows of the table: what a connection can do, in its own words. */
+/** Rows of the table: each capability, read from a connection. */
 const ROWS: Readonly<Record<string, (connection: ProviderConnection) => boolean | string>> = {
   cards: ({ capabilities }) => capabilities.methods.includes('card'),
   'redirect payments': ({ capabilities }) => capabilities.methods.includes('wallet_redirect'),
@@ -76,7 +76,7 @@ function cell(name: string, read: (connection: ProviderConnection) => boolean | 
   return value === true ? 'yes' : String(value);
 }
 
-it('docs/providers/README.md tells what the connectors themselves say that they can do', () => {
+it("docs/providers/README.md lists the connectors' actual capabilities", () => {
   const names = CONNECTORS.map(({ name }) => name).filter((name) => name !== 'sandbox');
   const rows = Object.entries(ROWS).map(
     ([row, read]) => `| ${row} | ${names.map((name) => cell(name, read)).join(' | ')} |`,

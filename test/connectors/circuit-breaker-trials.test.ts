@@ -5,7 +5,7 @@ import { CIRCUIT_OPEN, guarded, later, OUTCOMES, settled } from './guarded-conne
 const { approved, declined, unknown, turnedAway } = OUTCOMES;
 
 describe('after the pause, at a provider that cannot be probed', () => {
-  it('takes one payment as the trial, and lets nobody wait for it', async () => {
+  it('takes one payment as the trial, and lets no other payment wait for it', async () => {
     const { open, begin, health } = guarded();
     await open();
     later(1_000);
@@ -23,7 +23,7 @@ describe('after the pause, at a provider that cannot be probed', () => {
     expect(health.state()).toBe('CLOSED');
   });
 
-  it('begins to count anew once it is closed', async () => {
+  it('restarts its count once it is closed', async () => {
     const { open, make, health } = guarded({ minCalls: 2 });
     await open();
     later(1_000);
@@ -33,7 +33,7 @@ describe('after the pause, at a provider that cannot be probed', () => {
     expect(health.state()).toBe('OPEN');
   });
 
-  it('pauses twice as long after each trial that fails, up to 5 minutes, and as at first once it was closed', async () => {
+  it('doubles its pause after each failed trial, up to 5 minutes, and starts over once it has closed', async () => {
     const { open, make, health } = guarded({ openMs: 100_000 });
     await open();
     for (const pauseMs of [100_000, 200_000, 300_000, 300_000]) {
@@ -53,7 +53,7 @@ describe('after the pause, at a provider that cannot be probed', () => {
     expect(health.isAvailable()).toBe(true);
   });
 
-  it('pauses always as long as it was told, when that is above 5 minutes', async () => {
+  it('keeps the configured pause if that exceeds 5 minutes', async () => {
     const { open, make, health } = guarded({ openMs: 600_000 });
     await open();
     later(600_000);
@@ -64,7 +64,7 @@ describe('after the pause, at a provider that cannot be probed', () => {
     expect(health.isAvailable()).toBe(true);
   });
 
-  it('takes the next payment as the trial when the first was turned away', async () => {
+  it('takes the next payment as the trial if the first was turned away', async () => {
     const { open, make, health } = guarded();
     await open();
     later(1_000);
@@ -75,7 +75,7 @@ describe('after the pause, at a provider that cannot be probed', () => {
     expect(health.state()).toBe('CLOSED');
   });
 
-  it('takes the next payment as the trial when the connector broke its word and threw', async () => {
+  it('takes the next payment as the trial if the connector broke its contract and threw', async () => {
     const { open, begin, make, health } = guarded();
     await open();
     later(1_000);
@@ -90,7 +90,7 @@ describe('after the pause, at a provider that cannot be probed', () => {
 });
 
 describe('after the pause, at a provider that can be probed', () => {
-  it('asks the provider before any payment is sent, once', async () => {
+  it('probes the provider once before any payment is sent', async () => {
     const { open, begin, probes, health } = guarded({ probed: true });
     await open();
     later(999);
@@ -119,7 +119,7 @@ describe('after the pause, at a provider that can be probed', () => {
     expect(probes).toHaveLength(1);
   });
 
-  it('asks when a payment is the first to come', async () => {
+  it('probes if a payment is the first call', async () => {
     const { open, begin, probes } = guarded({ probed: true });
     await open();
     later(1_000);
@@ -127,7 +127,7 @@ describe('after the pause, at a provider that can be probed', () => {
     expect(probes).toHaveLength(1);
   });
 
-  it.each(['answers no', 'throws'])('pauses twice as long after a probe that %s', async (how) => {
+  it.each(['fails', 'throws'])('doubles its pause after a probe that %s', async (how) => {
     const { open, probes, health, payments } = guarded({ probed: true });
     await open();
     let pauseMs = 1_000;
@@ -146,7 +146,7 @@ describe('after the pause, at a provider that can be probed', () => {
     expect(payments).toHaveLength(2);
   });
 
-  it('probes again after a trial that failed', async () => {
+  it('probes again after a failed trial', async () => {
     const { open, make, probes, health } = guarded({ probed: true });
     await open();
     later(1_000);
@@ -163,7 +163,7 @@ describe('after the pause, at a provider that can be probed', () => {
     expect(probes).toHaveLength(2);
   });
 
-  it('waits, at close, for a probe under way', async () => {
+  it('waits for a probe in progress before it closes', async () => {
     const { connection, open, health, probes } = guarded({ probed: true });
     await open();
     later(1_000);
@@ -204,7 +204,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ step: fc.constant<'wait'>('wait'), ms: fc.nat(3_000) }) },
 );
 
-it('never sends while it is not available, and but one trial at a time, whatever happens in whatever order', async () => {
+it('never sends while it is unavailable, and only one trial at a time, whatever happens in whatever order', async () => {
   const met = { refused: 0, tried: 0, closed: 0 };
   await fc.assert(
     fc.asyncProperty(
@@ -262,6 +262,6 @@ it('never sends while it is not available, and but one trial at a time, whatever
     ),
     { seed: 1, numRuns: 300 },
   );
-  // Or the property would hold of nothing.
+  // Otherwise the property would hold vacuously.
   expect(Math.min(met.refused, met.tried, met.closed)).toBeGreaterThan(10);
 });

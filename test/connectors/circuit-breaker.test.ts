@@ -5,7 +5,7 @@ import { CIRCUIT_OPEN, guarded, later, OUTCOMES } from './guarded-connection.ts'
 const { approved, declined, unknown, notSent, turnedAway } = OUTCOMES;
 
 describe('a closed circuit', () => {
-  it.each(Object.entries(OUTCOMES))('gives the outcome as it is: %s', async (_name, outcome) => {
+  it.each(Object.entries(OUTCOMES))('returns the outcome unchanged: %s', async (_name, outcome) => {
     const { begin } = guarded();
     const payment = begin();
     await payment.sent?.end(outcome);
@@ -24,17 +24,17 @@ describe('a closed circuit', () => {
     expect(health.state()).toBe('OPEN');
   });
 
-  it('does not open by declines, nor by attempts that were turned away', async () => {
+  it('opens neither on declines nor on attempts that were turned away', async () => {
     const { health, make } = guarded();
     for (let i = 0; i < 50; i++) await make(declined, turnedAway);
     expect(health.state()).toBe('CLOSED');
   });
 
-  it('opens at the share of failing calls, counted from the least number of calls on', async () => {
+  it('opens at the share of failed calls, once it has the minimum number of calls', async () => {
     const { health, make } = guarded({ failureRate: 0.3, minCalls: 10 });
     await make(unknown, unknown, unknown, ...Array(6).fill(approved));
     expect(health.state()).toBe('CLOSED');
-    // Of 10, 3 failed already, but only a failure opens.
+    // 3 of 10 have already failed, but only a failure opens the circuit.
     await make(approved);
     expect(health.state()).toBe('CLOSED');
     await make(unknown);
@@ -47,7 +47,7 @@ describe('a closed circuit', () => {
     expect(health.state()).toBe('CLOSED');
   });
 
-  it('can want all calls to fail', async () => {
+  it('can require that all calls fail', async () => {
     const some = guarded({ failureRate: 1, minCalls: 3 });
     for (let i = 0; i < 20; i++) await some.make(unknown, unknown, approved);
     expect(some.health.state()).toBe('CLOSED');
@@ -56,13 +56,13 @@ describe('a closed circuit', () => {
     expect(all.health.state()).toBe('OPEN');
   });
 
-  it('is not kept closed by attempts that were turned away because it hangs', async () => {
+  it('opens despite attempts that were turned away because the provider hangs', async () => {
     const { health, make } = guarded({ minCalls: 20 });
     await make(...Array(200).fill(turnedAway), ...Array(20).fill(notSent));
     expect(health.state()).toBe('OPEN');
   });
 
-  it('forgets failures older than the window, however few the calls since', async () => {
+  it('forgets failures older than the window, however few calls follow', async () => {
     const { health, make } = guarded({ failureRate: 0.75, minCalls: 4 });
     await make(unknown, unknown, unknown);
     later(10_000);
@@ -72,7 +72,7 @@ describe('a closed circuit', () => {
     expect(health.state()).toBe('OPEN');
   });
 
-  it('opens after so many failures in a row, however long they took', async () => {
+  it('opens after enough failures in a row, however long they take', async () => {
     const { health, make } = guarded({ minCalls: 3 });
     for (const outcome of [unknown, approved, notSent, turnedAway, unknown]) {
       await make(outcome);
@@ -85,7 +85,7 @@ describe('a closed circuit', () => {
 });
 
 describe('an open circuit', () => {
-  it('is not_sent at once, and the provider hears nothing of it', async () => {
+  it('returns not_sent at once, and the provider receives nothing', async () => {
     const { open, begin } = guarded();
     await open();
     later(999);
@@ -94,7 +94,7 @@ describe('an open circuit', () => {
     expect(await outcome).toEqual(CIRCUIT_OPEN);
   });
 
-  it('lets look-ups through, and learns nothing from them', async () => {
+  it('lets look-ups pass, and learns nothing from them', async () => {
     const { connection, open, lookedUp, health } = guarded();
     const query = {
       transactionId: 'transaction-1',
@@ -115,7 +115,7 @@ describe('an open circuit', () => {
   });
 
   it.each(['capture', 'cancel', 'refund'] as const)(
-    'holds back a %s like a payment, and one of them closes it as well',
+    'blocks a %s like a payment, and a successful one closes it too',
     async (name) => {
       const { connection, open, payments, health } = guarded();
       const operation = operationOn(cardAttempt(), undefined);
@@ -138,7 +138,7 @@ describe('an open circuit', () => {
 });
 
 describe('a payment that began before the circuit opened', () => {
-  it('neither closes it by its success nor opens it again by its failure', async () => {
+  it('neither closes the circuit by its success nor opens it again by its failure', async () => {
     const { begin, open, make, health } = guarded();
     const late = Array.from({ length: 8 }, begin);
     const endTwo = async () => {
@@ -165,7 +165,7 @@ describe('a payment that began before the circuit opened', () => {
     expect(health.state()).toBe('OPEN');
   });
 
-  it('does not lengthen the pause by failing with many others', async () => {
+  it('does not lengthen the pause if it fails with many others', async () => {
     const { begin, health, states } = guarded();
     const calls = Array.from({ length: 100 }, begin);
     await Promise.all(calls.map(({ sent }) => sent?.end(unknown)));
@@ -176,7 +176,7 @@ describe('a payment that began before the circuit opened', () => {
   });
 });
 
-it('tells each new state', async () => {
+it('reports each new state', async () => {
   const { open, make, probes, health, states } = guarded({ probed: true });
   await open();
   later(1_000);
@@ -194,8 +194,8 @@ it('tells each new state', async () => {
   expect(states).toEqual(['OPEN', 'HALF_OPEN', 'OPEN', 'HALF_OPEN', 'OPEN', 'HALF_OPEN', 'CLOSED']);
 });
 
-describe('a provider is left alone by look-ups', () => {
-  it('while its circuit is open, until a probe was answered', async () => {
+describe('look-ups leave a provider alone', () => {
+  it('while its circuit is open, until a probe succeeds', async () => {
     const { open, health, probes } = guarded({ probed: true });
     expect(health.isLeftAlone()).toBe(false);
     await open();
@@ -208,12 +208,12 @@ describe('a provider is left alone by look-ups', () => {
     later(2_000);
     health.probeIfDue();
     await probes[1]?.end(true);
-    // Without a payment to try it out the circuit stays half open; its outcomes are to be learned all the same.
+    // Without a payment for the trial the circuit stays half open, but look-ups must still continue.
     expect(health.state()).toBe('HALF_OPEN');
     expect(health.isLeftAlone()).toBe(false);
   });
 
-  it('until the pause is over where it cannot be probed, so that look-ups need no payment to go on', async () => {
+  it('until the pause is over if it cannot be probed, so that look-ups resume without a payment', async () => {
     const { open, health } = guarded();
     await open();
     expect(health.isLeftAlone()).toBe(true);

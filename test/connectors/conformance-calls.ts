@@ -9,20 +9,20 @@ import { httpAnswer, type Script, type ScriptedServer } from './scripted-server.
 
 const CALLS = ['capture', 'cancel', 'refund', 'complete', 'lookUp', 'repeatOperation'] as const;
 
-/** A call beside `pay` that a connector makes, with the provider's answers to it. */
+/** A connector's call other than `pay`, with the provider's responses to it. */
 export type ConformingCall = {
   readonly name: (typeof CALLS)[number];
-  /** Tells calls of one name apart, as look-ups of different kinds. */
+  /** Distinguishes calls with the same name, such as look-ups of different kinds. */
   readonly of?: string;
   /** Makes the call, always for the same transaction. */
   make(connection: ProviderConnection): Promise<Outcome> | undefined;
-  /** Text that the request must carry: our transaction's id, or the key that derives from it. */
+  /** Text that the request must contain: our transaction's id, or a key derived from it. */
   readonly key: string;
-  /** The provider's answer when it is done. */
+  /** The provider's response on success. */
   readonly approval: Answer;
-  /** Kind of the approval, where a provider answers only that it has it, and tells in a notification that it is done. */
+  /** Kind of the outcome on success, if the provider only confirms receipt and reports the outcome by notification. */
   readonly approvedAs?: 'pending';
-  /** Other answers, and the kind of outcome that each must become. */
+  /** Other responses, and the kind of outcome that each must become. */
   readonly answers: readonly {
     readonly name: string;
     readonly outcome: Outcome['kind'];
@@ -32,24 +32,24 @@ export type ConformingCall = {
 
 type Answer = { readonly status: number; readonly body: JsonObject };
 
-/** Arguments of the calls that are tried. */
+/** Arguments of the calls under test. */
 export type CallSuite = {
   serve(script: Script): Promise<ScriptedServer>;
   connect(baseUrl: string, timeoutMs?: number): ProviderConnection;
   capabilities(): Capabilities;
-  /** Deadline of a call, in milliseconds: a short one for a broken answer that nothing else ends. */
+  /** Deadline of a call, in milliseconds: short for a broken response that nothing else ends. */
   timeoutOf(brokenAnswer?: string): number;
-  /** Time past its deadline by which a call must have ended. */
+  /** Time after its deadline by which a call must have ended. */
   readonly slackMs: number;
 };
 
 /**
- * Holds every call to the rules of `pay`: not_sent only when surely nothing was sent, unknown when it may have
- * been, sent once, ended by its deadline. A look-up or a repeat that learns nothing is unknown, whatever became of its
- * request.
+ * Checks every call against the rules of `pay`: not_sent only if certainly nothing was sent, unknown if it may have
+ * been sent; sent once; ended by its deadline. A look-up or a repeat that learns nothing is unknown, whatever happened
+ * to its request.
  */
 export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite): void {
-  it('can do what its capabilities say, and nothing else', () => {
+  it('supports exactly its capabilities', () => {
     const { captures, refunds, cancel, authorization } = suite.capabilities();
     const has = (name: ConformingCall['name']) => calls.some((call) => call.name === name);
     const connection = suite.connect('http://127.0.0.1:1');
@@ -61,13 +61,13 @@ export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite
       has('refund'),
       has('cancel'),
     ]);
-    // An authorization that nobody can capture is of no use.
+    // An authorization that nobody can capture is useless.
     expect(authorization).toBe(has('capture'));
   });
 
-  // All at once, since each takes the whole of its time.
+  // All at once, since each takes its full time.
   for (const name of ENDLESS_ANSWERS) {
-    it(`makes every call unknown, at its deadline, when it gets ${name}`, async () => {
+    it(`makes every call unknown at its deadline if it gets ${name}`, async () => {
       await Promise.all(calls.map((call) => expectUnknown(call, suite, name)));
     });
   }
@@ -81,13 +81,13 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
   };
 
   const approvedAs = call.approvedAs ?? 'approved';
-  it(`is ${approvedAs}, with one request that carries our key`, async () => {
+  it(`is ${approvedAs}, with one request that contains our key`, async () => {
     const { outcome, requests } = await makeAt(written(call.approval), call, suite);
     expect(outcome).toMatchObject({ kind: approvedAs });
     expect(requests).toEqual([expect.stringContaining(call.key)]);
   });
 
-  it('is not_sent, or as unknown as before for a look-up or a repeat, when the connection is refused', async () => {
+  it('is not_sent, or still unknown for a look-up or a repeat, if the connection is refused', async () => {
     const outcome = await make(`http://127.0.0.1:${await freePort()}`, call, suite);
     const learns = call.name === 'lookUp' || call.name === 'repeatOperation';
     expect(outcome).toMatchObject({ kind: learns ? 'unknown' : 'not_sent' });
@@ -95,11 +95,11 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
 
   for (const name of Object.keys(brokenAnswers(call.approval))) {
     if (!ENDLESS_ANSWERS.has(name))
-      it(`is unknown when it gets ${name}`, () => expectUnknown(call, suite, name));
+      it(`is unknown if it gets ${name}`, () => expectUnknown(call, suite, name));
   }
 
   for (const { name, outcome: kind, answer } of call.answers) {
-    it(`is ${kind} when it gets ${name}`, async () => {
+    it(`is ${kind} if it gets ${name}`, async () => {
       expect((await makeAt(written(answer), call, suite)).outcome).toMatchObject({ kind });
     });
   }
@@ -113,10 +113,10 @@ async function expectUnknown(call: ConformingCall, suite: CallSuite, brokenAnswe
 }
 
 /**
- * Makes calls until all came to the provider, five times at most: on a machine that stands still for a moment, a short
+ * Makes calls until all have reached the provider, at most five times: if the machine stalls for a moment, a short
  * deadline may pass before anything is sent.
  *
- * @param calls their number, each of one request at least.
+ * @param calls their number, each with at least one request.
  */
 export async function untilAsked<T extends { readonly requests: readonly string[] }>(
   make: () => Promise<T>,
@@ -139,7 +139,7 @@ async function makeAt(
   return { outcome, requests: server.requests };
 }
 
-/** Makes a call, and checks that it ends in time. */
+/** Makes a call and checks that it ends in time. */
 async function make(
   baseUrl: string,
   call: ConformingCall,

@@ -19,7 +19,7 @@ import {
   startScriptedServer,
 } from './scripted-server.ts';
 
-/** The provider's side of the suite, told by a connector's test. */
+/** The provider's side of the suite, supplied by a connector's test. */
 export type ConformingConnector = {
   readonly connector: Connector;
   /** The connection's settings for a provider at `baseUrl`. */
@@ -27,45 +27,49 @@ export type ConformingConnector = {
   readonly secrets: Readonly<Record<string, Secret>>;
   /** A fresh attempt, by card or by redirect. A card's card number and security code are searched for in every outcome. */
   attempt(): PaymentAttempt;
-  /** The provider's approval of an attempt, as it is sent. */
+  /** The provider's approval of an attempt. */
   approval(attempt: PaymentAttempt): { status: number; body: JsonObject };
   /**
-   * The provider's answer to a request that an attempt makes before the one that may move money; undefined for that one.
-   * Absent where there is none. The suite answers those properly and does not count them.
+   * The provider's response to a request that an attempt makes before the one that may move money; undefined for the
+   * latter. Absent if an attempt makes only one request. The suite responds properly to these requests and does not
+   * count them.
    */
   preparation?(request: string, attempt: PaymentAttempt): { status: number; body: JsonObject } | undefined;
   /**
-   * The provider's answer to a request for an access token; undefined for any other request. Absent where there are no
-   * tokens. The suite answers those properly and does not count them.
+   * The provider's response to a request for an access token; undefined for any other request. Absent if the provider
+   * has no tokens. The suite responds properly to these requests and does not count them.
    */
   accessToken?(request: string): { status: number; body: JsonObject } | undefined;
   /** Outcome of an attempt that the provider approves: `approved` by default, `redirect` for a wallet. */
   readonly paid?: 'approved' | 'redirect';
-  /** Outcome of an attempt whose answer is lost: `unknown` by default, `not_sent` where the attempt itself can move no money. */
+  /**
+   * Outcome of an attempt whose response is lost: `unknown` by default, `not_sent` if the attempt itself cannot move
+   * money.
+   */
   readonly lost?: 'unknown' | 'not_sent';
-  /** The provider's answer to a probe when all is well. */
+  /** The provider's response to a successful probe. */
   readonly probeAnswer: { status: number; body: JsonObject };
-  /** The calls beside `pay` that the connector makes. */
+  /** The connector's calls other than `pay`. */
   readonly calls?: readonly ConformingCall[];
-  /** Answers of the provider, and the kind of outcome that each must become. */
+  /** The provider's responses, and the kind of outcome that each must become. */
   readonly answers: readonly ConformingAnswer[];
 };
 
-/** Deadline of a call that is answered, or that breaks off, by itself: long enough for a busy machine. */
+/** Deadline of a call that ends by itself: long enough for a busy machine. */
 const TIMEOUT_MS = 10_000;
 /** Deadline of a call that nothing else ends. */
 const SHORT_TIMEOUT_MS = 500;
-/** Time past its deadline by which a call may end on a busy machine. */
+/** Time after its deadline within which a call may end on a busy machine. */
 const SLACK_MS = 5_000;
 const PROVIDER_ID = 'PROVIDER_UNDER_TEST';
 const TLS_DIRECTORY = join(import.meta.dirname, '../support/tls');
-/** Longer than a DNS label may be: the resolver refuses it without asking anybody. */
+/** Longer than a DNS label may be: the resolver refuses it without a query. */
 const UNRESOLVABLE_HOST = `${'a'.repeat(64)}.invalid`;
 
 /**
- * Rules for every connector, whatever its provider: not_sent only when surely nothing was sent, unknown when it
- * may have been, each attempt sent at most once, every call ended by its deadline, no secret in an outcome, a probe that
- * finds only who answers it properly. It runs against real sockets.
+ * Rules for every connector, whatever its provider: not_sent only if certainly nothing was sent, unknown if it may have
+ * been sent; each attempt sent at most once; every call ended by its deadline; no secret in an outcome; a probe that
+ * succeeds only after a proper response. Runs against real sockets.
  */
 export function describeConformance(subject: ConformingConnector): void {
   const { paid = 'approved', lost = 'unknown' } = subject;
@@ -73,24 +77,24 @@ export function describeConformance(subject: ConformingConnector): void {
     const suite = createSuite(subject);
     afterEach(() => suite.cleanUp());
 
-    describe('not_sent: surely nothing happened', () => {
-      it('when the connection is refused', async () => {
+    describe('not_sent: certainly nothing happened', () => {
+      it('if the connection is refused', async () => {
         await suite.expectNotSent(`http://127.0.0.1:${await freePort()}`);
       });
-      it('when the name does not resolve', async () => {
+      it('if the name does not resolve', async () => {
         await suite.expectNotSent(`http://${UNRESOLVABLE_HOST}`);
       });
-      it('when the port does not speak TLS', async () => {
+      it('if the port does not speak TLS', async () => {
         const server = await suite.serve(() => {}, { onConnection: (socket) => socket.end('no TLS here') });
         await suite.expectNotSent(`https://127.0.0.1:${server.port}`);
         expect(server.requests).toEqual([]);
       });
-      it('when nothing answers the TLS handshake', async () => {
+      it('if nothing answers the TLS handshake', async () => {
         const server = await suite.serve(() => {});
         await suite.expectNotSent(`https://127.0.0.1:${server.port}`, SHORT_TIMEOUT_MS);
         expect(server.requests).toEqual([]);
       });
-      it('when the certificate is not to be trusted', async () => {
+      it('if the certificate is not trusted', async () => {
         const tls = {
           cert: readFileSync(join(TLS_DIRECTORY, 'cert.pem')),
           key: readFileSync(join(TLS_DIRECTORY, 'key.pem')),
@@ -105,7 +109,7 @@ export function describeConformance(subject: ConformingConnector): void {
       for (const [name, script] of Object.entries(brokenAnswers(subject.approval(subject.attempt())))) {
         it(name, () => suite.expectLost(script, lost, timeoutOf(name)));
       }
-      it('a kept connection that the provider resets under the next attempt', async () => {
+      it('a kept-alive connection that the provider resets during the next attempt', async () => {
         let isFirst = true;
         const server = await suite.serve((socket, text) => {
           if (isFirst) socket.write(suite.approvalOf(text));
@@ -119,7 +123,7 @@ export function describeConformance(subject: ConformingConnector): void {
       });
     });
 
-    describe('the provider answered', () => {
+    describe('the provider responded', () => {
       for (const row of subject.answers) {
         it(`${row.outcome}: ${row.name}`, async () => {
           const attempt = row.attempt?.() ?? subject.attempt();
@@ -135,17 +139,17 @@ export function describeConformance(subject: ConformingConnector): void {
     });
 
     describe('a probe', () => {
-      it('finds a provider that answers', async () => {
+      it('finds a provider that responds', async () => {
         const { status, body } = subject.probeAnswer;
         const server = await suite.serve((socket) => socket.write(httpAnswer(status, JSON.stringify(body))));
         expect(await suite.probe(`http://127.0.0.1:${server.port}`)).toBe(true);
         expect(server.requests).toHaveLength(1);
       });
-      it('finds none when the connection is refused', async () => {
+      it('finds no provider if the connection is refused', async () => {
         expect(await suite.probe(`http://127.0.0.1:${await freePort()}`)).toBe(false);
       });
       for (const [name, script] of Object.entries(brokenAnswers(subject.approval(subject.attempt())))) {
-        it(`finds none when it gets ${name}`, async () => {
+        it(`finds no provider if it gets ${name}`, async () => {
           const server = await suite.serve(script);
           expect(await suite.probe(`http://127.0.0.1:${server.port}`, timeoutOf(name))).toBe(false);
         });
@@ -173,7 +177,7 @@ export function describeConformance(subject: ConformingConnector): void {
       await expect.poll(() => server.openSockets()).toBe(0);
     });
 
-    it('waits, at close, for a call in flight', async () => {
+    it('waits for a call in flight before it closes', async () => {
       const server = await suite.serve((socket, text) => {
         setTimeout(() => socket.write(suite.approvalOf(text)), 100);
       });
@@ -209,7 +213,7 @@ function createSuite(subject: ConformingConnector) {
 
   function connect(baseUrl: string, timeoutMs = TIMEOUT_MS): ProviderConnection {
     const context = { providerId: PROVIDER_ID, secrets: subject.secrets };
-    // As every connection is opened: no connector has to see to card data itself.
+    // Opened like every connection: no connector has to redact card data itself.
     const connection = redactOutcomes(
       subject.connector.connect(subject.settings(baseUrl, timeoutMs), context),
     );
@@ -217,7 +221,7 @@ function createSuite(subject: ConformingConnector) {
     return connection;
   }
 
-  /** Pays, and checks what holds of every outcome: it came in time, and holds no secret. */
+  /** Pays and checks every outcome's invariants: it came in time and contains no secret. */
   async function pay(
     connection: ProviderConnection,
     attempt = subject.attempt(),
@@ -228,13 +232,13 @@ function createSuite(subject: ConformingConnector) {
     const outcome = await connection.pay(attempt);
     expect(performance.now() - startedMs).toBeLessThan(timeoutMs + SLACK_MS);
     for (const secret of secretsOf(attempt, subject.secrets)) {
-      // On its own: the digits of a security code occur within identifiers and times.
+      // Only on its own: the digits of a security code occur within identifiers and times.
       expect(JSON.stringify(outcome)).not.toMatch(new RegExp(`(?<![0-9a-f.])${secret}(?![0-9a-f])`));
     }
     return outcome;
   }
 
-  /** Probes, and checks that it ends in time. */
+  /** Probes and checks that the probe ends in time. */
   async function probe(baseUrl: string, timeoutMs = TIMEOUT_MS): Promise<boolean | undefined> {
     const startedMs = performance.now();
     const isThere = await connect(baseUrl, timeoutMs).probe?.();
@@ -257,15 +261,15 @@ function createSuite(subject: ConformingConnector) {
     expect(requests).toHaveLength(1);
   }
 
-  /** The attempt whose id a request carries. */
+  /** The attempt whose id a request contains. */
   function attemptOf(request: string): PaymentAttempt | undefined {
     return [...attempts.values()].find(({ transactionId }) => request.includes(transactionId));
   }
 
-  /** The approval of the attempt whose id a request carries. */
+  /** The approval of the attempt whose id a request contains. */
   function approvalOf(request: string): string {
     const attempt = attemptOf(request);
-    if (!attempt) throw new Error('the request does not carry our transaction id');
+    if (!attempt) throw new Error('the request does not contain our transaction id');
     const { status, body } = subject.approval(attempt);
     return httpAnswer(status, JSON.stringify(body));
   }
@@ -277,7 +281,7 @@ function createSuite(subject: ConformingConnector) {
   return { serve, connect, pay, probe, expectNotSent, expectLost, approvalOf, cleanUp };
 }
 
-/** Deadline of a call that gets the broken answer of that name. */
+/** Deadline of a call that gets the broken response with that name. */
 function timeoutOf(brokenAnswer?: string): number {
   return brokenAnswer && ENDLESS_ANSWERS.has(brokenAnswer) ? SHORT_TIMEOUT_MS : TIMEOUT_MS;
 }

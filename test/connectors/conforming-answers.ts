@@ -3,18 +3,18 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { ConformingCall } from './conformance-calls.ts';
 
-/** An answer of the provider to an attempt, and the kind of outcome that it must become. */
+/** A provider's response to an attempt, and the kind of outcome that it must become. */
 export type ConformingAnswer = {
   readonly name: string;
   readonly outcome: Outcome['kind'];
-  /** That of the approval when absent. */
+  /** By default the approval's. */
   readonly status: number | undefined;
-  /** By card when absent. */
+  /** By card by default. */
   attempt?(): PaymentAttempt;
   body(attempt: PaymentAttempt, approval: JsonObject): JsonObject;
 };
 
-/** An answer to an attempt, made from the attempt or its approval if need be. */
+/** A response to an attempt, made from the attempt or its approval if needed. */
 export function row(
   outcome: Outcome['kind'],
   name: string,
@@ -29,7 +29,7 @@ export function changed(outcome: Outcome['kind'], name: string, change: object, 
   return row(outcome, name, (_attempt, approval) => ({ ...approval, ...change }), status);
 }
 
-/** An answer to another call. */
+/** A response to another call. */
 export function answer(
   outcome: Outcome['kind'],
   name: string,

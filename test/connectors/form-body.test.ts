@@ -14,7 +14,7 @@ it('writes nested fields with brackets and lists with their indices', () => {
   );
 });
 
-it('percent-encodes what would end a field, and writes a space as a plus', () => {
+it('percent-encodes characters that would end a field, and writes a space as a plus', () => {
   expect(encodeForm({ 'a b': { 'c&d': '1 + 1 = 2&é%' } })).toBe('a+b%5Bc%26d%5D=1+%2B+1+%3D+2%26%C3%A9%25');
 });
 
@@ -22,20 +22,23 @@ it('leaves out absent fields, empty lists and empty objects, but not empty texts
   expect(encodeForm({ a: undefined, b: { c: undefined, d: '' }, e: [], f: {} })).toBe('b%5Bd%5D=');
 });
 
-it('counts an absent element of a list, so that the others keep their places', () => {
+it('counts an absent list element, so that the others keep their positions', () => {
   expect(decodeURIComponent(encodeForm({ a: ['x', undefined, 'y'] }))).toBe('a[0]=x&a[2]=y');
 });
 
-it('refuses a name that would become another field, without repeating it', () => {
+it('rejects a name that would become another field, without quoting it', () => {
   expect(() => encodeForm({ metadata: { 'x][amount': '1' } })).toThrow(/^a field name in a form must/);
   expect(() => encodeForm({ 'card[number]': '1' })).toThrow('bracket');
 });
 
-it.each([0.1, 1e21, Number.NaN, 2 ** 53])('refuses the number %d, which is no exact integer', (number) => {
-  expect(() => encodeForm({ amount: number })).toThrow('safe integer');
-});
+it.each([0.1, 1e21, Number.NaN, 2 ** 53])(
+  'rejects the number %d, which is not an exact integer',
+  (number) => {
+    expect(() => encodeForm({ amount: number })).toThrow('safe integer');
+  },
+);
 
-it('can be read again by whoever reads forms, whatever the texts', () => {
+it('can be read by any form parser, whatever the texts', () => {
   const text = fc.string({ unit: 'grapheme' });
   const name = fc.string({ unit: 'grapheme', minLength: 1 }).filter((it) => !/[[\]]/.test(it));
   const { fields } = fc.letrec<{ value: FormValue; fields: { [name: string]: FormValue } }>((tie) => ({
@@ -50,7 +53,7 @@ it('can be read again by whoever reads forms, whatever the texts', () => {
   );
 });
 
-/** The pairs that a form stands for, by another way. */
+/** The pairs of a form, by an independent implementation. */
 function leaves(path: string, value: FormValue): [string, string][] {
   if (typeof value !== 'object') return [[path, `${value}`]];
   return Object.entries(value).flatMap(([name, inner]) => leaves(path ? `${path}[${name}]` : name, inner));

@@ -26,7 +26,7 @@ export const OUTCOMES = {
   unknown: { kind: 'unknown', detail: 'awaiting the response: DEADLINE', providerData: undefined },
 } satisfies Record<string, Outcome>;
 
-/** Outcome that a guarded connection gives at once while its circuit is open. */
+/** Outcome that a guarded connection returns at once while its circuit is open. */
 export const CIRCUIT_OPEN: Outcome = {
   kind: 'not_sent',
   detail: 'circuit open',
@@ -35,12 +35,12 @@ export const CIRCUIT_OPEN: Outcome = {
 
 let nowMs = 0;
 
-/** Lets so much time pass on the clock of every guarded connection. */
+/** Advances the clock of every guarded connection. */
 export function later(ms: number): void {
   nowMs += ms;
 }
 
-/** Lets every promise move on that can. */
+/** Lets all settled promises run on. */
 export const settled = () => setImmediate();
 
 /** A call that ends when the test says so. */
@@ -65,7 +65,10 @@ function heldCalls<T>() {
   return { calls, call };
 }
 
-/** A connection whose payments and probes end when the test says so, behind a circuit breaker; by default two failures open it. */
+/**
+ * A connection behind a circuit breaker, whose payments and probes end when the test says so. By default, two failures
+ * open the circuit.
+ */
 export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = {}) {
   const { probed = false, ...settings } = over;
   const payments = heldCalls<Outcome>();
@@ -95,14 +98,14 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
     { changed: (state) => states.push(state), nowMs: () => nowMs },
   );
 
-  /** Begins a payment; `sent` is what the inner connection got of it. */
+  /** Starts a payment; `sent` is the inner connection's part of it. */
   function begin() {
     const before = payments.calls.length;
     const outcome = connection.pay(cardAttempt());
     return { outcome, sent: payments.calls.slice(before).at(-1) };
   }
 
-  /** Makes payments, one after the other, that end so. */
+  /** Makes payments with these outcomes, one after the other. */
   async function make(...outcomes: readonly Outcome[]): Promise<void> {
     for (const outcome of outcomes) await begin().sent?.end(outcome);
   }

@@ -3,9 +3,9 @@ import { expect, it } from 'vitest';
 import { createHttpClient } from '#src/connectors/http-client.ts';
 import { httpAnswer, startScriptedServer } from './scripted-server.ts';
 
-// An idempotent method is one that an HTTP library may feel free to send again.
+// HTTP libraries may resend requests with idempotent methods.
 it.each(['POST', 'PUT'] as const)(
-  'sends %s at most once, and not at all when it says not_sent, to a server that breaks off at random',
+  'sends %s at most once, and not at all if the result is not_sent, to a server that disconnects at random',
   async (method) => {
     const seed = Number(process.env.SEED ?? 1);
     const random = randomOf(seed);
@@ -19,7 +19,7 @@ it.each(['POST', 'PUT'] as const)(
       {
         onConnection: (socket) => {
           if (random() < 0.05) socket.resetAndDestroy();
-          // Idle keep-alive sockets die while requests are about to be written to them.
+          // Idle keep-alive sockets die just before requests are written to them.
           else if (random() < 0.5) setTimeout(() => socket.end(), random() * 30);
         },
       },
@@ -62,10 +62,10 @@ function misbehave(socket: Socket, dice: number): void {
   else if (dice < 0.8) socket.write(ok, () => socket.resetAndDestroy());
   else if (dice < 0.9) socket.resetAndDestroy();
   else if (dice < 0.95) socket.end(ok.slice(0, 20));
-  // Else it hangs.
+  // Otherwise it hangs.
 }
 
-/** Mulberry32: small, and the same everywhere for a seed. */
+/** Mulberry32: small and deterministic for a seed. */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {

@@ -32,7 +32,7 @@ function post(id: string): HttpRequest {
 const answerOk: Script = (socket) => socket.write(httpAnswer(201, '{"ok":true}'));
 
 describe('an answer', () => {
-  it('is its status and its bytes', async () => {
+  it('consists of its status and its bytes', async () => {
     const server = await serve(answerOk);
     const result = await clientOf(server.port).request(post('a'));
     expect(result).toMatchObject({ kind: 'answer', status: 201 });
@@ -42,27 +42,27 @@ describe('an answer', () => {
     );
   });
 
-  it('is put together from chunks', async () => {
+  it('is assembled from chunks', async () => {
     const head = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
     const server = await serve((socket) => socket.write(`${head}3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n`));
     const result = await clientOf(server.port).request(post('a'));
     expect(result.kind === 'answer' && Buffer.from(result.body).toString()).toBe('abcde');
   });
 
-  it('is the final one, whatever 103 came before', async () => {
+  it('is the final one, even after a 103', async () => {
     const server = await serve((socket) =>
       socket.write(`HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${httpAnswer(200, '{}')}`),
     );
     expect(await clientOf(server.port).request(post('a'))).toMatchObject({ kind: 'answer', status: 200 });
   });
 
-  it('is given for a redirect, which is not followed', async () => {
+  it('is returned for a redirect, which is not followed', async () => {
     const server = await serve((socket) => socket.write(httpAnswer(307, '', { location: '/elsewhere' })));
     expect(await clientOf(server.port).request(post('a'))).toMatchObject({ kind: 'answer', status: 307 });
     expect(server.requests).toHaveLength(1);
   });
 
-  it('comes with the headers that tell outcomes apart, and no other', async () => {
+  it('contains the headers that distinguish outcomes, and no others', async () => {
     const told = {
       'Transient-Error': 'true',
       'idempotent-replayed': 'true',
@@ -83,7 +83,7 @@ describe('an answer', () => {
     });
   });
 
-  it('comes without a header that is too long or was sent twice, and without those of a 103 before it', async () => {
+  it('omits headers that are too long or sent twice, and the headers of a preceding 103', async () => {
     const server = await serve((socket) =>
       socket.write(
         'HTTP/1.1 103 Early Hints\r\ntransient-error: true\r\n\r\nHTTP/1.1 500 No\r\ncontent-length: 0\r\n' +
@@ -95,7 +95,7 @@ describe('an answer', () => {
     expect(result.kind === 'answer' && result.headers).toEqual({});
   });
 
-  it.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const)('is given to %s', async (method) => {
+  it.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const)('is returned for %s', async (method) => {
     const server = await serve(answerOk);
     const body = method === 'GET' || method === 'DELETE' ? undefined : 'a=1';
     const result = await clientOf(server.port).request({ ...post('a'), method, body });
@@ -109,13 +109,13 @@ describe('an answer', () => {
     const server = await serve(answerOk);
     const client = clientOf(server.port);
     for (let i = 0; i < 10; i++) expect(await client.request(post(`${i}`))).toMatchObject({ kind: 'answer' });
-    // A socket rests for one turn of the event loop after an answer; meanwhile a second one is opened.
+    // A socket rests for one turn of the event loop after a response; meanwhile a second one is opened.
     expect(server.openSockets()).toBeLessThanOrEqual(2);
   });
 });
 
 describe('not_sent', () => {
-  it('is what a refused connection gives', async () => {
+  it('results from a refused connection', async () => {
     expect(await clientOf(await freePort()).request(post('a'))).toEqual({
       kind: 'not_sent',
       detail: 'before sending: ECONNREFUSED',
@@ -123,7 +123,7 @@ describe('not_sent', () => {
     });
   });
 
-  it('is what a header that cannot be sent gives', async () => {
+  it('results from a header that cannot be sent', async () => {
     const server = await serve(answerOk);
     const request = { ...post('a'), headers: { authorization: 'Bearer secret\r\nx: y' } };
     expect(await clientOf(server.port).request(request)).toEqual({
@@ -133,7 +133,7 @@ describe('not_sent', () => {
     });
   });
 
-  it('is what a request gets whose deadline passed while it waited for a socket; it is not sent later either', async () => {
+  it('results from a deadline that passes while the request waits for a socket; the request is not sent later either', async () => {
     const asked = Promise.withResolvers<Socket>();
     const server = await serve((socket, text) => {
       if (text.includes('hangs')) asked.resolve(socket);
@@ -150,7 +150,7 @@ describe('not_sent', () => {
     expect(server.requests.filter((text) => text.includes('waits'))).toEqual([]);
   });
 
-  it('is what a request gets at once when too many wait already', async () => {
+  it('results at once if too many requests are already waiting', async () => {
     const server = await serve(() => {});
     const client = clientOf(server.port, { timeoutMs: 300, maxConnections: 1 });
     const waiting = Array.from({ length: 8 }, () => client.request(post('waits')));
@@ -163,7 +163,7 @@ describe('not_sent', () => {
     expect(server.requests.filter((text) => text.includes('exceeds'))).toEqual([]);
   });
 
-  it('is what a request gets after close', async () => {
+  it('results from a request after close', async () => {
     const server = await serve(answerOk);
     const client = clientOf(server.port);
     await client.close();
@@ -177,7 +177,7 @@ describe('not_sent', () => {
 });
 
 describe("a request's own deadline", () => {
-  it('ends it before the time that the client gives', async () => {
+  it("ends it before the client's time limit", async () => {
     const { results, openSockets } = await untilAsked(async () => {
       const server = await serve(() => {});
       const client = clientOf(server.port, { timeoutMs: 60_000 });
@@ -192,7 +192,7 @@ describe("a request's own deadline", () => {
     await expect.poll(openSockets).toBe(0);
   });
 
-  it('does not lengthen the time that the client gives', async () => {
+  it("does not extend the client's time limit", async () => {
     const { result } = await untilAsked(async () => {
       const server = await serve(() => {});
       const client = clientOf(server.port, { timeoutMs: 400 });
@@ -211,21 +211,21 @@ describe("a request's own deadline", () => {
 });
 
 describe('unknown', () => {
-  it('is what an answer over the limit gives, and its socket is destroyed', async () => {
+  it('results from a response over the limit, whose socket is destroyed', async () => {
     const server = await serve((socket) => socket.write(httpAnswer(200, 'x'.repeat(65 * 1024))));
     const result = await clientOf(server.port).request(post('a'));
     expect(result).toEqual({ kind: 'unknown', detail: 'reading the response: ANSWER_TOO_LARGE' });
     await expect.poll(() => server.openSockets()).toBe(0);
   });
 
-  it('is what a deadline between head and end of the answer gives, and its socket is destroyed', async () => {
+  it('results from a deadline between the head and the end of the response, whose socket is destroyed', async () => {
     const server = await serve((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf'));
     const result = await clientOf(server.port, { timeoutMs: 2_000 }).request(post('a'));
     expect(result).toEqual({ kind: 'unknown', detail: 'reading the response: DEADLINE' });
     await expect.poll(() => server.openSockets()).toBe(0);
   });
 
-  it('is what a keep-alive socket gives that the server resets when it is used again, and nothing is sent twice', async () => {
+  it('results from a keep-alive socket that the server resets on reuse; nothing is sent twice', async () => {
     let answered = 0;
     const server = await serve((socket, text) => {
       if (answered++ === 0) answerOk(socket, text);
@@ -238,7 +238,7 @@ describe('unknown', () => {
     expect(server.requests).toHaveLength(2);
   });
 
-  it('holds nothing of request or address in its detail', async () => {
+  it('has a detail without parts of the request or the address', async () => {
     const server = await serve((socket) => socket.end('4111111111111111 secret\r\n\r\n'));
     const result = await clientOf(server.port).request(post('4111111111111111'));
     expect(result).toMatchObject({ kind: 'unknown' });

@@ -15,9 +15,7 @@ import { attemptInPesos, SECRETS as MERCADO_PAGO } from './mercado-pago/mercado-
 import { SECRETS as PAYPAL } from './paypal/paypal-under-test.ts';
 import { connect } from './under-test.ts';
 
-/*
- * What a provider refuses a request for, in its own words, at every provider.
- */
+/* The reason that each provider gives for a refused request, in its own words. */
 
 let site: Site;
 let answer: { status: number; body: object };
@@ -49,7 +47,7 @@ const bySandbox = (param: string | null) => ({ error: { type: 'invalid_request',
 it.each<[string, At, number, object, string]>([
   ['Stripe by its parameter', STRIPE, 400, byStripe({ param: 'card[exp_year]' }), 'card[exp_year]'],
   ['Stripe by its code', STRIPE, 400, byStripe({ code: 'amount_too_small' }), 'amount_too_small'],
-  ['Stripe without a word', STRIPE, 404, byStripe({}), ''],
+  ['Stripe without a reason', STRIPE, 404, byStripe({}), ''],
   ['Adyen by its field', AT_ADYEN, 422, byAdyen("Required field 'returnUrl' is not provided."), 'returnUrl'],
   ['Adyen by its code', AT_ADYEN, 422, byAdyen("Invalid amount specified: '12,0'"), '137'],
   [
@@ -74,9 +72,9 @@ it.each<[string, At, number, object, string]>([
     byMercadoPago('bad', [{ code: 1, description: 'payer.email ana@example.com is invalid' }]),
     'payer.email',
   ],
-  ['Mercado Pago without a word', AT_MERCADO_PAGO, 400, byMercadoPago('12,0 is not valid'), ''],
+  ['Mercado Pago without a reason', AT_MERCADO_PAGO, 400, byMercadoPago('12,0 is not valid'), ''],
   ['the sandbox by its parameter', SANDBOX, 400, bySandbox('card.number'), 'card.number'],
-  ['the sandbox without a word', SANDBOX, 400, bySandbox(null), ''],
+  ['the sandbox without a reason', SANDBOX, 400, bySandbox(null), ''],
   ['Stripe with a value in place of a name', STRIPE, 400, byStripe({ param: 'ana@example.com, Ana' }), ''],
 ])('a refusal of %s', async (_of, [connector, settings, secrets, attempt], status, body, refused) => {
   answer = { status, body };
@@ -87,7 +85,7 @@ it.each<[string, At, number, object, string]>([
 });
 
 it.each([401, 403, 429])(
-  'a refusal of all requests of a connection is not one of this request: %i',
+  'a refusal of all requests of a connection does not count as one of this request: %i',
   async (status) => {
     answer = { status, body: byStripe({ param: 'card' }) };
     const [connector, settings, secrets, attempt] = STRIPE;

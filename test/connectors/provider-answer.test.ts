@@ -29,13 +29,13 @@ describe('readJsonObject', () => {
   });
 
   it.each(['', '[]', 'null', '"text"', '1', '{"a":1', '{}x', '<html>', nested(65), '['.repeat(100_000)])(
-    'reads nothing from what is no such object: %s',
+    'reads nothing from anything else: %s',
     (text) => {
       expect(readJsonObject(Buffer.from(text))).toBeUndefined();
     },
   );
 
-  it('reads nothing that is not UTF-8', () => {
+  it('rejects a body that is not UTF-8', () => {
     expect(readJsonObject(Buffer.from('{"a":"\u00ff"}', 'latin1'))).toBeUndefined();
   });
 });
@@ -77,11 +77,11 @@ it.each([
   [{ minorUnits: 2n, currency: 'USD' }, 'amount'],
   [{ minorUnits: 1n, currency: 'EUR' }, 'currency'],
   [undefined, 'amount'],
-])('money that an answer is about is compared with what was asked', (answered, difference) => {
+])('the money in a response is compared with the request', (answered, difference) => {
   expect(differingMoney(answered, { minorUnits: 1n, currency: 'USD' })).toBe(difference);
 });
 
-it('an answer about another amount leaves the outcome unknown, with an alarm', () => {
+it('a response about another amount leaves the outcome unknown, with an alarm', () => {
   expect(answeredAboutAnother('amount')).toEqual({
     kind: 'unknown',
     detail: "alarm: the provider's response is not about this attempt: its amount differs",
@@ -90,7 +90,7 @@ it('an answer about another amount leaves the outcome unknown, with an alarm', (
   });
 });
 
-it('only an address of the web, of bounded length, is one to which a payer is sent', () => {
+it('a payer is only sent to a web address of limited length', () => {
   expect(isHttpUrl('https://provider.example/x?y')).toBe(true);
   expect(isHttpUrl('http://provider.example')).toBe(true);
   expect(isHttpUrl(`https://x/${'y'.repeat(2_038)}`)).toBe(true);
@@ -107,7 +107,7 @@ it('only an address of the web, of bounded length, is one to which a payer is se
   }
 });
 
-it('only a text is taken for one, whatever it would read as', () => {
+it('only a string counts as a text, whatever it converts to', () => {
   expect(textOf('7')).toBe('7');
   expect(textOf(7)).toBe('');
   expect(isTextLike('7', /^7$/)).toBe(true);
@@ -145,7 +145,7 @@ describe('fields', () => {
     {},
     { id: 7, status: {}, charge: 'ch_1', error: null, refunds: {} },
     { id: 'xpi', status: null, charge: [], error: 'no', refunds: [null, 7] },
-  ])('reads a value of another kind as if it were absent: %j', (value) => {
+  ])('reads a value of another kind as absent: %j', (value) => {
     expect(read(value)).toEqual({
       id: undefined,
       status: '',
@@ -156,7 +156,7 @@ describe('fields', () => {
     });
   });
 
-  it('keeps the whole object beside them where it is asked to', () => {
+  it('keeps the whole object beside them on request', () => {
     expect(withRaw(read)({ status: 'paid', other: 1 })).toMatchObject({
       status: 'paid',
       raw: { status: 'paid', other: 1 },

@@ -7,9 +7,9 @@ import { createRedactor } from '#src/connectors/redact-card-data.ts';
 import { passesLuhn } from '#src/luhn.ts';
 import { Secret } from '#src/secret.ts';
 
-describe('whatever a provider makes of a card', () => {
+describe('however a provider writes a card', () => {
   const digit = fc.constantFrom(...'0123456789');
-  /** A number with so many digits at least between its beginning and its check digit. */
+  /** A number with at least this many digits between its first digits and its check digit. */
   const numberOf = (minLength: number) =>
     fc
       .tuple(
@@ -20,9 +20,9 @@ describe('whatever a provider makes of a card', () => {
       .map((head) => head + [...'0123456789'].find((last) => passesLuhn(head + last)));
   const separator = fc.constantFrom('', '', ' ', '-', '.', ' / ', '\u00a0', ', ', '_', 'x');
 
-  /** Digits of a number that must not be shown together: 12, or all of a shorter number. */
+  /** Number of digits that must not be shown together: 12, or all of a shorter number. */
   const pieceLength = (card: string) => Math.min(12, card.length);
-  /** A piece of the number, or more of it, spelled somehow. */
+  /** A piece of the number, or more, in some notation. */
   const spelled = (card: string) =>
     fc
       .tuple(
@@ -65,7 +65,7 @@ describe('whatever a provider makes of a card', () => {
     return fc.record({ card: fc.constant(card), answer: fc.dictionary(fc.string(), tree, { maxKeys: 5 }) });
   });
 
-  it('no 12 digits of its number pass, nor a shorter number, and what passes is an object that a record can hold', () => {
+  it('never 12 digits of its number or a whole shorter number pass, and the result fits into a record', () => {
     fc.assert(
       fc.property(answers, ({ card, answer }) => {
         const own = createRedactor({ number: new Secret(card), securityCode: undefined });
@@ -80,14 +80,14 @@ describe('whatever a provider makes of a card', () => {
         const data = create(ProviderDataSchema, { rawResponse: shown });
         const read = fromBinary(ProviderDataSchema, toBinary(ProviderDataSchema, data));
         expect(() => JSON.stringify(toJson(ProviderDataSchema, read))).not.toThrow();
-        // Redacted once more, it stays as it is.
+        // Redacting it again changes nothing.
         expect(own.json(shown)).toEqual(shown);
       }),
       { seed: 17, numRuns: 1_500 },
     );
   });
 
-  it('no number of another card passes, grouped or not', () => {
+  it("no other card's number passes, grouped or not", () => {
     fc.assert(
       fc.property(
         numberOf(11),

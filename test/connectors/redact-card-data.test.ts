@@ -5,11 +5,11 @@ import { passesLuhn } from '#src/luhn.ts';
 import { Secret } from '#src/secret.ts';
 
 const NUMBER = '4012888888881881';
-/** Twenty digits that pass Luhn's check. */
+/** Twenty digits that pass the Luhn check. */
 const LONG_NUMBER =
   Array.from({ length: 10 }, (_, digit) => `${'4'.padEnd(19, '0')}${digit}`).find(passesLuhn) ?? '';
 const redactor = createRedactor({ number: new Secret(NUMBER), securityCode: new Secret('123') });
-/** A number digit by digit: no piece of it shows in its digits as they are written. */
+/** A number digit by digit: no piece of it appears contiguously. */
 const spelled = (digit: (digit: string) => string) => [...NUMBER].map(digit).join('');
 
 describe('a text', () => {
@@ -26,14 +26,14 @@ describe('a text', () => {
     ['4012%208888%208888%201881', '[removed]'],
     ['%34%30%31%32888888881881', '[removed]'],
     [spelled((digit) => `%3${digit}`), '[removed]'],
-  ])('loses the number of the card: %s', (text, shown) => {
+  ])("loses the card's number: %s", (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
   });
 
   it.each([
     ['41111113', 'card 41111113 ok', 'card [removed] ok'],
     ['4111111110', 'card 4111-1111-10, ref 41111', 'card [removed], ref 41111'],
-  ])('loses a number that is shorter than a piece of others: %s', (number, text, shown) => {
+  ])('loses a number that is shorter than the usual piece: %s', (number, text, shown) => {
     const own = createRedactor({ number: new Secret(number), securityCode: undefined });
     expect(own.text(text)).toBe(shown);
     expect(own.isClean(text)).toBe(false);
@@ -46,9 +46,9 @@ describe('a text', () => {
     ['cvc=123&x=1', 'cvc=[removed]&x=1'],
     ['CVC123', 'CVC[removed]'],
     ['cvv%3D123', '[removed]'],
-    // Whatever the code is: a look-up no longer knows it.
+    // Whatever the code: a look-up no longer knows it.
     ['cvv: 987, CSC 4567', 'cvv: [removed], CSC [removed]'],
-  ])('loses the security code where it stands alone: %s', (text, shown) => {
+  ])('loses the security code on its own: %s', (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
   });
 
@@ -63,7 +63,7 @@ describe('a text', () => {
       'of ch_45328100-1111-4123-8123-123456789012: [removed], 10:00:00.123Z [removed]',
     ],
     ['x=5555%205555%205555%204444', '[removed]'],
-  ])('loses what looks like the number of another card: %s', (text, shown) => {
+  ])("loses a lookalike of another card's number: %s", (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
     expect(createRedactor().text(text)).toBe(shown);
   });
@@ -83,7 +83,7 @@ describe('a text', () => {
     '401288******1881',
     '40128888888',
     'digest 9B74C9897BAC770FFC029102A200C5DE4012AAAA5555555555554444AAAAAAAA',
-    // Longer than any card number, though it begins and adds up like one.
+    // Longer than any card number, although it starts like one and passes the Luhn check.
     LONG_NUMBER,
     '40128888 1881',
     '10.123, 123.45, 12345, 10.0.0.123 and abc123def',
@@ -91,32 +91,32 @@ describe('a text', () => {
     '+52 55 1234 5678',
     '4111111111111112',
     '1111111111111117',
-  ])('keeps what is no card data: %s', (text) => {
+  ])('keeps data other than card data: %s', (text) => {
     expect(redactor.text(text)).toBe(text);
     expect(redactor.identifier(text)).toBe(text);
     expect(redactor.isClean(text)).toBe(true);
   });
 
-  it('is cut after the card data was removed, not through it', () => {
+  it('is cut after the card data is removed, not in the middle of it', () => {
     const filler = 'x'.repeat(1_014);
     expect(redactor.text(`${filler} 5555555555554444`)).toBe(`${filler} [removed]`.slice(0, 1_024));
     expect(redactor.isClean('x'.repeat(2_000))).toBe(true);
     expect(redactor.text('x'.repeat(2_000))).toBe('x'.repeat(1_024));
   });
 
-  it('is one that protobuf can carry, though a surrogate in it stands alone', () => {
+  it('is valid in protobuf, even with a lone surrogate', () => {
     expect(redactor.text('a\ud800b, which is long enough').isWellFormed()).toBe(true);
   });
 });
 
-it('lets an identifier pass that looks like the number of another card, but not the own one', () => {
+it("keeps an identifier that looks like another card's number, but not the card's own number", () => {
   expect(redactor.identifier('5555555555554444')).toBe('5555555555554444');
   expect(redactor.identifier(`ref-${NUMBER}`)).toBe('ref-[removed]');
   expect(redactor.identifier('CVC123')).toBe('CVC[removed]');
   expect(redactor.identifier('123.123,123')).toBe('123.123,123');
 });
 
-it('keeps the eight first and the four last digits of a number of one digit again and again', () => {
+it('keeps the first eight and the last four digits of a number that repeats one digit', () => {
   const own = createRedactor({ number: new Secret('4111111111111111'), securityCode: undefined });
   const shown = { card_iin: '41111111', card_last_four: '1111', created_at: '1111111111111' };
   expect(own.json(shown)).toEqual(shown);
@@ -124,7 +124,7 @@ it('keeps the eight first and the four last digits of a number of one digit agai
 });
 
 describe('an object', () => {
-  it('loses card data in keys, numbers, lists and what is nested', () => {
+  it('loses card data in keys, numbers, lists and nested values', () => {
     const shown = redactor.json({
       exact: 4012888888881881,
       rounded: Number(`${NUMBER}9999`),
@@ -151,16 +151,16 @@ describe('an object', () => {
     });
   });
 
-  it('keeps every other value as it is', () => {
+  it('keeps every other value unchanged', () => {
     const value = { amount: 300_000, rate: 0.15, ok: true, none: null, list: [1, 'two', []], empty: {} };
     expect(redactor.json(value)).toEqual(value);
   });
 
-  it('has bounds, and only numbers that a Struct can hold', () => {
+  it('has limits, and only numbers that a Struct can represent', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(30)}1${'}'.repeat(30)}`);
     expect(JSON.stringify(redactor.json(deep)).length).toBeLessThan(100);
     const wide = createRedactor().json({ list: Array.from({ length: 5_000 }, (_, i) => i) });
-    // The list is a value, too.
+    // The list counts as a value, too.
     expect((wide.list as JsonValue[]).filter((it) => it !== '[removed]')).toHaveLength(999);
     const objects = (levels: number): JsonObject =>
       JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);

@@ -11,7 +11,7 @@ const NUMBER = '4012888888881881';
 const ECHO = 'Approved 4012 8888 8888 1881 cvc 987';
 const SHOWN = 'Approved [removed] cvc [removed]';
 
-/** A connection to a provider that answers every call so. */
+/** A connection to a provider that gives every call this outcome. */
 function answering(outcome: Outcome): ProviderConnection {
   const connection: ProviderConnection = {
     identity: 'echo',
@@ -94,12 +94,12 @@ it.each<[Outcome, object]>([
     { kind: 'not_sent', detail: ECHO, because: 'turned_away' },
     { kind: 'not_sent', detail: SHOWN, because: 'turned_away' },
   ],
-])('the card of the attempt is in no field of the outcome, $kind', async (outcome, expected) => {
+])("the attempt's card is in no field of the outcome, $kind", async (outcome, expected) => {
   expect(await answering(outcome).pay(cardAttempt(NUMBER))).toEqual(expected);
 });
 
 it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://provider.example/${NUMBER}`])(
-  'a redirect that holds the card leads nowhere: its outcome is unknown, with an alarm',
+  'a redirect that contains the card leads nowhere: its outcome is unknown, with an alarm',
   async (redirectUrl) => {
     const outcome: Outcome = { kind: 'redirect', providerData: told, redirectUrl };
     const redacted = await answering(outcome).pay(cardAttempt(NUMBER));
@@ -112,34 +112,34 @@ it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://pro
   },
 );
 
-it('a long address to which the payer is sent is not cut', async () => {
+it('a long redirect address is not cut', async () => {
   const redirectUrl = `https://provider.example/?data=${'Ab-'.repeat(600)}`;
   const outcome: Outcome = { kind: 'redirect', providerData: told, redirectUrl };
   expect(await answering(outcome).pay(redirectAttempt())).toMatchObject({ kind: 'redirect', redirectUrl });
 });
 
-describe('a call that knows no card', () => {
+describe('a call without a card', () => {
   const echoing = answering({ kind: 'pending', providerData: told, reference: '5555555555554444' });
   const operation = operationOn(cardAttempt(), undefined);
   const query = lookUpOfOperation('refund', operation);
   const expected = {
     kind: 'pending',
     providerData: { responseMessage: SHOWN, rawResponse: { number: '[removed]' } },
-    // What is needed to act on the transaction stays, though it may look like a card number.
+    // Data needed to act on the transaction stays, even if it looks like a card number.
     reference: '5555555555554444',
   };
 
-  it.each(['capture', 'cancel', 'refund'] as const)('tells none all the same: %s', async (name) => {
+  it.each(['capture', 'cancel', 'refund'] as const)('shows no card data: %s', async (name) => {
     const outcome = await echoing[name]?.(operation);
     expect(outcome).toMatchObject(expected);
     expect(JSON.stringify(outcome)).not.toMatch(/4012|1881/);
   });
 
-  it.each(['lookUp', 'complete'] as const)('tells none all the same: %s', async (name) => {
+  it.each(['lookUp', 'complete'] as const)('shows no card data: %s', async (name) => {
     expect(await echoing[name]?.(query)).toMatchObject(expected);
   });
 
-  it('tells none all the same: an outcome that a signed notification brings', async () => {
+  it('shows no card data: the outcome of a signed notification', async () => {
     const reading = await echoing.readNotification?.(
       { header: () => '', query: '', body: new Uint8Array() },
       0,
@@ -154,7 +154,7 @@ describe('a call that knows no card', () => {
   });
 });
 
-it('a connection gets no method that it does not have', () => {
+it('a connection gains no methods', () => {
   const without = { lookUp: undefined, refund: undefined, readNotification: undefined };
   const inner = { ...answering({ kind: 'pending', providerData: told }), ...without };
   expect(redactOutcomes(inner)).toMatchObject(without);

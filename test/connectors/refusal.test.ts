@@ -33,32 +33,32 @@ describe('the rows by status', () => {
   const refused = (status: number) => refusedOutcome(byStatus({ status }), { status });
 
   it.each([400, 404, 405, 413, 415, 422])(
-    "take the provider's %i for a refusal of this one request",
+    "treat the provider's %i as a refusal of only this request",
     (status) => {
       expect(refused(status)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     },
   );
 
-  it.each([401, 403, 429])("take the provider's %i for a refusal of the connection", (status) => {
+  it.each([401, 403, 429])("treat the provider's %i as a refusal of the connection", (status) => {
     expect(refused(status)).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
   });
 
   it.each([199, 200, 300, 301, 307, 402, 408, 409, 418, 423, 424, 425, 451, 500, 502, 503, 504, 599])(
-    'know nothing after %i',
+    'have no meaning for %i',
     (status) => {
       expect(refused(status)).toMatchObject({ kind: 'unknown' });
     },
   );
 });
 
-it('a refusal names a field or a code, and never a value', () => {
+it('a refusal names a field or a code, never a value', () => {
   const refused = (name: string) => refusedOutcome('turned_away', { status: 400, refused: name });
   expect(refused('card[number]')).toMatchObject({ refused: 'card[number]' });
   expect(refused('ana@example.com')).toMatchObject({ refused: '' });
   expect(refusedOutcome('unreachable', { status: 401, refused: 'key' })).not.toHaveProperty('refused');
 });
 
-describe('a request that is sent once more without a refused field', () => {
+describe('a request that is sent again without a refused field', () => {
   const body = { payer: { name: 'Ana', email: 'x' }, items: [{ title: 'a', note: 'b' }], amount: 1 };
   const refusal: HttpResult = { kind: 'answer', status: 400, headers: {}, body: Buffer.from('{}') };
 
@@ -87,11 +87,11 @@ describe('a request that is sent once more without a refused field', () => {
   it.each([
     ['no field is refused', []],
     ['one of the fields is not optional', ['payer.email', '0']],
-    ['a fault is of no field', ['']],
+    ['the fault is not in a field', ['']],
     ['the body has no such field', ['payer.phone']],
-    ['a field is in a text', ['payer.name.first']],
-    ['a field is of every object', ['toString']],
-  ])('is not sent again where %s', async (_why, refused) => {
+    ['a field is inside a text', ['payer.name.first']],
+    ['a field belongs to every object', ['toString']],
+  ])('is not sent again if %s', async (_why, refused) => {
     expect(await sentFor(...refused)).toEqual([[body, false]]);
   });
 });

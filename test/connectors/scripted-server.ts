@@ -1,10 +1,10 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 
-/** Reaction of a scripted server to a complete request; `text` is all of it, head and body. */
+/** Reaction of a scripted server to a complete request; `text` is the whole request, head and body. */
 export type Script = (socket: Socket, text: string) => void;
 
-/** A server of bare sockets that misbehaves as it is told, and counts. */
+/** A server on bare sockets that misbehaves as instructed, and counts. */
 export type ScriptedServer = {
   readonly port: number;
   readonly requests: readonly string[];
@@ -14,7 +14,7 @@ export type ScriptedServer = {
 };
 
 export type ScriptedServerOptions = {
-  /** Certificate behind which it listens. */
+  /** Certificate with which it listens. */
   readonly tls?: { cert: Buffer; key: Buffer };
   /** Reaction to a connection, before any request. */
   readonly onConnection?: (socket: Socket) => void;
@@ -55,7 +55,7 @@ export async function startScriptedServer(
   };
 }
 
-/** An HTTP/1.1 answer with a JSON body and, unless `headers` say otherwise, its length. */
+/** An HTTP/1.1 response with a JSON body and, unless `headers` say otherwise, its length. */
 export function httpAnswer(
   status: number,
   body: string,

@@ -6,16 +6,16 @@ import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import type { Secret } from '#src/secret.ts';
 import { lookUpOf, lookUpOfOperation } from './attempts.ts';
 
-/** A fake of a provider of its own, and connections to it. */
+/** A separate fake of a provider, with connections to it. */
 export type UnderTest<Fake> = {
   readonly fake: Fake;
   readonly connection: ProviderConnection;
-  /** Another to the same fake, with a deadline that a test can wait for. */
+  /** Another connection to the same fake, with a deadline that a test can wait for. */
   readonly impatient: ProviderConnection;
   close(): Promise<void>;
 };
 
-/** A connection as the service opens it. */
+/** A connection, opened as the service opens it. */
 export function connect(
   connector: Connector,
   settings: JsonObject,
@@ -44,7 +44,7 @@ export function underTest<Fake extends { readonly url: string; close(): unknown 
   };
 }
 
-/** Opens a provider under test anew for each test of a file. What it returns is that of the test that runs. */
+/** Opens a new provider under test for each test of a file. The returned object belongs to the current test. */
 export function openedForEach<Under extends { close(): Promise<void> }>(open: () => Promise<Under>): Under {
   const under = {} as Under;
   beforeEach(async () => {
@@ -56,7 +56,7 @@ export function openedForEach<Under extends { close(): Promise<void> }>(open: ()
 
 type Asked = Pick<UnderTest<unknown>, 'connection'>;
 
-/** Looks up an attempt. @param reference that of its outcome. */
+/** Looks up an attempt. @param reference from its outcome. */
 export function lookUp(
   { connection }: Asked,
   attempt: PaymentAttempt,

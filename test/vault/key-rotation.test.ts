@@ -192,7 +192,7 @@ describe('npm run vault:rotate', () => {
     expect(new Set(left.map(({ card_number }) => decodeProtectedHeader(String(card_number)).kid))).toEqual(
       new Set(['2026']),
     );
-    expect((await rotate([NEW])).stdout).toContain('older keys may be retired');
+    expect((await rotate([NEW])).stdout).toContain('You may retire older keys');
     const told = (await listActions(database, INSTALLATION, { limit: 4 })).map(({ detail }) => detail);
     expect(told).toEqual([
       'resealed 0 current 1103 changed 0 unreadable 0',

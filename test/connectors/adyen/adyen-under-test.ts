@@ -8,9 +8,9 @@ import { connect, type UnderTest, underTest } from '../under-test.ts';
 import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY } from './fake-notifications.ts';
 
-/** A fake of Adyen of its own, and connections to it. */
+/** A separate fake of Adyen, with connections to it. */
 export type AdyenUnderTest = UnderTest<FakeAdyen> & {
-  /** Delivers the notifications that wait, in order. */
+  /** Delivers the waiting notifications in order. */
   delivered(): Promise<readonly NotificationReading[]>;
 };
 
@@ -24,7 +24,7 @@ export async function openAdyen(settings: JsonObject = {}): Promise<AdyenUnderTe
   return { ...under, delivered };
 }
 
-/** A connection as the service opens it. */
+/** A connection, opened as the service opens it. */
 export function connectAdyen(settings: JsonObject = {}, secrets: Record<string, Secret> = SECRETS) {
   const own = { merchant_account: FAKE_ACCOUNT, redirect_methods: { WALLET_B: 'ideal' } };
   return connect(adyenConnector, { base_url: 'http://127.0.0.1:1', ...own, ...settings }, secrets);
@@ -41,14 +41,14 @@ export async function read(
   return reading;
 }
 
-/** The one subject of a reading, with what it says. */
+/** The only subject of a reading, with its outcome. */
 export function subjectOf(reading: NotificationReading | undefined) {
   if (reading?.kind !== 'about' || reading.subjects.length !== 1)
-    throw new Error('it is about nothing, or too much');
+    throw new Error('the notification does not have exactly one subject');
   return reading.subjects[0] as (typeof reading.subjects)[number];
 }
 
-/** An attempt by card with options of its own, for a card holder whose name tells the fake what to do. */
+/** An attempt by card with its own options, for a cardholder whose name tells the fake what to do. */
 export function cardWith(
   options: Partial<CardOptions & { holderName: string }> = {},
   over: Partial<PaymentAttempt> = {},
@@ -56,7 +56,7 @@ export function cardWith(
   return cardAttempt(undefined, over, options);
 }
 
-/** All that Adyen wants to know of a browser before it sends its payer to a challenge. */
+/** Everything that Adyen needs to know about a browser before it sends the payer to a challenge. */
 export const BROWSER = {
   userAgent: 'Mozilla/5.0',
   acceptHeader: '*/*',

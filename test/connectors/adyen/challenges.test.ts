@@ -10,13 +10,13 @@ import { BROWSER, cardWith, openAdyen, subjectOf } from './adyen-under-test.ts';
 
 const adyen = openedForEach(openAdyen);
 
-/** The only payment that the fake has, or the first of several. */
+/** The fake's only or first payment. */
 const thePayment = () => {
   const [payment] = adyen.fake.payments.values();
   if (!payment) throw new Error('there is no payment');
   return payment;
 };
-/** The one notification that waits, as the core gets it. */
+/** The only waiting notification, as the core gets it. */
 const told = async () => subjectOf((await adyen.delivered())[0]);
 
 describe('a 3-D Secure challenge at Adyen', () => {
@@ -30,7 +30,7 @@ describe('a 3-D Secure challenge at Adyen', () => {
     return sent.redirectUrl;
   }
 
-  it('charges a payer who passes it once they are back, and once only', async () => {
+  it('charges a payer who passes it once they return, and only once', async () => {
     const attempt = challenged();
     const returnQuery = adyen.fake.payAt(await sentAway(attempt), true);
     expect(thePayment().captured).toBe(0);
@@ -46,7 +46,7 @@ describe('a 3-D Secure challenge at Adyen', () => {
     expect(await completed(attempt, returnQuery)).toMatchObject({ kind: 'declined', iso8583Code: '1A' });
   });
 
-  it("takes neither a forged result nor another payment's for this one's", async () => {
+  it("accepts neither a forged result nor another payment's result", async () => {
     const [attempt, other] = [challenged(), challenged()];
     const url = await sentAway(attempt);
     const othersQuery = adyen.fake.payAt(await sentAway(other), true);
@@ -56,7 +56,7 @@ describe('a 3-D Secure challenge at Adyen', () => {
     expect(await completed(attempt, adyen.fake.payAt(url, true))).toMatchObject({ kind: 'approved' });
   });
 
-  it('does not know what became of details whose answer was lost, and the notification tells', async () => {
+  it('has an unknown outcome if the response to the details is lost, until the notification reports it', async () => {
     const attempt = challenged();
     const returnQuery = adyen.fake.payAt(await sentAway(attempt), true);
     adyen.fake.next('lost_answer');
@@ -64,7 +64,7 @@ describe('a 3-D Secure challenge at Adyen', () => {
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'approved' } } });
   });
 
-  it('sends nothing where nothing is known of the browser that would have to go there', async () => {
+  it('sends nothing if the browser is unknown', async () => {
     const attempt = cardWith({ threeDSecureSetupId: randomUUID() });
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(adyen.fake.requests).toEqual([]);
@@ -75,22 +75,22 @@ describe('a 3-D Secure challenge at Adyen', () => {
     ['all', BROWSER, ''],
     ['no language', { ...BROWSER, language: '' }, 'language'],
     [
-      'a depth that is no number',
+      'a depth that is not a number',
       { ...BROWSER, colorDepth: 'deep', screenWidth: '0' },
       'color_depth screen_width',
     ],
-  ])('names the fields of the browser that it lacks, of which %s is known', (_what, known, missing) => {
+  ])('names the missing browser fields if %s is known', (_what, known, missing) => {
     const browser = known && create(BrowserInfoSchema, known);
     const { missingForChallenge } = adyen.connection.capabilities;
     expect(missingForChallenge?.(browser).join(' ')).toBe(missing);
   });
 });
 
-describe('results of 3-D Secure made elsewhere, at Adyen', () => {
+describe('external 3-D Secure results at Adyen', () => {
   it.each([
     ['1.0.2', { xid: 'MDAwMQ==' }],
     ['2.2.0', { dsTransID: 'c4e59ceb' }],
-  ])('of version %s have the id by which issuers know them: %j', async (version, id) => {
+  ])('of version %s carry the id by which issuers identify them: %j', async (version, id) => {
     const ids = 'xid' in id ? { transactionId: id.xid } : { directoryServerTransactionId: id.dsTransID };
     const both = { transactionId: 'server', ...ids };
     await adyen.connection.pay(cardWith({ threeDSecure: create(ThreeDSecureSchema, { version, ...both }) }));
@@ -102,7 +102,7 @@ describe('results of 3-D Secure made elsewhere, at Adyen', () => {
 describe('a technical cancel at Adyen', () => {
   const canceled = (attempt: PaymentAttempt) => adyen.connection.technicalCancel?.send(lookUpOf(attempt));
 
-  it('undoes an authorization whose answer was lost, and the notification tells', async () => {
+  it('undoes an authorization whose response was lost, as the notification reports', async () => {
     const attempt = cardWith({ capture: false });
     adyen.fake.next('lost_answer');
     await adyen.connection.pay(attempt);
@@ -113,12 +113,12 @@ describe('a technical cancel at Adyen', () => {
     expect(await told()).toMatchObject({ transactionId, signed: { outcome: { kind: 'declined' } } });
   });
 
-  it('of what Adyen never heard of decides nothing', async () => {
+  it('of a payment that Adyen never received decides nothing', async () => {
     expect(await canceled(cardWith())).toBe(true);
     expect(await adyen.delivered()).toMatchObject([{ kind: 'ignored' }]);
   });
 
-  it('that is not taken says so', async () => {
+  it('that Adyen does not accept returns false', async () => {
     adyen.fake.next('error');
     expect(await canceled(cardWith())).toBe(false);
   });

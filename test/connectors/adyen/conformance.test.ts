@@ -44,39 +44,39 @@ describeConformance({
     refused('Cancelled', '15'),
     refused('Error', '4'),
     refused('Refused', '9999'),
-    changed('declined', 'a challenge at no page', { resultCode: 'RedirectShopper' }),
+    changed('declined', 'a challenge without a page', { resultCode: 'RedirectShopper' }),
     changed('redirect', 'a challenge', {
       resultCode: 'RedirectShopper',
       action: { type: 'redirect', method: 'GET', url: 'https://bank.example/3ds' },
     }),
-    changed('declined', 'an authentication that was not asked for', { resultCode: 'IdentifyShopper' }),
+    changed('declined', 'an authentication that was not requested', { resultCode: 'IdentifyShopper' }),
     changed('pending', 'a payment in process', { resultCode: 'Pending' }),
     changed('pending', 'a payment that was received', { resultCode: 'Received' }),
-    changed('unknown', 'a part of the amount', { resultCode: 'PartiallyAuthorised' }),
-    changed('unknown', 'a result that there is not', { resultCode: 'Approved' }),
+    changed('unknown', 'part of the amount', { resultCode: 'PartiallyAuthorised' }),
+    changed('unknown', 'an unknown result', { resultCode: 'Approved' }),
     changed('unknown', 'no result', { resultCode: undefined }),
     changed('unknown', 'an approval without a pspReference', { pspReference: undefined }),
-    changed('unknown', "another one's reference", {
+    changed('unknown', 'another reference', {
       merchantReference: '00000000-0000-4000-8000-000000000000',
     }),
     changed('unknown', 'another amount', { amount: { currency: 'USD', value: 1 } }),
     changed('unknown', 'another currency', { amount: { currency: 'EUR', value: 300_000 } }),
-    changed('unknown', 'an amount that is none', { amount: '3000.00' }),
+    changed('unknown', 'an amount of the wrong type', { amount: '3000.00' }),
     ...[400, 401, 403, 422, 429].map((status) =>
       row('not_sent', `a refusal with ${status}`, error(status, '130'), status),
     ),
-    row('not_sent', 'a refusal with 500 for the form of a field', error(500, '702'), 500),
+    row('not_sent', 'a refusal with 500 for a malformed field', error(500, '702'), 500),
     row('unknown', 'an internal error', { ...error(500, '905'), errorType: 'internal' }, 500),
-    row('unknown', "a refusal that is not in Adyen's form", { message: 'proxy' }, 403),
+    row('unknown', "a refusal not in Adyen's form", { message: 'proxy' }, 403),
     changed('unknown', 'an approval with 422', {}, 422),
-    row('unknown', 'a 422 that the first request counts', error(422, '0704'), 422),
-    row('unknown', 'a 409 that the first request counts', error(409, '704'), 409),
+    row('unknown', 'a 422 for a key already in use', error(422, '0704'), 422),
+    row('unknown', 'a 409 for a key already in use', error(409, '704'), 409),
     ...['101', '0101', '102', '103', '129', '141', '153'].map((code) =>
       row('declined', `the card error ${code}`, error(422, code), 422),
     ),
     redirected('redirect', 'a redirect', { url: 'https://bank.example/pay' }),
     redirected('unknown', 'a redirect by POST', { url: 'https://bank.example/pay', method: 'POST' }),
-    redirected('unknown', 'a redirect to no web address', { url: 'javascript:alert(1)' }),
+    redirected('unknown', 'a redirect to an address other than http', { url: 'javascript:alert(1)' }),
   ],
 });
 
@@ -134,7 +134,7 @@ function made(name: 'capture' | 'cancel' | 'refund', more: JsonObject): Conformi
   };
 }
 
-/** The same operation, sent again: what refuses the repeat says nothing of the first request. */
+/** The same operation, sent again: a refused repeat says nothing about the first request. */
 function repeated(kind: 'capture' | 'cancel' | 'refund', more: JsonObject): ConformingCall {
   const first = made(kind, more);
   return {
@@ -146,7 +146,7 @@ function repeated(kind: 'capture' | 'cancel' | 'refund', more: JsonObject): Conf
   };
 }
 
-/** The details of a payer who is back from a challenge. */
+/** The details of a payer who returned from a challenge. */
 function completed(): ConformingCall {
   const attempt = cardAttempt();
   const query = lookUpOf(attempt, { hint: { returnQuery: 'redirectResult=X6XtfGC3' } });
@@ -159,10 +159,10 @@ function completed(): ConformingCall {
     key: attempt.transactionId,
     approval: { status: 200, body },
     answers: [
-      other('not_sent', "another one's reference", { merchantReference: cardAttempt().transactionId }),
+      other('not_sent', 'another reference', { merchantReference: cardAttempt().transactionId }),
       other('unknown', 'no reference', { merchantReference: undefined }),
       other('unknown', 'another amount', { amount: { currency: 'USD', value: 1 } }),
-      other('declined', 'a refusal of the bank', { resultCode: 'Refused', refusalReasonCode: '11' }),
+      other('declined', 'a refusal by the bank', { resultCode: 'Refused', refusalReasonCode: '11' }),
       other('pending', 'a payment in process', { resultCode: 'Received' }),
       answer('not_sent', 'a refusal', error(422, '101'), 422),
     ],

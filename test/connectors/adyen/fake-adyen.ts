@@ -5,7 +5,10 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { startSite } from '../../support/site.ts';
 import { FAKE_ACCOUNT, type Item, notificationOf } from './fake-notifications.ts';
 
-/** Adyen's Checkout API as its documentation describes it, as far as it is needed here: stateful, one merchant account. */
+/**
+ * A stateful fake of the parts of Adyen's Checkout API that tests need, written from its documentation: one merchant
+ * account.
+ */
 export type FakeAdyen = {
   readonly url: string;
   readonly payments: ReadonlyMap<string, FakePayment>;
@@ -13,15 +16,15 @@ export type FakeAdyen = {
   readonly requests: readonly { path: string; key: string | undefined; body: JsonObject }[];
   /** Notifications that await delivery, as Adyen would post them. */
   readonly notifications: string[];
-  /** Trouble with the next request. */
+  /** Sets the fault of the next request. */
   next(fault: Fault): void;
   /**
-   * The payer does what is to be done at the page they were sent to.
+   * The payer acts on the page they were sent to.
    *
-   * @returns the query string with which they are sent back.
+   * @returns the query string of their return.
    */
   payAt(redirectUrl: string, succeeds: boolean): string;
-  /** Lets days pass: idempotency keys are forgotten after seven. */
+  /** Lets days pass: the fake forgets idempotency keys after seven. */
   later(days: number): void;
   close(): void;
 };
@@ -32,19 +35,19 @@ export type FakePayment = {
   readonly reference: string;
   readonly amount: { value: number; currency: string };
   readonly returnUrl: string;
-  /** `authenticated`: the payer is back from a challenge, and the details are to be sent. */
+  /** `authenticated`: the payer returned from a challenge; the details come next. */
   state: 'authorised' | 'refused' | 'redirected' | 'challenged' | 'authenticated' | 'cancelled';
   captured: number;
   refunded: number;
 };
 
 /**
- * - `lost_answer`: the request is processed, and the connection ends without an answer.
- * - `silent`: the request is processed, and no answer comes.
+ * - `lost_answer`: the request is processed, and the connection ends without a response.
+ * - `silent`: the request is processed, and no response comes.
  * - `lost_request`: the connection ends before anything is processed.
  * - `transient`: 500 with `transient-error: true`; nothing is processed.
- * - `error`: 500, kept as the key's answer.
- * - `in_progress`: 422 with 704, as for a key whose first request is still under way.
+ * - `error`: 500, stored as the key's response.
+ * - `in_progress`: 422 with 704, as for a key whose first request is still in progress.
  */
 export type Fault = 'lost_answer' | 'silent' | 'lost_request' | 'transient' | 'error' | 'in_progress';
 
@@ -126,7 +129,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     };
   }
 
-  /** Ends a challenge, once, with what the payer's browser brought back. */
+  /** Ends a challenge, once, with the data from the payer's browser. */
   function details(body: JsonObject): Answer {
     const { redirectResult } = (body.details ?? {}) as JsonObject;
     const payment = payments.get(/^result-(\w+)$/.exec(String(redirectResult))?.[1] ?? '');
@@ -146,7 +149,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     return { status: 200, body: { ...common, resultCode, ...(!isPaid && refused) } };
   }
 
-  /** Cancels by the merchant's reference; what came of it is told by a notification. */
+  /** Cancels by the merchant's reference; a notification reports the outcome. */
   function technicalCancel(body: JsonObject): Answer {
     const paymentReference = String(body.paymentReference);
     const payment = [...payments.values()].find(({ reference }) => reference === paymentReference);
@@ -254,7 +257,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
         payment.state = succeeds ? 'authenticated' : 'refused';
         return `redirectResult=result-${payment.pspReference}`;
       }
-      if (payment?.state !== 'redirected') throw new Error('there is nothing to pay at this page');
+      if (payment?.state !== 'redirected') throw new Error('this page has nothing to pay');
       payment.state = succeeds ? 'authorised' : 'refused';
       if (succeeds) payment.captured = payment.amount.value;
       const { pspReference: psp, reference, amount } = payment;
@@ -268,7 +271,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
   };
 }
 
-/** Applies a modification to a payment. @returns whether it succeeds, which its notification tells. */
+/** Applies a modification to a payment. @returns whether it succeeds, as its notification reports. */
 function apply(payment: FakePayment, kind: string, value: number): boolean {
   const isOpen = payment.state === 'authorised' && payment.captured === 0;
   if (kind === 'captures') {

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 export const FAKE_ACCOUNT = 'ShopECOM';
 export const FAKE_HMAC_KEY = '44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056';
 
-/** An event as the fake tells of it. */
+/** An event that the fake reports. */
 export type Item = {
   eventCode: string;
   success: boolean | string;

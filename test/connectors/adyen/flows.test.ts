@@ -5,7 +5,7 @@ import { type AdyenUnderTest, cardWith, connectAdyen, openAdyen, subjectOf } fro
 
 const DAY_MS = 86_400_000;
 
-describe('the adyen connector at a fake of Adyen', () => {
+describe('the Adyen connector with a fake of Adyen', () => {
   let adyen: AdyenUnderTest;
   beforeEach(async () => {
     adyen = await openAdyen();
@@ -15,16 +15,16 @@ describe('the adyen connector at a fake of Adyen', () => {
   const referenceOf = (outcome: Outcome) => ('reference' in outcome ? outcome.reference : undefined);
   const thePayment = () => {
     const [payment, ...others] = adyen.fake.payments.values();
-    if (!payment || others.length > 0) throw new Error('not one payment');
+    if (!payment || others.length > 0) throw new Error('expected exactly one payment');
     return payment;
   };
-  /** The one notification that waits, as the core gets it. */
+  /** The only waiting notification, as the core gets it. */
   async function told() {
     const [reading] = await adyen.delivered();
     return subjectOf(reading);
   }
 
-  it('charges a card with one request, and tells the authorization code and the pspReference', async () => {
+  it('charges a card with one request, and returns the authorization code and the pspReference', async () => {
     const attempt = cardWith();
     const outcome = await adyen.connection.pay(attempt);
     expect(outcome).toMatchObject({
@@ -38,13 +38,13 @@ describe('the adyen connector at a fake of Adyen', () => {
     expect(thePayment()).toMatchObject({ reference: attempt.transactionId, captured: 300_000 });
   });
 
-  it('authorizes without capturing, whatever the delay of the account is', async () => {
+  it("authorizes without capturing, whatever the account's capture delay", async () => {
     await adyen.connection.pay(cardWith({ capture: false }));
     expect(thePayment()).toMatchObject({ state: 'authorised', captured: 0 });
     expect(adyen.fake.requests[0]?.body).not.toHaveProperty('captureDelayHours');
   });
 
-  it('verifies a card by an authorization of nothing', async () => {
+  it('verifies a card by an authorization of zero', async () => {
     const verification = cardWith(
       { verify: true, capture: false },
       { money: { minorUnits: 0n, currency: 'USD' } },
@@ -66,7 +66,7 @@ describe('the adyen connector at a fake of Adyen', () => {
   });
 
   it.each([false, true])(
-    'captures, and the notification tells that it is done (a part of it: %s)',
+    'captures, and the notification reports the capture (partial: %s)',
     async (isPart) => {
       const attempt = cardWith({ capture: false });
       const paid = await adyen.connection.pay(attempt);
@@ -97,7 +97,7 @@ describe('the adyen connector at a fake of Adyen', () => {
     expect(thePayment().state).toBe('cancelled');
   });
 
-  it('refunds in parts up to what was captured, and what exceeds it is declined by its notification', async () => {
+  it('refunds in parts up to the captured amount; a notification declines any excess', async () => {
     const attempt = cardWith();
     const paid = await adyen.connection.pay(attempt);
     await adyen.delivered();
@@ -114,11 +114,11 @@ describe('the adyen connector at a fake of Adyen', () => {
     expect(thePayment().refunded).toBe(300_000);
   });
 
-  it('sends a payer away, learns from the notification that they paid, and can refund it then', async () => {
+  it('redirects a payer, learns from the notification that they paid, and can then refund the payment', async () => {
     const attempt = redirectAttempt();
     const sent = await adyen.connection.pay(attempt);
     if (sent.kind !== 'redirect') throw new Error(sent.kind);
-    // Adyen tells no pspReference before the payer has acted.
+    // Adyen reports no pspReference before the payer has acted.
     expect(sent.reference).toBeUndefined();
     adyen.fake.payAt(sent.redirectUrl, true);
     const subject = await told();
@@ -130,14 +130,14 @@ describe('the adyen connector at a fake of Adyen', () => {
     expect(await adyen.connection.refund?.(refund)).toMatchObject({ kind: 'pending' });
   });
 
-  it('learns from the notification that a payer who was sent away did not pay', async () => {
+  it('learns from the notification that a redirected payer did not pay', async () => {
     const sent = await adyen.connection.pay(redirectAttempt());
     if (sent.kind !== 'redirect') throw new Error(sent.kind);
     adyen.fake.payAt(sent.redirectUrl, false);
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined', iso8583Code: '05' } } });
   });
 
-  it('does not know what became of a lost answer, and the notification tells', async () => {
+  it('has an unknown outcome if the response is lost, until the notification reports the approval', async () => {
     adyen.fake.next('lost_answer');
     const attempt = cardWith();
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'unknown' });
@@ -151,7 +151,7 @@ describe('the adyen connector at a fake of Adyen', () => {
     });
   });
 
-  it('does not know what became of a lost decline, and the notification tells', async () => {
+  it('has an unknown outcome if a decline is lost, until the notification reports it', async () => {
     adyen.fake.next('lost_answer');
     expect(await adyen.connection.pay(cardWith({ holderName: 'DECLINED' }))).toMatchObject({
       kind: 'unknown',
@@ -159,13 +159,13 @@ describe('the adyen connector at a fake of Adyen', () => {
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined' } } });
   });
 
-  it('does not know what became of a lost request, and nothing ever tells', async () => {
+  it('has an unknown outcome forever if the request is lost', async () => {
     adyen.fake.next('lost_request');
     expect(await adyen.connection.pay(cardWith())).toMatchObject({ kind: 'unknown' });
     expect([adyen.fake.payments.size, adyen.fake.notifications]).toEqual([0, []]);
   });
 
-  it('learns what became of a refund whose answer was lost by our reference of it', async () => {
+  it('learns the outcome of a refund whose response was lost by our reference', async () => {
     const attempt = cardWith();
     const paid = await adyen.connection.pay(attempt);
     await adyen.delivered();
@@ -200,7 +200,7 @@ describe('the adyen connector at a fake of Adyen', () => {
   });
 
   it.each([
-    ['that Adyen has already', { reference: 'QFQTPCQ8HXSKGK82' }],
+    ['that Adyen already has', { reference: 'QFQTPCQ8HXSKGK82' }],
     ['whose key Adyen may have forgotten', { ageMs: 6 * DAY_MS + 1 }],
   ])('does not repeat an operation %s', async (_what, over) => {
     const operation = operationOn(cardWith(), 'NC6HT9CRT65ZGN82');
@@ -209,7 +209,7 @@ describe('the adyen connector at a fake of Adyen', () => {
     expect(adyen.fake.requests).toEqual([]);
   });
 
-  it('was surely not sent when Adyen says that its error is transient', async () => {
+  it('was certainly not sent if Adyen marks its error as transient', async () => {
     adyen.fake.next('transient');
     expect(await adyen.connection.pay(cardWith())).toMatchObject({
       kind: 'not_sent',
@@ -218,15 +218,12 @@ describe('the adyen connector at a fake of Adyen', () => {
     expect(adyen.fake.payments.size).toBe(0);
   });
 
-  it.each(['error', 'in_progress'] as const)(
-    'does not know what became of a payment after: %s',
-    async (fault) => {
-      adyen.fake.next(fault);
-      expect(await adyen.connection.pay(cardWith())).toMatchObject({ kind: 'unknown' });
-    },
-  );
+  it.each(['error', 'in_progress'] as const)('has an unknown outcome after: %s', async (fault) => {
+    adyen.fake.next(fault);
+    expect(await adyen.connection.pay(cardWith())).toMatchObject({ kind: 'unknown' });
+  });
 
-  it('charges once when an attempt is made twice with its key', async () => {
+  it('charges once if an attempt is made twice with its key', async () => {
     const attempt = cardWith();
     const first = await adyen.connection.pay(attempt);
     const second = await adyen.connection.pay(attempt);
@@ -234,7 +231,7 @@ describe('the adyen connector at a fake of Adyen', () => {
     expect(adyen.fake.payments.size).toBe(1);
   });
 
-  it('refunds once when a refund is made twice with its key', async () => {
+  it('refunds once if a refund is made twice with its key', async () => {
     const attempt = cardWith();
     const paid = await adyen.connection.pay(attempt);
     const money = { minorUnits: 100_000n, currency: 'USD' };
@@ -244,7 +241,7 @@ describe('the adyen connector at a fake of Adyen', () => {
     expect(thePayment().refunded).toBe(100_000);
   });
 
-  it('sends nothing for an operation on a payment whose pspReference nobody told', async () => {
+  it('sends nothing for an operation on a payment with an unknown pspReference', async () => {
     const operation = operationOn(cardWith(), undefined);
     for (const name of ['capture', 'cancel', 'refund'] as const) {
       expect(await adyen.connection[name]?.(operation)).toMatchObject({
@@ -255,13 +252,13 @@ describe('the adyen connector at a fake of Adyen', () => {
     expect(adyen.fake.requests).toEqual([]);
   });
 
-  it('sends nothing for a payment method that its settings do not name', async () => {
+  it('sends nothing for a payment method that its settings do not list', async () => {
     const attempt = redirectAttempt({ method: { kind: 'wallet_redirect', type: 'WALLET_D' } });
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(adyen.fake.requests).toEqual([]);
   });
 
-  it('takes wallets only where its settings name some', async () => {
+  it('accepts wallets only if its settings list some', async () => {
     const without = connectAdyen({ redirect_methods: {} });
     expect([without.capabilities.methods, adyen.connection.capabilities.methods]).toEqual([
       ['card'],
@@ -270,7 +267,7 @@ describe('the adyen connector at a fake of Adyen', () => {
     await without.close();
   });
 
-  it('probes with its key and account, and moves nothing', async () => {
+  it('probes with its key and account, and moves no money', async () => {
     expect(await adyen.connection.probe?.()).toBe(true);
     const stranger = connectAdyen({ base_url: adyen.fake.url, merchant_account: 'OtherECOM' });
     expect(await stranger.probe?.()).toBe(false);

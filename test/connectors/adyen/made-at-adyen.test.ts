@@ -37,20 +37,20 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
     expect([made_, others]).toMatchObject([{ ...made, transactionId: ID }, []]);
   });
 
-  it('is found by the payment that it is signed to be of if it has a reference of its own', async () => {
+  it('with its own reference is found by the signed reference of its payment', async () => {
     const subjects = await subjectsOf(eventCode, 'return-17');
     expect(subjects).toMatchObject([{ reference: OPERATION }, made]);
     expect(subjects[1]).not.toHaveProperty('transactionId');
     expect(await subjectsOf(eventCode, 'return-17', {})).toHaveLength(1);
   });
 
-  it('of a payment that only our reference names is signed to be of no certain charge', async () => {
+  it('with only our reference of the payment has no certain charge', async () => {
     const [, told] = await subjectsOf(eventCode, ID, {});
     expect(told).toMatchObject({ transactionId: ID, signed: { operation: eventCode } });
     expect(told?.signed).not.toHaveProperty('paidReference');
   });
 
-  it('is none if it failed, or has the reference of an operation of ours', async () => {
+  it('is ignored if it failed or has the reference of one of our operations', async () => {
     expect(await subjectsOf(eventCode, ID, { original: PAYMENT, success: false })).toHaveLength(1);
     for (const kind of ['capture', 'cancel', 'refund']) {
       expect(await subjectsOf(eventCode, `${kind}-${ID}`)).toHaveLength(1);
@@ -58,12 +58,12 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
   });
 });
 
-it('a cancel made at Adyen itself is signed to be of the charge that it names', async () => {
+it('a cancel made at Adyen itself is signed with the reference of its charge', async () => {
   const [, told] = await subjectsOf('CANCELLATION');
   expect(told?.signed).toMatchObject({ outcome: { kind: 'expired' }, paidReference: PAYMENT });
 });
 
-it('that a payment was canceled or refunded, without a word which, is an alarm, and its failure is none', async () => {
+it('a report that a payment was canceled or refunded, without saying which, is an alarm; its failure is not', async () => {
   const [subject, ...others] = await subjectsOf('CANCEL_OR_REFUND');
   expect([subject, others]).toMatchObject([
     { transactionId: ID, signed: { ...money, outcome: { kind: 'unknown', alarm: true } } },

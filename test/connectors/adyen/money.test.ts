@@ -3,30 +3,33 @@ import { describe, expect, it } from 'vitest';
 import { fromAdyenAmount, toAdyenAmount } from '#src/connectors/adyen/money.ts';
 import { CURRENCIES, currencyDigits } from '#src/money.ts';
 
-/** Adyen's decimals where they are not ISO 4217's. */
+/** Adyen's decimals if they differ from ISO 4217. */
 const DIFFERENT: Readonly<Record<string, number>> = { CLP: 2, ISK: 2, CVE: 0, IDR: 0 };
 const THREE_DECIMALS = ['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'];
 
 describe('money at Adyen', () => {
-  it.each([...CURRENCIES])('is exact or not at all in %s, and the same when it comes back', (currency) => {
-    const ours = currencyDigits(currency) ?? 0;
-    const theirs = DIFFERENT[currency] ?? ours;
-    fc.assert(
-      fc.property(fc.bigInt({ min: 0n, max: 10n ** 13n }), (minorUnits) => {
-        const amount = toAdyenAmount({ minorUnits, currency });
-        if (theirs < ours && minorUnits % 10n ** BigInt(ours - theirs) !== 0n) {
-          expect(amount).toBeUndefined();
-          return;
-        }
-        expect(amount?.currency).toBe(currency);
-        expect(BigInt(amount?.value ?? -1) * 10n ** BigInt(ours)).toBe(minorUnits * 10n ** BigInt(theirs));
-        expect(fromAdyenAmount(amount)).toEqual({ minorUnits, currency });
-      }),
-      { numRuns: 30, seed: 4217 },
-    );
-  });
+  it.each([...CURRENCIES])(
+    'in %s is converted exactly or not at all, and converts back to the same amount',
+    (currency) => {
+      const ours = currencyDigits(currency) ?? 0;
+      const theirs = DIFFERENT[currency] ?? ours;
+      fc.assert(
+        fc.property(fc.bigInt({ min: 0n, max: 10n ** 13n }), (minorUnits) => {
+          const amount = toAdyenAmount({ minorUnits, currency });
+          if (theirs < ours && minorUnits % 10n ** BigInt(ours - theirs) !== 0n) {
+            expect(amount).toBeUndefined();
+            return;
+          }
+          expect(amount?.currency).toBe(currency);
+          expect(BigInt(amount?.value ?? -1) * 10n ** BigInt(ours)).toBe(minorUnits * 10n ** BigInt(theirs));
+          expect(fromAdyenAmount(amount)).toEqual({ minorUnits, currency });
+        }),
+        { numRuns: 30, seed: 4217 },
+      );
+    },
+  );
 
-  it('has three decimals in the currencies that have so many', () => {
+  it('has three decimals in the currencies with three decimals', () => {
     expect(THREE_DECIMALS.map(currencyDigits)).toEqual(THREE_DECIMALS.map(() => 3));
     expect(THREE_DECIMALS.every((currency) => DIFFERENT[currency] === undefined)).toBe(true);
   });
@@ -42,7 +45,7 @@ describe('money at Adyen', () => {
     expect(toAdyenAmount({ minorUnits, currency })).toEqual({ currency, value });
   });
 
-  it('has no amount that a JSON number cannot tell', () => {
+  it('rejects an amount that a JSON number cannot represent', () => {
     expect(toAdyenAmount({ minorUnits: 10n ** 14n, currency: 'CLP' })).toBeUndefined();
   });
 

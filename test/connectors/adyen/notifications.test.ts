@@ -27,7 +27,7 @@ const modified = (eventCode: string, success: boolean, reference: string) => ({
   original: PAYMENT,
   reference,
 });
-/** A notification whose item was changed after it was signed. */
+/** A notification whose item was changed after signing. */
 function tampered(change: object): string {
   const notification = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT));
   Object.assign(notification.notificationItems[0].NotificationRequestItem, change);
@@ -35,7 +35,7 @@ function tampered(change: object): string {
 }
 const kindOf = ({ signed }: NotificationSubject) => signed?.outcome.kind;
 
-describe('a notification of Adyen', () => {
+describe('a notification from Adyen', () => {
   it("has the signature that Adyen's documentation gives as an example", async () => {
     const account = connectAdyen({ merchant_account: 'TestMerchant' });
     const example = {
@@ -49,13 +49,13 @@ describe('a notification of Adyen', () => {
     };
     const body = (change: object) =>
       JSON.stringify({ notificationItems: [{ NotificationRequestItem: { ...example, ...change } }] });
-    // Genuine, but the payment has no reference of ours.
+    // Genuine, but the payment lacks our reference.
     expect(await read(account, body({}))).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });
     expect(await read(account, body({ success: 'false' }))).toMatchObject({ kind: 'forged' });
     await account.close();
   });
 
-  it('tells under its signature that a payment was authorized', async () => {
+  it('reports with its signature that a payment was authorized', async () => {
     const additionalData = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT))
       .notificationItems[0].NotificationRequestItem.additionalData;
     const body = tampered({ additionalData: { ...additionalData, authCode: '033899' } });
@@ -77,7 +77,7 @@ describe('a notification of Adyen', () => {
     });
   });
 
-  it('declines softly whatever the reason is, which is not signed, and shows the reason', async () => {
+  it('is a soft decline whatever the reason, which is not signed, and shows the reason', async () => {
     const body = notificationOf(item('AUTHORISATION', false), AMOUNT, { reason: 'FRAUD' });
     expect(subjectOf(await read(connection, body)).signed?.outcome).toMatchObject({
       kind: 'declined',
@@ -115,12 +115,12 @@ describe('a notification of Adyen', () => {
     },
   );
 
-  it("takes no capture's event for the outcome of a refund", async () => {
+  it("never takes a capture's event for the outcome of a refund", async () => {
     const body = notificationOf(modified('CAPTURE', true, `refund-${ID}`), AMOUNT);
     expect(subjectOf(await read(connection, body)).transactionId).toBeUndefined();
   });
 
-  it('says that a payment was canceled by our reference, and nothing when that found none', async () => {
+  it('reports that a payment was canceled by our reference, and nothing if Adyen found none', async () => {
     const canceled = await read(connection, notificationOf(modified('TECHNICAL_CANCEL', true, ID), AMOUNT));
     expect(subjectOf(canceled)).toMatchObject({ transactionId: ID, reference: PAYMENT });
     expect(kindOf(subjectOf(canceled))).toBe('declined');
@@ -128,7 +128,7 @@ describe('a notification of Adyen', () => {
     expect(none).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });
   });
 
-  it('says that an offer which nobody took has expired', async () => {
+  it('reports that an unused offer has expired', async () => {
     const reading = await read(connection, notificationOf(item('OFFER_CLOSED', true), AMOUNT));
     expect(kindOf(subjectOf(reading))).toBe('expired');
   });
@@ -143,7 +143,7 @@ describe('a notification of Adyen', () => {
     ['SECOND_CHARGEBACK', 'lost'],
     ['PREARBITRATION_LOST', 'lost'],
     ['SCHEME_ARBITRATION_LOST', 'lost'],
-  ])("tells of a dispute by %s, and nothing of the payment's outcome", async (eventCode, stage) => {
+  ])("reports a dispute by %s, and nothing about the payment's outcome", async (eventCode, stage) => {
     const subject = subjectOf(await read(connection, notificationOf(modified(eventCode, true, ID), AMOUNT)));
     const money = { minorUnits: 1130n, currency: 'EUR' };
     expect(subject).toEqual({
@@ -153,7 +153,7 @@ describe('a notification of Adyen', () => {
     });
   });
 
-  it('tells no reference of a dispute where the only one that it has may be the payment', async () => {
+  it("reports no reference of a dispute if its only reference may be the payment's", async () => {
     const alone = notificationOf(item('CHARGEBACK_REVERSED', true), AMOUNT);
     expect(subjectOf(await read(connection, alone)).dispute).toMatchObject({
       ...{ stage: 'won', reference: undefined },
@@ -178,7 +178,7 @@ describe('a notification of Adyen', () => {
     expect(await read(connection, notificationOf(about, AMOUNT))).toMatchObject({ kind: 'ignored' });
   });
 
-  it('is ignored when its signature is genuine for other fields, between which its colons stand elsewhere', async () => {
+  it('is ignored if moving its colons would make its signature genuine for other fields', async () => {
     const genuine = item('AUTHORISATION', true, `${ID}:1130:EUR:CHARGEBACK`);
     const moved = {
       ...{ merchantReference: ID, amount: AMOUNT },
@@ -188,14 +188,14 @@ describe('a notification of Adyen', () => {
     expect(await read(connection, body)).toMatchObject({ kind: 'ignored' });
   });
 
-  it('of another merchant account is ignored', async () => {
+  it('from another merchant account is ignored', async () => {
     const other = connectAdyen({ merchant_account: 'OtherECOM' });
     const reading = await read(other, notificationOf(item('AUTHORISATION', true), AMOUNT));
     expect(reading).toMatchObject({ kind: 'ignored' });
     await other.close();
   });
 
-  it('tells money in the minor units of ISO 4217, and vouches for none that has no such', async () => {
+  it('reports money in ISO 4217 minor units, and none that is not a whole number of them', async () => {
     const pesos = (value: number) => notificationOf(item('AUTHORISATION', true), { value, currency: 'CLP' });
     expect(subjectOf(await read(connection, pesos(500)))).toMatchObject({
       signed: { minorUnits: 5n, currency: 'CLP' },
@@ -216,7 +216,7 @@ describe('a notification of Adyen', () => {
     ['signature left out', { additionalData: {} }],
     ['signature of another type', { additionalData: { hmacSignature: 1 } }],
     ['signature of another length', { additionalData: { hmacSignature: 'AAAA' } }],
-  ])('is forged when its %s was changed', async (_name, change) => {
+  ])('is forged if its %s was changed', async (_name, change) => {
     expect(await read(connection, tampered(change))).toEqual({
       kind: 'forged',
       detail: 'the signature is missing or wrong',
@@ -232,18 +232,18 @@ describe('a notification of Adyen', () => {
     '{"notificationItems":[1]}',
     '<xml/>',
     '{"notificationItems":{}}',
-  ])('is forged when it is %j', async (body) => {
+  ])('is forged if it is %j', async (body) => {
     expect(await read(connection, body)).toMatchObject({ kind: 'forged' });
   });
 
-  it('is forged when one of its items is not signed', async () => {
+  it('is forged if one of its items is not signed', async () => {
     const genuine = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT));
     const forged = JSON.parse(tampered({ success: 'false' }));
     const notificationItems = [...genuine.notificationItems, ...forged.notificationItems];
     expect(await read(connection, JSON.stringify({ notificationItems }))).toMatchObject({ kind: 'forged' });
   });
 
-  it('is about every item that it holds', async () => {
+  it('is about each of its items', async () => {
     const [first, second] = [item('AUTHORISATION', true), item('AUTHORISATION', false, ID.replace('3', '4'))];
     const notificationItems = [first, second].flatMap(
       (it) => JSON.parse(notificationOf(it, AMOUNT)).notificationItems,
@@ -252,7 +252,7 @@ describe('a notification of Adyen', () => {
     expect(reading.kind === 'about' && reading.subjects.map(kindOf)).toEqual(['approved', 'declined']);
   });
 
-  it('has the same deduplication key when it is sent again, and another for another result', async () => {
+  it('has the same deduplication key if it is sent again, and another for another result', async () => {
     const keyOf = async (body: string) => {
       const reading = await read(connection, body);
       return reading.kind === 'about' && reading.deduplicationKey;
@@ -266,7 +266,7 @@ describe('a notification of Adyen', () => {
     expect([again === first, corrected === first]).toEqual([true, false]);
   });
 
-  it('counts by either of two keys while one replaces the other, and by no third', async () => {
+  it('is verified by either of two keys while one replaces the other, but by no third key', async () => {
     const rolling = connectAdyen({}, { ...SECRETS, hmac_key_next: new Secret(ANOTHER_KEY) });
     const kinds: string[] = [];
     for (const key of [FAKE_HMAC_KEY, ANOTHER_KEY, 'f'.repeat(64)]) {
@@ -276,7 +276,7 @@ describe('a notification of Adyen', () => {
     await rolling.close();
   });
 
-  it('is signed over the fields that Adyen names, in that order', () => {
+  it('is signed over the fields that Adyen documents, in that order', () => {
     const signed = `${PAYMENT}::${FAKE_ACCOUNT}:${ID}:1130:EUR:AUTHORISATION:true`;
     const mac = createHmac('sha256', Buffer.from(FAKE_HMAC_KEY, 'hex')).update(signed).digest('base64');
     expect(notificationOf(item('AUTHORISATION', true), AMOUNT)).toContain(JSON.stringify(mac).slice(1, -1));

@@ -3,7 +3,7 @@ import { readAnswer } from '#src/connectors/adyen/answers.ts';
 import { fromRefusal, meaningOf } from '#src/connectors/adyen/refusals.ts';
 import { declineOf } from '#src/connectors/decline.ts';
 
-/** Adyen's refusal reasons as documented in July 2026: code, ISO 8583, what merchants are told, hard, text. */
+/** Adyen's refusal reasons as documented in July 2026: code, ISO 8583, the merchant's code, hard, text. */
 const ROWS: readonly (readonly [code: string, iso: string, unified: string, hard: boolean, text: string])[] =
   [
     ['2', '05', 'DO_NOT_HONOR', false, 'Refused'],
@@ -54,7 +54,7 @@ const ROWS: readonly (readonly [code: string, iso: string, unified: string, hard
 
 const REFUSED = { resultCode: 'Refused', code: '', text: '', raw: '' };
 
-describe('a refusal of Adyen', () => {
+describe('a refusal by Adyen', () => {
   it.each(ROWS)('for reason %s is %s, %s', (code, iso, unified, hard) => {
     const meaning = meaningOf({ ...REFUSED, code });
     expect(meaning).toEqual({ iso8583Code: iso });
@@ -69,19 +69,19 @@ describe('a refusal of Adyen', () => {
   );
 
   it.each(['0', '', '1', '13', '99', '9999', '00', 'Authorised', '__proto__'])(
-    'for the code %j, which there is not, is soft and no approval',
+    'with the unknown code %j is a soft decline, not an approval',
     (code) => {
       expect(meaningOf({ ...REFUSED, code })).toEqual({ iso8583Code: '05' });
       expect(declineOf('05').hard).toBe(false);
     },
   );
 
-  it.each(['15', '16', ''])('that says Cancelled is the shopper’s own, with the code %j', (code) => {
+  it.each(['15', '16', ''])('with Cancelled is the shopper’s own, with the code %j', (code) => {
     expect(meaningOf({ ...REFUSED, resultCode: 'Cancelled', code })).toEqual({ iso8583Code: '17' });
     expect(declineOf('17')).toMatchObject({ code: 'CANCELED_BY_PAYER', hard: true });
   });
 
-  it('that is an error without a reason is a malfunction', () => {
+  it('with an error but no reason is a malfunction', () => {
     expect(meaningOf({ ...REFUSED, resultCode: 'Error' })).toEqual({ iso8583Code: '96' });
   });
 
@@ -90,7 +90,7 @@ describe('a refusal of Adyen', () => {
     ['5 : Do not honor', '05'],
     ['43 : Stolen card', '43'],
     ['N7 : FRAUD', 'N7'],
-  ])('is told by the code of the issuer, %j, where the account tells that', (raw, iso8583Code) => {
+  ])("takes the issuer's code, %j, if the account receives it", (raw, iso8583Code) => {
     expect(meaningOf({ ...REFUSED, code: '2', raw })).toEqual({ iso8583Code });
   });
 
@@ -101,24 +101,24 @@ describe('a refusal of Adyen', () => {
     },
   );
 
-  it('stays hard where Adyen forbids another try that the issuer would allow', () => {
+  it('stays hard if Adyen forbids a retry that the issuer would allow', () => {
     expect(meaningOf({ ...REFUSED, code: '46', raw: '05 : Do not honor' })).toEqual({ iso8583Code: '57' });
   });
 
-  it('goes nowhere else when the issuer has just seen an equal charge', () => {
+  it('does not fail over if the issuer has just seen an equal charge', () => {
     const duplicate = { iso8583Code: '94', nowhereElse: true };
     expect(meaningOf({ ...REFUSED, code: '2', raw: '94 : Duplicate transmission' })).toEqual(duplicate);
     expect(meaningOf({ ...REFUSED, code: '46', raw: '94 : Duplicate transmission' })).toEqual(duplicate);
   });
 });
 
-/** The outcome of a payment by card that Adyen refuses with an error. */
+/** The outcome of a card payment that Adyen refuses with an error. */
 function refusedFor(errorCode: string) {
   const answer = readAnswer({ status: 422, errorType: 'validation', errorCode, message: 'no' });
   return fromRefusal(422, answer, true, { providerId: 'ADYEN', merchantAccount: 'ShopECOM' });
 }
 
-describe('an error of Adyen', () => {
+describe('an error from Adyen', () => {
   it.each([
     ['101', '14'],
     ['0101', '14'],
@@ -150,7 +150,7 @@ describe('an error of Adyen', () => {
     '905',
     '14_030',
     '',
-  ])('with the code %j is no decline', (errorCode) => {
+  ])('with the code %j is not a decline', (errorCode) => {
     expect(refusedFor(errorCode).kind).toBe(errorCode === '704' ? 'unknown' : 'not_sent');
   });
 });

@@ -155,7 +155,7 @@ const FLOWS: Record<string, (adyen: AdyenUnderTest) => Promise<unknown>> = {
       { transactionId: ID, customerPayer: create(CustomerPayerSchema, { browserInfo: BROWSER }) },
     );
     await connection.pay(attempt);
-    // The fake's own results hold an id that is new each time.
+    // The fake's own results contain a new id each time.
     return connection.complete?.(lookUpOf(attempt, { hint: { returnQuery: 'redirectResult=X6XtfGC3' } }));
   },
   'technical-cancel': async ({ connection }) =>
@@ -179,12 +179,12 @@ beforeAll(async () => {
 });
 
 describe("the connector's requests", () => {
-  it.each(Object.keys(FLOWS))('are those that are kept for review: %s', async (name) => {
+  it.each(Object.keys(FLOWS))('match the reviewed files: %s', async (name) => {
     const text = JSON.stringify(seen.get(name), undefined, 2).replace(/(payments\/)[0-9A-F]{16}/g, '$1…');
     await expect(`${text}\n`).toMatchFileSnapshot(`golden/${name}.json`);
   });
 
-  it('say nothing that the merchant did not', () => {
+  it('contain nothing that the merchant did not send', () => {
     const [plain] = seen.get('plain-purchase') ?? [];
     expect(Object.keys(plain?.body ?? {}).sort()).toEqual([
       ...['amount', 'authenticationData', 'captureDelayHours', 'merchantAccount', 'paymentMethod'],
@@ -197,9 +197,9 @@ describe("the connector's requests", () => {
   it.each([
     ['three-d-secure-made-elsewhere', 'Y'],
     ['three-d-secure-only-attempted', 'A'],
-    // Nobody was authenticated, and no liability has shifted.
+    // No authentication took place, so no liability shifted.
     ['three-d-secure-not-authenticated', undefined],
-  ])('claim no more of 3-D Secure than its ECI says: %s', (name, status) => {
+  ])('claim no more about 3-D Secure than its ECI says: %s', (name, status) => {
     const { mpiData } = bodyOf(name);
     expect(mpiData).toEqual({
       ...Object(mpiData),
@@ -214,30 +214,30 @@ describe("the connector's requests", () => {
     ['kept-card-used', 'ContAuth', 'UnscheduledCardOnFile'],
     ['kept-card-used-for-no-reason', 'ContAuth', 'CardOnFile'],
     ['scheme-transaction-of-a-kept-card', 'ContAuth', 'Subscription'],
-  ])('tell that a card is or was kept: %s', (name, interaction, model) => {
+  ])('say that a card is being stored or was stored: %s', (name, interaction, model) => {
     const { shopperInteraction, recurringProcessingModel } = bodyOf(name);
     expect([shopperInteraction, recurringProcessingModel]).toEqual([interaction, model]);
   });
 
-  it('take the money at once, by redirect too, whatever the delay of the account', () => {
+  it("take the money immediately, also by redirect, whatever the account's capture delay", () => {
     expect([bodyOf('plain-purchase').captureDelayHours, bodyOf('redirect').captureDelayHours]).toEqual([
       0, 0,
     ]);
   });
 
-  it.each(Object.keys(FLOWS))("hold nothing that Adyen's own library does not know: %s", (name) => {
+  it.each(Object.keys(FLOWS))("contain nothing unknown to Adyen's own library: %s", (name) => {
     const requests = seen.get(name) ?? [];
     expect(requests.length).toBeGreaterThan(0);
     for (const { path, body } of requests) expect([path, known(path, body)]).toEqual([path, body]);
   });
 
-  it("would not hold a misspelt field that Adyen's own library does not know", () => {
+  it("cannot contain a misspelt field that is unknown to Adyen's own library", () => {
     const [purchase] = seen.get('purchase') ?? [];
     expect(known('/v72/payments', { ...purchase?.body, merchantAcount: 'x' })).toEqual(purchase?.body);
   });
 });
 
-/** The types of Adyen's library by the end of a request's path. */
+/** The types of Adyen's library by the last part of a request's path. */
 const TYPES: readonly (readonly [RegExp, string])[] = [
   [/\/v72\/payments$/, 'PaymentRequest'],
   [/\/v72\/payments\/details$/, 'PaymentDetailsRequest'],
@@ -248,7 +248,7 @@ const TYPES: readonly (readonly [RegExp, string])[] = [
   [/\/refunds$/, 'PaymentRefundRequest'],
 ];
 
-/** Returns a body as Adyen's library reads and writes it: without what it does not know. */
+/** Returns a body as Adyen's library reads and writes it, without unknown fields. */
 function known(path: string, body: object): object {
   const type = TYPES.find(([pattern]) => pattern.test(path))?.[1] ?? '';
   const written = ObjectSerializer.serialize(ObjectSerializer.deserialize(body, type), type);

@@ -8,8 +8,8 @@ const SETTINGS = {
   merchant_account: 'ShopECOM',
 };
 
-describe('the settings of an adyen connection', () => {
-  it('have defaults for what may be left out', () => {
+describe('the settings of an Adyen connection', () => {
+  it('have defaults for optional settings', () => {
     expect(readSettings(SETTINGS, SECRETS)).toMatchObject({
       origin: 'https://x-checkout-live.adyenpayments.com',
       basePath: '/checkout',
@@ -36,7 +36,7 @@ describe('the settings of an adyen connection', () => {
     ['redirect_methods', { IDEAL: 1 }],
     ['redirect_methods', { IDEAL: '../x' }],
     ['colour', 'green'],
-  ])('are refused by name where %s is %j', (name, value) => {
+  ])('are rejected by name if %s is %j', (name, value) => {
     const { [name]: _left, ...rest } = SETTINGS as Record<string, string>;
     const settings = value === undefined ? rest : { ...SETTINGS, [name]: value };
     expect(() => readSettings(settings, SECRETS)).toThrow(name);
@@ -49,7 +49,7 @@ describe('the settings of an adyen connection', () => {
     ['hmac_key', 'not-hexadecimal'],
     ['hmac_key_next', '44782DEF'],
     ['password', 'hunter2-hunter2'],
-  ])('are refused by the name of the secret %s, never by its value', (name, value) => {
+  ])('are rejected by the name of the secret %s, never by its value', (name, value) => {
     const secrets: Record<string, Secret> = { ...SECRETS };
     delete secrets[name];
     if (value !== undefined) secrets[name] = new Secret(value);

@@ -16,8 +16,8 @@ const modified = (eventCode: string) => ({
   ...{ psp: MODIFICATION, original: PAYMENT },
 });
 
-describe('a notification of Adyen about a payment that was undone', () => {
-  it("says by CAPTURE_FAILED with a purchase's own reference that its money was not taken, an alarm", async () => {
+describe('a notification from Adyen about an undone payment', () => {
+  it("raises an alarm for CAPTURE_FAILED with a purchase's own reference: its money was not taken", async () => {
     const body = notificationOf(modified('CAPTURE_FAILED'), AMOUNT, { reason: 'Capture Failed' });
     const reading = await read(connection, body);
     if (reading.kind !== 'about') throw new Error(reading.kind);
@@ -37,11 +37,11 @@ describe('a notification of Adyen about a payment that was undone', () => {
         },
       },
     ]);
-    // It may be a capture of ours, too, which only the first of them tells of.
+    // It may also be one of our captures, which only the first subject reports.
     expect(reading.subjects[0]).not.toHaveProperty('transactionId');
   });
 
-  it('says by EXPIRE that what was not captured has lapsed', async () => {
+  it('reports by EXPIRE that the uncaptured rest has lapsed', async () => {
     const reading = await read(connection, notificationOf(modified('EXPIRE'), AMOUNT));
     expect(subjectOf(reading)).toMatchObject({
       ...{ transactionId: ID, reference: PAYMENT },
@@ -49,7 +49,7 @@ describe('a notification of Adyen about a payment that was undone', () => {
     });
   });
 
-  it("says by CANCELLATION with the payment's own reference that an authorization is gone, or a cancel of ours done", async () => {
+  it("reports by CANCELLATION with the payment's own reference that an authorization has ended, or that our cancel is done", async () => {
     const reading = await read(connection, notificationOf(modified('CANCELLATION'), AMOUNT));
     if (reading.kind !== 'about') throw new Error(reading.kind);
     const money = { minorUnits: 1130n, currency: 'EUR' };
@@ -70,7 +70,7 @@ describe('a notification of Adyen about a payment that was undone', () => {
     ['AUTHORISATION', true, true],
     ['AUTHORISATION', false, undefined],
     ['TECHNICAL_CANCEL', true, undefined],
-  ])('corrects by %s (success: %s) what was reported before: %s', async (eventCode, success, corrects) => {
+  ])('corrects an earlier report by %s (success: %s): %s', async (eventCode, success, corrects) => {
     const reading = await read(connection, notificationOf(item(eventCode, success), AMOUNT));
     if (reading.kind !== 'about') throw new Error(reading.kind);
     const outcome = reading.subjects[0]?.signed?.outcome;
@@ -81,7 +81,7 @@ describe('a notification of Adyen about a payment that was undone', () => {
   it.each([
     ['CAPTURE', 'CAPTURE_FAILED', 'capture'],
     ['REFUND', 'REFUND_FAILED', 'refund'],
-  ])('names by %s the event that may have undone it, %s', async (done, undone, kind) => {
+  ])('for %s names the event that may have undone it, %s', async (done, undone, kind) => {
     const told = async (eventCode: string) => {
       const about = { ...modified(eventCode), reference: `${kind}-${ID}` };
       return subjectOf(await read(connection, notificationOf(about, AMOUNT))).signed;
@@ -91,13 +91,13 @@ describe('a notification of Adyen about a payment that was undone', () => {
     expect((await told(undone))?.undoneBy).toBeUndefined();
   });
 
-  it('names the technical cancel as what may have undone an authorization', async () => {
+  it('names the technical cancel as the event that may have undone an authorization', async () => {
     const told = async (about: Parameters<typeof notificationOf>[0]) =>
       subjectOf(await read(connection, notificationOf(about, AMOUNT))).signed;
     const approval = await told(item('AUTHORISATION', true));
     const cancel = await told(modified('TECHNICAL_CANCEL'));
     expect(approval?.undoneBy).toBe('TECHNICAL_CANCEL');
-    // Both have the reference of the one authorization.
+    // Both have the reference of the same authorization.
     expect([approval, cancel].map((one) => one?.outcome)).toMatchObject([
       { kind: 'approved', reference: PAYMENT },
       { kind: 'declined', reference: PAYMENT, providerData: { status: 'TECHNICAL_CANCEL' } },

@@ -8,7 +8,8 @@ import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY, type Item, notificationOf } from './fake-notifications.ts';
 
 /*
- * What no answer of Adyen's tells, through the whole service: its fake posts notifications to the connection's address.
+ * Events that Adyen reports only by notification, through the whole service: its fake posts to the connection's
+ * address.
  */
 
 let fake: FakeAdyen;
@@ -34,7 +35,7 @@ routes:
 }));
 afterAll(() => fake?.close());
 
-// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
+// biome-ignore lint/suspicious/noExplicitAny: the record as a merchant's code sees it.
 type Record = any;
 
 const call = (path: string, body?: object): Promise<Record> =>
@@ -50,7 +51,7 @@ async function post(body: string): Promise<void> {
   expect(await tell(server.url, 'adyen', notification)).toBe(200);
 }
 
-/** Delivers a notification, and waits until it is settled. */
+/** Delivers a notification and waits until it is settled. */
 async function deliver(body: string): Promise<void> {
   await post(body);
   await untilNewsIsSettled(tables);
@@ -62,7 +63,7 @@ async function alarms(): Promise<number> {
   return Number(/^provider_alarms_total\{[^}]*\} (\d+)/m.exec(metrics)?.[1] ?? 0);
 }
 
-/** A card payment of 10.00 USD, and what a notification about it is about. */
+/** A card payment of 10.00 USD, and the subject of a notification about it. */
 async function payByCard(
   capture = true,
 ): Promise<{ payment: Record; about: Item; told: (item: Partial<Item>) => string }> {
@@ -77,7 +78,7 @@ async function payByCard(
   return { payment, about, told };
 }
 
-it('a payer who comes back to a lost answer leaves the payment IN_PROCESS, until Adyen tells that they paid', async () => {
+it('a payment stays IN_PROCESS after a lost response to the returning payer, until Adyen reports that they paid', async () => {
   const request = { ...walletPayment(), amount: { currency: 'EUR', value: 30 }, country: 'NL' };
   const payment = await call('', { ...request, payment_method: { type: 'IDEAL' } });
   expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
@@ -96,7 +97,7 @@ it('a payer who comes back to a lost answer leaves the payment IN_PROCESS, until
   expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
 });
 
-it('a purchase whose capture failed stays SUCCEEDED, and is an alarm', async () => {
+it('a purchase whose capture failed stays SUCCEEDED and raises an alarm', async () => {
   const { payment, told } = await payByCard();
   expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   const before = await alarms();
@@ -105,12 +106,12 @@ it('a purchase whose capture failed stays SUCCEEDED, and is an alarm', async () 
   expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
 });
 
-/** Delivers what the fake has to tell. */
+/** Delivers the fake's waiting notifications. */
 async function deliverAll(): Promise<void> {
   for (const body of fake.notifications.splice(0)) await deliver(body);
 }
 
-it('a capture and its refund that fail after they were done leave an authorization, in whatever order that is told', async () => {
+it('a capture and its refund that fail after success leave an authorization, in whatever order the failures arrive', async () => {
   const { payment, told } = await payByCard(false);
   await deliverAll();
   const captured = await call(`/${payment.id}/capture`, { merchant_reference: 'c-1' });
@@ -139,7 +140,7 @@ it('a capture and its refund that fail after they were done leave an authorizati
   expect(await stateOf(payment)).toBe('SUCCEEDED/CAPTURED');
 });
 
-it('an AUTHORISATION that is corrected from no to yes makes the payment SUCCEEDED, once', async () => {
+it('an AUTHORISATION that is corrected from failure to success makes the payment SUCCEEDED, once', async () => {
   const declined = withField(cardPayment(), 'amount', { currency: 'USD', value: 10 });
   const holder = 'payment_method.detail.card.card_data.holder_name';
   const payment = await call('', withField(declined, holder, 'DECLINED'));
@@ -154,7 +155,7 @@ it('an AUTHORISATION that is corrected from no to yes makes the payment SUCCEEDE
   expect([await stateOf(payment), await alarms()]).toEqual(['SUCCEEDED/APPROVED', before]);
 });
 
-it('an authorization that was canceled by our reference stays DECLINED without alarm when it is told late', async () => {
+it('an authorization that was canceled by our reference stays DECLINED without an alarm if it is reported late', async () => {
   fake.next('lost_answer');
   const { payment, about, told } = await payByCard();
   fake.notifications.length = 0;
@@ -164,13 +165,13 @@ it('an authorization that was canceled by our reference stays DECLINED without a
   expect(await stateOf(payment)).toBe('DECLINED/DECLINED');
   await deliver(notificationOf(about, { value: 1_000, currency: 'USD' }));
   expect([await stateOf(payment), await alarms()]).toEqual(['DECLINED/DECLINED', before]);
-  // Another authorization under the same reference is money that nobody asked for.
+  // Another authorization under the same reference is money that was never requested.
   await deliver(notificationOf({ ...about, psp: 'ANOTHER9CRT65ZGN' }, { value: 1_000, currency: 'USD' }));
   await expect.poll(alarms).toBe(before + 1);
 });
 
 it.each(['CANCELLATION', 'EXPIRE'])(
-  'an authorization that is gone by %s is EXPIRED, and a purchase stays SUCCEEDED, with an alarm',
+  'after %s an authorization is EXPIRED, and a purchase stays SUCCEEDED with an alarm',
   async (eventCode) => {
     const [authorized, purchased] = [await payByCard(false), await payByCard()];
     const before = await alarms();
@@ -182,7 +183,7 @@ it.each(['CANCELLATION', 'EXPIRE'])(
   },
 );
 
-it('a cancel of ours that is told under the reference of the payment is done, and no alarm', async () => {
+it("our cancel that is reported under the payment's reference is done, without an alarm", async () => {
   const { payment, told } = await payByCard(false);
   const before = await alarms();
   const canceled = await call(`/${payment.id}/cancel`, { merchant_reference: 'c' });

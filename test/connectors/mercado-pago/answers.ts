@@ -4,7 +4,7 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 export const PREFERENCE_ID = '123456789-0b2b5f0e-6b0e-4d0c-9a53-5a6f3b1f4c11';
 export const PAYMENT_ID = 1_312_345_678;
 
-/** A preference as the provider answers it. */
+/** A preference as the provider returns it. */
 export function preferenceAnswer({ transactionId, money }: PaymentAttempt): JsonObject {
   return {
     id: PREFERENCE_ID,
@@ -17,7 +17,7 @@ export function preferenceAnswer({ transactionId, money }: PaymentAttempt): Json
   };
 }
 
-/** A payment as the provider answers it. */
+/** A payment as the provider returns it. */
 export function paymentAnswer({ transactionId, money }: PaymentAttempt, over: JsonObject = {}): JsonObject {
   return {
     id: PAYMENT_ID,
@@ -32,7 +32,7 @@ export function paymentAnswer({ transactionId, money }: PaymentAttempt, over: Js
   };
 }
 
-/** A search that found these payments. */
+/** A search result with these payments. */
 export function searchAnswer(...results: JsonObject[]): JsonObject {
   return { paging: { total: results.length, limit: 50, offset: 0 }, results };
 }

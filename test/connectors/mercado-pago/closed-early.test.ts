@@ -5,7 +5,7 @@ import { openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
 
 const under = openedForEach(openMercadoPago);
 
-it('a preference that was closed before its time has expired once all its payments are certainly listed', async () => {
+it('a preference that was closed early has expired once all its payments are certainly listed', async () => {
   const { attempt, reference } = await sentAway(under);
   await lookUp(under, attempt, reference, { close: true });
   const minutesLater = (minutes: number, close = false) =>
@@ -13,7 +13,7 @@ it('a preference that was closed before its time has expired once all its paymen
   expect(await minutesLater(9)).toMatchObject({ kind: 'unknown' });
   const asked = under.fake.requests.length;
   for (const close of [false, true]) {
-    // However far the clock of the process is behind.
+    // However far the process's clock is behind.
     expect(await withClockAhead(-3_600_000, () => minutesLater(11, close))).toMatchObject({
       kind: 'expired',
       reference,

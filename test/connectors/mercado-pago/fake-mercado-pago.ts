@@ -9,7 +9,10 @@ export const FAKE_ACCESS_TOKEN = 'APP_USR-fake-access-token';
 export const FAKE_WEBHOOK_SECRET = 'fake-secret-signature-of-webhooks';
 export const FAKE_ACCOUNT = 123456789;
 
-/** Trouble with the next request of a method and path: its answer is lost before or after the fake acted, or never comes. */
+/**
+ * A fault for the next request of a method and path: the connection breaks before or after the fake acts, or no
+ * response comes.
+ */
 export type Loss = { readonly on: RegExp; readonly when: 'before' | 'after' | 'silent' };
 
 type Request = { readonly method: string; readonly path: string; readonly query: URLSearchParams } & {
@@ -20,14 +23,14 @@ type Request = { readonly method: string; readonly path: string; readonly query:
 type Answer = { readonly status: number; readonly body: unknown };
 
 /**
- * A fake of Mercado Pago, written from what its documentation says and apart from the connector: preferences, the
- * payments that payers make of them, refunds, and signed webhooks. One account, in `currency`.
+ * A fake of Mercado Pago, written from its documentation and independently of the connector: preferences, their
+ * payments, refunds and signed webhooks. One account, in `currency`.
  */
 export async function startFakeMercadoPago(currency = 'ARS') {
   const preferences = new Map<string, JsonObject>();
   const payments = new Map<string, JsonObject>();
   const refunds = new Map<string, JsonObject[]>();
-  /** By idempotency key: what was asked, and what was answered. A repeat gets the first answer. */
+  /** Requests and responses by idempotency key. A repeat gets the first response. */
   const keys = new Map<string, { readonly asked: string; readonly answer: Answer }>();
   const requests: Request[] = [];
   const losses: Loss[] = [];
@@ -51,7 +54,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     write(response, answer);
   });
 
-  /** The page that a payer's browser gets. */
+  /** The payer's page. */
   function showPage({ path, query }: Request, response: ServerResponse): void {
     const preference = preferences.get(query.get('pref_id') ?? '');
     if (!preference) return void response.writeHead(404).end();
@@ -199,7 +202,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     refunds,
     requests,
     pay,
-    /** The only preference that there is. */
+    /** The only preference. */
     preference(): JsonObject {
       const [preference, ...others] = [...preferences.values()];
       if (!preference || others.length > 0) throw new Error(`${others.length + 1} preferences, or none`);
@@ -211,7 +214,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     lagSearch: (lags: boolean) => {
       searchLags = lags;
     },
-    /** Every request is a new one, whatever its idempotency key. */
+    /** Treats every request as new, whatever its idempotency key. */
     ignoreKeys: () => {
       ignoresKeys = true;
     },
@@ -225,7 +228,7 @@ export function webhookOf(
   over: { secret?: string; ts?: string; requestId?: string; query?: string } = {},
 ) {
   const { secret = FAKE_WEBHOOK_SECRET, ts = String(Date.now()), requestId = randomUUID() } = over;
-  // A part that is missing is left out with its name.
+  // A missing part is left out together with its name.
   const request = requestId === '' ? '' : `request-id:${requestId};`;
   const manifest = `${paymentId === '' ? '' : `id:${paymentId};`}${request}ts:${ts};`;
   const v1 = createHmac('sha256', secret).update(manifest).digest('hex');

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 
-/** Buttons of a preference's page, and the payment that each makes; undefined: none is made. */
+/** Buttons of a preference's page, with the payment that each makes; undefined: no payment. */
 const CHOICES: Readonly<Record<string, readonly [status: string, detail: string] | undefined>> = {
   pay: ['approved', 'accredited'],
   'pay in cash': ['pending', 'pending_waiting_payment'],
@@ -8,7 +8,7 @@ const CHOICES: Readonly<Record<string, readonly [status: string, detail: string]
   leave: undefined,
 };
 
-/** The page on which a preference is paid: a form for each thing that the payer can do. */
+/** The page on which a preference is paid, with a form for each of the payer's options. */
 export function pageOf(preference: JsonObject): string {
   const forms = Object.keys(CHOICES).map(
     (choice) =>
@@ -22,7 +22,7 @@ export function pageOf(preference: JsonObject): string {
  * The payer's choice.
  *
  * @param pay makes a payment of the preference.
- * @returns where the payer is sent back to.
+ * @returns the address to which the payer returns.
  */
 export function choose(
   preference: JsonObject,
@@ -34,7 +34,7 @@ export function choose(
   const back = preference.back_urls as Record<string, string>;
   const to = { approved: back.success, pending: back.pending }[String(payment?.status)] ?? back.failure;
   const url = new URL(to ?? '');
-  // A payer who leaves comes back with "null" as a text.
+  // A payer who leaves returns with the text "null".
   const id = String(payment?.id ?? null);
   const status = String(payment?.status ?? null);
   const told = {

@@ -11,7 +11,7 @@ const under = openedForEach(openMercadoPago);
 const HOUR_MS = 3_600_000;
 
 describe('a payer who is sent to Mercado Pago', () => {
-  it('goes to the init_point of a preference that holds our transaction', async () => {
+  it('goes to the init_point of a preference that contains our transaction id', async () => {
     const { attempt, outcome } = await sentAway(under);
     const preference = under.fake.preference();
     expect(outcome).toMatchObject({
@@ -23,7 +23,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     expect(under.fake.requests).toMatchObject([{ key: attempt.transactionId }]);
   });
 
-  it('can still be sent there again while nobody has paid', async () => {
+  it('can be sent there again until they have paid', async () => {
     const { attempt, reference, outcome } = await sentAway(under);
     expect(await lookUp(under, attempt, reference)).toMatchObject({
       kind: 'redirect',
@@ -56,7 +56,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
-  it('waits while a payment is pending, and is found by its id when the search forgets it', async () => {
+  it('waits while a payment is pending, which is found by its id if the search omits it', async () => {
     const { attempt, reference } = await sentAway(under);
     const payment = under.fake.pay(under.fake.preference(), 'pending', 'pending_waiting_payment');
     const pending = await lookUp(under, attempt, reference);
@@ -66,7 +66,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     expect(await lookUp(under, attempt, `${reference}/${payment.id}`)).toMatchObject({ kind: 'approved' });
   });
 
-  it('is found by the id that a notification gave, while the search does not list it', async () => {
+  it('has a payment that is found by the id in a notification while the search omits it', async () => {
     const { attempt, reference } = await sentAway(under);
     const payment = under.fake.pay(under.fake.preference());
     under.fake.lagSearch(true);
@@ -78,7 +78,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
-  it('is found by a notification though another payment of theirs is known, and neither is listed', async () => {
+  it('has a payment that is found through a notification even if another payment is known and neither is listed', async () => {
     const { attempt, reference } = await sentAway(under);
     const ticket = under.fake.pay(under.fake.preference(), 'pending', 'pending_waiting_payment');
     const byCard = under.fake.pay(under.fake.preference());
@@ -88,7 +88,7 @@ describe('a payer who is sent to Mercado Pago', () => {
       kind: 'approved',
       reference: `${reference}/${byCard.id}`,
     });
-    // The ticket is paid, too, once the payment has succeeded.
+    // The ticket is also paid, after the payment has succeeded.
     ticket.status = 'approved';
     const again = { hint: { reference: String(ticket.id) } };
     expect(await lookUp(under, attempt, `${reference}/${byCard.id}`, again)).toMatchObject({
@@ -99,7 +99,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
-  it('is declined only once the preference expired and its search surely lists everything', async () => {
+  it('is declined only once the preference has expired and the search certainly lists everything', async () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
     under.fake.pay(under.fake.preference(), 'rejected', 'cc_rejected_insufficient_amount');
@@ -109,7 +109,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     expect(await at(-HOUR_MS)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
   });
 
-  it('who never paid has let the preference expire', async () => {
+  it('who never pays lets the preference expire', async () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
     expect(await lookUp(under, attempt, reference, { payerTimeLeftMs: -HOUR_MS })).toMatchObject({
@@ -118,9 +118,9 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
-  it('cannot pay any more once the preference is closed', async () => {
+  it('can no longer pay once the preference is closed', async () => {
     const { attempt, reference } = await sentAway(under);
-    // Even if the clock of the process is ahead.
+    // Even if the process's clock is ahead.
     const closing = () => lookUp(under, attempt, reference, { close: true });
     expect(await withClockAhead(HOUR_MS / 2, closing)).toMatchObject({ kind: 'unknown' });
     expect(() => under.fake.pay(under.fake.preference())).toThrow('the preference is closed');
@@ -133,7 +133,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     expect(await lookUp(under, attempt, reference, { close: true })).toMatchObject({ kind: 'approved' });
   });
 
-  it('is not known to have paid when closing, searching or reading the preference is lost', async () => {
+  it('has an unknown outcome if closing, searching or reading the preference fails', async () => {
     const { attempt, reference } = await sentAway(under);
     for (const [on, close] of [
       [/^PUT/, true],
@@ -149,7 +149,7 @@ describe('a payer who is sent to Mercado Pago', () => {
 describe('a preference that Mercado Pago refuses', () => {
   const withPayer = (payer: object) => attemptInPesos({ customerPayer: create(CustomerPayerSchema, payer) });
 
-  it('for an optional field is made without it, under a key of its own', async () => {
+  it('for an optional field is created without it, under a separate key', async () => {
     const { attempt } = await sentAway(under, withPayer({ firstName: 'Ana', email: 'ana@example' }));
     expect(under.fake.preference().payer).toEqual({ name: 'Ana' });
     const id = attempt.transactionId;
@@ -160,7 +160,7 @@ describe('a preference that Mercado Pago refuses', () => {
     ['statement_descriptor invalid', undefined],
     ['items[0].unit_price invalid', undefined],
     ['invalid preference', [{ code: 1, description: 'unit_price must be positive' }]],
-  ])('is not sent again for a field that matters or was not sent: %s', async (message, cause) => {
+  ])('is not sent again for a field that is required or was not sent: %s', async (message, cause) => {
     under.fake.answerOnce(/^POST .checkout/, 400, { message, error: 'bad_request', status: 400, cause });
     expect(await under.connection.pay(attemptInPesos())).toMatchObject({ kind: 'not_sent' });
     expect(under.fake.requests).toHaveLength(1);
@@ -168,7 +168,7 @@ describe('a preference that Mercado Pago refuses', () => {
 });
 
 describe("a payer on Mercado Pago's page", () => {
-  /** Presses a button there. @returns where the payer is sent back to. */
+  /** Presses a button there. @returns the address to which the payer returns. */
   async function press(redirectUrl: string, choice: string): Promise<URL> {
     const url = new URL(redirectUrl);
     expect(await (await fetch(url)).text()).toContain(`value="${choice}"`);
@@ -183,7 +183,7 @@ describe("a payer on Mercado Pago's page", () => {
     ['pay in cash', 'pending'],
     ['pay without funds', 'redirect'],
     ['leave', 'redirect'],
-  ])('who chooses to %s comes back to us, and the look-up says: %s', async (choice, kind) => {
+  ])('who chooses to %s returns to us, and the look-up reports: %s', async (choice, kind) => {
     const { attempt, outcome, reference } = await sentAway(under);
     const back = await press(outcome.redirectUrl, choice);
     expect(back.href.startsWith(`${attempt.returnUrl}?`)).toBe(true);
@@ -193,7 +193,7 @@ describe("a payer on Mercado Pago's page", () => {
 });
 
 describe('making a preference', () => {
-  it('is not_sent when its answer is lost, and the transaction ends without a payer', async () => {
+  it('is not_sent if its response is lost, and the transaction ends without a payer', async () => {
     const attempt = attemptInPesos();
     under.fake.lose(/^POST .checkout/, 'after');
     expect(await under.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
@@ -201,7 +201,7 @@ describe('making a preference', () => {
     expect(await lookUp(under, attempt, undefined, { close: true })).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('is an alarm when somebody paid a preference that we sent nobody to', async () => {
+  it('raises an alarm if someone paid a preference that no payer was sent to', async () => {
     const attempt = attemptInPesos();
     await under.connection.pay(attempt);
     under.fake.pay(under.fake.preference(), 'rejected', 'rejected_by_bank');
@@ -213,7 +213,7 @@ describe('making a preference', () => {
     expect(await lookUp(under, attempt, undefined)).toMatchObject({ kind: 'approved' });
   });
 
-  it('is turned away, with nothing sent, for a card, another currency or an amount that there is not', async () => {
+  it('is turned away, with nothing sent, for a card, another currency or an inexpressible amount', async () => {
     const refused = [
       cardAttempt(),
       attemptInPesos({ money: { minorUnits: 1_000n, currency: 'BRL' } }),

@@ -17,7 +17,7 @@ export const SECRETS = {
 };
 export const MONEY = { minorUnits: 300_050n, currency: 'ARS' };
 
-/** A fake of Mercado Pago of its own, and connections to it. */
+/** A separate fake of Mercado Pago, with connections to it. */
 export type MercadoPagoUnderTest = UnderTest<Awaited<ReturnType<typeof startFakeMercadoPago>>>;
 
 export async function openMercadoPago(secrets = SECRETS): Promise<MercadoPagoUnderTest> {
@@ -34,16 +34,16 @@ export function attemptInPesos(over: Partial<PaymentAttempt> = {}): PaymentAttem
 /** Sends a payer to a preference. */
 export async function sentAway({ connection }: MercadoPagoUnderTest, attempt = attemptInPesos()) {
   const outcome = await connection.pay(attempt);
-  if (outcome.kind !== 'redirect') throw new Error(`not a redirect but ${outcome.kind}`);
+  if (outcome.kind !== 'redirect') throw new Error(`expected a redirect, got ${outcome.kind}`);
   return { attempt, outcome, reference: outcome.reference };
 }
 
-/** A payment that its payer made and that was looked up. */
+/** A paid and looked-up payment. */
 export async function paid(under: MercadoPagoUnderTest, attempt = attemptInPesos()) {
   const sent = await sentAway(under, attempt);
   const payment = under.fake.pay(under.fake.preference());
   const outcome = await lookUp(under, attempt, sent.reference);
-  if (outcome?.kind !== 'approved') throw new Error(`not approved but ${outcome?.kind}`);
+  if (outcome?.kind !== 'approved') throw new Error(`expected approved, got ${outcome?.kind}`);
   return { attempt, payment, outcome, reference: outcome.reference };
 }
 

@@ -4,7 +4,7 @@ import { differingAmount, toAmount } from '#src/connectors/mercado-pago/money.ts
 import { amountIn } from '#src/connectors/mercado-pago/to-provider.ts';
 import { CURRENCIES, currencyDigits, formatMoney, largestAmount, parseMoney } from '#src/money.ts';
 
-/** ISO 4217 gives the second two decimals, Mercado Pago takes neither's. */
+/** ISO 4217 gives the second currency two decimals; Mercado Pago accepts decimals for neither. */
 const WHOLE_UNITS = ['CLP', 'COP'];
 const money = fc.constantFrom(...CURRENCIES).chain((currency) => {
   const max = largestAmount(currency)?.minorUnits ?? 0n;
@@ -12,7 +12,7 @@ const money = fc.constantFrom(...CURRENCIES).chain((currency) => {
 });
 
 describe('amounts at Mercado Pago', () => {
-  it('are the digits of our decimals, in every currency of ISO 4217, or there is no such amount', () => {
+  it('have exactly the digits of our decimals, or are rejected, in every currency of ISO 4217', () => {
     fc.assert(
       fc.property(money, (asked) => {
         const amount = toAmount(asked);
@@ -36,7 +36,7 @@ describe('amounts at Mercado Pago', () => {
     );
   });
 
-  it('that differ by the smallest unit differ, in every currency of ISO 4217', () => {
+  it('that differ by the smallest unit are different, in every currency of ISO 4217', () => {
     fc.assert(
       fc.property(money, (asked) => {
         const other = toAmount({ ...asked, minorUnits: asked.minorUnits + 1n });
@@ -45,7 +45,7 @@ describe('amounts at Mercado Pago', () => {
     );
   });
 
-  it('are read from texts too, and never from what is no exact amount', () => {
+  it('are also read from strings, but never from inexact values', () => {
     const asked = { minorUnits: 1_050n, currency: 'BRL' };
     expect(differingAmount('10.50', 'BRL', asked)).toBeUndefined();
     for (const amount of [10.501, '10,50', '1e1', null, undefined, {}, -10.5]) {
@@ -54,7 +54,7 @@ describe('amounts at Mercado Pago', () => {
     expect(differingAmount(10.5, 'USD', asked)).toBe('currency');
   });
 
-  it('are in the currency of the account only', () => {
+  it("exist only in the account's currency", () => {
     const account = { currency: 'MXN' };
     expect(amountIn({ minorUnits: 1_050n, currency: 'MXN' }, account)).toBe(10.5);
     expect(amountIn({ minorUnits: 1_050n, currency: 'USD' }, account)).toBeUndefined();

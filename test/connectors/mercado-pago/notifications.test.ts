@@ -23,7 +23,7 @@ const read = (notification: ReturnType<typeof webhookOf>) =>
   under.connection.readNotification?.(notification, Date.now());
 
 describe('webhooks of Mercado Pago', () => {
-  it('name a payment, and the provider tells which transaction it is of', async () => {
+  it('name a payment, and the provider reports its transaction', async () => {
     const { attempt } = await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference());
     for (const secret of [FAKE_WEBHOOK_SECRET, NEXT_SECRET]) {
@@ -40,13 +40,13 @@ describe('webhooks of Mercado Pago', () => {
     ['charged_back', 'in_process', 'opened', 'chargeback'],
     ['charged_back', 'settled', 'lost', 'chargeback'],
     ['charged_back', 'reimbursed', 'won', 'chargeback'],
-  ])('tell of a dispute: %s, %s is %s, of a %s', async (status, detail, stage, kind) => {
+  ])('report a dispute: %s, %s is %s, of a %s', async (status, detail, stage, kind) => {
     const { attempt } = await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference(), status, detail);
     const named = { transactionId: attempt.transactionId, reference: String(id) };
     const disputed = { ...named, dispute: { stage, reference: `${kind}/${id}` } };
     const reading = await read(webhookOf(String(id)));
-    // One that is won may end a mediation, too, of which the look-up tells.
+    // A won dispute may also end a mediation, which the look-up reports.
     expect(reading).toMatchObject({ subjects: stage === 'won' ? [disputed, named] : [disputed] });
   });
 
@@ -57,23 +57,30 @@ describe('webhooks of Mercado Pago', () => {
     ['in_mediation', 'pending', undefined],
     ['charged_back', 'in_process', undefined],
     ['charged_back', 'settled', undefined],
-  ])('have a payment looked up that tells which disputes are over: %s, %s', async (status, detail, stage) => {
-    const { attempt, reference } = await sentAway(under);
-    const { id } = under.fake.pay(under.fake.preference(), status, detail);
-    const ended = ['mediation', 'chargeback'].map((kind) => ({ stage, reference: `${kind}/${id}` }));
-    const hint = { reference: String(id) };
-    const told = { kind: 'approved', endedDisputes: stage ? ended : [] };
-    expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(told);
-    // A search may show it as it was before: only what its id tells counts.
-    const stale = { ...under.fake.payments.get(String(id)), status: 'approved', status_detail: 'accredited' };
-    under.fake.answerOnce(/search$/, 200, { paging: { total: 1, limit: 50, offset: 0 }, results: [stale] });
-    expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(told);
-    expect(await lookUp(under, attempt, reference)).not.toHaveProperty('endedDisputes');
-    under.fake.lose(/^GET .v1.payments.\d+$/, 'before');
-    expect(await lookUp(under, attempt, reference, { hint })).toMatchObject({ kind: 'unknown' });
-  });
+  ])(
+    'prompt a look-up of the payment, which reports its ended disputes: %s, %s',
+    async (status, detail, stage) => {
+      const { attempt, reference } = await sentAway(under);
+      const { id } = under.fake.pay(under.fake.preference(), status, detail);
+      const ended = ['mediation', 'chargeback'].map((kind) => ({ stage, reference: `${kind}/${id}` }));
+      const hint = { reference: String(id) };
+      const told = { kind: 'approved', endedDisputes: stage ? ended : [] };
+      expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(told);
+      // A search may show an earlier state: only the read by id counts.
+      const stale = {
+        ...under.fake.payments.get(String(id)),
+        status: 'approved',
+        status_detail: 'accredited',
+      };
+      under.fake.answerOnce(/search$/, 200, { paging: { total: 1, limit: 50, offset: 0 }, results: [stale] });
+      expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(told);
+      expect(await lookUp(under, attempt, reference)).not.toHaveProperty('endedDisputes');
+      under.fake.lose(/^GET .v1.payments.\d+$/, 'before');
+      expect(await lookUp(under, attempt, reference, { hint })).toMatchObject({ kind: 'unknown' });
+    },
+  );
 
-  it('are ignored when they are about a payment of another account, or one that is not ours', async () => {
+  it('are ignored if the payment belongs to another account or is not ours', async () => {
     await sentAway(under);
     const other = under.fake.pay(under.fake.preference(), 'approved', 'accredited', { collector_id: 1 });
     const theirs = under.fake.pay(under.fake.preference(), 'approved', 'accredited', {
@@ -84,7 +91,7 @@ describe('webhooks of Mercado Pago', () => {
     }
   });
 
-  it('are refused, so that they come again, while the provider cannot be asked', async () => {
+  it('are refused while the provider cannot be reached, so that they come again', async () => {
     await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference());
     under.fake.lose(/^GET .v1.payments/, 'before');
@@ -92,7 +99,7 @@ describe('webhooks of Mercado Pago', () => {
     expect(await read(webhookOf(String(id)))).toMatchObject({ kind: 'about' });
   });
 
-  it('that are forged are told without asking the provider', async () => {
+  it('that are forged are detected without asking the provider', async () => {
     const genuine = webhookOf('123');
     const forged = [
       webhookOf('123', { secret: 'another secret altogether' }),
@@ -109,7 +116,7 @@ describe('webhooks of Mercado Pago', () => {
     expect(under.fake.requests).toEqual([]);
   });
 
-  it('that are about something else than a payment are ignored', async () => {
+  it('about anything other than a payment are ignored', async () => {
     for (const query of [
       'data.id=123&type=topic_merchant_order_wh',
       'data.id=123',
@@ -126,7 +133,7 @@ describe('the signature of a webhook', () => {
   const verify = (notification: ReturnType<typeof webhookOf>) =>
     verifyNotification(notification, secrets, nowMs);
 
-  it('holds a time in seconds or in milliseconds', () => {
+  it('contains a time in seconds or in milliseconds', () => {
     for (const ts of ['1704908010', '1704908010000']) {
       expect(verify(webhookOf('123', { ts }))).toMatchObject({ kind: 'genuine', paymentId: '123' });
     }
@@ -135,26 +142,26 @@ describe('the signature of a webhook', () => {
     }
   });
 
-  it('leaves out a part that is missing', () => {
+  it('omits a missing part', () => {
     const ts = '1704908010';
     expect(verify(webhookOf('123', { ts, requestId: '' }))).toMatchObject({ kind: 'genuine' });
     expect(verify(webhookOf('', { ts, query: 'type=payment' }))).toEqual({ kind: 'ignored' });
   });
 
-  it('may be of an id in lower case, whichever way it is written', () => {
+  it('may cover the id in lower case, however the id is written', () => {
     const signed = webhookOf('abc', { ts: '1704908010' });
     expect(verify({ ...signed, query: 'data.id=ABC&type=payment' })).toEqual({ kind: 'ignored' });
     expect(verify({ ...signed, query: 'data.id=ABD&type=payment' })).toMatchObject({ kind: 'forged' });
   });
 
-  it('tells every delivery of one notification by the same key, and another by another', () => {
+  it('gives every delivery of one notification the same key, and another notification another key', () => {
     const ts = '1704908010';
     const keyOf = (requestId: string) => verify(webhookOf('123', { ts, requestId }));
     expect(keyOf('a')).toEqual(keyOf('a'));
     expect(keyOf('a')).not.toEqual(keyOf('b'));
   });
 
-  it("is what the provider's own SDK takes for genuine, and nothing else is", () => {
+  it("is accepted exactly if the provider's own SDK accepts it", () => {
     for (const [id, secret, isGenuine] of [
       ['123', FAKE_WEBHOOK_SECRET, true],
       ['124', FAKE_WEBHOOK_SECRET, false],

@@ -6,7 +6,7 @@ import { meaningOf } from '#src/connectors/mercado-pago/refusals.ts';
 import { paymentAnswer } from './answers.ts';
 import { attemptInPesos } from './mercado-pago-under-test.ts';
 
-/** Every `status_detail` of a rejection that is known, with its ISO 8583 code. */
+/** Every known `status_detail` of a rejection, with its ISO 8583 code. */
 const REJECTIONS = `
   cc_rejected_bad_filled_card_number 14
   cc_rejected_bad_filled_date 54
@@ -74,7 +74,7 @@ const asked = {
   shownAs: { providerId: 'MERCADO_PAGO', accountId: undefined },
 };
 
-describe('what Mercado Pago says of a payment', () => {
+describe('the status of a Mercado Pago payment', () => {
   it.each(REJECTIONS)('%s is declined with ISO 8583 code %s', (detail = '', code = '') => {
     const payment = paymentAnswer(attempt, { status: 'rejected', status_detail: detail });
     const outcome = fromFailed(readPayment(payment), 'preference', asked);
@@ -88,15 +88,12 @@ describe('what Mercado Pago says of a payment', () => {
     expect(fromPayments([readPayment(payment)], 'preference', asked).kind).toBe(kind);
   });
 
-  it.each(['expired', 'by_collector', 'by_payer'])(
-    'a cancelled payment, %s, is a soft decline in the end',
-    (detail) => {
-      expect(meaningOf(detail)).toEqual({ iso8583Code: '05' });
-    },
-  );
+  it.each(['expired', 'by_collector', 'by_payer'])('a cancelled payment, %s, is a soft decline', (detail) => {
+    expect(meaningOf(detail)).toEqual({ iso8583Code: '05' });
+  });
 
   it.each(['accredited', 'constructor', 'cc_rejected_invented', ''])(
-    'a rejection for "%s", a code that is not known, is a soft decline',
+    'a rejection for the unknown code "%s" is a soft decline',
     (detail) => {
       const meaning = meaningOf(detail);
       expect(meaning).toEqual({ iso8583Code: '05' });

@@ -6,7 +6,7 @@ import { attemptInPesos, openMercadoPago, paid, refundOf } from './mercado-pago-
 
 const under = openedForEach(openMercadoPago);
 
-/** A payment of 3000.50 ARS, and the look-up that a notification of it prompts. */
+/** A payment of 3000.50 ARS, and the look-up prompted by its notification. */
 async function payment() {
   const { attempt, payment, reference } = await paid(under);
   const id = String(payment.id);
@@ -20,8 +20,8 @@ async function payment() {
   return { attempt, payment, id, reference, refundThere, told };
 }
 
-describe('the look-up of a payment that a notification reported tells', () => {
-  it('what was refunded of it, by whomever, and that nothing was', async () => {
+describe('the look-up of a payment after a notification reports', () => {
+  it('the refunded amount, whoever refunded it, even if it is zero', async () => {
     const { attempt, payment: paidThere, reference, refundThere, told } = await payment();
     expect(await told()).toMatchObject({ totals: { captured: 300_050n, refunded: 0n } });
     expect(under.fake.requests.some(({ path }) => path.endsWith('/refunds'))).toBe(false);
@@ -29,12 +29,12 @@ describe('the look-up of a payment that a notification reported tells', () => {
     await refundThere(10.5);
     expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 101_050n } });
     await refundThere(1_990);
-    // Its state says it, too.
+    // Its state says so, too.
     Object.assign(paidThere, { transaction_amount_refunded: undefined });
     expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 300_050n } });
   });
 
-  it.each(['in_process', 'rejected', 'cancelled'])('no refund that is %s', async (status) => {
+  it.each(['in_process', 'rejected', 'cancelled'])('no refund with the status %s', async (status) => {
     const { id, refundThere, told } = await payment();
     await refundThere(10);
     await refundThere(20);
@@ -42,7 +42,7 @@ describe('the look-up of a payment that a notification reported tells', () => {
     expect(await told()).toMatchObject({ totals: { refunded: 1_000n } });
   });
 
-  it('nothing of a payment that is disputed, or of a second one of the same preference', async () => {
+  it('no totals for a disputed payment, or for a second payment of the same preference', async () => {
     const { payment: first, told, refundThere } = await payment();
     const second = under.fake.pay(under.fake.preference());
     await refundThere(3_000.5, String(second.id));
@@ -51,7 +51,7 @@ describe('the look-up of a payment that a notification reported tells', () => {
     expect(await told()).not.toHaveProperty('totals');
   });
 
-  it('nothing if its refunds cannot be read: that is unknown, or an alarm', async () => {
+  it('no totals if its refunds are unreadable, but unknown or an alarm', async () => {
     const { id, refundThere, told } = await payment();
     await refundThere(10);
     under.fake.lose(/refunds$/, 'before');
@@ -63,7 +63,7 @@ describe('the look-up of a payment that a notification reported tells', () => {
   });
 });
 
-it('a look-up that no notification prompts tells no totals, since what it reads may be old', async () => {
+it('reports no totals without a notification, since its data may be outdated', async () => {
   const attempt = attemptInPesos();
   const { reference } = await paid(under, attempt);
   expect(await lookUp(under, attempt, reference)).not.toHaveProperty('totals');

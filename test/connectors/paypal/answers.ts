@@ -7,16 +7,16 @@ export const CAPTURE_ID = '3C679366HH908993F';
 export const REFUND_ID = '1JU08902781691411';
 export const CHECKOUT_URL = `https://www.sandbox.paypal.com/checkoutnow?token=${ORDER_ID}`;
 
-/** 3000 dollars, what every attempt here is about. */
+/** 3000 dollars, the amount of every attempt here. */
 const AMOUNT = { currency_code: 'USD', value: '3000.00' };
 
-/** PayPal's grant of a token, to a request for one. */
+/** PayPal's response to a token request. */
 export function tokenAnswer(request: string): { status: number; body: JsonObject } | undefined {
   if (!request.startsWith('POST /v1/oauth2/token ')) return undefined;
   return { status: 200, body: { access_token: 'A21AAtoken', token_type: 'Bearer', expires_in: 32_400 } };
 }
 
-/** An order that waits for its payer. */
+/** An order that is waiting for its payer. */
 export function orderAnswer(
   { transactionId }: Pick<PaymentAttempt, 'transactionId'>,
   over: JsonObject = {},
@@ -33,7 +33,7 @@ export function orderAnswer(
   };
 }
 
-/** An order that was captured; `over` changes the capture. */
+/** A captured order; `over` changes the capture. */
 export function capturedAnswer(
   attempt: Pick<PaymentAttempt, 'transactionId'>,
   over: JsonObject = {},

@@ -23,18 +23,18 @@ const OTHER = '00000000-0000-4000-8000-000000000000';
 const TINY = { currency_code: 'USD', value: '0.01' };
 const EUROS = { currency_code: 'EUR', value: '3000.00' };
 
-/** Expectation of an order that was captured, whether its capture or a look-up tells it. */
+/** Expectations for a captured order, in the response to its capture or to a look-up. */
 const capturedAnswers = [
   answer('pending', 'a pending capture', capturedAnswer(order, { status: 'PENDING' })),
   answer('declined', 'a declined capture', capturedAnswer(order, { status: 'DECLINED' })),
-  answer('approved', 'a capture given back since', capturedAnswer(order, { status: 'REFUNDED' })),
-  answer('unknown', 'a capture in a state that there is not', capturedAnswer(order, { status: 'DONE' })),
+  answer('approved', 'a capture refunded since', capturedAnswer(order, { status: 'REFUNDED' })),
+  answer('unknown', 'a capture in an unknown state', capturedAnswer(order, { status: 'DONE' })),
   answer('unknown', 'a capture of another amount', capturedAnswer(order, { amount: TINY })),
   answer('unknown', 'a capture in another currency', capturedAnswer(order, { amount: EUROS })),
-  answer('unknown', 'a capture of no amount', capturedAnswer(order, { amount: null })),
-  answer('unknown', "somebody else's capture", capturedAnswer(order, { custom_id: OTHER })),
+  answer('unknown', 'a capture without an amount', capturedAnswer(order, { amount: null })),
+  answer('unknown', "someone else's capture", capturedAnswer(order, { custom_id: OTHER })),
   answer('unknown', 'a capture without an id', capturedAnswer(order, { id: '' })),
-  answer('unknown', "somebody else's order", { ...capturedAnswer(order), id: REFUND_ID }),
+  answer('unknown', "someone else's order", { ...capturedAnswer(order), id: REFUND_ID }),
   answer('unknown', 'an order to authorize', { ...capturedAnswer(order), intent: 'AUTHORIZE' }),
   answer('unknown', 'two captures', {
     ...capturedAnswer(order),
@@ -62,15 +62,15 @@ const CALLS: readonly ConformingCall[] = [
       answer('unknown', 'no capture', orderAnswer(order, { status: 'APPROVED' })),
       answer('declined', 'a decline', errorAnswer('INSTRUMENT_DECLINED'), 422),
       answer('unknown', 'that it is captured already', errorAnswer('ORDER_ALREADY_CAPTURED'), 422),
-      answer('pending', 'that the payer has yet to agree', errorAnswer('ORDER_NOT_APPROVED'), 422),
+      answer('pending', 'that the payer has not agreed yet', errorAnswer('ORDER_NOT_APPROVED'), 422),
       answer('unknown', 'that its invoice is paid', errorAnswer('DUPLICATE_INVOICE_ID'), 422),
-      answer('unknown', 'a refusal that it has no name for, and no order', errorAnswer('SOMETHING_NEW'), 422),
+      answer('unknown', 'an unknown refusal, and no order', errorAnswer('SOMETHING_NEW'), 422),
       answer('unknown', 'a decline with 500', errorAnswer('INSTRUMENT_DECLINED'), 500),
       answer('unknown', 'a conflict', errorAnswer('CONFLICT'), 409),
       answer('not_sent', 'too many requests', errorAnswer('RATE_LIMIT_REACHED'), 429),
       answer(
         'redirect',
-        'a word that the payer has to act',
+        'a request for the payer to act',
         {
           ...errorAnswer('PAYER_ACTION_REQUIRED'),
           links: [{ rel: 'payer-action', href: CHECKOUT_URL }],
@@ -79,7 +79,7 @@ const CALLS: readonly ConformingCall[] = [
       ),
       answer(
         'unknown',
-        'a word that the payer has to act, not where',
+        'a request for the payer to act, without an address',
         errorAnswer('PAYER_ACTION_REQUIRED'),
         422,
       ),
@@ -107,8 +107,8 @@ const CALLS: readonly ConformingCall[] = [
       }),
       answer('to_complete', 'an order that is approved', orderAnswer(order, { status: 'APPROVED' })),
       answer('expired', 'an order that is void', orderAnswer(order, { status: 'VOIDED' })),
-      answer('unknown', 'an order in a state that there is not', orderAnswer(order, { status: 'DONE' })),
-      answer('unknown', 'a 404 while the order may live', errorAnswer('INVALID_RESOURCE_ID'), 404),
+      answer('unknown', 'an order in an unknown state', orderAnswer(order, { status: 'DONE' })),
+      answer('unknown', 'a 404 while the order may still exist', errorAnswer('INVALID_RESOURCE_ID'), 404),
       answer('unknown', 'a refusal', errorAnswer('PERMISSION_DENIED'), 403),
     ],
   },
@@ -127,10 +127,10 @@ function refundAnswers(): ConformingCall['answers'] {
   return [
     answer('pending', 'a pending refund', refundAnswer(operation, { status: 'PENDING' })),
     answer('declined', 'a failed refund', refundAnswer(operation, { status: 'FAILED' })),
-    answer('unknown', 'a refund in a state that there is not', refundAnswer(operation, { status: 'DONE' })),
+    answer('unknown', 'a refund in an unknown state', refundAnswer(operation, { status: 'DONE' })),
     answer('unknown', 'a refund of another amount', refundAnswer(operation, { amount: TINY })),
     answer('unknown', 'a refund in another currency', refundAnswer(operation, { amount: EUROS })),
-    answer('unknown', "somebody else's refund", refundAnswer(operation, { custom_id: OTHER })),
+    answer('unknown', "someone else's refund", refundAnswer(operation, { custom_id: OTHER })),
     answer('unknown', 'a refund without an id', refundAnswer(operation, { id: null })),
     answer('not_sent', 'that it is more than was paid', errorAnswer('REFUND_AMOUNT_EXCEEDED'), 422),
   ];
@@ -154,12 +154,12 @@ describeConformance({
       row('not_sent', `a refusal with ${status}`, errorAnswer('NO'), status),
     ),
     row('declined', 'a decline', errorAnswer('PAYER_CANNOT_PAY'), 422),
-    changed('unknown', 'an order that is approved before anybody was sent there', { status: 'APPROVED' }),
-    row('unknown', 'an order that is paid before anybody was sent there', (attempt) =>
+    changed('unknown', 'an order that is approved before any payer was sent there', { status: 'APPROVED' }),
+    row('unknown', 'an order that is paid before any payer was sent there', (attempt) =>
       capturedAnswer(attempt),
     ),
     ...['javascript:alert(1)', ''].map((href) =>
-      changed('unknown', `an order whose address is no web address: "${href}"`, {
+      changed('unknown', `an order whose address is not a web address: "${href}"`, {
         links: [{ rel: 'payer-action', href }],
       }),
     ),

@@ -9,9 +9,7 @@ import { disputeEvent, resolved, reversalEvent, usd } from './fake-disputes.ts';
 import type { Json } from './fake-ledger.ts';
 import { FAKE_CLIENT_ID, FAKE_CLIENT_SECRET, FAKE_WEBHOOK_ID, startFakePayPal } from './fake-paypal.ts';
 
-/*
- * Disputes through the whole service: PayPal's fake posts its notifications to the connection's address.
- */
+/* Disputes through the whole service: the fake of PayPal posts its notifications to the connection's address. */
 
 let fake: Awaited<ReturnType<typeof startFakePayPal>>;
 
@@ -36,7 +34,7 @@ routes:
 beforeAll(() => wantEveryEvent(tables));
 afterAll(() => fake?.close());
 
-// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
+// biome-ignore lint/suspicious/noExplicitAny: the record as a merchant's code sees it.
 type Record = any;
 
 async function call(path: string, body?: object): Promise<Record> {
@@ -63,7 +61,7 @@ async function pay(): Promise<{ id: string; captureId: string }> {
   return { id, captureId: order?.captures[0]?.id ?? '' };
 }
 
-/** Posts events of a dispute of a payment, each as its own, and waits until they are settled. */
+/** Posts events of a payment's dispute, each as a separate event, and waits until they are settled. */
 async function dispute({ captureId }: { captureId: string }, ...told: readonly Json[]): Promise<void> {
   for (const over of told) {
     const disputed_transactions = [{ seller_transaction_id: captureId }];
@@ -79,7 +77,7 @@ async function post(event: Json): Promise<void> {
 
 const refund = (id: string) =>
   call(`/${id}/refund`, { merchant_reference: randomUUID(), amount: { currency: 'USD', value: 5 } });
-/** Events of a payment until it is made: the payer was sent away, and the money taken. */
+/** Events of a payment until success: the payer was redirected, and the money was taken. */
 const MADE = ['payment.purchase', 'payment.purchase'];
 const events = async (id: string) =>
   (await tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id])).map(
@@ -90,7 +88,7 @@ const disputesOf = async (id: string) =>
     .filter(({ type }: Record) => type === 'CHARGEBACK')
     .map(({ amount, status }: Record) => [amount, status]);
 
-it('a payment is IN_DISPUTE, and CHARGEBACK once PayPal decides for the payer; the merchant is told of both', async () => {
+it('a payment is IN_DISPUTE, and CHARGEBACK once PayPal decides for the payer; the merchant gets both events', async () => {
   const payment = await pay();
   await dispute(payment, {});
   expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
@@ -106,7 +104,7 @@ it('a payment is IN_DISPUTE, and CHARGEBACK once PayPal decides for the payer; t
 });
 
 it.each(['RESOLVED_SELLER_FAVOUR', 'CANCELED_BY_BUYER', 'DENIED', 'RESOLVED_WITH_PAYOUT'])(
-  'a dispute that ends with %s restores what was, and lets refunds in again',
+  'a dispute that ends with %s restores the earlier status and allows refunds again',
   async (outcome) => {
     const payment = await pay();
     await refund(payment.id);
@@ -116,7 +114,7 @@ it.each(['RESOLVED_SELLER_FAVOUR', 'CANCELED_BY_BUYER', 'DENIED', 'RESOLVED_WITH
   },
 );
 
-it('a dispute of a part that is lost in part shows the part that was lost', async () => {
+it('a partly lost dispute shows the lost amount', async () => {
   const payment = await pay();
   await dispute(payment, { dispute_amount: usd('20.00') });
   expect(await disputesOf(payment.id)).toEqual([[20, 'PENDING']]);
@@ -129,10 +127,10 @@ it('a dispute of a part that is lost in part shows the part that was lost', asyn
 it.each([
   ['twice', [{}, {}, resolved('DENIED'), resolved('DENIED')], 'SUCCEEDED/APPROVED'],
   ['the end first', [resolved('ACCEPTED'), { status: 'UNDER_REVIEW' }, {}], 'CHARGEBACK/LOST'],
-  ['an end before the beginning', [resolved('DENIED'), {}], 'SUCCEEDED/APPROVED'],
+  ['an end before the start', [resolved('DENIED'), {}], 'SUCCEEDED/APPROVED'],
   ['an appeal of the payer', [{}, resolved('DENIED'), resolved('RESOLVED_BUYER_FAVOUR')], 'CHARGEBACK/LOST'],
-  ['an end that nobody understands', [{}, resolved('A_NEW_ONE')], 'IN_DISPUTE/RECEIVED'],
-])('events that come late, twice and in disorder undo no later one: %s', async (_how, told, state) => {
+  ['an unknown end', [{}, resolved('A_NEW_ONE')], 'IN_DISPUTE/RECEIVED'],
+])('late, repeated and unordered events undo no later one: %s', async (_how, told, state) => {
   const payment = await pay();
   for (let i = 0; i < 2; i++) {
     await dispute(payment, ...told);
@@ -153,7 +151,7 @@ it('one event that PayPal delivers twice is processed once', async () => {
   expect(await events(payment.id)).toEqual([...MADE, 'payment.chargeback']);
 });
 
-it('a dispute that was closed for another leaves the payment to the other', async () => {
+it('a dispute that was closed in favor of another leaves the payment to the other', async () => {
   const payment = await pay();
   await dispute(payment, {}, { dispute_id: 'PP-R-7' }, resolved('NONE'));
   expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
@@ -161,7 +159,7 @@ it('a dispute that was closed for another leaves the payment to the other', asyn
   expect(await stateOf(payment.id)).toBe('SUCCEEDED/APPROVED');
 });
 
-it('a dispute of several payments is one of each, about its whole amount, and of no other', async () => {
+it('a dispute of several payments affects each with its whole amount, and no others', async () => {
   const [one, two, other] = [await pay(), await pay(), await pay()];
   const disputed_transactions = [one, two].map(({ captureId }) => ({ seller_transaction_id: captureId }));
   disputed_transactions.push({ seller_transaction_id: '00D10444LD479031K' });
@@ -176,7 +174,7 @@ it('a dispute of several payments is one of each, about its whole amount, and of
 it('a capture that PayPal holds because of the dispute changes nothing by itself', async () => {
   const payment = await pay();
   const capture = [...fake.ledger.orders.values()].at(-1)?.captures[0];
-  if (!capture) throw new Error('there is no capture');
+  if (!capture) throw new Error('no capture');
   Object.assign(capture, { status: 'PENDING', status_details: { reason: 'BUYER_COMPLAINT' } });
   const pending = () => ({
     id: `WH-${randomUUID()}`,
@@ -191,7 +189,7 @@ it('a capture that PayPal holds because of the dispute changes nothing by itself
   expect(await events(payment.id)).toEqual([...MADE, 'payment.chargeback']);
 });
 
-it('a reversal of which no dispute tells leaves the payment IN_DISPUTE, and refunds out', async () => {
+it('a reversal without a dispute leaves the payment IN_DISPUTE and blocks refunds', async () => {
   const payment = await pay();
   await post(reversalEvent(payment.captureId, {}, `WH-${randomUUID()}`));
   expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
@@ -199,24 +197,21 @@ it('a reversal of which no dispute tells leaves the payment IN_DISPUTE, and refu
   expect(await events(payment.id)).toEqual([...MADE, 'payment.chargeback']);
 });
 
-it.each([0, 1, 2])(
-  'a reversal is part of the dispute that it belongs to, whichever comes first (%i)',
-  async (at) => {
-    for (const [outcome, state] of [
-      ['DENIED', 'SUCCEEDED/APPROVED'],
-      ['RESOLVED_BUYER_FAVOUR', 'CHARGEBACK/LOST'],
-    ] as const) {
-      const payment = await pay();
-      const told = [() => dispute(payment, {}), () => dispute(payment, resolved(outcome))];
-      told.splice(at, 0, () => post(reversalEvent(payment.captureId, {}, `WH-${randomUUID()}`)));
-      for (const one of told) await one();
-      expect(await stateOf(payment.id)).toBe(state);
-      expect(await disputesOf(payment.id)).toHaveLength(1);
-    }
-  },
-);
+it.each([0, 1, 2])('a reversal is part of its dispute, whichever comes first (%i)', async (at) => {
+  for (const [outcome, state] of [
+    ['DENIED', 'SUCCEEDED/APPROVED'],
+    ['RESOLVED_BUYER_FAVOUR', 'CHARGEBACK/LOST'],
+  ] as const) {
+    const payment = await pay();
+    const told = [() => dispute(payment, {}), () => dispute(payment, resolved(outcome))];
+    told.splice(at, 0, () => post(reversalEvent(payment.captureId, {}, `WH-${randomUUID()}`)));
+    for (const one of told) await one();
+    expect(await stateOf(payment.id)).toBe(state);
+    expect(await disputesOf(payment.id)).toHaveLength(1);
+  }
+});
 
-it('a reversal is part of one dispute only: another goes on when that one is closed', async () => {
+it('a reversal is part of only one dispute: another continues when that one is closed', async () => {
   const payment = await pay();
   await post(reversalEvent(payment.captureId, {}, `WH-${randomUUID()}`));
   await dispute(payment, {}, { dispute_id: 'PP-R-7' }, resolved('NONE'));

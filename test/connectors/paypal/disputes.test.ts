@@ -15,10 +15,10 @@ function read(event: Json) {
   return paypal.connection.readNotification?.(paypal.fake.notify(event), Date.now());
 }
 
-/** The one subject of a dispute of ours. */
+/** The only subject of one of our disputes. */
 async function subjectOf(over: Json, type?: string): Promise<NotificationSubject | undefined> {
   const reading = await read(disputeEvent({ disputed_transactions: [OURS], ...over }, type));
-  if (reading?.kind !== 'about') throw new Error(`not about anything but ${reading?.kind}`);
+  if (reading?.kind !== 'about') throw new Error(`expected about, got ${reading?.kind}`);
   expect(reading.subjects).toHaveLength(1);
   return reading.subjects[0];
 }
@@ -26,7 +26,7 @@ async function subjectOf(over: Json, type?: string): Promise<NotificationSubject
 const stageOf = async (over: Json, type?: string) => (await subjectOf(over, type))?.dispute?.stage;
 
 describe('a dispute at PayPal', () => {
-  it("is told by our transaction's id, its own id and its amount, without asking for the capture", async () => {
+  it("is reported with our transaction's id, its own id and its amount, without reading the capture", async () => {
     expect(await subjectOf({})).toEqual({
       transactionId: TRANSACTION,
       dispute: {
@@ -47,7 +47,7 @@ describe('a dispute at PayPal', () => {
     'A_STATUS_TO_COME',
     undefined,
     7,
-  ])('that has the status %s is open', async (status) => {
+  ])('with the status %s is open', async (status) => {
     expect(await stageOf({ status })).toBe('opened');
   });
 
@@ -59,39 +59,39 @@ describe('a dispute at PayPal', () => {
     ['CANCELED_BY_BUYER', 'won'],
     ['RESOLVED_WITH_PAYOUT', 'won'],
     ['NONE', 'won'],
-    // What is not understood keeps refunds out.
+    // An unknown outcome blocks refunds.
     ['AN_OUTCOME_TO_COME', 'opened'],
     ['constructor', 'opened'],
     [undefined, 'opened'],
     [{}, 'opened'],
-  ])('that is resolved with %j is %s', async (code, stage) => {
+  ])('resolved with %j is %s', async (code, stage) => {
     expect(await stageOf(resolved(code))).toBe(stage);
   });
 
-  it('that is resolved without an outcome is open', async () => {
+  it('resolved without an outcome is open', async () => {
     for (const dispute_outcome of [undefined, null, 'DENIED', []]) {
       expect(await stageOf({ status: 'RESOLVED', dispute_outcome })).toBe('opened');
     }
   });
 
-  it("is told by its state, never by the event's name", async () => {
+  it("is read from its state, never from the event's name", async () => {
     expect(await stageOf({ status: 'UNDER_REVIEW' }, 'CUSTOMER.DISPUTE.RESOLVED')).toBe('opened');
     expect(await stageOf(resolved('DENIED'), 'CUSTOMER.DISPUTE.CREATED')).toBe('won');
     expect(await stageOf(resolved('ACCEPTED'), 'CUSTOMER.DISPUTE.UPDATED')).toBe('lost');
-    // An appeal: the outcome of before is still there.
+    // An appeal: the earlier outcome is still present.
     const appealed = { ...resolved('DENIED'), status: 'UNDER_REVIEW' };
     expect(await stageOf(appealed, 'CUSTOMER.DISPUTE.UPDATED')).toBe('opened');
   });
 
   it.each([
-    ['a part of the payment', usd('12.50'), 1_250n],
+    ['part of the payment', usd('12.50'), 1_250n],
     ['no number', usd('much'), undefined],
     ['less than nothing', usd('-1.00'), undefined],
-    ['more decimals than there are', usd('1.001'), undefined],
+    ['too many decimals', usd('1.001'), undefined],
     ['an object', usd({}), undefined],
     ['no currency', { value: '12.50' }, undefined],
     ['nothing', undefined, undefined],
-  ])('has the amount that it tells, if that is one: %s', async (_of, dispute_amount, minorUnits) => {
+  ])('has the reported amount if that is valid: %s', async (_of, dispute_amount, minorUnits) => {
     const money = minorUnits === undefined ? undefined : { minorUnits, currency: 'USD' };
     expect((await subjectOf({ dispute_amount }))?.dispute?.money).toEqual(money);
   });
@@ -121,12 +121,12 @@ describe('a dispute at PayPal', () => {
     expect(paidOut?.dispute).toMatchObject({ stage: 'won', money: { minorUnits: 3_000n } });
   });
 
-  it.each(['PP-R-GSS-10059837', 'PP-000-042-663-135'])('is told by its id: %s', async (dispute_id) => {
+  it.each(['PP-R-GSS-10059837', 'PP-000-042-663-135'])('is reported with its id: %s', async (dispute_id) => {
     expect((await subjectOf({ dispute_id }))?.dispute?.reference).toBe(dispute_id);
   });
 
   it.each(['', '5O190127TN364715T', `PP-${'1'.repeat(300)}`, 'PP-D-1\n', 7, undefined])(
-    'is told without an id that is none: %j',
+    'is reported without an invalid id: %j',
     async (dispute_id) => {
       expect((await subjectOf({ dispute_id }))?.dispute).toMatchObject({
         stage: 'opened',
@@ -137,14 +137,14 @@ describe('a dispute at PayPal', () => {
 });
 
 describe('the transactions of a dispute', () => {
-  it('may be told by custom alone', async () => {
+  it('may be identified by custom alone', async () => {
     const custom = { seller_transaction_id: DISPUTED_CAPTURE, custom: TRANSACTION };
     expect(await subjectOf({ disputed_transactions: [custom] })).toMatchObject({
       transactionId: TRANSACTION,
     });
   });
 
-  it('are found by their capture where PayPal tells no more, as in its own example', async () => {
+  it('are found by their capture if PayPal reports nothing else, as in its own example', async () => {
     const { attempt, reference } = await paid(paypal);
     const [, seller_transaction_id] = reference.split('/');
     const disputed_transactions = [{ seller_transaction_id }];
@@ -155,7 +155,7 @@ describe('the transactions of a dispute', () => {
     expect(paypal.seen(READ)).toBe(1);
   });
 
-  it('are a subject each, without an amount, which is for all of them', async () => {
+  it('are separate subjects without the amount, which covers all of them', async () => {
     const { attempt, reference } = await paid(paypal);
     const disputed_transactions = [
       OURS,
@@ -176,7 +176,7 @@ describe('the transactions of a dispute', () => {
 
   it.each([
     ['a capture that PayPal does not find', { seller_transaction_id: DISPUTED_CAPTURE }],
-    ['a capture that is none', { seller_transaction_id: '../../../v1/oauth2/token' }],
+    ['an invalid capture id', { seller_transaction_id: '../../../v1/oauth2/token' }],
     ['ids of its own', { custom: 'order 7', invoice_number: 'INV-7' }],
     ['nothing', {}],
   ])('that are not ours are ignored: %s', async (_what, transaction) => {
@@ -190,7 +190,7 @@ describe('the transactions of a dispute', () => {
     },
   );
 
-  it("that another software's capture names are ignored", async () => {
+  it("of another software's capture are ignored", async () => {
     const body = { id: DISPUTED_CAPTURE, custom_id: 'order 7', invoice_id: 'INV-7' };
     paypal.fake.trouble(READ, { status: 200, body });
     const event = disputeEvent({ disputed_transactions: [{ seller_transaction_id: DISPUTED_CAPTURE }] });
@@ -203,9 +203,9 @@ describe('the transactions of a dispute', () => {
     { status: 200, body: { id: '9XX00000X000000XX', custom_id: TRANSACTION } },
     { status: 200, body: {} },
     failure(403, 'NOT_AUTHORIZED', 'PERMISSION_DENIED'),
-    // No word of PayPal's own.
+    // Not PayPal's own response.
     { status: 404, body: { gone: true } },
-  ] as const)('are told again while PayPal does not say whose their capture is: %j', async (trouble) => {
+  ] as const)('are to be sent again while PayPal does not say whose the capture is: %j', async (trouble) => {
     const { attempt, reference } = await paid(paypal);
     const disputed_transactions = [{ seller_transaction_id: reference.split('/')[1] }];
     paypal.fake.trouble(READ, trouble);
@@ -215,7 +215,7 @@ describe('the transactions of a dispute', () => {
     });
   });
 
-  it('are not asked for before PayPal says that it signed the notification', async () => {
+  it('are not read before PayPal confirms that it signed the notification', async () => {
     const event = disputeEvent({ disputed_transactions: [{ seller_transaction_id: DISPUTED_CAPTURE }] });
     const forged = paypal.fake.notify(event, { webhookId: '9XX00000X000000XX' });
     expect(await paypal.connection.readNotification?.(forged, Date.now())).toMatchObject({ kind: 'forged' });
@@ -238,7 +238,7 @@ describe('a reversal of a capture', () => {
     },
   );
 
-  it('is one of the transaction whose capture it links to', async () => {
+  it('is a dispute of the transaction whose capture it links to', async () => {
     const { attempt, reference } = await paid(paypal);
     expect(await read(reversalEvent(reference.split('/')[1] ?? ''))).toMatchObject({
       subjects: [{ transactionId: attempt.transactionId, dispute: REVERSED }],
@@ -249,7 +249,7 @@ describe('a reversal of a capture', () => {
     ['a capture that PayPal does not find', {}],
     ['no links', { links: undefined }],
     ['a link to something else', { links: [{ rel: 'up', href: `https://x/v1/sales/${DISPUTED_CAPTURE}` }] }],
-    ['a link that is none', { links: [{ rel: 'up', href: { captures: 1 } }, 'up', null] }],
+    ['an invalid link', { links: [{ rel: 'up', href: { captures: 1 } }, 'up', null] }],
   ])('is ignored with %s', async (_what, over) => {
     expect(await read(reversalEvent(DISPUTED_CAPTURE, over))).toEqual({ kind: 'ignored' });
   });

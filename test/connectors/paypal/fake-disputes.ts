@@ -48,7 +48,7 @@ export function reversalEvent(captureId: string, over: Json = {}, id = 'WH-rever
   };
 }
 
-/** Fields of a dispute that is resolved. */
+/** Fields of a resolved dispute. */
 export function resolved(outcome_code: unknown, over: Json = {}): Json {
   return { status: 'RESOLVED', dispute_outcome: { outcome_code, ...over } };
 }

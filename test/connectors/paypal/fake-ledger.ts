@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 
-/** JSON of the fake's own. */
+/** The fake's JSON. */
 export type Json = Record<string, unknown>;
-/** An answer of PayPal's: its status and its body. */
+/** A PayPal response: status and body. */
 export type FakeAnswer = { readonly status: number; readonly body?: Json };
 type Amount = { readonly currency_code: string; readonly value: string };
 type Capture = Json & { id: string; status: string; amount: Amount };
 type Refund = Json & { id: string; status: string; amount: Amount };
 
-/** An order as PayPal keeps it. */
+/** An order as PayPal stores it. */
 export type FakeOrder = {
   readonly id: string;
   readonly createdAtMs: number;
@@ -19,7 +19,7 @@ export type FakeOrder = {
   readonly refunds: Refund[];
 };
 
-/** End of the next capture, in place of COMPLETED. */
+/** Status of the next capture, instead of COMPLETED. */
 export type CaptureFate = { readonly issue: string } | { readonly status: string; readonly details?: Json };
 
 const CURRENCIES =
@@ -27,7 +27,10 @@ const CURRENCIES =
 const WHOLE_ONLY = new Set(['HUF', 'JPY', 'TWD']);
 const HOUR_MS = 3_600_000;
 
-/** Orders, captures and refunds in the memory of a fake of PayPal, as the facts of Orders v2 and Payments v2 tell. */
+/**
+ * Orders, captures and refunds in the memory of a fake of PayPal, written from the documentation of Orders v2 and
+ * Payments v2.
+ */
 export function createFakeLedger(baseUrl: () => string) {
   const orders = new Map<string, FakeOrder>();
   const answered = new Map<string, { readonly atMs: number; readonly again: () => FakeAnswer }>();
@@ -36,7 +39,7 @@ export function createFakeLedger(baseUrl: () => string) {
   const refundStatuses: string[] = [];
   const nowMs = () => Date.now() + clock.aheadMs;
 
-  /** Carries a request out once for each PayPal-Request-Id, for as long as PayPal keeps those. */
+  /** Carries out a request once for each PayPal-Request-Id, for as long as PayPal keeps the ids. */
   function once(
     path: string,
     requestId: string | undefined,
@@ -48,7 +51,7 @@ export function createFakeLedger(baseUrl: () => string) {
     const earlier = requestId === undefined ? undefined : answered.get(key);
     if (earlier && nowMs() - earlier.atMs < keptH * HOUR_MS) return earlier.again();
     const answer = run();
-    // A refusal is no result to be repeated.
+    // A refusal is not stored for repeats.
     if (answer.status < 400 && requestId !== undefined) answered.set(key, { atMs: nowMs(), again });
     return answer;
   }
@@ -207,7 +210,7 @@ export function failure(status: number, name: string, issue: string): FakeAnswer
   };
 }
 
-/** A refusal of fields, by their pointers. */
+/** A refusal of fields, with their pointers. */
 export function refusedFields(fields: readonly string[]): FakeAnswer {
   const { body } = failure(400, 'INVALID_REQUEST', '');
   const details = fields.map((field) => ({
@@ -245,7 +248,7 @@ function breakdownFault(unit: FakeOrder['unit']): string | undefined {
   return sum === Math.round(Number(value) * 100) ? undefined : 'AMOUNT_MISMATCH';
 }
 
-/** 17 characters, as PayPal's are. */
+/** 17 characters, like PayPal's. */
 function newId(): string {
   return [...randomBytes(17)].map((byte) => '0123456789ABCDEFGHJKLMNPRSTUVWXY'[byte % 32]).join('');
 }

@@ -6,7 +6,7 @@ import type { RawNotification } from '#src/connectors/connector.ts';
 import { startSite } from '../../support/site.ts';
 import { createFakeLedger, type FakeAnswer, type Json } from './fake-ledger.ts';
 
-/** Trouble with the next request of a call, in place of being carried out and answered. */
+/** A fault for the next request of a call, instead of a normal response. */
 export type Trouble =
   | 'lost before'
   | 'lost after'
@@ -30,7 +30,7 @@ const EXPIRES_IN_S = 32_400;
 /** PayPal's own key, one for all fakes. */
 const signer = generateKeyPairSync('rsa', { modulusLength: 2048 });
 
-/** Starts a fake of PayPal on a free loopback port: tokens, orders, refunds, webhooks' signatures, and a payer's page. */
+/** Starts a fake of PayPal on a free loopback port: tokens, orders, refunds, webhook signatures and a payer's page. */
 export async function startFakePayPal() {
   let url = '';
   const ledger = createFakeLedger(() => url);
@@ -88,7 +88,7 @@ export async function startFakePayPal() {
     };
   }
 
-  /** PayPal's own check, over the bytes of the event as they stand in the request. */
+  /** PayPal's own verification, over the event's bytes exactly as in the request. */
   function verify(text: string): FakeAnswer {
     const asked = JSON.parse(text) as Record<string, string>;
     const raw = text.slice(text.indexOf('"webhook_event":') + '"webhook_event":'.length, -1);
@@ -150,7 +150,7 @@ export async function startFakePayPal() {
     send(response, isMinimal && pathname.startsWith('/v2/') ? minimal(answer) : answer);
   }
 
-  /** The page on which the payer agrees, or goes back. */
+  /** The page on which the payer agrees or goes back. */
   function page(path: string, token: string, response: ServerResponse): void {
     const order = ledger.find(token);
     if (!order) return void response.writeHead(404).end('This order has expired.');
@@ -169,7 +169,7 @@ export async function startFakePayPal() {
 
   function approve(orderId: string): void {
     const order = ledger.find(orderId);
-    if (order?.status !== 'PAYER_ACTION_REQUIRED') throw new Error('there is no such order to approve');
+    if (order?.status !== 'PAYER_ACTION_REQUIRED') throw new Error('no such order to approve');
     order.status = 'APPROVED';
   }
 
@@ -182,15 +182,15 @@ export async function startFakePayPal() {
     requests,
     approve,
     notify,
-    /** Lets something happen to the next request of a call. */
+    /** Sets a fault for the next request of a call. */
     trouble: (call: RegExp, trouble: Trouble) => void troubles.push({ call, trouble }),
-    /** PayPal forgets every token that it gave out. */
+    /** Makes PayPal forget every issued token. */
     revokeTokens: () => tokens.clear(),
     close: site.close,
   };
 }
 
-/** Without `Prefer: return=representation`, ids and amounts of what was made are left out. */
+/** Without `Prefer: return=representation`, the response omits the ids and amounts of created objects. */
 function minimal({ status, body }: FakeAnswer): FakeAnswer {
   return { status, body: { id: body?.id, status: body?.status, links: body?.links ?? [] } };
 }

@@ -17,14 +17,14 @@ const HOUR_MS = 3_600_000;
 const paypal = openedForEach(openPayPal);
 
 describe('a payment by PayPal', () => {
-  it('sends the payer to PayPal, and nothing is taken', async () => {
+  it('sends the payer to PayPal and takes no money', async () => {
     const { outcome, orderId } = await sent(paypal);
     expect(outcome.redirectUrl).toBe(`${paypal.fake.url}/checkoutnow?token=${orderId}`);
     expect(outcome.providerData).toMatchObject({ id: 'PAYPAL', transactionId: orderId });
     expect(paypal.seen(CAPTURE)).toBe(0);
   });
 
-  it('is to be completed once the payer agreed, and not before', async () => {
+  it('is ready for completion once the payer has agreed, and not before', async () => {
     const { attempt, orderId, outcome } = await sent(paypal);
     expect(await lookUp(paypal, attempt, orderId)).toMatchObject({
       kind: 'redirect',
@@ -35,7 +35,7 @@ describe('a payment by PayPal', () => {
     expect(paypal.seen(CAPTURE)).toBe(0);
   });
 
-  it('is taken by its completion, under an id of its own, and found taken afterwards', async () => {
+  it('is captured by its completion, under a separate id, and found captured afterwards', async () => {
     const { attempt, orderId, outcome, reference } = await paid(paypal);
     const captureId = paypal.fake.ledger.orders.get(orderId)?.captures[0]?.id;
     expect(reference).toBe(`${orderId}/${captureId}`);
@@ -44,12 +44,12 @@ describe('a payment by PayPal', () => {
     expect(await lookUp(paypal, attempt, reference)).toMatchObject({ kind: 'approved', reference });
   });
 
-  it('keeps what PayPal tells of the payer out of the record', async () => {
+  it("keeps PayPal's data about the payer out of the record", async () => {
     const { outcome } = await paid(paypal);
     expect(JSON.stringify(outcome)).not.toContain('payer@example.com');
   });
 
-  it("goes on in the payer's browser by PayPal's page", async () => {
+  it("continues in the payer's browser on PayPal's page", async () => {
     const { attempt, outcome, orderId } = await sent(paypal);
     expect(await (await fetch(outcome.redirectUrl)).text()).toContain('approve');
     const url = `${paypal.fake.url}/checkoutnow/approve?token=${orderId}`;
@@ -58,13 +58,13 @@ describe('a payment by PayPal', () => {
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
   });
 
-  it('that is completed before the payer agreed moves nothing and is pending', async () => {
+  it('completed before the payer agreed moves no money and is pending', async () => {
     const { attempt, orderId } = await sent(paypal);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'pending' });
     expect(paypal.fake.ledger.orders.get(orderId)?.captures).toEqual([]);
   });
 
-  it('by card, or of an amount that PayPal has not, is turned away before anything is sent', async () => {
+  it('by card, or of an amount that PayPal cannot express, is turned away before anything is sent', async () => {
     const chilean = redirectAttempt({ money: { minorUnits: 1_000n, currency: 'CLP' } });
     for (const attempt of [cardAttempt(), chilean]) {
       expect(await paypal.connection.pay(attempt)).toMatchObject({
@@ -75,17 +75,17 @@ describe('a payment by PayPal', () => {
     expect(paypal.fake.requests).toEqual([]);
   });
 
-  it('that nobody agreed to is closed, since only our own capture could take its money', async () => {
+  it('without consent is closed, since only our own capture could take its money', async () => {
     const { attempt, orderId } = await sent(paypal);
     expect(await lookUp(paypal, attempt, orderId, { close: true })).toMatchObject({ kind: 'expired' });
   });
 
-  it('that the payer agreed to at the last moment is still to be completed', async () => {
+  it('that the payer agreed to at the last moment can still be completed', async () => {
     const { attempt, orderId } = await approved(paypal);
     expect(await lookUp(paypal, attempt, orderId, { close: true })).toMatchObject({ kind: 'to_complete' });
   });
 
-  it('has expired when PayPal no longer finds its order, three hours later and not sooner', async () => {
+  it('has expired once PayPal no longer finds its order, after three hours and not sooner', async () => {
     const { attempt, orderId } = await sent(paypal);
     paypal.fake.ledger.clock.aheadMs = 4 * HOUR_MS;
     expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
@@ -93,7 +93,7 @@ describe('a payment by PayPal', () => {
     expect(await lookUp(paypal, attempt, orderId, { ageMs })).toMatchObject({ kind: 'expired' });
   });
 
-  it('that was captured never counts as expired, even when its order is not found', async () => {
+  it('that was captured never counts as expired, even if its order is not found', async () => {
     const { attempt, reference } = await paid(paypal);
     paypal.fake.ledger.orders.clear();
     const ageMs = 4 * HOUR_MS;
@@ -103,7 +103,7 @@ describe('a payment by PayPal', () => {
 
 describe('a lost creation of an order', () => {
   it.each(['lost before', 'lost after', 'error before', 'error after', 'no answer'] as const)(
-    'is not_sent, for nobody can pay an order that nobody knows: %s',
+    'is not_sent, because nobody can pay an unknown order: %s',
     async (trouble) => {
       paypal.fake.trouble(CREATE, trouble);
       expect(await connectionFor(paypal, trouble).pay(redirectAttempt())).toMatchObject({ kind: 'not_sent' });
@@ -111,7 +111,7 @@ describe('a lost creation of an order', () => {
     },
   );
 
-  it('is found again by repeating it under its id, with the address for the payer', async () => {
+  it('is found again by a repeat under its id, with the address for the payer', async () => {
     const attempt = redirectAttempt();
     paypal.fake.trouble(CREATE, 'lost after');
     await paypal.connection.pay(attempt);
@@ -123,7 +123,7 @@ describe('a lost creation of an order', () => {
     expect(second?.body).toBe(first?.body);
   });
 
-  it('is not repeated once PayPal may have forgotten its id, nor to close it', async () => {
+  it('is not repeated once PayPal may have forgotten its id, nor in order to close it', async () => {
     const attempt = redirectAttempt();
     const ageMs = 6 * HOUR_MS;
     expect(await lookUp(paypal, attempt, undefined, { ageMs })).toMatchObject({ kind: 'not_sent' });
@@ -134,7 +134,7 @@ describe('a lost creation of an order', () => {
 
 describe('a lost capture', () => {
   it.each(['lost after', 'error after', 'no answer'] as const)(
-    'is unknown, and found to be taken by its order: %s',
+    'is unknown, and its order shows that the money was taken: %s',
     async (trouble) => {
       const { attempt, orderId } = await approved(paypal);
       paypal.fake.trouble(CAPTURE, trouble);
@@ -145,7 +145,7 @@ describe('a lost capture', () => {
   );
 
   it.each(['lost before', 'error before'] as const)(
-    'is unknown, and taken once when it is tried again: %s',
+    'is unknown, and takes the money once when it is repeated: %s',
     async (trouble) => {
       const { attempt, orderId } = await approved(paypal);
       paypal.fake.trouble(CAPTURE, trouble);
@@ -156,13 +156,13 @@ describe('a lost capture', () => {
     },
   );
 
-  it('that is repeated takes nothing twice: the same capture is told again', async () => {
+  it('that is repeated takes no money twice: PayPal returns the same capture', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved', reference });
     expect(paypal.fake.ledger.orders.get(orderId)?.captures).toHaveLength(1);
   });
 
-  it('under an id that PayPal forgot is refused as captured already, and looked up', async () => {
+  it('under an id that PayPal forgot is refused as already captured, and looked up', async () => {
     const { attempt, orderId } = await paid(paypal);
     paypal.fake.ledger.clock.aheadMs = 7 * HOUR_MS;
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
@@ -170,7 +170,7 @@ describe('a lost capture', () => {
   });
 });
 
-describe('a capture that is not made at once', () => {
+describe('a capture that PayPal does not make at once', () => {
   it.each([
     ['PENDING', 'pending'],
     ['DECLINED', 'declined'],
@@ -187,28 +187,28 @@ describe('a capture that is not made at once', () => {
     paypal.fake.ledger.fates.push({ status: 'PENDING' });
     await complete(paypal, attempt, orderId);
     const capture = paypal.fake.ledger.orders.get(orderId)?.captures[0];
-    if (!capture) throw new Error('there is no capture');
+    if (!capture) throw new Error('no capture');
     capture.status = 'COMPLETED';
     expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
   });
 });
 
 describe('the access token', () => {
-  it('is asked for once, however many calls begin together, and kept', async () => {
+  it('is requested once, however many calls start together, and cached', async () => {
     await Promise.all(Array.from({ length: 5 }, () => paypal.connection.pay(redirectAttempt())));
     await paypal.connection.pay(redirectAttempt());
     expect(paypal.seen(TOKEN)).toBe(1);
     expect(paypal.seen(CREATE)).toBe(6);
   });
 
-  it('that PayPal no longer takes is exchanged, and the call goes on', async () => {
+  it('that PayPal no longer accepts is replaced, and the call continues', async () => {
     const { attempt, orderId } = await approved(paypal);
     paypal.fake.revokeTokens();
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
     expect([paypal.seen(TOKEN), paypal.seen(CAPTURE)]).toEqual([2, 2]);
   });
 
-  it('that cannot be had leaves a payment not_sent, and is asked for anew the next time', async () => {
+  it('that is unavailable leaves a payment not_sent, and is requested again the next time', async () => {
     for (const trouble of ['lost after', 'error before', 'no answer'] as const) {
       paypal.fake.trouble(TOKEN, trouble);
       const outcome = await connectionFor(paypal, trouble).pay(redirectAttempt());
@@ -218,7 +218,7 @@ describe('the access token', () => {
     expect(await paypal.connection.pay(redirectAttempt())).toMatchObject({ kind: 'redirect' });
   });
 
-  it('that cannot be had leaves a look-up unknown', async () => {
+  it('that is unavailable leaves a look-up unknown', async () => {
     const attempt = redirectAttempt();
     paypal.fake.trouble(TOKEN, 'lost before');
     expect(
@@ -228,7 +228,7 @@ describe('the access token', () => {
     });
   });
 
-  it('is refused for wrong credentials, which show neither in the outcome nor by a probe', async () => {
+  it('is refused for wrong credentials, which show neither in the outcome nor in a probe', async () => {
     const other = await openPayPal({ secret: 'not-the-secret' });
     const outcome = await other.connection.pay(redirectAttempt());
     expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });

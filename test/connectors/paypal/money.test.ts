@@ -12,7 +12,7 @@ const NO_DECIMALS = ['HUF', 'JPY', 'TWD'];
 
 describe("PayPal's amounts", () => {
   it.each([...CURRENCIES])(
-    'of %s are the decimals that PayPal takes, or none, and read back the same',
+    'of %s are decimals that PayPal accepts, or rejected, and read back the same',
     (currency) => {
       const digits = currencyDigits(currency) ?? 0;
       fc.assert(

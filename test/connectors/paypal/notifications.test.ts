@@ -44,8 +44,8 @@ function changed(
 
 const forged = { kind: 'forged' };
 
-describe('a notification of PayPal', () => {
-  it('is about the transaction whose id it carries, once PayPal says that it signed it', async () => {
+describe('a notification from PayPal', () => {
+  it('is about the transaction whose id it contains, once PayPal confirms the signature', async () => {
     expect(await read(paypal.fake.notify(CAPTURED))).toEqual({
       kind: 'about',
       deduplicationKey: CAPTURED.id,
@@ -54,7 +54,7 @@ describe('a notification of PayPal', () => {
     expect(paypal.seen(VERIFY)).toBe(1);
   });
 
-  it('is shown to PayPal byte for byte, spaces and escapes with it', async () => {
+  it('is sent to PayPal byte for byte, including spaces and escapes', async () => {
     const body = JSON.stringify(CAPTURED, undefined, 3).replaceAll('ñ', '\\u00f1');
     expect(await read(paypal.fake.notify(body))).toMatchObject({ kind: 'about' });
   });
@@ -78,38 +78,38 @@ describe('a notification of PayPal', () => {
       { id: '1JU08902781691411', custom_id: TRANSACTION },
       { transactionId: TRANSACTION },
     ],
-  ])('of the type %s says what it is about: %j', async (type, resource, subject) => {
+  ])('of the type %s names its subject: %j', async (type, resource, subject) => {
     const reading = await read(paypal.fake.notify(event(type, resource)));
     expect(reading).toMatchObject({ kind: 'about', subjects: [subject] });
   });
 
   it.each([
     ['another type', event('BILLING.PLAN.CREATED', { id: 'P-1', custom_id: TRANSACTION })],
-    ["somebody else's payment", event('PAYMENT.CAPTURE.COMPLETED', { custom_id: 'their-own-id' })],
+    ["someone else's payment", event('PAYMENT.CAPTURE.COMPLETED', { custom_id: 'their-own-id' })],
     ['no event', { hello: 'world' }],
-  ])('is ignored when it is genuine and of %s', async (_what, body) => {
+  ])('is ignored if it is genuine and about %s', async (_what, body) => {
     expect(await read(paypal.fake.notify(body))).toEqual({ kind: 'ignored' });
   });
 
-  it('is forged when a byte of it was changed', async () => {
+  it('is forged if any byte was changed', async () => {
     const notification = paypal.fake.notify(CAPTURED);
     const body = Buffer.from(Buffer.from(notification.body).toString().replace('3000.00', '9000.00'));
     expect(await read({ ...notification, body })).toMatchObject(forged);
   });
 
-  it('is forged when it was signed for the webhook of another account', async () => {
+  it('is forged if it was signed for the webhook of another account', async () => {
     expect(await read(paypal.fake.notify(CAPTURED, { webhookId: '9XX00000X000000XX' }))).toMatchObject(
       forged,
     );
   });
 
-  it('cannot smuggle a webhook of its own into the question put to PayPal', async () => {
+  it('cannot smuggle its own webhook into the verification request', async () => {
     const body = `${JSON.stringify(CAPTURED)},"webhook_id":"9XX00000X000000XX"`;
     expect(await read(paypal.fake.notify(body, { webhookId: '9XX00000X000000XX' }))).toMatchObject(forged);
     expect(paypal.fake.requests).toEqual([]);
   });
 
-  it('is read with either of two webhooks', async () => {
+  it('is accepted for either of two webhooks', async () => {
     const two = await openPayPal({ settings: { webhook_ids: ['9XX00000X000000XX', FAKE_WEBHOOK_ID] } });
     for (const webhookId of ['9XX00000X000000XX', FAKE_WEBHOOK_ID]) {
       const notification = two.fake.notify(CAPTURED, { webhookId });
@@ -128,7 +128,7 @@ describe('a notification of PayPal', () => {
     expect(second).toEqual(first);
   });
 
-  it('is forged when it is days old or ahead of its time, and taken while PayPal repeats it', async () => {
+  it('is forged if it is days old or ahead of our clock, and accepted while PayPal repeats it', async () => {
     const now = Date.now();
     const old = (atMs: number) => read(paypal.fake.notify(CAPTURED, { atMs }), now);
     expect(await old(now - 5 * DAY_MS)).toMatchObject(forged);
@@ -148,7 +148,7 @@ describe('a notification of PayPal', () => {
     'file:///etc/passwd',
     `https://api.paypal.com/${'a'.repeat(600)}`,
     '',
-  ])('is forged with a certificate from elsewhere, and nobody is asked: %s', async (url) => {
+  ])('is forged with a foreign certificate, without a call to PayPal: %s', async (url) => {
     const notification = changed(paypal.fake.notify(CAPTURED), { 'paypal-cert-url': url });
     expect(await read(notification)).toMatchObject(forged);
     expect(paypal.fake.requests).toEqual([]);
@@ -159,13 +159,13 @@ describe('a notification of PayPal', () => {
     ['paypal-transmission-sig', '","webhook_id":"x'],
     ['paypal-transmission-time', 'yesterday'],
     ['paypal-auth-algo', 'none'],
-  ])('is forged without a proper %s, and nobody is asked', async (name, value) => {
+  ])('is forged without a valid %s, without a call to PayPal', async (name, value) => {
     expect(await read(changed(paypal.fake.notify(CAPTURED), { [name]: value }))).toMatchObject(forged);
     expect(paypal.fake.requests).toEqual([]);
   });
 
   it.each(['', '[]', 'null', '\ufeff{}', '<html>'])(
-    'is forged when its body is no JSON object: %j',
+    'is forged if its body is not a JSON object: %j',
     async (body) => {
       expect(await read(paypal.fake.notify(body))).toMatchObject(forged);
     },
@@ -178,14 +178,11 @@ describe('a notification of PayPal', () => {
     { status: 200, body: {} },
     { status: 200, body: { verification_status: 'success' } },
     { status: 403, body: { name: 'NOT_AUTHORIZED', message: 'no' } },
-  ] as const)(
-    'does not count while PayPal does not vouch for it, so that it comes again: %j',
-    async (trouble) => {
-      paypal.fake.trouble(VERIFY, trouble);
-      const connection = connectionFor(paypal, trouble);
-      const first = connection.readNotification?.(paypal.fake.notify(CAPTURED), Date.now());
-      expect(await first).toMatchObject({ kind: 'send_again' });
-      expect(await read(paypal.fake.notify(CAPTURED))).toMatchObject({ kind: 'about' });
-    },
-  );
+  ] as const)('does not count until PayPal verifies it, so that it comes again: %j', async (trouble) => {
+    paypal.fake.trouble(VERIFY, trouble);
+    const connection = connectionFor(paypal, trouble);
+    const first = connection.readNotification?.(paypal.fake.notify(CAPTURED), Date.now());
+    expect(await first).toMatchObject({ kind: 'send_again' });
+    expect(await read(paypal.fake.notify(CAPTURED))).toMatchObject({ kind: 'about' });
+  });
 });

@@ -23,9 +23,9 @@ export const CREATE = /POST .*\/orders$/;
 export const REFUND = /POST .*\/refund$/;
 export const TOKEN = /POST .*\/token$/;
 
-/** A fake of PayPal of its own, and connections to it. */
+/** A separate fake of PayPal, with connections to it. */
 export type PayPalUnderTest = UnderTest<Awaited<ReturnType<typeof startFakePayPal>>> & {
-  /** Number of times that the fake saw a call. */
+  /** Number of times that the fake received a call. */
   seen(call: RegExp): number;
 };
 
@@ -41,7 +41,7 @@ export async function openPayPal(
   };
 }
 
-/** The connection for a call in trouble: one that gives up soon where no answer comes. */
+/** The connection for a call with a fault: it times out soon if no response comes. */
 export function connectionFor(paypal: PayPalUnderTest, trouble: Trouble): ProviderConnection {
   return trouble === 'no answer' ? paypal.impatient : paypal.connection;
 }
@@ -55,7 +55,7 @@ export function referenceOf(outcome: Outcome | undefined): string {
 /** Sends a payer to PayPal. */
 export async function sent({ connection }: PayPalUnderTest, attempt: PaymentAttempt = redirectAttempt()) {
   const outcome = await connection.pay(attempt);
-  if (outcome.kind !== 'redirect') throw new Error(`no redirect but ${JSON.stringify(outcome)}`);
+  if (outcome.kind !== 'redirect') throw new Error(`expected a redirect, got ${JSON.stringify(outcome)}`);
   return { attempt, outcome, orderId: referenceOf(outcome) };
 }
 
@@ -66,11 +66,11 @@ export async function approved(paypal: PayPalUnderTest, attempt?: PaymentAttempt
   return order;
 }
 
-/** A payment that is made: sent, approved and captured. */
+/** A completed payment: sent, approved and captured. */
 export async function paid(paypal: PayPalUnderTest, attempt?: PaymentAttempt) {
   const order = await approved(paypal, attempt);
   const outcome = await complete(paypal, order.attempt, order.orderId);
-  if (outcome?.kind !== 'approved') throw new Error(`not paid but ${JSON.stringify(outcome)}`);
+  if (outcome?.kind !== 'approved') throw new Error(`expected approved, got ${JSON.stringify(outcome)}`);
   return { ...order, outcome, reference: referenceOf(outcome) };
 }
 

@@ -9,14 +9,14 @@ const PART = { minorUnits: 100_000n, currency: 'USD' };
 const paypal = openedForEach(openPayPal);
 
 describe('a refund by PayPal', () => {
-  it('gives back the whole', async () => {
+  it('refunds the whole amount', async () => {
     const { attempt, reference } = await paid(paypal);
     const outcome = await paypal.connection.refund?.(operationOn(attempt, reference));
     expect(outcome).toMatchObject({ kind: 'approved' });
     expect(await lookUp(paypal, attempt, reference)).toMatchObject({ kind: 'approved' });
   });
 
-  it('gives back several parts, and no more than was paid', async () => {
+  it('refunds several parts, up to the paid amount', async () => {
     const { attempt, reference } = await paid(paypal);
     for (const kind of ['approved', 'approved', 'approved', 'not_sent']) {
       const outcome = await paypal.connection.refund?.(operationOn(attempt, reference, { money: PART }));
@@ -24,21 +24,21 @@ describe('a refund by PayPal', () => {
     }
   });
 
-  it('is pending where PayPal says so, and found by its own id', async () => {
+  it('is pending if PayPal says so, and found by its own id', async () => {
     const { attempt, reference } = await paid(paypal);
     paypal.fake.ledger.refundStatuses.push('PENDING');
     const operation = operationOn(attempt, reference);
     const outcome = await paypal.connection.refund?.(operation);
     expect(outcome).toMatchObject({ kind: 'pending' });
     const [refund] = [...paypal.fake.ledger.orders.values()].flatMap(({ refunds }) => refunds);
-    if (!refund) throw new Error('there is no refund');
+    if (!refund) throw new Error('no refund');
     refund.status = 'COMPLETED';
     expect(
       await lookUpOperation(paypal, 'refund', operation, { reference: referenceOf(outcome) }),
     ).toMatchObject({ kind: 'approved' });
   });
 
-  it.each(['FAILED', 'CANCELLED'])('is declined where PayPal says %s', async (status) => {
+  it.each(['FAILED', 'CANCELLED'])('is declined if PayPal says %s', async (status) => {
     const { attempt, reference } = await paid(paypal);
     paypal.fake.ledger.refundStatuses.push(status);
     expect(await paypal.connection.refund?.(operationOn(attempt, reference))).toMatchObject({
@@ -47,7 +47,7 @@ describe('a refund by PayPal', () => {
   });
 
   it.each(['lost after', 'error after', 'no answer'] as const)(
-    'that was lost is unknown, and found with its order: %s',
+    'whose response was lost is unknown, and found with its order: %s',
     async (trouble) => {
       const { attempt, reference } = await paid(paypal);
       const operation = operationOn(attempt, reference, { money: PART });
@@ -58,7 +58,7 @@ describe('a refund by PayPal', () => {
     },
   );
 
-  it('that never came to PayPal is made by its look-up, once, as the same request under the same id', async () => {
+  it('that never reached PayPal is made once by its look-up, as the same request under the same id', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     paypal.fake.trouble(REFUND, 'lost before');
@@ -73,10 +73,10 @@ describe('a refund by PayPal', () => {
     expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(1);
   });
 
-  it('is found by its request id where PayPal tells of refunds without saying whose they are', async () => {
+  it('is found by its request id if PayPal lists refunds without saying whose they are', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const [one, another] = [PART, PART].map((money) => operationOn(attempt, reference, { money }));
-    if (!one || !another) throw new Error('there are two');
+    if (!one || !another) throw new Error('expected two');
     await paypal.connection.refund?.(one);
     paypal.fake.trouble(REFUND, 'lost after');
     await paypal.connection.refund?.(another);
@@ -87,7 +87,7 @@ describe('a refund by PayPal', () => {
     expect(refunds).toHaveLength(2);
   });
 
-  it('whose repeat is refused stays unknown, until it is to be closed and hours have passed', async () => {
+  it('whose repeat is refused stays unknown until it has to be closed and hours have passed', async () => {
     const { attempt, reference } = await paid(paypal);
     const lost = operationOn(attempt, reference, { money: PART });
     paypal.fake.trouble(REFUND, 'lost before');
@@ -101,7 +101,7 @@ describe('a refund by PayPal', () => {
     expect(closed).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('is closed hours later if its last repeat certainly never left', async () => {
+  it('is closed hours later if its last repeat was certainly never sent', async () => {
     const { attempt, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     const refused = { error: 'invalid_token', error_description: 'The token was not found' };
@@ -112,7 +112,7 @@ describe('a refund by PayPal', () => {
   });
 
   it.each(['lost after', 'error after', 'no answer'] as const)(
-    'that its last repeat may have made is unknown however old it is, and found later: %s',
+    'that its last repeat may have made is unknown at any age, and found later: %s',
     async (trouble) => {
       const { attempt, orderId, reference } = await paid(paypal);
       const operation = operationOn(attempt, reference, { money: PART });
@@ -150,9 +150,9 @@ describe('a refund by PayPal', () => {
 
   it.each<[string, (order: Pick<FakeOrder, 'captures' | 'refunds'>) => void]>([
     ['lists no refund', ({ refunds }) => void refunds.splice(0)],
-    ['does not tell whose each is', ({ refunds }) => forget(refunds[1])],
+    ['does not say whose each is', ({ refunds }) => forget(refunds[1])],
     [
-      'does not tell whose each is, and has its capture as it was before',
+      'does not say whose each is, and shows its capture in an earlier state',
       ({ captures, refunds }) => {
         Object.assign(captures[0] ?? {}, { status: 'COMPLETED' });
         forget(refunds[1]);
@@ -161,14 +161,14 @@ describe('a refund by PayPal', () => {
   ])('is not closed, however old, while the order of a capture that was refunded %s', async (_how, hide) => {
     const { attempt, orderId, reference } = await paid(paypal);
     const [other, operation] = [PART, PART].map((money) => operationOn(attempt, reference, { money }));
-    if (!other || !operation) throw new Error('there are two');
+    if (!other || !operation) throw new Error('expected two');
     for (const one of [other, operation]) await paypal.connection.refund?.(one);
     hide(paypal.fake.ledger.orders.get(orderId) ?? { captures: [], refunds: [] });
     const old = { ageMs: 45 * 24 * HOUR_MS, close: true };
     expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'unknown' });
   });
 
-  it('that its order lists twice is an alarm', async () => {
+  it('that its order lists twice raises an alarm', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     await paypal.connection.refund?.(operation);
@@ -180,7 +180,7 @@ describe('a refund by PayPal', () => {
     });
   });
 
-  it('of a payment whose capture is not known is turned away before anything is sent', async () => {
+  it('of a payment with an unknown capture is turned away before anything is sent', async () => {
     const { attempt, orderId } = await paid(paypal);
     const before = paypal.fake.requests.length;
     const outcome = await paypal.connection.refund?.(operationOn(attempt, orderId));
@@ -189,7 +189,7 @@ describe('a refund by PayPal', () => {
   });
 });
 
-/** Removes from a refund by whom it was asked for. */
+/** Removes the ids of a refund's transaction. */
 function forget(refund: Json | undefined): void {
   for (const name of ['custom_id', 'invoice_id']) delete refund?.[name];
 }

@@ -10,7 +10,7 @@ import { CHECKOUT_URL, capturedAnswer, errorAnswer } from './answers.ts';
 
 const shownAs = { providerId: 'PAYPAL', accountId: undefined };
 
-/** Codes that mean different things to a merchant; the table itself is the list of all. */
+/** Codes with different meanings for merchants; the table itself lists all codes. */
 const CODES = [
   ['0500', '05', 'DO_NOT_HONOR', false],
   ['5120', '51', 'INSUFFICIENT_FUNDS', false],
@@ -45,7 +45,7 @@ describe("PayPal's processor response codes", () => {
     expect(declineOf(iso8583Code)).toMatchObject({ code, hard });
   });
 
-  it('that nobody knows, and those of approvals, are soft declines where PayPal says that it declined', () => {
+  it('that are unknown or mean approval are soft declines if PayPal reports a decline', () => {
     const unknown = fc.string().map((text) => `${text}?`);
     const others = fc.constantFrom('', '0000', '1000', '7600', 'constructor', '__proto__');
     fc.assert(
@@ -68,7 +68,7 @@ describe("PayPal's issues", () => {
     expect(refusedFor(issue).kind).toBe(kind);
   });
 
-  it('that nobody knows say no more than that the call was refused', () => {
+  it('that are unknown only mean that the call was refused', () => {
     const unknown = fc.string().map((text) => `${text}?`);
     fc.assert(fc.property(unknown, (issue) => refusedFor(issue).kind === 'not_sent'));
   });

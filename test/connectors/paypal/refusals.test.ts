@@ -13,7 +13,7 @@ describe('an order that PayPal refuses', () => {
   const withPayer = (payer: object) => redirectAttempt({ customerPayer: create(CustomerPayerSchema, payer) });
   const created = () => paypal.fake.requests.filter(({ call }) => CREATE.test(call));
 
-  it('for an optional field is created without it, under an id of its own', async () => {
+  it('for an optional field is created without it, under a separate id', async () => {
     const { attempt, orderId } = await sent(paypal, withPayer({ firstName: 'Ana', email: 'ana@example' }));
     const [first, second, ...others] = created();
     expect([first?.requestId, second?.requestId]).toEqual([
@@ -25,7 +25,7 @@ describe('an order that PayPal refuses', () => {
     });
     expect(second?.body).not.toContain('ana@example');
     expect(others).toEqual([]);
-    // A look-up that was told of no order finds the same.
+    // A look-up without a known order finds the same one.
     expect(await lookUp(paypal, attempt, undefined)).toMatchObject({ kind: 'redirect', reference: orderId });
   });
 
@@ -49,7 +49,7 @@ describe('an order that PayPal refuses', () => {
     [['/payment_source/paypal/email_address', '/purchase_units/0/amount/value']],
     [['/purchase_units/0/shipping/address']],
     [['']],
-  ])('for a field that matters is refused: %j', async (fields) => {
+  ])('for a required field is refused: %j', async (fields) => {
     paypal.fake.trouble(CREATE, refusedFields(fields));
     expect(await paypal.connection.pay(withPayer({ email: 'ana@example.com' }))).toMatchObject({
       kind: 'not_sent',
@@ -59,7 +59,7 @@ describe('an order that PayPal refuses', () => {
   });
 });
 
-describe('a capture that PayPal refuses for an issue that nobody knows', () => {
+describe('a capture that PayPal refuses for an unknown issue', () => {
   const UNKNOWN = unprocessable('NEW_ISSUE_OF_PAYPAL');
 
   it('was not made if its order says so, and can be made later', async () => {
@@ -72,14 +72,14 @@ describe('a capture that PayPal refuses for an issue that nobody knows', () => {
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
   });
 
-  it('is what its order says, if that shows a capture', async () => {
+  it('takes its outcome from the order if the order shows a capture', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     paypal.fake.trouble(CAPTURE, UNKNOWN);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved', reference });
   });
 
   it.each(['lost before', 'error before', failure(404, 'RESOURCE_NOT_FOUND', 'INVALID_RESOURCE_ID')])(
-    'is unknown while its order cannot be read: %j',
+    'is unknown while its order is unreadable: %j',
     async (trouble) => {
       const { attempt, orderId } = await approved(paypal);
       paypal.fake.trouble(CAPTURE, UNKNOWN);

@@ -8,7 +8,7 @@ import { lookUp, lookUpOperation } from '../under-test.ts';
 import type { Seen } from './fake-paypal.ts';
 import { openPayPal, type PayPalUnderTest, paid, sent } from './paypal-under-test.ts';
 
-// The library's schemas are no exports of its package.
+// The package does not export the library's schemas.
 const MODELS = '../../../node_modules/@paypal/paypal-server-sdk/dist/esm/models';
 const { orderRequestSchema } = await import(`${MODELS}/orderRequest.js`);
 const { orderCaptureRequestSchema } = await import(`${MODELS}/orderCaptureRequest.js`);
@@ -88,7 +88,7 @@ beforeAll(async () => {
 });
 
 describe("the connector's requests", () => {
-  it.each(Object.keys(FLOWS))('are those that are kept for review: %s', async (name) => {
+  it.each(Object.keys(FLOWS))('match the reviewed files: %s', async (name) => {
     const shown = seen.get(name)?.map(({ call, requestId, headers, body }) => ({
       call: call.replace(/\b(?!0{17})[A-Z0-9]{17}\b/, '…'),
       requestId,
@@ -100,7 +100,7 @@ describe("the connector's requests", () => {
     await expect(`${JSON.stringify(shown, undefined, 2)}\n`).toMatchFileSnapshot(`golden/${name}.json`);
   });
 
-  it('carry an id of at most 108 characters wherever they make something', () => {
+  it('contain an id of at most 108 characters if they create something', () => {
     for (const { call, requestId } of [...seen.values()].flat()) {
       if (!call.startsWith('POST /v2/')) continue;
       expect(requestId).toMatch(/^[0-9a-f-]{36}(:capture)?$/);
@@ -108,7 +108,7 @@ describe("the connector's requests", () => {
   });
 
   it.each(Object.keys(FLOWS))(
-    "are valid by PayPal's own library, and hold nothing that it does not know: %s",
+    "are valid according to PayPal's own library, and contain nothing unknown to it: %s",
     (name) => {
       for (const { call, body } of seen.get(name) ?? []) {
         const schema = schemaOf(call);
@@ -118,7 +118,7 @@ describe("the connector's requests", () => {
     },
   );
 
-  it("would not be valid by PayPal's own library with a misspelt field, or a value of another kind", () => {
+  it("with a misspelt field or a value of another kind are invalid according to PayPal's own library", () => {
     const unit = { amount: { currency_code: 'USD', value: '1' } };
     const order = { intent: 'CAPTURE', purchase_units: [unit] };
     const misspelt = { ...order, purchase_units: [{ ...unit, colour: 'red' }] };
@@ -133,7 +133,7 @@ function schemaOf(call: string): Schema<unknown> | undefined {
   return /POST .*\/refund$/.test(call) ? refundRequestSchema : undefined;
 }
 
-/** Returns a body as PayPal's library reads and writes it, without what it does not know; or its errors. */
+/** Returns a body as PayPal's library reads and writes it, without unknown fields, or the library's errors. */
 function known(body: object, schema: Schema<unknown>): unknown {
   const read = validateAndMap(body, schema);
   if (read.errors) return read.errors;

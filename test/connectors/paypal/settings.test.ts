@@ -9,7 +9,7 @@ function connect(settings: JsonObject, secrets: Record<string, Secret> = SECRETS
 }
 
 describe("PayPal's settings", () => {
-  it('may all be left out, but for the secrets', async () => {
+  it('are all optional except the secrets', async () => {
     const connection = connect({});
     expect(connection.identity).toBe('https://api-m.paypal.com ');
     expect(connection.accountNamedBy).toBe(SECRETS.client_id);
@@ -19,7 +19,7 @@ describe("PayPal's settings", () => {
     await connection.close();
   });
 
-  it('name the account, so that the credentials may be exchanged', async () => {
+  it('identify the account, so that the credentials may be replaced', async () => {
     const connection = connect({ account_id: '7ABCDEFGHJKLM' });
     expect(connection.identity).toBe('https://api-m.paypal.com 7ABCDEFGHJKLM');
     expect(connection.accountNamedBy).toBeUndefined();
@@ -39,11 +39,11 @@ describe("PayPal's settings", () => {
     ['locale', { locale: 'Spanish' }],
     ['send_shipping_address', { send_shipping_address: 'yes' }],
     ['colour', { colour: 'red' }],
-  ])('that are wrong are named: %s in %j', (name, settings) => {
+  ])('that are invalid are named: %s in %j', (name, settings) => {
     expect(() => connect(settings)).toThrow(name);
   });
 
-  it.each(['client_id', 'client_secret'])('without a proper %s are refused, and do not show it', (name) => {
+  it.each(['client_id', 'client_secret'])('without a valid %s are rejected without showing it', (name) => {
     expect(() => connect({}, { ...SECRETS, [name]: undefined as unknown as Secret })).toThrow(name);
     const wrong = { ...SECRETS, [name]: new Secret('with space') };
     expect(() => connect({}, wrong)).toThrow(name);

@@ -10,15 +10,15 @@ const paypal = openedForEach(openPayPal);
 async function payment() {
   const { attempt, reference } = await paid(paypal);
   const [order] = paypal.fake.ledger.orders.values();
-  if (!order?.captures[0]) throw new Error('there is no capture');
+  if (!order?.captures[0]) throw new Error('no capture');
   const { id, custom_id } = order.captures[0];
   const refundThere = (value: string) =>
     paypal.fake.ledger.refund(id, { amount: { currency_code: 'USD', value }, custom_id }, undefined);
   return { attempt, reference, order, refundThere, told: () => lookUp(paypal, attempt, reference) };
 }
 
-describe('the look-up of a payment tells', () => {
-  it('what was refunded of it, by whomever, and that nothing was', async () => {
+describe('the look-up of a payment reports', () => {
+  it('the refunded amount, whoever refunded it, even if it is zero', async () => {
     const { attempt, reference, refundThere, told } = await payment();
     const totals = { captured: 300_000n, refunded: 0n, mayCountDisputes: true };
     expect(await told()).toMatchObject({ totals });
@@ -28,7 +28,7 @@ describe('the look-up of a payment tells', () => {
     expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 101_234n } });
   });
 
-  it.each(['PENDING', 'FAILED', 'CANCELLED'])('no refund that is %s', async (status) => {
+  it.each(['PENDING', 'FAILED', 'CANCELLED'])('no refund with the status %s', async (status) => {
     const { refundThere, told } = await payment();
     refundThere('10');
     paypal.fake.ledger.refundStatuses.push(status);
@@ -43,7 +43,7 @@ describe('the look-up of a payment tells', () => {
       [{ status: 'COMPLETED', amount: { currency_code: 'EUR', value: '1.00' } }],
     ],
     ['has one without an amount', [{ status: 'COMPLETED' }]],
-  ])('nothing, with an alarm, of refunds whose order %s', async (_how, refunds) => {
+  ])('no totals, with an alarm, if the order %s', async (_how, refunds) => {
     const { order, refundThere, told } = await payment();
     refundThere('10');
     order.refunds.splice(0, 1, ...(refunds as typeof order.refunds));
@@ -65,7 +65,7 @@ describe('a notification of a refund', () => {
   });
 
   it.each(['PAYMENT.CAPTURE.REFUNDED', 'PAYMENT.REFUND.COMPLETED'])(
-    'that has no id of ours is about the payment of its capture: %s',
+    'without our id is about the payment of its capture: %s',
     async (type) => {
       const { attempt, order } = await payment();
       expect(await read(linked(order.captures[0]?.id ?? ''), type)).toMatchObject({
@@ -74,7 +74,7 @@ describe('a notification of a refund', () => {
     },
   );
 
-  it('that has the id of its capture is about the payment, and one with that of ours about the refund', async () => {
+  it("with its capture's id is about the payment, and with our refund's id about the refund", async () => {
     const transactionId = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
     expect(await read({ ...linked('X'), custom_id: transactionId })).toMatchObject({
       subjects: [{ transactionId }],
@@ -86,7 +86,7 @@ describe('a notification of a refund', () => {
     expect(await read({ id: '09E71677NS257044M' })).toEqual({ kind: 'ignored' });
   });
 
-  it('is to be sent again while PayPal does not answer whose it is', async () => {
+  it('is to be sent again while PayPal does not say whose it is', async () => {
     const { order } = await payment();
     paypal.fake.trouble(/captures/, 'error before');
     expect(await read(linked(order.captures[0]?.id ?? ''))).toMatchObject({ kind: 'send_again' });

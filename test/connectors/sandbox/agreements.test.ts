@@ -29,7 +29,7 @@ it.each([
   ['declined', {}, { kind: 'declined', iso8583Code: '05' }],
   ['canceled', {}, { kind: 'declined', iso8583Code: '17' }],
   ['expired', {}, { kind: 'expired' }],
-])('an agreement that is %s is read as that, whoever asks', (status, change, outcome) => {
+])('an agreement that is %s is read as such in every response', (status, change, outcome) => {
   expect(opened({ status, ...change })).toMatchObject(outcome);
   const lookedUp = fromAgreementLookUp(answer({ status, ...change }, 200), ENROLLMENT, 'SANDBOX');
   expect(lookedUp).toMatchObject(outcome);
@@ -40,18 +40,18 @@ it.each<[string, JsonObject]>([
   ['of another kind', { object: 'wallet_order' }],
   ['agreed to, without a token', { status: 'agreed' }],
   ['agreed to, with a token of another form', { status: 'agreed', wallet_token: '4111111111111111' }],
-  ['open, at no address of the web', { agreement_url: 'javascript:alert(1)' }],
-  ['in a state that is not known', { status: 'paid' }],
-])('an answer %s leaves the outcome unknown', (_name, change) => {
+  ['open, without a web address', { agreement_url: 'javascript:alert(1)' }],
+  ['in an unknown state', { status: 'paid' }],
+])('a response %s leaves the outcome unknown', (_name, change) => {
   expect(opened(change).kind).toBe('unknown');
 });
 
-it('an answer that is an error of the provider’s own says that nothing was opened', () => {
+it('an error in the provider’s own form means that nothing was opened', () => {
   expect(opened({ error: { type: 'invalid_request', message: 'no' } }, 400).kind).toBe('not_sent');
   expect(fromAgreement({ kind: 'unknown', detail: 'timeout' }, ENROLLMENT, 'SANDBOX').kind).toBe('unknown');
 });
 
-it('the provider that has not heard of an enrollment leaves it open', () => {
+it('an enrollment that the provider has not received stays open', () => {
   const unknown = answer({ error: { type: 'not_found', message: 'nothing' } }, 404);
   expect(fromAgreementLookUp(unknown, ENROLLMENT, 'SANDBOX').kind).toBe('unknown');
 });

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 
-/** The text that follows the prefix of every identifier here. */
+/** The text after the prefix of every identifier here. */
 export const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
 
 /** The sandbox provider's approval of an attempt by card. */
@@ -20,7 +20,7 @@ export function chargeAnswer(attempt: PaymentAttempt): JsonObject {
   };
 }
 
-/** Its decline of one. */
+/** Its decline of an attempt by card. */
 export function declinedAnswer(attempt: PaymentAttempt, responseCode: string): JsonObject {
   return {
     ...chargeAnswer(attempt),
@@ -32,7 +32,7 @@ export function declinedAnswer(attempt: PaymentAttempt, responseCode: string): J
   };
 }
 
-/** Its approval of a charge, made a challenge that the payer has to pass first. */
+/** Its response to a charge that first needs a challenge of the payer. */
 export function challenged(approval: JsonObject): JsonObject {
   return {
     ...approval,
@@ -44,7 +44,7 @@ export function challenged(approval: JsonObject): JsonObject {
   };
 }
 
-/** Its approval of a card that was to be verified. */
+/** Its approval of a card verification. */
 export function verificationAnswer(attempt: PaymentAttempt): JsonObject {
   const { captured, ...approval } = chargeAnswer(attempt);
   return { ...approval, object: 'verification', id: `vf_${ID}` };

@@ -45,7 +45,7 @@ describeConformance({
     changed('pending', 'a charge that is decided later', { status: 'pending' }),
     { ...row('approved', 'a verification', verificationAnswer), attempt: verificationAttempt },
     {
-      ...row('unknown', 'a charge where a verification was asked for', (attempt) => ({
+      ...row('unknown', 'a charge instead of the requested verification', (attempt) => ({
         ...verificationAnswer(attempt),
         object: 'charge',
       })),
@@ -69,11 +69,9 @@ describeConformance({
       authorization_code: null,
       retrieval_reference_number: '12',
       captured: false,
-    }).map(([field, value]) =>
-      changed('unknown', `an approval whose ${field} is not right`, { [field]: value }),
-    ),
+    }).map(([field, value]) => changed('unknown', `an approval with a wrong ${field}`, { [field]: value })),
     {
-      ...row('unknown', 'a wallet order whose address is no web address', (attempt) => ({
+      ...row('unknown', 'a wallet order whose address is not a web address', (attempt) => ({
         ...orderAnswer(attempt),
         checkout_url: 'javascript:alert(1)',
       })),

@@ -34,7 +34,7 @@ function answerTo(object: string, idempotencyKey: string): JsonObject {
   };
 }
 
-/** The provider's answers to an operation, but for the approval. */
+/** The provider's responses to an operation, except the approval. */
 function operationAnswers(approval: JsonObject): ConformingCall['answers'] {
   const failed = { ...approval, status: 'failed', response_code: '05', failure_code: 'declined' };
   return [
@@ -45,8 +45,8 @@ function operationAnswers(approval: JsonObject): ConformingCall['answers'] {
     answer('unknown', 'another currency', { ...approval, currency: 'EUR' }, 201),
     answer('unknown', 'another key', { ...approval, idempotency_key: 'another' }, 201),
     answer('unknown', 'another kind', { ...approval, object: 'charge' }, 201),
-    answer('unknown', 'a status that there is not', { ...approval, status: 'received' }, 201),
-    answer('unknown', 'a success that tells a failure', { ...approval, response_code: '05' }, 201),
+    answer('unknown', 'an unknown status', { ...approval, status: 'received' }, 201),
+    answer('unknown', 'a success that reports a failure', { ...approval, response_code: '05' }, 201),
     answer('unknown', 'a success with 402', approval, 402),
     answer('not_sent', 'a refusal', refusal('not_found'), 404),
     answer('unknown', 'a conflict', refusal('idempotency_conflict'), 409),
@@ -102,9 +102,9 @@ function lookUp(
     approval: { status: 200, body: approval },
     answers: [
       ...answers,
-      answer('unknown', 'a 404: it has not heard of it yet', refusal('not_found'), 404),
+      answer('unknown', 'a 404: it has not received the request yet', refusal('not_found'), 404),
       answer('unknown', 'a refusal', refusal('authentication'), 401),
-      answer('not_sent', 'its word that it never happened and never will', {
+      answer('not_sent', 'confirmation that it never happened and never will', {
         object: 'closed',
         id: `cl_${ID}`,
         idempotency_key: key,
@@ -118,7 +118,7 @@ const authorized = { ...chargeAnswer(authorization), captured: false };
 const paid = { ...orderAnswer(order), status: 'paid' };
 const refunded = answerTo('refund', operation.transactionId);
 
-/** The calls beside `pay` that the sandbox connector makes. */
+/** The sandbox connector's calls other than `pay`. */
 export const CALLS: readonly ConformingCall[] = [
   ...made,
   completion,
@@ -134,12 +134,12 @@ export const CALLS: readonly ConformingCall[] = [
     answer('expired', 'an authorization that lapsed', { ...authorized, status: 'expired' }),
   ]),
   lookUp('of a redirect', lookUpOf(order), paid, [
-    answer('redirect', 'an order that nobody paid yet', orderAnswer(order)),
-    answer('to_complete', 'an order that is to be completed', { ...paid, status: 'payer_approved' }),
+    answer('redirect', 'an order that nobody has paid yet', orderAnswer(order)),
+    answer('to_complete', 'an order that is ready for completion', { ...paid, status: 'payer_approved' }),
     answer('declined', 'an order that was declined', { ...paid, status: 'declined' }),
     answer('declined', 'an order that its payer canceled', { ...paid, status: 'canceled' }),
     answer('expired', 'an order that expired', { ...paid, status: 'expired' }),
-    answer('unknown', 'an order in a state that there is not', { ...paid, status: 'processing' }),
+    answer('unknown', 'an order in an unknown state', { ...paid, status: 'processing' }),
   ]),
   lookUp('of an enrollment', lookUpOf(enrollment), { ...enrollmentAnswer(enrollment), status: 'paid' }, [
     answer('pending', 'a pending one', enrollmentAnswer(enrollment)),

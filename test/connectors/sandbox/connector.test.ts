@@ -45,7 +45,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     return connect(settings).pay(attempt);
   }
 
-  it('approves any other card, and tells what provider_data needs without card number or security code', async () => {
+  it('approves any other card, and returns the content of provider_data without card number or security code', async () => {
     const attempt = cardAttempt();
     const outcome = await pay(attempt, { account_id: 'acct_7' });
     expect(outcome).toMatchObject({
@@ -77,7 +77,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     expect(providerData.rawResponse).toMatchObject({ card_iin: cardIin, card_last_four: lastFour });
   });
 
-  it('only authorizes when told so', async () => {
+  it('only authorizes on request', async () => {
     const outcome = await pay(cardAttempt(undefined, {}, { capture: false }));
     expect(outcome).toMatchObject({ kind: 'approved', providerData: { subStatus: 'authorized' } });
   });
@@ -121,7 +121,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     });
   });
 
-  it('is not_sent for an amount that JSON cannot tell', async () => {
+  it('is not_sent for an amount that JSON cannot represent', async () => {
     expect(
       await pay(cardAttempt(undefined, { money: { minorUnits: 2n ** 53n, currency: 'CLF' } })),
     ).toMatchObject({
@@ -158,7 +158,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     });
   }
 
-  it('is not_sent with CONNECTION_REFUSED, and the provider never heard of it', async () => {
+  it('is not_sent with CONNECTION_REFUSED, and the provider never received it', async () => {
     expect(magic('CONNECTION_REFUSED')).toBe(CONNECTION_REFUSED_CARD);
     const attempt = cardAttempt(CONNECTION_REFUSED_CARD);
     expect(await pay(attempt)).toEqual({
@@ -175,7 +175,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     expect(await pay(cardAttempt(number), { acquirer: 'TWO' })).toMatchObject({ kind: 'approved' });
   });
 
-  it('is approved after a delay with APPROVED_AFTER_DELAY, or unknown to who cannot wait', async () => {
+  it('is approved after a delay with APPROVED_AFTER_DELAY, or unknown after a shorter deadline', async () => {
     const number = magic('APPROVED_AFTER_DELAY');
     const impatient = cardAttempt(number);
     const [patientOutcome, impatientOutcome] = await Promise.all([

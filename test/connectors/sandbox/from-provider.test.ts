@@ -13,7 +13,7 @@ function read(attempt: ReturnType<typeof cardAttempt>, answer: object) {
   return fromPayment(result, attempt, 'SANDBOX_ONE');
 }
 
-it('drops fields that it does not know from raw_response', () => {
+it('drops unknown fields from raw_response', () => {
   const attempt = cardAttempt();
   const outcome = read(attempt, {
     ...chargeAnswer(attempt),
@@ -24,7 +24,7 @@ it('drops fields that it does not know from raw_response', () => {
   expect(JSON.stringify(outcome)).not.toMatch(/cvc|4111111111111111/);
 });
 
-it('shows no object where a text belongs', () => {
+it('shows no object in place of a text', () => {
   const attempt = cardAttempt();
   const outcome = read(attempt, {
     ...chargeAnswer(attempt),
@@ -41,7 +41,7 @@ it.each([
   ['amount', { amount: 300_001 }],
   ['currency', { currency: 'EUR' }],
   ['idempotency_key', { idempotency_key: 'another' }],
-])('raises an alarm over an approval of something else, whose %s differs', (field, change) => {
+])('raises an alarm for an approval whose %s differs', (field, change) => {
   const attempt = cardAttempt();
   expect(read(attempt, { ...chargeAnswer(attempt), ...change })).toEqual({
     kind: 'unknown',
@@ -51,7 +51,7 @@ it.each([
   });
 });
 
-it('tells a refusal of this one attempt from one that says something of the connection', () => {
+it('distinguishes a refusal of this attempt from a refusal of the connection', () => {
   const refusal = (status: number) => {
     const body = Buffer.from(JSON.stringify({ error: { type: 'x', message: 'no' } }));
     return fromPayment({ kind: 'answer', status, headers: {}, body }, cardAttempt(), 'SANDBOX_ONE');

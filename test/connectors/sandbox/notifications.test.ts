@@ -10,7 +10,7 @@ import { type Site, startSite } from '../../support/site.ts';
 import { cardAttempt, lookUpOf, redirectAttempt } from '../attempts.ts';
 
 const SECRET = 'a notification secret';
-const PREVIOUS = 'the notification secret of before';
+const PREVIOUS = 'the previous notification secret';
 
 let provider: ProviderUnderTest;
 let connection: ProviderConnection;
@@ -44,7 +44,7 @@ afterAll(async () => {
   ourselves?.close();
 });
 
-describe('notifications of the sandbox provider', () => {
+describe('notifications from the sandbox provider', () => {
   const raw = ({ headers, body }: (typeof notified)[number]): RawNotification => ({
     header: (name) => headers[name]?.toString(),
     query: '',
@@ -53,7 +53,7 @@ describe('notifications of the sandbox provider', () => {
   const reading = (notification: RawNotification, nowMs = Date.now()) =>
     connection.readNotification?.(notification, nowMs);
 
-  it('say which transaction they are about, also signed with the secret of before', async () => {
+  it('name their transaction, also if signed with the previous secret', async () => {
     const attempt = cardAttempt(undefined, { notificationUrl, description: 'about' });
     const outcome = await connection.pay(attempt);
     const reference = outcome.kind === 'approved' ? outcome.reference : '';
@@ -96,7 +96,7 @@ describe('notifications of the sandbox provider', () => {
     ['no signature', undefined],
     ['an empty one', ''],
     ['one without a time', `v1=${'0'.repeat(64)}`],
-    ['one that is too short', 't=1767225600,v1=00'],
+    ['a short one', 't=1767225600,v1=00'],
     ['a wrong one', `t=1767225600,v1=${'0'.repeat(64)}`],
     ['one by another secret', signatureOf('{}', ['another'], Date.now())],
   ])('with %s are forged', async (_name, signature) => {
@@ -111,12 +111,12 @@ describe('notifications of the sandbox provider', () => {
     '{"id":"ev_1"}',
     '\u0000',
     '{"id":"ev_00000000-0000-4000-8000-000000000000","data":{}}',
-  ])('that are genuine and of no use are ignored: %s', async (body) => {
+  ])('that are genuine but irrelevant are ignored: %s', async (body) => {
     const headers = { 'sandbox-signature': signatureOf(body, [SECRET], Date.now()) };
     expect(await reading(raw({ headers, body }))).toEqual({ kind: 'ignored' });
   });
 
-  it('are read only with a secret to verify them, which is long enough', () => {
+  it('are read only with a sufficiently long secret', () => {
     const connect = (secrets: Record<string, Secret>) =>
       sandboxConnector.connect(
         { base_url: provider.origin },

@@ -22,7 +22,7 @@ import {
 
 let provider: ProviderUnderTest;
 let connection: ProviderConnection;
-/** Another, with a deadline that a test can wait for. */
+/** Another connection, with a deadline that a test can wait for. */
 let impatient: ProviderConnection;
 
 beforeAll(async () => {
@@ -45,7 +45,7 @@ function authorization(over: Partial<PaymentAttempt> = {}): PaymentAttempt {
   return cardAttempt(undefined, over, { capture: false });
 }
 
-/** Pays, and gives what operations name the payment by. */
+/** Pays, and returns the references by which operations name the payment. */
 async function paid(attempt: PaymentAttempt): Promise<string> {
   const outcome = await connection.pay(attempt);
   expect(outcome).toMatchObject({ kind: 'approved', reference: expect.stringMatching(/^ch_/) });
@@ -96,13 +96,13 @@ describe('operations at the sandbox provider', () => {
     expect(await connection.capture?.(operationOn(attempt, undefined))).toMatchObject({ kind: 'declined' });
   });
 
-  it('an authorization that lapsed is expired', async () => {
+  it('a lapsed authorization is expired', async () => {
     const attempt = authorization({ description: 'sandbox:expire_after:1' });
     await paid(attempt);
     await expect.poll(() => lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'expired' });
   });
 
-  it('a cancel of what the provider holds no more is declined, and so says its look-up', async () => {
+  it('a cancel without an authorized amount is declined, also by its look-up', async () => {
     const lapsed = authorization({ description: 'sandbox:expire_after:1' });
     const captured = authorization();
     for (const attempt of [lapsed, captured]) await paid(attempt);
@@ -127,7 +127,7 @@ describe('operations at the sandbox provider', () => {
     },
   );
 
-  it('a refund that is never heard of is unknown, and never happens once it is closed', async () => {
+  it('a refund that the provider never receives is unknown, and never happens once it is closed', async () => {
     const attempt = cardAttempt();
     const operation = operationOn(attempt, await paid(attempt), { description: 'sandbox:reset_before' });
     expect(await connection.refund?.(operation)).toMatchObject({ kind: 'unknown' });
@@ -147,13 +147,13 @@ describe('operations at the sandbox provider', () => {
     await expect.poll(() => lookUpOperation('refund', operation)).toMatchObject({ kind });
   });
 
-  it('an amount that the provider cannot be told is not sent', async () => {
+  it('an amount that the provider cannot represent is not sent', async () => {
     const attempt = cardAttempt();
     const operation = operationOn(attempt, await paid(attempt), { money: part(2n ** 53n) });
     expect(await connection.refund?.(operation)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
   });
 
-  it('a card is verified, and found again', async () => {
+  it('a verified card is found again', async () => {
     const attempt = verificationAttempt();
     expect(await connection.pay(attempt)).toMatchObject({ kind: 'approved' });
     expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'approved' });
@@ -197,7 +197,7 @@ describe('payers at the sandbox provider', () => {
     expect(await connection.refund?.(operationOn(attempt, undefined))).toMatchObject({ kind: 'approved' });
   });
 
-  it('an open redirect that is closed has expired, and cannot be paid any more', async () => {
+  it('an open redirect that is closed has expired and can no longer be paid', async () => {
     const attempt = redirectAttempt();
     const url = redirectOf(await connection.pay(attempt));
     expect(await lookUp(lookUpOf(attempt, { close: true }))).toMatchObject({ kind: 'expired' });
@@ -214,7 +214,7 @@ describe('payers at the sandbox provider', () => {
     const sent = await connection.pay(attempt);
     const url = redirectOf(sent);
     expect(url).toMatch(/\/challenge\/ch_/);
-    // There is no such code yet, so the record has null for it.
+    // The code does not exist yet, so the record contains null.
     expect(sent).not.toHaveProperty('providerData.iso8583ResponseCode', expect.anything());
     await act(url, 'pay');
     expect(await lookUp(lookUpOf(attempt))).toMatchObject(outcome);

@@ -25,18 +25,18 @@ it('has no base path when the URL has none', () => {
   });
 });
 
-describe('refuses, naming the setting and not its value,', () => {
+describe('rejects, naming the setting and not its value,', () => {
   const cases: [string, JsonObject, RegExp][] = [
     ['no base_url', {}, /base_url/],
-    ['a base_url that is no URL', { base_url: 'SECRET' }, /base_url/],
+    ['a base_url that is not a URL', { base_url: 'SECRET' }, /base_url/],
     ['a base_url of another scheme', { base_url: 'ftp://SECRET/' }, /base_url/],
     ['a base_url with a password', { base_url: 'http://a:SECRET@127.0.0.1/' }, /base_url/],
     ['a base_url with a query', { base_url: 'http://127.0.0.1/?SECRET' }, /base_url/],
-    ['a timeout that is no number', { base_url, timeout_ms: 'SECRET' }, /timeout_ms/],
+    ['a timeout that is not a number', { base_url, timeout_ms: 'SECRET' }, /timeout_ms/],
     ['a timeout below 100 ms', { base_url, timeout_ms: 99 }, /timeout_ms/],
     ['a timeout above a minute', { base_url, timeout_ms: 60_001 }, /timeout_ms/],
     ['an acquirer that does not exist', { base_url, acquirer: 'SECRET' }, /acquirer/],
-    ['an account_id that no header can hold', { base_url, account_id: 'SECRET\r\n' }, /account_id/],
+    ['an account_id that no header can contain', { base_url, account_id: 'SECRET\r\n' }, /account_id/],
     ['a setting that does not exist', { base_url, acquirrer: 'SECRET' }, /acquirrer/],
   ];
   for (const [name, settings, message] of cases) {

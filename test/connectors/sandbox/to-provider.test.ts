@@ -52,7 +52,7 @@ it('sends a card with the amount in minor units', () => {
   });
 });
 
-it('leaves out a security code that there is not', () => {
+it('omits an absent security code', () => {
   const attempt = cardAttempt();
   if (attempt.method.kind !== 'card') throw new Error('not a card');
   const card = { ...attempt.method.card, securityCode: undefined };
@@ -74,7 +74,7 @@ it('sends wallets to their own addresses', () => {
   });
 });
 
-it('rounds amounts that describe the order half up to the digits of the currency', () => {
+it("rounds amounts that describe the order half up to the currency's digits", () => {
   const items = ['7.5', '7', '7.555'].map((value) => ({ unitAmount: { value } }));
   const attempt = cardAttempt(undefined, {
     additionalData: additionalData({ order: { feeAmount: { value: '1.10' }, items } }),
@@ -85,7 +85,7 @@ it('rounds amounts that describe the order half up to the digits of the currency
   });
 });
 
-it('passes on a ticket that stands alone and tickets in a list', () => {
+it('passes on a single ticket and a list of tickets', () => {
   const single = additionalData({ airline: { ticket: { ticketNumber: 'T1' } } });
   const several = additionalData({ airline: { tickets: [{ ticketNumber: 'T1' }, { ticketNumber: 'T2' }] } });
   expect(bodyOf(cardAttempt(undefined, { additionalData: single })).airline.tickets).toEqual(['T1']);

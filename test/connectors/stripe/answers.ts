@@ -4,7 +4,7 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 export const INTENT_ID = 'pi_3NqA1x2eZvKYlo2C1abcdefg';
 export const REFUND_ID = 're_3NqA1x2eZvKYlo2C1abcdefg';
 
-/** A PaymentIntent for an attempt by card; by default one that succeeded. */
+/** A PaymentIntent for an attempt by card; by default successful. */
 export function intentAnswer(attempt: PaymentAttempt, over: JsonObject = {}): JsonObject {
   const amount = Number(attempt.money.minorUnits);
   return {
@@ -32,7 +32,7 @@ export function intentAnswer(attempt: PaymentAttempt, over: JsonObject = {}): Js
   };
 }
 
-/** The intent as it is before it is confirmed. */
+/** The unconfirmed intent. */
 export function unconfirmed(attempt: PaymentAttempt, over: JsonObject = {}): JsonObject {
   const status = 'requires_payment_method';
   return intentAnswer(attempt, {
@@ -44,7 +44,7 @@ export function unconfirmed(attempt: PaymentAttempt, over: JsonObject = {}): Jso
   });
 }
 
-/** A decline, as Stripe answers it with 402. */
+/** A decline, which Stripe returns with 402. */
 export function declineAnswer(
   attempt: PaymentAttempt,
   error: JsonObject,
@@ -66,7 +66,7 @@ export function refusal(more: JsonObject = {}): JsonObject {
   return { error: { type: 'invalid_request_error', message: 'no', ...more } };
 }
 
-/** A refund that was made. */
+/** A successful refund. */
 export function refundAnswer(transactionId: string, amount: number, over: JsonObject = {}): JsonObject {
   return {
     id: REFUND_ID,

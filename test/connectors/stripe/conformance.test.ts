@@ -47,14 +47,14 @@ describeConformance({
   answers: [
     changed('approved', 'a charge', {}),
     decline('declined', 'a decline', { decline_code: 'insufficient_funds' }),
-    decline('declined', 'a decline for a code that nobody knows', { decline_code: 'succeeded' }),
+    decline('declined', 'a decline for an unknown code', { decline_code: 'succeeded' }),
     changed('redirect', 'a challenge', {
       status: 'requires_action',
       amount_received: 0,
       next_action: { type: 'redirect_to_url', redirect_to_url: { url: 'https://hooks.stripe.com/3ds' } },
     }),
     changed('pending', 'a payment in process', { status: 'processing', amount_received: 0 }),
-    changed('declined', 'a failure told as a success', {
+    changed('declined', 'a failure reported as a success', {
       status: 'requires_payment_method',
       amount_received: 0,
       last_payment_error: { code: 'card_declined', decline_code: 'lost_card' },
@@ -62,7 +62,7 @@ describeConformance({
     ...[400, 401, 403, 404, 429].map((status) =>
       row('not_sent', `a refusal with ${status}`, refusal(), status),
     ),
-    row('not_sent', 'a 402 that is no decline', refusal(), 402),
+    row('not_sent', 'a 402 that is not a decline', refusal(), 402),
     ...[409, 424].map((status) => row('unknown', `a refusal with ${status}`, refusal(), status)),
     row(
       'unknown',
@@ -70,7 +70,7 @@ describeConformance({
       refusal({ code: 'payment_intent_unexpected_state' }),
       400,
     ),
-    row('unknown', 'a 400 for a key used otherwise', refusal({ type: 'idempotency_error' }), 400),
+    row('unknown', 'a 400 for a key used with another request', refusal({ type: 'idempotency_error' }), 400),
     row('unknown', 'a 429 for a lock', refusal({ code: 'lock_timeout' }), 429),
     row('unknown', 'a refusal not in its own form', { message: 'no' }, 403),
     changed('unknown', 'an approval with 402', {}, 402),
@@ -88,9 +88,9 @@ describeConformance({
     changed('unknown', 'an approval that received less', { amount_received: 1 }),
     changed('unknown', 'an authorization instead of a charge', { capture_method: 'manual' }),
     changed('unknown', 'an authorization by its status', { status: 'requires_capture' }),
-    changed('unknown', 'a status that there is not', { status: 'approved' }),
+    changed('unknown', 'an unknown status', { status: 'approved' }),
     changed('unknown', 'a challenge without an address', { status: 'requires_action' }),
-    changed('unknown', 'a challenge whose address is no web address', {
+    changed('unknown', 'a challenge whose address is not a web address', {
       status: 'requires_action',
       next_action: { type: 'redirect_to_url', redirect_to_url: { url: 'javascript:alert(1)' } },
     }),
@@ -120,7 +120,7 @@ function captured(over: JsonObject = {}): JsonObject {
   });
 }
 
-/** Metadata of an intent that the capture of a transaction marked. */
+/** Metadata of an intent that was marked by a transaction's capture. */
 function markedBy(captureId: string | undefined): JsonObject {
   return {
     transaction_id: paid.transactionId,
@@ -184,14 +184,14 @@ function refund(): ConformingCall {
     answers: [
       ...refusedAlike(),
       answered('pending', 'a pending one', { status: 'pending' }),
-      answered('pending', 'one that wants the payer', { status: 'requires_action' }),
+      answered('pending', 'one that requires the payer', { status: 'requires_action' }),
       answered('declined', 'a failure', { status: 'failed', failure_reason: 'lost_or_stolen_card' }),
       answered('declined', 'a canceled one', { status: 'canceled' }),
       answered('unknown', 'another amount', { amount: 1 }),
       answered('unknown', 'another currency', { currency: 'eur' }),
       answered('unknown', 'another payment', { payment_intent: 'pi_another' }),
       answered('unknown', 'another reference', { metadata: { transaction_id: ANOTHER } }),
-      answered('unknown', 'a status that there is not', { status: 'received' }),
+      answered('unknown', 'an unknown status', { status: 'received' }),
       answered('unknown', 'another object', { object: 'charge' }),
     ],
   };
@@ -201,7 +201,7 @@ function refusedAlike(): ConformingCall['answers'] {
   return [
     answer('not_sent', 'a refusal', refusal(), 404),
     answer('unknown', 'a conflict', refusal(), 409),
-    answer('unknown', 'a key used otherwise', refusal({ type: 'idempotency_error' }), 400),
+    answer('unknown', 'a key used with another request', refusal({ type: 'idempotency_error' }), 400),
   ];
 }
 

@@ -2,7 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { addMetadata, checkParameters as check } from './fake-parameters.ts';
 import { type Answer, type CardBehaviour, invalid, newId, StripeError, TEST_CARDS } from './fake-wire.ts';
 
-/** Everything that the fake knows, and the ways to change it; no HTTP here. */
+/** The fake's state and its changes, without HTTP. */
 export type FakeLedger = ReturnType<typeof createLedger>;
 
 type Intent = JsonObject & {
@@ -164,7 +164,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     return new StripeError(402, { ...error, payment_intent: told(intent, {}) }, true);
   }
 
-  /** The payer's word at the issuer's page. */
+  /** The payer's choice on the issuer's page. */
   function authenticate(id: string, passes: boolean): void {
     const intent = found(id);
     if (intent.status !== 'requires_action') return;
@@ -200,7 +200,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     const rest = intent.amount - amount;
     const taken = charges.get(intent.latest_charge as string) as JsonObject;
     Object.assign(taken, { captured: true, amount_captured: amount, amount_refunded: rest });
-    // What is released is listed as a refund.
+    // The released rest is listed as a refund.
     if (rest > 0) keepRefund(intent, taken, rest, 'succeeded', {});
     return ok(told(intent, fields));
   }

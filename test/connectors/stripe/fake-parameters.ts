@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { invalid } from './fake-wire.ts';
 
-/** Parameters of the version at hand; another one is refused, as Stripe does. */
+/** Parameters of this API version; others are refused, as by Stripe. */
 const KNOWN: Record<string, string> = {
   create:
     'amount currency capture_method payment_method_types description metadata statement_descriptor_suffix customer expand',
@@ -25,7 +25,7 @@ export function checkParameters(operation: string, fields: JsonObject): void {
   checkMetadata((fields.metadata ?? {}) as JsonObject);
 }
 
-/** Adds metadata to an object that has some, within Stripe's limits. */
+/** Adds to an object's metadata, within Stripe's limits. */
 export function addMetadata(object: { metadata: JsonObject }, metadata: JsonValue | undefined): void {
   checkMetadata({ ...object.metadata, ...(metadata as JsonObject | undefined) });
   Object.assign(object.metadata, metadata);
@@ -40,7 +40,7 @@ function checkMetadata(metadata: JsonObject): void {
   if (tooLong !== undefined) throw invalid('Metadata is too long', { param: `metadata[${tooLong}]` });
 }
 
-/** Refuses a statement descriptor that is not Latin, or has no letter. */
+/** Refuses a statement descriptor that is not Latin or has no letter. */
 function checkDescriptor(suffix: JsonValue | undefined): void {
   if (suffix === undefined || (/^[\x20-\x7e]{1,22}$/.test(String(suffix)) && /[a-z]/i.test(String(suffix))))
     return;
@@ -49,7 +49,7 @@ function checkDescriptor(suffix: JsonValue | undefined): void {
   });
 }
 
-/** Refuses an e-mail address or a phone number that is none. */
+/** Refuses an invalid e-mail address or phone number. */
 function checkBilling(details: JsonValue | undefined): void {
   const { email, phone } = (details ?? {}) as JsonObject;
   if (email !== undefined && !/^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(String(email))) {

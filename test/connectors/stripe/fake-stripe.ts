@@ -12,12 +12,12 @@ export type Seen = {
 };
 
 /**
- * Trouble with the next request whose `POST /v1/…` or `GET /v1/…` matches.
- * - `lost_before`: the connection breaks before anything is done; `lost_after`: after it was done.
- * - `silent`: it is done, and no answer comes.
- * - `late`: the connection breaks, and it is done once the promise resolves.
- * - an answer: it is given instead of doing anything.
- * - `error_after`: it is done, and a 500 is answered and kept under the key.
+ * A fault for the next request whose `POST /v1/…` or `GET /v1/…` matches.
+ * - `lost_before`: the connection breaks before the request is processed; `lost_after`: after that.
+ * - `silent`: the request is processed, and no response comes.
+ * - `late`: the connection breaks, and the request is processed once the promise resolves.
+ * - a response: it is returned instead of processing the request.
+ * - `error_after`: the request is processed, and a 500 is returned and stored under the key.
  */
 export type Fault =
   | 'lost_before'
@@ -34,7 +34,10 @@ const KEY_LIFETIME_MS = 24 * 3_600_000;
 
 type Kept = { readonly call: string; readonly params: string; readonly atMs: number; answer?: Answer };
 
-/** Starts a stateful imitation of Stripe's API on a free loopback port, written from the facts and not from the connector. */
+/**
+ * Starts a stateful fake of Stripe's API on a free loopback port, written from the documentation, not from the
+ * connector.
+ */
 export async function startFakeStripe() {
   const app = Fastify({ forceCloseConnections: true });
   const time = { shiftMs: 0 };
@@ -103,7 +106,7 @@ export async function startFakeStripe() {
     return reply.code(status).send(body);
   }
 
-  /** Authenticates, keeps idempotency keys, and does what is asked. */
+  /** Authenticates, handles idempotency keys and processes requests. */
   async function perform(
     request: FastifyRequest,
     call: string,
@@ -184,7 +187,7 @@ export async function startFakeStripe() {
     };
   }
 
-  // The issuer's page. What it sends back in the address is unsigned.
+  // The issuer's page. The data in its return address is unsigned.
   app.get<{ Params: { id: string } }>('/redirect/authenticate/:id', async (request, reply) => {
     const button = (word: string) =>
       `<form method="post"><input type="hidden" name="result" value="${word}"><button>${word}</button></form>`;
@@ -205,7 +208,7 @@ export async function startFakeStripe() {
     return reply.redirect(back.href, 303);
   });
 
-  /** A signed notification of an event, as the endpoint gets it. */
+  /** A signed notification of an event, as the endpoint receives it. */
   function notification(
     type: string,
     object: JsonObject,
@@ -236,7 +239,7 @@ export async function startFakeStripe() {
       time.shiftMs += ms;
     },
     fail: (pattern: RegExp, fault: Fault) => faults.push({ pattern, fault }),
-    /** True while nothing is under way, late requests included. */
+    /** True while no request is in progress, including late ones. */
     idle: () => running === 0,
     /** The calls made so far, such as `POST /v1/refunds`, with ids left out. */
     calls: () => requests.map(({ call }) => call.replace(/\/(pi|re)_\w+/, '/{id}')),

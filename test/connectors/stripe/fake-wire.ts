@@ -1,10 +1,12 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 
-/** An answer of the fake. */
+/** A response of the fake. */
 export type Answer = { readonly status: number; readonly body: JsonObject };
 
-/** Ends a request with an error in Stripe's form. `saved` tells whether the answer is kept under the idempotency key. */
+/**
+ * Ends a request with an error in Stripe's form. `saved` says whether the response is stored under the idempotency key.
+ */
 export class StripeError extends Error {
   readonly answer: Answer;
   readonly saved: boolean;
@@ -16,7 +18,7 @@ export class StripeError extends Error {
   }
 }
 
-/** A request that fails validation: nothing began, and nothing is kept under its key. */
+/** A request that fails validation: nothing was started, and nothing is stored under its key. */
 export function invalid(message: string, more: JsonObject = {}, status = 400): StripeError {
   return new StripeError(status, { type: 'invalid_request_error', message, ...more }, false);
 }
@@ -57,7 +59,7 @@ export function stripeSignature(body: string, secrets: readonly string[], atSeco
   return [`t=${atSeconds}`, ...signatures, 'v0=00'].join(',');
 }
 
-/** Says yes to charges, or what it does instead. */
+/** Approves charges, or does something else instead. */
 export type CardBehaviour =
   | { readonly kind: 'approve' }
   | { readonly kind: 'processing' }
@@ -66,7 +68,7 @@ export type CardBehaviour =
       readonly code: string;
       readonly declineCode?: string;
       readonly blocked?: true;
-      /** Refused when the payment method is made, before there is anything to charge. */
+      /** Refused when the payment method is created, before anything can be charged. */
       readonly early?: true;
     }
   | { readonly kind: 'challenge'; readonly next: CardBehaviour };

@@ -40,13 +40,13 @@ describe('a payment', () => {
     expect(stripe.intent()).toMatchObject({ status: 'succeeded', amount: 300_000, currency: 'usd' });
   });
 
-  it('shows nothing by which a browser could act on the payment', async () => {
+  it('shows no data by which a browser could act on the payment', async () => {
     const { outcome } = await paid(stripe);
     const declined = await stripe.connection.pay(cardAttempt('4000000000000002'));
     expect(JSON.stringify([outcome, declined])).not.toContain('_secret_');
   });
 
-  it('is only authorized when it is not to be captured', async () => {
+  it('is only authorized without a capture', async () => {
     await paid(stripe, cardWith(approve, AUTHORIZE));
     expect(stripe.intent()).toMatchObject({ status: 'requires_capture', amount_received: 0 });
   });
@@ -77,7 +77,7 @@ describe('a payment', () => {
     });
   });
 
-  it('that Radar blocked is suspected fraud, whatever the code says', async () => {
+  it('that Radar blocked is suspected fraud, whatever the code', async () => {
     stripe.fake.ledger.cards.set('4000000000000077', {
       kind: 'decline',
       code: 'card_declined',
@@ -87,11 +87,11 @@ describe('a payment', () => {
     const attempt = cardAttempt('4000000000000077');
     const outcome = await stripe.connection.pay(attempt);
     expect(outcome).toMatchObject({ kind: 'declined', iso8583Code: '05' });
-    // The error holds the charge by its id only; a look-up reads all of it.
+    // The error contains only the charge's id; a look-up reads the whole charge.
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined', iso8583Code: '59' });
   });
 
-  it('shows the merchant on the statement, and a look-up repeats its creation with the same words', async () => {
+  it('shows the merchant on the statement, and a look-up repeats its creation with the same text', async () => {
     const attempt = cardWith(approve, { softDescriptor: 'Tom\'s "Shop" <of many many words>' });
     await paid(stripe, attempt);
     expect(stripe.intent()).toMatchObject({ statement_descriptor_suffix: 'Toms Shop of many many' });
@@ -100,7 +100,7 @@ describe('a payment', () => {
     expect(stripe.fake.ledger.intents.size).toBe(1);
   });
 
-  it('is found a day later by the id that a notification gave, where its own was never told', async () => {
+  it('is found a day later by the id in a notification if its own was never reported', async () => {
     const attempt = cardWith(approve, {});
     const { reference = '' } = await paid(stripe, attempt);
     stripe.fake.pace.searchLagMs = 7 * 24 * 3_600_000;
@@ -111,7 +111,7 @@ describe('a payment', () => {
   });
 
   it.each([
-    ['an amount that Stripe cannot write', { minorUnits: 1_001n, currency: 'KWD' }],
+    ['an amount that Stripe cannot express', { minorUnits: 1_001n, currency: 'KWD' }],
     ['nothing', { minorUnits: 0n, currency: 'USD' }],
   ])('of %s is turned away, and nothing is sent', async (_what, money) => {
     const outcome = await stripe.connection.pay(cardAttempt(approve, { money }));
@@ -119,7 +119,7 @@ describe('a payment', () => {
     expect(stripe.fake.requests).toEqual([]);
   });
 
-  it('is not sent where the key is refused, which counts against the connection', async () => {
+  it('is not sent if the key is refused, which counts against the connection', async () => {
     const other = await openStripe({ apiKey: 'sk_test_revoked' });
     expect(await other.connection.pay(cardAttempt(approve))).toMatchObject({
       kind: 'not_sent',
@@ -132,7 +132,7 @@ describe('a payment', () => {
 });
 
 describe('3-D Secure', () => {
-  it('sends the payer to the issuer, and is charged once the payer agreed there', async () => {
+  it('sends the payer to the issuer, and is charged once the payer has agreed there', async () => {
     const attempt = cardAttempt(challenge);
     const outcome = await stripe.connection.pay(attempt);
     expect(outcome).toMatchObject({ kind: 'redirect' });
@@ -179,7 +179,7 @@ describe('3-D Secure', () => {
     expect(stripe.intent()).toMatchObject({ status: 'canceled', amount_received: 0 });
   });
 
-  it('that Stripe did not close is not known to be over: its payer may still pay', async () => {
+  it('that Stripe did not close is not over: its payer may still pay', async () => {
     const attempt = cardAttempt(challenge);
     const outcome = await stripe.connection.pay(attempt);
     stripe.fake.fail(/cancel$/, 'lost_before');
@@ -188,7 +188,7 @@ describe('3-D Secure', () => {
     expect(await lookUp(stripe, attempt, outcome, { close: true })).toMatchObject({ kind: 'expired' });
   });
 
-  it('made elsewhere is passed on, and nobody is sent anywhere', async () => {
+  it('performed externally is passed on, and no payer is redirected', async () => {
     const threeDSecure = {
       version: '2.2.0',
       cryptogram: 'M6+990I6FLD8Y6rZz9d5QbfrMNY=',
@@ -217,7 +217,7 @@ describe('3-D Secure', () => {
     ['1.0.2', { directoryServerTransactionId: 'ds' }, undefined, ['transaction_id']],
     [undefined, {}, undefined, ['version', 'cryptogram', 'directory_server_transaction_id']],
   ] as const)(
-    'made elsewhere in version %s has the id that issuers know it by, and no other in its place: %j',
+    'performed externally in version %s has the id by which issuers identify it, and no other instead: %j',
     async (version, ids, transaction_id, missing) => {
       const results = { ...(version && { version, cryptogram: 'M6+990I6=' }), ...ids };
       const threeDSecure = create(ThreeDSecureSchema, results);
@@ -233,7 +233,7 @@ describe('3-D Secure', () => {
     },
   );
 
-  it('made elsewhere is not asked for again, and its ECI has two digits as Stripe has them', async () => {
+  it("performed externally is not requested again, and its ECI has Stripe's two digits", async () => {
     const strict = await openStripe({ settings: { request_three_d_secure: 'any' } });
     const threeDSecure = { version: '2.2.0', cryptogram: 'M6+990I6=', electronicCommerceIndicator: '5' };
     await paid(strict, cardWith(approve, { threeDSecure }));
@@ -243,7 +243,7 @@ describe('3-D Secure', () => {
     await strict.close();
   });
 
-  it('is asked for where the merchant names a setup without results, or the connection says so', async () => {
+  it('is requested if the merchant names a setup without results, or the connection says so', async () => {
     expect(await stripe.connection.pay(cardWith(approve, { threeDSecureSetupId: 'setup-1' }))).toMatchObject({
       kind: 'redirect',
     });
@@ -253,7 +253,7 @@ describe('3-D Secure', () => {
   });
 });
 
-/** Clicks on one of the issuer's buttons; returns where that sends the payer. */
+/** Clicks on one of the issuer's buttons and returns the payer's next address. */
 async function atTheIssuer(outcome: Outcome, result: 'complete' | 'fail'): Promise<string | null> {
   if (outcome.kind !== 'redirect') throw new Error('no redirect');
   expect(await (await fetch(outcome.redirectUrl)).text()).toContain(`value="${result}"`);

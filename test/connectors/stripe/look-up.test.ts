@@ -19,7 +19,7 @@ describe('a request lost before the confirmation', () => {
   it.each([
     ['the payment method', METHODS],
     ['the intent', CREATE],
-  ])('leaves the payment not sent, when it makes %s', async (_what, call) => {
+  ])('leaves the payment not sent if it makes %s', async (_what, call) => {
     for (const fault of ['lost_before', 'lost_after', 'silent', 'error_after'] as const) {
       const fresh = await openStripe();
       fresh.fake.fail(call, fault);
@@ -32,7 +32,7 @@ describe('a request lost before the confirmation', () => {
     }
   });
 
-  it('is an alarm when the intent that comes back is for other money', async () => {
+  it('raises an alarm if the returned intent is for another amount', async () => {
     const attempt = cardAttempt(approve);
     await stripe.connection.pay(attempt);
     stripe.fake.fail(CREATE, {
@@ -52,18 +52,18 @@ describe('a lost confirmation', () => {
   const faults = ['lost_after', 'silent', 'error_after'] as const;
   const rows = cards.flatMap(([kind, card]) => faults.map((fault) => [kind, fault, card] as const));
 
-  it.each(rows)('that was %s (%s) is unknown, and the look-up learns it', async (kind, fault, card) => {
+  it.each(rows)('that was %s (%s) is unknown until the look-up learns it', async (kind, fault, card) => {
     stripe.fake.fail(CONFIRM, fault);
     const attempt = cardAttempt(card);
     const outcome = await (fault === 'silent' ? stripe.impatient : stripe.connection).pay(attempt);
     expect(outcome).toMatchObject({ kind: 'unknown', reference: expect.stringMatching(/^pi_/) });
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind });
-    // So does one that was told nothing, as after the end of a process.
+    // So does a look-up without any stored outcome, as after the end of a process.
     expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind });
     expect(stripe.intent().id).toBe(referenceOf(outcome));
   });
 
-  it('that never came stays unknown until it is closed, and is then refused for good', async () => {
+  it('that never arrived stays unknown until it is closed, and is then refused for good', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stripe.fake.fail(CONFIRM, { late: promise });
     const attempt = cardAttempt(approve);
@@ -77,7 +77,7 @@ describe('a lost confirmation', () => {
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('that still runs keeps the look-up from closing it, and is learned when it is done', async () => {
+  it('that is still in progress keeps the look-up from closing it, and is learned when it is done', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stripe.fake.pace.confirmed = promise;
     const attempt = cardAttempt(approve);
@@ -132,7 +132,7 @@ describe('a payment whose process died', () => {
     const attempt = cardAttempt(approve);
     expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind: 'unknown' });
     expect(await lookUp(stripe, attempt, undefined, CLOSE)).toMatchObject({ kind: 'not_sent' });
-    // What comes late gets the intent that is closed.
+    // A late request gets the closed intent.
     expect(await stripe.connection.pay(attempt)).toMatchObject({ kind: 'unknown' });
     expect(stripe.intent()).toMatchObject({ status: 'canceled', amount_received: 0 });
   });
@@ -146,10 +146,10 @@ describe('a payment whose process died', () => {
     expect(stripe.fake.calls().filter((call) => CREATE.test(call))).toHaveLength(1);
   });
 
-  it('is not created again under a forgotten key, however far the clock of the process is behind', async () => {
+  it("is not created again under a forgotten key, however far the process's clock is behind", async () => {
     const attempt = cardAttempt(approve);
     await stripe.connection.pay(attempt);
-    // The process's clock is behind that of Stripe, which shares it here.
+    // The process's clock is behind Stripe's, which the fake shares.
     stripe.fake.advance(5 * DAY_MS);
     const late = { ageMs: 2 * DAY_MS, close: true };
     const outcome = await withClockAhead(-3 * DAY_MS, () => lookUp(stripe, attempt, undefined, late));
@@ -166,7 +166,7 @@ describe('a payment whose process died', () => {
     expect(stripe.fake.calls()).toEqual(['GET /v1/payment_intents/search']);
   });
 
-  it('is not found in a search that tells of another payment', async () => {
+  it('is not found in a search that returns another payment', async () => {
     await stripe.connection.pay(cardAttempt(approve));
     stripe.fake.fail(/search$/, { answer: { status: 200, body: { data: [stripe.intent()] } } });
     expect(await lookUp(stripe, cardAttempt(approve), undefined, { ageMs: 2 * DAY_MS })).toMatchObject({
@@ -187,14 +187,14 @@ describe('a lost operation', () => {
   const calls = { capture: /capture$/, cancel: /cancel$/, refund: /refunds$/ };
   const kinds = ['capture', 'cancel', 'refund'] as const;
 
-  it.each(kinds)('is unknown, and the look-up learns that the %s was done', async (kind) => {
+  it.each(kinds)('is unknown until the look-up learns that the %s was done', async (kind) => {
     const operation = await operationAfterPayment(kind);
     stripe.fake.fail(calls[kind], 'lost_after');
     expect(await stripe.connection[kind]?.(operation)).toMatchObject({ kind: 'unknown' });
     expect(await lookUpOperation(stripe, kind, operation)).toMatchObject({ kind: 'approved' });
   });
 
-  it.each(kinds)('that never came is closed, so that a late %s is refused', async (kind) => {
+  it.each(kinds)('that never arrived is closed, so that a late %s is refused', async (kind) => {
     const operation = await operationAfterPayment(kind);
     const { promise, resolve } = Promise.withResolvers<void>();
     stripe.fake.fail(calls[kind], { late: promise });
@@ -208,7 +208,7 @@ describe('a lost operation', () => {
     expect(JSON.stringify([stripe.intent().status, [...stripe.fake.ledger.refunds]])).toBe(before);
   });
 
-  it.each(kinds)('that never came is closed after a day without using its key: %s', async (kind) => {
+  it.each(kinds)('that never arrived is closed after a day without using its key: %s', async (kind) => {
     const operation = await operationAfterPayment(kind);
     const over = { close: true, ageMs: 2 * DAY_MS };
     expect(await lookUpOperation(stripe, kind, operation, over)).toMatchObject({ kind: 'not_sent' });
@@ -216,7 +216,7 @@ describe('a lost operation', () => {
   });
 
   it.each(kinds)(
-    'that never came uses its key up, however far the clock is ahead: a late %s is refused',
+    'that never arrived uses up its key, however far the clock is ahead: a late %s is refused',
     async (kind) => {
       const operation = await operationAfterPayment(kind);
       stripe.fake.advance(-10 * DAY_MS);
@@ -226,7 +226,7 @@ describe('a lost operation', () => {
     },
   );
 
-  it('that began and failed at Stripe stays unknown when it is to be closed', async () => {
+  it('that started and failed at Stripe stays unknown and cannot be closed', async () => {
     const operation = await operationAfterPayment('refund');
     stripe.fake.fail(calls.refund, 'error_after');
     await stripe.connection.refund?.(operation);
@@ -234,7 +234,7 @@ describe('a lost operation', () => {
     expect(await lookUpOperation(stripe, 'refund', operation, CLOSE)).toMatchObject({ kind: 'unknown' });
   });
 
-  it('that never came is not taken for another refund of as much of its payment', async () => {
+  it('that never arrived is not mistaken for another refund of the same amount', async () => {
     const attempt = cardAttempt(approve);
     const { reference } = await paid(stripe, attempt);
     const part = { money: { ...attempt.money, minorUnits: 100n } };
@@ -244,7 +244,7 @@ describe('a lost operation', () => {
     expect(await lookUpOperation(stripe, 'refund', lost, CLOSE)).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('of a payment that was never told is unknown', async () => {
+  it('of a payment that was never reported is unknown', async () => {
     const operation = operationOn(cardAttempt(approve), undefined);
     expect(await lookUpOperation(stripe, 'refund', operation, CLOSE)).toMatchObject({ kind: 'unknown' });
   });

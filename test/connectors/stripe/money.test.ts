@@ -5,11 +5,11 @@ import { CURRENCIES, currencyDigits, parseMoney } from '#src/money.ts';
 
 const NO_DECIMALS = 'BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF'.split(' ');
 const THREE_DECIMALS = 'BHD JOD KWD OMR TND'.split(' ');
-/** Currencies that ISO 4217 counts in neither hundredths nor whole units, and Stripe does not name. */
+/** Currencies that ISO 4217 counts in neither hundredths nor whole units, and that Stripe does not list. */
 const NOT_KNOWN = ['CLF', 'IQD', 'LYD', 'UYI', 'UYW'];
 const MAX = 999_999_999_999n;
 
-/** Stripe's amount of so many whole units and decimals, reckoned from the facts with decimal text alone. */
+/** Stripe's amount for these whole units and decimals, computed from the documentation with decimal text alone. */
 function expected(whole: bigint, decimals: string, currency: string): bigint | undefined {
   if (NOT_KNOWN.includes(currency)) return undefined;
   let digits = 2;
@@ -22,7 +22,7 @@ function expected(whole: bigint, decimals: string, currency: string): bigint | u
 }
 
 describe("Stripe's amounts", () => {
-  it.each([...CURRENCIES])('of %s are in the units in which Stripe counts it', (currency) => {
+  it.each([...CURRENCIES])("of %s are in Stripe's units", (currency) => {
     const digits = currencyDigits(currency) ?? 0;
     const decimals = fc
       .integer({ min: 0, max: 10 ** digits - 1 })
@@ -43,12 +43,12 @@ describe("Stripe's amounts", () => {
     ['5 UGX is 500', '5', 'UGX', 500n],
     ['5 ISK is 500', '5', 'ISK', 500n],
     ['5.00 MGA is 5', '5.00', 'MGA', 5n],
-    ['5.50 MGA is nothing Stripe has', '5.50', 'MGA', undefined],
+    ['Stripe cannot express 5.50 MGA', '5.50', 'MGA', undefined],
     ['5.120 KWD is 5120', '5.120', 'KWD', 5_120n],
-    ['5.123 KWD is nothing Stripe has', '5.123', 'KWD', undefined],
+    ['Stripe cannot express 5.123 KWD', '5.123', 'KWD', undefined],
     ['500 JPY is 500', '500', 'JPY', 500n],
     ['5.00 HUF is 500', '5.00', 'HUF', 500n],
-    ['0.00 USD is no charge', '0.00', 'USD', undefined],
+    ['Stripe does not charge 0.00 USD', '0.00', 'USD', undefined],
   ])('%s', (_what, text, currency, minorUnits) => {
     const money = parseMoney(text, currency);
     expect(money && toStripeMoney(money)?.minorUnits).toBe(minorUnits);

@@ -43,27 +43,27 @@ function readSigned(body: string, over: Partial<typeof settings> = {}): Notifica
 }
 
 describe('a notification', () => {
-  it('that an intent was created is ignored: it is not confirmed', () => {
+  it('about the creation of an intent is ignored, since the intent is unconfirmed', () => {
     const { kind } = readSigned(event('payment_intent.created', intentAnswer(attempt)));
     expect(kind).toBe('ignored');
   });
 
-  it('is verified as the published vector is', () => {
+  it('is verified like the published test vector', () => {
     const body = '{"id":"evt_test_webhook","object":"event"}';
     const signature = 't=1492774577,v1=88a022085c6bdb887b02cb26ff76dd681234d9675c0f22844059f55552a8883a';
     const notification = { header: () => signature, query: '', body: Buffer.from(body) };
     const webhookSecrets = [new Secret('whsec_test_secret')];
     const at = (seconds: number) => readEvent(notification, { ...settings, webhookSecrets }, seconds * 1000);
-    // Genuine; it tells of nothing.
+    // Genuine, but without news.
     expect(at(1492774577)).toEqual({ kind: 'ignored' });
     expect(at(1492774577 + 299)).toEqual({ kind: 'ignored' });
     expect(at(1492774577 + 301)).toMatchObject({ kind: 'forged' });
     expect(at(1492774577 - 301)).toMatchObject({ kind: 'forged' });
-    // Milliseconds are no seconds.
+    // Milliseconds are not seconds.
     expect(at(1492774577 * 1000)).toMatchObject({ kind: 'forged' });
   });
 
-  it("is verified as Stripe's own library signs it, which verifies ours", () => {
+  it("is verified if signed by Stripe's own library, which also verifies ours", () => {
     const { webhooks } = new Stripe('sk_test_x', { apiVersion: '2023-08-16' });
     const signature = webhooks.generateTestHeaderString({
       payload: SUCCEEDED,
@@ -78,9 +78,9 @@ describe('a notification', () => {
   it.each([
     ['the old secret', [OLD]],
     ['the new secret', [NEW]],
-    ['both, as while a secret is rolled', [OLD, NEW]],
+    ['both, as during a rotation', [OLD, NEW]],
     ['another and one of ours', ['whsec_other', NEW]],
-  ])('is genuine when it is signed with %s', (_what, secrets) => {
+  ])('is genuine if it is signed with %s', (_what, secrets) => {
     expect(read(SUCCEEDED, stripeSignature(SUCCEEDED, secrets, NOW_S))).toEqual({
       kind: 'about',
       deduplicationKey: 'evt_1',
@@ -97,22 +97,22 @@ describe('a notification', () => {
     ['a time that was changed', good.replace(`t=${NOW_S}`, `t=${NOW_S + 1}`)],
     ['no time', good.replace(/^t=\d+,/, '')],
     ['a signature that is too old', stripeSignature(SUCCEEDED, [OLD], NOW_S - 301)],
-    ['a signature ahead of its time', stripeSignature(SUCCEEDED, [OLD], NOW_S + 301)],
+    ['a signature from the future', stripeSignature(SUCCEEDED, [OLD], NOW_S + 301)],
     ['a time in milliseconds', stripeSignature(SUCCEEDED, [OLD], NOW_MS)],
-    ['a scheme that is not v1', good.replace('v1=', 'v0=')],
+    ['a scheme other than v1', good.replace('v1=', 'v0=')],
     ['a signature cut short', good.replace(/v1=(\w{63})\w/, 'v1=$1')],
-    ['a signature that is no hexadecimal', good.replace(/v1=\w{64}/, `v1=${'z'.repeat(64)}`)],
+    ['a signature that is not hexadecimal', good.replace(/v1=\w{64}/, `v1=${'z'.repeat(64)}`)],
   ])('with %s is forged', (_what, signature) => {
     const reading = read(SUCCEEDED, signature);
     expect(reading).toMatchObject({ kind: 'forged' });
     expect(JSON.stringify(reading)).not.toContain('whsec');
   });
 
-  it('is forged where the connection has no secret', () => {
+  it('is forged if the connection has no secret', () => {
     expect(readSigned(SUCCEEDED, { webhookSecrets: [] })).toMatchObject({ kind: 'forged' });
   });
 
-  it('that is delivered again is told by the same key', () => {
+  it('that is delivered again has the same key', () => {
     const again = read(SUCCEEDED, stripeSignature(SUCCEEDED, [OLD], NOW_S - 200));
     expect(again).toEqual(readSigned(SUCCEEDED));
   });
@@ -136,7 +136,7 @@ describe('a notification', () => {
       event('customer.created', { object: 'customer', metadata: { transaction_id: attempt.transactionId } }),
     ],
     [
-      'an inquiry that is no dispute yet',
+      'an inquiry that is not yet a dispute',
       event('charge.dispute.created', {
         object: 'dispute',
         payment_intent: INTENT_ID,
@@ -150,7 +150,7 @@ describe('a notification', () => {
     expect(readSigned(body)).toEqual({ kind: 'ignored' });
   });
 
-  it('of our own account is read where its account is named', () => {
+  it('of our own account is read if it names the account', () => {
     const body = event('payment_intent.succeeded', intentAnswer(attempt), { account: 'acct_1' });
     expect(readSigned(body)).toMatchObject({ kind: 'about' });
   });
@@ -170,16 +170,16 @@ describe('a notification', () => {
     ['refund.updated', { ...refundAnswer('', 100), metadata: { transaction_id: 'theirs' } }],
     ['charge.refunded', { object: 'charge', payment_intent: INTENT_ID, metadata: {} }],
     ['charge.captured', { object: 'charge', payment_intent: INTENT_ID }],
-  ])('%s of what was made at Stripe itself is about the payment', (type, object) => {
+  ])('%s about an external action at Stripe is about the payment', (type, object) => {
     expect(readSigned(event(type, object))).toMatchObject({ subjects: [{ reference: INTENT_ID }] });
   });
 
-  it('of a refund or a charge of no payment is ignored', () => {
+  it('of a refund or a charge without a payment is ignored', () => {
     const body = event('charge.refunded', { object: 'charge', payment_intent: null });
     expect(readSigned(body)).toEqual({ kind: 'ignored' });
   });
 
-  it('of anything else that names a payment is ignored', () => {
+  it('of any other object that names a payment is ignored', () => {
     for (const [type, object] of [
       ['charge.succeeded', 'charge'],
       ['invoice.paid', 'invoice'],
@@ -196,7 +196,7 @@ describe('a notification', () => {
     ['charge.dispute.closed', 'lost', 'lost'],
     ['charge.dispute.closed', 'won', 'won'],
     ['charge.dispute.created', 'lost', 'lost'],
-  ])('%s with the status %s tells by its status that it is %s', (type, status, stage) => {
+  ])('%s with the status %s has the stage %s', (type, status, stage) => {
     const body = event(type, { object: 'dispute', status, payment_intent: INTENT_ID });
     expect(readSigned(body)).toMatchObject({ subjects: [{ reference: INTENT_ID, dispute: { stage } }] });
   });
@@ -205,7 +205,7 @@ describe('a notification', () => {
     ['usd', 2_500, { minorUnits: 2_500n, currency: 'USD' }],
     ['isk', 2_500, { minorUnits: 25n, currency: 'ISK' }],
     ['usd', '2500', undefined],
-  ])('of a dispute tells which one it is, and the disputed money: %s %j', (currency, amount, money) => {
+  ])('of a dispute reports its id and the disputed money: %s %j', (currency, amount, money) => {
     const dispute = { object: 'dispute', id: 'dp_1', status: 'lost', payment_intent: INTENT_ID };
     expect(readSigned(event('charge.dispute.closed', { ...dispute, amount, currency }))).toMatchObject({
       subjects: [{ dispute: { stage: 'lost', reference: 'dp_1', money } }],
@@ -213,7 +213,7 @@ describe('a notification', () => {
   });
 });
 
-describe('a notification of the fake', () => {
+describe('a notification from the fake', () => {
   let stripe: StripeUnderTest;
   beforeAll(async () => {
     stripe = await openStripe();

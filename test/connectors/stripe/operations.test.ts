@@ -10,15 +10,15 @@ const stripe = openedForEach(openStripe);
 const approve = '4242424242424242';
 
 describe('operations', () => {
-  it('capture a part of an authorization once, and the rest is released', async () => {
+  it('capture part of an authorization once and release the rest', async () => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     const part = operationOn(attempt, reference, { money: { minorUnits: 100_000n, currency: 'USD' } });
     const captured = await stripe.connection.capture?.(part);
     expect(captured).toMatchObject({ kind: 'approved' });
-    // A dispute names the intent, and only the payment must be found by it.
+    // A dispute names the intent, by which only the payment must be found.
     expect(captured).not.toHaveProperty('reference');
     expect(stripe.intent()).toMatchObject({ amount_received: 100_000, amount_capturable: 0 });
-    // Another one is refused by the state, which alone does not say who brought it about.
+    // The state refuses another capture, but alone does not show who caused it.
     const another = { ...part, transactionId: randomUUID() };
     expect(await stripe.connection.capture?.(another)).toMatchObject({ kind: 'unknown' });
     expect(await lookUpOperation(stripe, 'capture', another)).toMatchObject({ kind: 'not_sent' });
@@ -28,7 +28,7 @@ describe('operations', () => {
   it.each([
     ['no mark', undefined, 'approved'],
     ["another capture's mark", randomUUID(), 'unknown'],
-  ] as const)('never count a capture as not made that Stripe answers with %s', async (_, mark, kind) => {
+  ] as const)('never count a capture as not made if Stripe responds with %s', async (_, mark, kind) => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     const capture = operationOn(attempt, reference);
     await stripe.connection.capture?.(capture);
@@ -42,9 +42,9 @@ describe('operations', () => {
   });
 
   it.each([
-    ['of the same amount is it, and an alarm', 300_000n, { kind: 'approved', alarm: true }],
+    ['of the same amount matches, with an alarm', 300_000n, { kind: 'approved', alarm: true }],
     ['of another amount shows that it was never made', 100_000n, { kind: 'not_sent' }],
-  ])('look for a lost capture: one without a mark %s', async (_, minorUnits, expected) => {
+  ])('look up a lost capture: one without a mark %s', async (_, minorUnits, expected) => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     stripe.fake.ledger.capture(String(reference), { amount_to_capture: 300_000 });
     const money = { minorUnits, currency: 'USD' };
@@ -60,7 +60,7 @@ describe('operations', () => {
     expect(await lookUpOperation(stripe, 'cancel', cancel)).toMatchObject({ kind: 'approved' });
   });
 
-  it('find an authorization expired that lapsed', async () => {
+  it('find that a lapsed authorization has expired', async () => {
     const { attempt, outcome, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     stripe.fake.advance(8 * 24 * 3_600_000);
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'expired' });
@@ -69,7 +69,7 @@ describe('operations', () => {
     expect(await lookUpOperation(stripe, 'capture', capture)).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('refund in parts until all is given back, and no more', async () => {
+  it('refund in parts up to the captured amount', async () => {
     const { attempt, reference } = await paid(stripe);
     const refund = (minorUnits: bigint) =>
       stripe.connection.refund?.(
@@ -91,7 +91,7 @@ describe('operations', () => {
   it.each([
     ['pending', 'pending'],
     ['failed', 'declined'],
-  ] as const)('tell a refund that is %s as %s', async (status, kind) => {
+  ] as const)('report a refund that is %s as %s', async (status, kind) => {
     const { attempt, reference } = await paid(stripe);
     stripe.fake.ledger.mode.refundStatus = status;
     const refund = operationOn(attempt, reference);
@@ -99,7 +99,7 @@ describe('operations', () => {
     expect(await lookUpOperation(stripe, 'refund', refund)).toMatchObject({ kind });
   });
 
-  it('are turned away where the payment was never told', async () => {
+  it('are turned away if the payment was never reported', async () => {
     const operation = operationOn(cardAttempt(approve), undefined);
     for (const call of ['capture', 'cancel', 'refund'] as const) {
       expect(await stripe.connection[call]?.(operation)).toMatchObject({ kind: 'not_sent' });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { declineOf } from '#src/connectors/decline.ts';
 import { meaningOf } from '#src/connectors/stripe/refusals.ts';
 
-/** Reasons that mean different things to a merchant; the table itself is the list of all. */
+/** Reasons with different meanings for merchants; the table itself lists all reasons. */
 const REASONS = [
   ['insufficient_funds', '51', 'INSUFFICIENT_FUNDS', false],
   ['card_declined', '05', 'DO_NOT_HONOR', false],
@@ -11,7 +11,7 @@ const REASONS = [
   ['expired_card', '54', 'EXPIRED_CARD', true],
   ['incorrect_cvc', 'N7', 'INVALID_SECURITY_CODE', true],
   ['authentication_required', '1A', 'DECLINED_BY_BANK', false],
-  // The issuer may have said yes, too late to be heard.
+  // The issuer may have approved too late.
   ['payment_method_provider_timeout', '68', 'PROVIDER_TIMEOUT', true],
 ] as const;
 
@@ -21,11 +21,11 @@ describe("Stripe's decline codes", () => {
     expect(declineOf(iso8583Code)).toMatchObject({ code, hard });
   });
 
-  it('keep a duplicate from going elsewhere', () => {
+  it('keep a duplicate from failing over', () => {
     expect(meaningOf('duplicate_transaction')).toEqual({ iso8583Code: '94', nowhereElse: true });
   });
 
-  it('that nobody knows are soft declines', () => {
+  it('that are unknown are soft declines', () => {
     const unknown = fc.string().map((text) => `${text}?`);
     fc.assert(
       fc.property(

@@ -34,18 +34,21 @@ describe('a soft descriptor', () => {
     ['日本', null],
     ['...', null],
     ['😀', null],
-  ])('goes to Stripe as it takes it, and never costs the sale: %s', async (softDescriptor, sent) => {
-    await paid(stripe, cardWith(APPROVE, { softDescriptor }));
-    expect(stripe.intent().statement_descriptor_suffix).toBe(sent);
-    expect(requestsOf(CREATE)).toHaveLength(1);
-  });
+  ])(
+    'is sent in the form that Stripe accepts, and never costs the sale: %s',
+    async (softDescriptor, sent) => {
+      await paid(stripe, cardWith(APPROVE, { softDescriptor }));
+      expect(stripe.intent().statement_descriptor_suffix).toBe(sent);
+      expect(requestsOf(CREATE)).toHaveLength(1);
+    },
+  );
 });
 
 describe('a field that Stripe refuses before anything is charged', () => {
   it.each([
     [{ email: 'ana@example', phone: { number: '300' } }, { phone: '300' }],
     [{ email: 'ana@example.com', phone: { number: '3'.repeat(21) } }, { email: 'ana@example.com' }],
-  ])('is left out of a second request under a key of its own: %j', async (payer, sent) => {
+  ])('is left out of a second request under a separate key: %j', async (payer, sent) => {
     const { attempt } = await paid(stripe, withPayer(payer));
     const [first, second, ...others] = requestsOf(METHOD);
     expect(second?.fields.billing_details).toEqual({ name: 'Ana Gómez', ...sent });
@@ -57,7 +60,7 @@ describe('a field that Stripe refuses before anything is charged', () => {
     expect(requestsOf(CONFIRM)).toHaveLength(1);
   });
 
-  it('is the only one that is left out: a second refusal is final, and nothing is charged', async () => {
+  it('is the only one left out: a second refusal is final, and nothing is charged', async () => {
     const attempt = withPayer({ email: 'ana@example', phone: { number: '3'.repeat(21) } });
     expect(await stripe.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(requestsOf(METHOD)).toHaveLength(2);
@@ -65,7 +68,7 @@ describe('a field that Stripe refuses before anything is charged', () => {
   });
 
   it.each(['card[number]', 'type', 'billing_details[tax_id]', 'billing_details[constructor]'])(
-    'is not left out if it is part of the payment, or was not sent: %s',
+    'is not left out if it is part of the payment or was not sent: %s',
     async (param) => {
       stripe.fake.fail(METHOD, refusing(param));
       expect(await stripe.connection.pay(cardAttempt(APPROVE))).toMatchObject({ kind: 'not_sent' });
@@ -80,7 +83,7 @@ describe('a field that Stripe refuses before anything is charged', () => {
     expect(requestsOf(CREATE).map(({ key }) => key)).toEqual([attempt.transactionId, attempt.transactionId]);
   });
 
-  it('keeps no look-up from finding the intent that was made without it', async () => {
+  it('does not prevent a look-up from finding the intent created without it', async () => {
     stripe.fake.fail(CREATE, refusing('statement_descriptor_suffix'));
     const { attempt, reference } = await paid(stripe, cardWith(APPROVE, { softDescriptor: 'Shop' }));
     expect(await lookUp(stripe, attempt, undefined, { close: true })).toMatchObject({ kind: 'unknown' });
@@ -91,7 +94,7 @@ describe('a field that Stripe refuses before anything is charged', () => {
     });
   });
 
-  it('keeps no look-up from closing a payment that was never sent', async () => {
+  it('does not prevent a look-up from closing a payment that was never sent', async () => {
     const attempt = cardWith(APPROVE, { softDescriptor: 'Shop' });
     stripe.fake.fail(CREATE, refusing('statement_descriptor_suffix'));
     expect(await lookUp(stripe, attempt, undefined, { close: true })).toMatchObject({ kind: 'not_sent' });

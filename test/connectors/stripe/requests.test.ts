@@ -110,7 +110,7 @@ beforeAll(async () => {
 });
 
 describe("the connector's requests", () => {
-  it.each(Object.keys(FLOWS))('are those that are kept for review: %s', async (name) => {
+  it.each(Object.keys(FLOWS))('match the reviewed files: %s', async (name) => {
     const shown = seen.get(name)?.map(({ call, key, fields, headers }) => ({
       call,
       key,

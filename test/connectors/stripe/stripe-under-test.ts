@@ -8,9 +8,9 @@ import { cardAttempt } from '../attempts.ts';
 import { connect, lookUp as lookUpBy, type UnderTest, underTest } from '../under-test.ts';
 import { FAKE_API_KEY, FAKE_WEBHOOK_SECRET, startFakeStripe } from './fake-stripe.ts';
 
-/** A fake of Stripe of its own, and connections to it. */
+/** A separate fake of Stripe, with connections to it. */
 export type StripeUnderTest = UnderTest<Awaited<ReturnType<typeof startFakeStripe>>> & {
-  /** The one intent that the fake has. */
+  /** The fake's only intent. */
   intent(): JsonObject;
 };
 
@@ -32,7 +32,7 @@ export async function openStripe(
   };
 }
 
-/** An attempt by card with options of its own. */
+/** An attempt by card with its own options. */
 export function cardWith(number: string, options: Partial<CardOptions> | object): PaymentAttempt {
   return cardAttempt(number, {}, options);
 }
@@ -40,14 +40,14 @@ export function cardWith(number: string, options: Partial<CardOptions> | object)
 /** Card options of an authorization only. */
 export const AUTHORIZE = { capture: false };
 
-/** Makes a payment that is approved. */
+/** Makes an approved payment. */
 export async function paid({ connection }: StripeUnderTest, attempt = cardAttempt('4242424242424242')) {
   const outcome = await connection.pay(attempt);
-  if (outcome.kind !== 'approved') throw new Error(`not approved but ${outcome.kind}`);
+  if (outcome.kind !== 'approved') throw new Error(`expected approved, got ${outcome.kind}`);
   return { attempt, outcome, reference: outcome.reference };
 }
 
-/** Looks up an attempt by what was told of it. */
+/** Looks up an attempt by its reported reference. */
 export function lookUp(
   stripe: StripeUnderTest,
   attempt: PaymentAttempt,

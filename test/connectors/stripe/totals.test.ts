@@ -15,8 +15,8 @@ async function payment(options: Partial<CardOptions> | object = {}) {
   return { ...made, told: () => lookUp(stripe, made.attempt, made.outcome) };
 }
 
-describe('the look-up of a payment tells', () => {
-  it('that a purchase is captured, and what was refunded of it, by whomever', async () => {
+describe('the look-up of a payment reports', () => {
+  it('the captured amount of a purchase and the refunded amount, whoever refunded it', async () => {
     const { attempt, reference, told } = await payment();
     expect(await told()).toMatchObject({ totals: { captured: 300_000n, refunded: 0n } });
     expect(stripe.fake.calls()).not.toContain('GET /v1/refunds');
@@ -26,15 +26,18 @@ describe('the look-up of a payment tells', () => {
     expect(await told()).toMatchObject({ totals: { captured: 300_000n, refunded: 3_500n } });
   });
 
-  it.each(['pending', 'failed', 'canceled', 'requires_action'])('no refund that is %s', async (status) => {
-    const { told } = await payment();
-    refundThere(1_000);
-    dashboard().mode.refundStatus = status;
-    refundThere(2_500);
-    expect(await told()).toMatchObject({ totals: { refunded: 1_000n } });
-  });
+  it.each(['pending', 'failed', 'canceled', 'requires_action'])(
+    'no refund with the status %s',
+    async (status) => {
+      const { told } = await payment();
+      refundThere(1_000);
+      dashboard().mode.refundStatus = status;
+      refundThere(2_500);
+      expect(await told()).toMatchObject({ totals: { refunded: 1_000n } });
+    },
+  );
 
-  it('what was captured of an authorization, and no refund in the release of the rest', async () => {
+  it('the captured amount of an authorization, without counting the release of the rest as a refund', async () => {
     const { told } = await payment(AUTHORIZE);
     expect(await told()).toMatchObject({ totals: { captured: 0n, refunded: 0n } });
     dashboard().capture(String(stripe.intent().id), { amount_to_capture: 200_000 });
@@ -42,12 +45,12 @@ describe('the look-up of a payment tells', () => {
     expect(await told()).toMatchObject({ totals: { captured: 200_000n, refunded: 0n } });
     refundThere(4_000);
     expect(await told()).toMatchObject({ totals: { captured: 200_000n, refunded: 4_000n } });
-    // One of the very amount that was released is a refund all the same.
+    // A refund of exactly the released amount still counts as a refund.
     refundThere(100_000);
     expect(await told()).toMatchObject({ totals: { captured: 200_000n, refunded: 104_000n } });
   });
 
-  it('no release as a refund, whatever else has its amount: one that failed, or one of ours', async () => {
+  it('no release as a refund, whatever else has its amount: a failed refund or one of ours', async () => {
     const { attempt, reference, told } = await payment(AUTHORIZE);
     dashboard().capture(String(stripe.intent().id), { amount_to_capture: 200_000 });
     dashboard().mode.refundStatus = 'failed';
@@ -57,7 +60,7 @@ describe('the look-up of a payment tells', () => {
     const money = { minorUnits: 100_000n, currency: 'USD' };
     await stripe.connection.refund?.(operationOn(attempt, reference, { money }));
     expect(await told()).toMatchObject({ totals: { refunded: 100_000n } });
-    // Should the release not be listed after all, ours counts still.
+    // If the release is not listed after all, our refund still counts.
     for (const id of [...dashboard().refunds.keys()].slice(0, 2)) dashboard().refunds.delete(id);
     expect(await told()).toMatchObject({ totals: { refunded: 100_000n } });
   });
@@ -71,7 +74,7 @@ describe('the look-up of a payment tells', () => {
     });
   });
 
-  it('nothing if its refunds cannot be read, as there is no saying what is missing', async () => {
+  it('no totals if its refunds are unreadable, since the missing part is unknown', async () => {
     const { told } = await payment();
     refundThere(1_000);
     stripe.fake.fail(/^GET .*refunds$/, 'lost_after');
