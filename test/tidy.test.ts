@@ -28,7 +28,7 @@ it('finds files that the map leaves out, names twice or invents', () => {
   expect(mapBreaches(map, files)).toEqual([
     'src/api/rest.ts: the map in ARCHITECTURE.md names it 2 times, not once',
     'src/api/new.ts: the map in ARCHITECTURE.md names it 0 times, not once',
-    'src/api/gone.ts: the map in ARCHITECTURE.md names it, and it is not there',
+    'src/api/gone.ts: the map in ARCHITECTURE.md names it, but it does not exist',
   ]);
 });
 

@@ -13,7 +13,7 @@ export const USAGE = `Usage: npm run account -- <command>
   authorizations <account id> shown|authorized
                                             shows authorizations as the interface does (SUCCEEDED, PURCHASE), or as what
                                             they are (PENDING / AUTHORIZED, AUTHORIZE)
-  origins <account id> <origin>,…|none      lets pages of these origins only call from a browser with the public key alone
+  origins <account id> <origin>,…|none      lets only pages of these origins call from a browser with the public key alone
                                             (https://shop.example, http://localhost:3000)
   display-name <account id> <name>|none     shows payers this name on the checkout page, as the recipient of the payment
 

@@ -6,13 +6,13 @@ import type { Database } from '#src/store/engine/database.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { ACCOUNT_ID, CURRENCY } from './request.ts';
 
-/** The bytes that a real payment wrote: what is compared with the service writes them again. */
+/** The bytes that a real payment wrote, which the compared subjects write again. */
 export type Sample = { readonly draft: string; readonly record: string; readonly answer: string };
 
 /** As many connections as the service has. */
 export const POOL_SIZE = 16;
 
-/** The service's own two statements, without a service around them. */
+/** The service's own two statements, without the service. */
 export type BarePayments = {
   readonly answer: Buffer;
   claim(payment: BarePayment): Promise<void>;
@@ -65,7 +65,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         leaseS: 30,
         vault: undefined,
       });
-      if (!claimed) throw new Error('the key was claimed before');
+      if (!claimed) throw new Error('the key was already claimed');
     },
     async finish(payment) {
       const written = await writeChange(database, {
@@ -81,7 +81,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
           ...{ awaitsPayer: false, fence: 0, isOpen: false, checkInS: undefined },
         },
       });
-      if (written.kind !== 'written') throw new Error(`the payment was not finished: ${written.kind}`);
+      if (written.kind !== 'written') throw new Error(`the payment was not written: ${written.kind}`);
     },
   };
 }

@@ -4,36 +4,36 @@ import { ACCOUNT_ID, amountOf, idempotencyKey, PUBLIC_KEY, restTemplate, SECRET_
 
 /** The two books that must agree: our database and the provider's ledger. */
 export type Books = {
-  /** Empties both, so that every run begins alike; the database only when it is not to keep what is stored. */
+  /** Empties both, so that every run starts alike; the database only if it need not keep stored payments. */
   open(): Promise<void>;
   /**
-   * Compares both with what was sent.
+   * Compares both with the sent payments.
    *
-   * @param atProvider false when the provider was not part of the run.
-   * @returns what the run wrote.
-   * @throws Error saying where they differ.
+   * @param atProvider false if the run did not use the provider.
+   * @returns the bytes that the run wrote.
+   * @throws Error that names the difference.
    */
   compare(run: {
     readonly sent: number;
     readonly runId: string;
     readonly atProvider: boolean;
   }): Promise<Written>;
-  /** Makes one payment and looks at what it writes, before and after its outcome. */
+  /** Makes one payment and reads what it wrote before and after its outcome. */
   samplePayment(servicePort: number): Promise<Sample>;
   close(): Promise<void>;
 };
 
-/** Bytes that a run made the database write. */
+/** Bytes that the database wrote during a run. */
 export type Written = {
   readonly walBytes: number;
-  /** By which the tables and their indexes grew, versions of rows that are no longer seen included. */
+  /** Growth of the tables and their indexes, including dead row versions. */
   readonly diskBytes: number;
 };
 
 /**
  * Opens the books.
  *
- * @param keepsStored payments stay in the database from run to run: those that it was filled with, and those of each run.
+ * @param keepsStored payments stay in the database between runs: the initial ones and those of each run.
  */
 export async function openBooks(
   databaseUrl: string,
@@ -55,7 +55,7 @@ export async function openBooks(
 
   return {
     async open() {
-      // In this order, since recovery, which looks for work all the time, locks them so.
+      // In this order, because recovery, which constantly looks for work, locks them in this order.
       if (!keepsStored) await client.query('TRUNCATE transaction, payment');
       await client.query('CHECKPOINT');
       await provider('DELETE', '/ledger');
@@ -73,7 +73,8 @@ export async function openBooks(
         idempotencyKey(runId, sent),
       ]);
       const paid = new Map(rows.map((row) => [row.id, row.cents]));
-      if (rows.length !== sent) throw new Error(`${sent} were sent, and ${rows.length} are in the database`);
+      if (rows.length !== sent)
+        throw new Error(`${sent} payments were sent, but ${rows.length} are in the database`);
       for (const [sequence, row] of rows.sort((a, b) => (a.key < b.key ? -1 : 1)).entries()) {
         const fault = faultOf(row, runId, sequence);
         if (fault) throw new Error(`payment ${sequence}: ${fault}`);
@@ -83,7 +84,7 @@ export async function openBooks(
       for (const line of ledger) {
         const [id = '', cents] = line.split(' ');
         if (paid.get(id) !== cents) throw new Error(`the ledger's ${id} is not in the database, or differs`);
-        // What is left over at the end was never at the provider, and what comes twice is missing here.
+        // Leftover payments never reached the provider, and a repeated charge is missing from the map.
         paid.delete(id);
       }
       if (paid.size > 0) throw new Error(`${paid.size} payments are not in the provider's ledger`);
@@ -125,7 +126,7 @@ function faultOf(row: Row, runId: string, sequence: number): string | undefined 
   if (row.key !== idempotencyKey(runId, sequence)) return `has the key ${row.key}`;
   if (row.cents !== amountOf(sequence).replace('.', '')) return `has the amount ${row.cents}`;
   if (row.status !== 'SUCCEEDED' || row.payment_status !== 'SUCCEEDED') return `is ${row.payment_status}`;
-  return row.answered ? undefined : 'has no answer';
+  return row.answered ? undefined : 'has no response';
 }
 
 async function payOnce(servicePort: number): Promise<void> {
@@ -141,7 +142,7 @@ async function payOnce(servicePort: number): Promise<void> {
     body: new Uint8Array(bytes.subarray(bytes.indexOf('\r\n\r\n') + 4)),
   });
   const answer = await response.text();
-  if (response.status !== 201) throw new Error(`the service answered ${response.status}: ${answer}`);
+  if (response.status !== 201) throw new Error(`the service responded ${response.status}: ${answer}`);
 }
 
 async function readSample(client: pg.Client, answered: boolean): Promise<Sample | undefined> {
@@ -163,5 +164,5 @@ async function waitFor<T>(find: () => Promise<T | undefined>): Promise<T> {
     if (found) return found;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  throw new Error('the sample payment did not come');
+  throw new Error('the sample payment did not appear');
 }

@@ -1,4 +1,4 @@
-/** Plan of a load: so many calls at once, each begun when the one before it was answered. */
+/** Plan of a load: a number of concurrent slots, each of which starts a call when its previous one has ended. */
 export type Plan = {
   readonly concurrency: number;
   /** Lead-in that is not measured: connections open, pools fill. */
@@ -7,19 +7,19 @@ export type Plan = {
 };
 
 export type LoopResult = {
-  /** Everything that was sent, the lead-in included. */
+  /** Number of calls sent, including the lead-in. */
   readonly sent: number;
   readonly failed: number;
-  /** Of those answered well within the measured time. */
+  /** Latencies of the calls that succeeded within the measured time. */
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
 };
 
-/** Sends one, and says how it ended. A slot has one under way at a time. */
+/** Sends a call and returns its result. A slot has one call in progress at a time. */
 export type Send = (slot: number, sequence: number, done: (ok: boolean) => void) => void;
 
-/** Runs a load in a closed loop, to its last answer. */
+/** Runs a load in a closed loop, until its last response. */
 export function closedLoop(plan: Plan, send: Send): Promise<LoopResult> {
   return new Promise((resolve) => {
     const latenciesMs: number[] = [];

@@ -1,4 +1,4 @@
-/** A panel with one or more lines, each with a value for each place on the axis. */
+/** A panel with one or more lines, each with a value for each point of the axis. */
 export type Panel = { readonly title: string; readonly lines: Readonly<Record<string, readonly number[]>> };
 
 const WIDTH = 720;
@@ -7,10 +7,10 @@ const LEFT = 70;
 const RIGHT = WIDTH - 20;
 const TOP = 54;
 const BOTTOM = HEIGHT - 40;
-/** Colours that colour-blind readers tell apart (Okabe and Ito). */
+/** Colors that color-blind readers can distinguish (Okabe and Ito). */
 const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7'];
 
-/** Draws panels over one logarithmic axis, one below the other; each begins at zero. @param axis of numbers above zero. */
+/** Draws panels below each other over one logarithmic axis; each starts at zero. @param axis positive numbers. */
 export function curveSvg(axis: readonly number[], panels: readonly Panel[]): string {
   const powers = axis.map(Math.log10);
   const [from, to] = [Math.min(...powers), Math.max(...powers)];

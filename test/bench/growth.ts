@@ -15,9 +15,9 @@ import { startWorker } from './worker.ts';
 
 const USAGE = `Usage: node test/bench/growth.ts [--stored 100000,1000000,10000000 --seconds 10 --concurrency 16 --svg growth.svg]
 
-Fills one database further and further, and measures at each size what a payment costs and what reads take: a payment,
-pages of the list by each filter, the dashboard's searches, the start of the service, and the look for due work. Books and
-ledger must agree after each run.`;
+Fills a database in steps and measures at each size the cost of a payment and the duration of reads: a payment, pages of
+the list by each filter, the dashboard's searches, the start of the service, and the search for due work. The database
+and the provider's ledger must agree after each run.`;
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -29,7 +29,7 @@ const { values } = readArguments(USAGE, {
 });
 const sizes = values.stored.split(',').map(Number);
 if (!sizes.every((size, i) => Number.isInteger(size) && size > (sizes[i - 1] ?? 0))) {
-  throw new Error('--stored takes numbers of payments, the least first');
+  throw new Error('--stored must be ascending numbers of payments');
 }
 const plan = {
   concurrency: Number(values.concurrency),
@@ -67,18 +67,18 @@ async function grow(ending: Ending): Promise<void> {
   if (values.svg === undefined) return;
   const line = (name: string) => [...rows.values()].map((row) => row[name] ?? Number.NaN);
   const panels = [
-    { title: 'payments a second, by REST', lines: { '': line('payments/s') } },
-    { title: 'ms for a payment', lines: { p99: line('p99 ms'), p50: line('p50 ms') } },
+    { title: 'payments per second, by REST', lines: { '': line('payments/s') } },
+    { title: 'ms per payment', lines: { p99: line('p99 ms'), p50: line('p50 ms') } },
     {
-      title: 'CPU ms a payment',
+      title: 'CPU ms per payment',
       lines: { service: line('server CPU ms'), PostgreSQL: line('PG CPU ms') },
     },
     {
-      title: 'ms for a read',
+      title: 'ms per read',
       lines: { 'list by status': line('by status ms'), list: line('list ms'), 'one payment': line('get ms') },
     },
     {
-      title: 'ms for a page of the dashboard',
+      title: 'ms per dashboard page',
       lines: { 'found by card': line('by card ms'), newest: line('dashboard ms') },
     },
   ];
@@ -136,7 +136,7 @@ async function measureAt(site: Site, ask: (order: LoadOrder) => Promise<LoopResu
   }
 }
 
-/** Medians of what reads take, in milliseconds. */
+/** Median durations of reads, in milliseconds. */
 async function reads(url: string): Promise<Row> {
   const headers = { 'public-api-key': PUBLIC_KEY, 'private-secret-key': SECRET_KEY };
   const list = `${url}/v1/payments?account_id=${ACCOUNT_ID}&page_size=50`;
@@ -156,7 +156,7 @@ async function reads(url: string): Promise<Row> {
       const startedMs = performance.now();
       const response = await fetch(address, { headers: { ...headers, cookie }, redirect: 'manual' });
       await response.arrayBuffer();
-      if (response.status !== 200) throw new Error(`${address} answered ${response.status}`);
+      if (response.status !== 200) throw new Error(`${address} responded ${response.status}`);
       took.push(performance.now() - startedMs);
     }
     medians[name] = round(took.sort((a, b) => a - b)[READS / 2] ?? Number.NaN);
@@ -171,11 +171,11 @@ async function signIn(url: string): Promise<string> {
     headers: { 'sec-fetch-site': 'same-origin' },
     body: new URLSearchParams({ key: OPERATOR_KEY }),
   });
-  if (response.status !== 303) throw new Error(`the dashboard answered ${response.status}`);
+  if (response.status !== 303) throw new Error(`the dashboard responded ${response.status}`);
   return response.headers.get('set-cookie')?.split(';')[0] ?? '';
 }
 
-/** Mean duration of recovery's look for due attempts, in milliseconds. */
+/** Mean duration of recovery's search for due attempts, in milliseconds. */
 async function dueWorkMs(port: number): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const sample = (kind: string) =>

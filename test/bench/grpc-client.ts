@@ -11,8 +11,8 @@ import {
 import type { Client } from './rest-client.ts';
 
 /**
- * gRPC over one HTTP/2 connection, in frames made beforehand (RFC 9113, RFC 7541): grpc-js or node:http2 would cost
- * several times what the REST client does, and the two would not be compared on the same terms.
+ * gRPC over one HTTP/2 connection, in prebuilt frames (RFC 9113, RFC 7541): grpc-js or node:http2 would cost several
+ * times as much as the REST client, and the comparison would not be fair.
  */
 export async function openGrpcClient(port: number, slots: number, runId: string): Promise<Client> {
   const socket = net.connect({ port, host: '127.0.0.1', noDelay: true });
@@ -24,7 +24,7 @@ export async function openGrpcClient(port: number, slots: number, runId: string)
   let sendWindow = INITIAL_WINDOW_BYTES;
   let unacknowledged = 0;
 
-  /** Sends what the server's window has room for, in the order of the streams. */
+  /** Sends as much as the server's window allows, in the order of the streams. */
   function flush(): void {
     for (let next = waiting[0]; next && next.dataBytes <= sendWindow; next = waiting[0]) {
       sendWindow -= next.dataBytes;
@@ -36,7 +36,7 @@ export async function openGrpcClient(port: number, slots: number, runId: string)
   function finish(stream: number, ok: boolean): void {
     const call = calls.get(stream);
     calls.delete(stream);
-    // An error has no message; whether a message says what it should is asked of the database.
+    // An error has no message; the comparison with the database checks the content of messages.
     call?.done(ok && call.answerBytes > MIN_ANSWER_BYTES);
   }
 
@@ -104,7 +104,7 @@ const PREFACE = Buffer.concat([
 
 type CallTemplate = Template & { readonly dataAt: number; readonly dataBytes: number };
 
-/** HEADERS and DATA of a call; the message stands in DATA behind gRPC's five bytes. */
+/** HEADERS and DATA of a call; the message follows gRPC's five bytes in DATA. */
 function callTemplate(headers: Buffer): CallTemplate {
   const message = protobufRequest();
   const data = Buffer.concat([Buffer.from([0]), uint32(message.length), message]);
@@ -134,20 +134,20 @@ function constantHeaders(port: number): [string, string][] {
   ];
 }
 
-/** The first call's headers, which the server is asked to remember ("literal with incremental indexing"). */
+/** The first call's headers, which the server adds to its table ("literal with incremental indexing"). */
 function literalHeaders(port: number): Buffer {
   const literals = constantHeaders(port).map(([name, value]) => literal(name, value, 0x40));
   return Buffer.concat([STATIC_HEADERS, ...literals]);
 }
 
-/** Every later call's: a byte a header. */
+/** The headers of every later call: one byte each. */
 function indexedHeaders(): Buffer {
   const count = constantHeaders(0).length;
   const indexes = Array.from({ length: count }, (_, i) => 0x80 | (FIRST_DYNAMIC_INDEX + count - 1 - i));
   return Buffer.concat([STATIC_HEADERS, Buffer.from(indexes)]);
 }
 
-/** Names and values here are shorter than 127 bytes, so that a length is one byte. */
+/** Names and values are shorter than 127 bytes, so a length is one byte. */
 function literal(name: string, value: string, kind = 0): Buffer {
   return Buffer.concat([
     Buffer.from([kind, name.length]),

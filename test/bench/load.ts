@@ -3,7 +3,7 @@ import { openGrpcClient } from './grpc-client.ts';
 import { openRestClient } from './rest-client.ts';
 import { answerAsked } from './worker.ts';
 
-/** An order for the load generator. */
+/** A command for the load generator. */
 export type LoadOrder = {
   readonly protocol: 'rest' | 'grpc';
   readonly port: number;
@@ -11,7 +11,7 @@ export type LoadOrder = {
   readonly plan: Plan;
 };
 
-// The load generator: a process of its own, so that what it costs is not the server's.
+// The load generator: a separate process, so that its cost does not count as the server's.
 answerAsked(async ({ protocol, port, runId, plan }: LoadOrder): Promise<LoopResult> => {
   const open = protocol === 'rest' ? openRestClient : openGrpcClient;
   const client = await open(port, plan.concurrency, runId);

@@ -10,13 +10,12 @@ import { cleanUpAfter, type Ending } from './surroundings.ts';
 
 const USAGE = `Usage: npm run bench -- [--seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --workers N --svg FILE --node-options=…]
 
-Compares the service, by REST and by gRPC, with a bare Fastify server that does the same work of the disk and of the
-network, and with the two commits alone. With --against, it compares the service with that of another commit instead, in
-a database of its own and with its own dependencies where its lockfile differs; --webhook adds the service with a webhook
-for every payment, whose delivery is part of the cost; --stored fills the databases first; --workers adds the service with
-that many processes; --svg draws rate and CPU over how many payments are under way. Each has a process of its own; the
-runs take turns, so that what disturbs the machine disturbs all alike; and after every run the provider's ledger and the
-database must agree.`;
+Compares the service, by REST and by gRPC, with a bare Fastify server that does the same disk and network work, and with
+the two commits alone. --against compares it with the service of another commit instead, in a separate database, and
+with that commit's own dependencies if its lockfile differs. --webhook adds the service with a webhook for every
+payment, whose delivery is part of the cost. --stored fills the databases first. --workers adds the service with that
+many processes. --svg draws rate and CPU by concurrency. Each subject has its own process. The runs take turns, so that a
+disturbance of the machine affects all alike, and after every run the provider's ledger and the database must agree.`;
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -28,7 +27,7 @@ const { values } = readArguments(USAGE, {
     stored: { type: 'string' },
     workers: { type: 'string' },
     svg: { type: 'string' },
-    // For the service's processes only: --node-options=--cpu-prof shows where the time goes.
+    // Only for the service's processes: --node-options=--cpu-prof shows where the time goes.
     'node-options': { type: 'string', default: '' },
   },
 });
@@ -57,7 +56,7 @@ async function bench(ending: Ending): Promise<void> {
     `${machineName()}. Each figure is the median of ${rounds} rounds of ${measuredMs / 1000} s${stored > 0 ? `, with ${stored} payments stored before` : ''}.`,
   );
   console.log(
-    'CPU is user and system time a payment. "others" is what processes that are no part of this took of the machine.',
+    'CPU is user and system time per payment. "others" is the share of the machine that unrelated processes used.',
   );
   const progress = createProgress(process.stderr);
   for (const { label, measure } of subjects) {
@@ -73,7 +72,7 @@ async function bench(ending: Ending): Promise<void> {
   const startedMs = performance.now();
   let done = 0;
   for (let round = 1; round <= rounds; round++) {
-    // Whoever comes first may have a harder time, so they take turns in that, too.
+    // The first subject may be at a disadvantage, so the subjects also take turns at being first.
     const inTurn = round % 2 === 1 ? subjects : subjects.toReversed();
     for (const [concurrency, measures] of byConcurrency) {
       for (const { letter, label, measure } of inTurn) {
@@ -94,9 +93,9 @@ async function bench(ending: Ending): Promise<void> {
     return { title, lines: Object.fromEntries(subjects.map((subject) => [subject.label, lineOf(subject)])) };
   };
   const panels = [
-    panel('payments a second, by how many at a time', 'perSecond'),
-    panel('CPU ms a payment, of the server', 'serverCpuMs'),
-    panel('CPU ms a payment, of PostgreSQL', 'postgresCpuMs'),
+    panel('payments per second, by concurrency', 'perSecond'),
+    panel('CPU ms per payment, server', 'serverCpuMs'),
+    panel('CPU ms per payment, PostgreSQL', 'postgresCpuMs'),
   ];
   writeFileSync(values.svg, curveSvg(concurrencies, panels));
 }
@@ -104,5 +103,5 @@ async function bench(ending: Ending): Promise<void> {
 function positive(name: string, text: string): number {
   const number = Number(text);
   if (number > 0 && Number.isInteger(number)) return number;
-  throw new Error(`--${name} must be a whole number above zero`);
+  throw new Error(`--${name} must be a positive whole number`);
 }

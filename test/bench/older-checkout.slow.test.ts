@@ -9,7 +9,7 @@ const root = mkdtempSync(join(tmpdir(), 'older-checkout-'));
 const git = (...args: string[]) =>
   execFileSync('git', ['-C', root, '-c', 'user.name=t', '-c', 'user.email=t@t', ...args]);
 
-/** Commits a state of a project whose one dependency is a directory of its own. */
+/** Commits a state of a project whose only dependency is one of its own directories. */
 function commit(dependency: string, text: string): void {
   mkdirSync(join(root, dependency), { recursive: true });
   const files = {
@@ -47,7 +47,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-it('a commit with the same lockfile is checked out with the dependencies that are installed here', () => {
+it('a commit with the same lockfile is checked out with the dependencies installed here', () => {
   const older = checkOut(root, 'HEAD~1');
   expect(readFileSync(join(older.path, 'text'), 'utf8')).toBe('second');
   expect(lstatSync(join(older.path, 'node_modules')).isSymbolicLink()).toBe(true);

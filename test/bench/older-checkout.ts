@@ -7,10 +7,11 @@ import { join } from 'node:path';
 export type OlderCheckout = { readonly path: string; readonly commit: string; remove(): void };
 
 /**
- * Checks a commit out in a directory of its own, with the dependencies of this checkout if its lockfile is the same, else
+ * Checks out a commit in a separate directory, with this checkout's dependencies if its lockfile is the same, or else
  * with its own.
  *
- * @param ref a branch, tag or commit. @throws Error when git knows none, or its dependencies cannot be installed.
+ * @param ref a branch, tag or commit. @throws Error if git does not know it, or if its dependencies cannot be
+ *   installed.
  */
 export function checkOut(root: string, ref: string): OlderCheckout {
   const git = (...args: string[]) => execFileSync('git', ['-C', root, ...args], { encoding: 'utf8' }).trim();
@@ -35,7 +36,7 @@ export function checkOut(root: string, ref: string): OlderCheckout {
 
 const lockfile = (checkout: string) => readFileSync(join(checkout, 'package-lock.json'), 'utf8');
 
-/** Installs what the service needs to run. Under `npm run`, npm's variables name this checkout, not the other. */
+/** Installs the service's runtime dependencies. Under `npm run`, npm's variables name this checkout, not the other. */
 function install(path: string): void {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
   console.error('installing the dependencies of the other commit, whose lockfile differs');

@@ -10,10 +10,11 @@ import { startSurroundings } from './surroundings.ts';
 
 const USAGE = `Usage: node test/bench/overload.ts [--seconds 8 --rounds 3 --protocol rest]
 
-Finds how many payments a second the service carries, then offers as many, and twice as many, whether or not it
-answers, in turns, so that what disturbs the machine disturbs both. Held: every call is answered by its deadline, and
-what is in the database and in the provider's ledger is what was accepted. To be seen: what is accepted under twice the
-load is no less. The limits are those of the environment: MAX_AT_WORK=64 node test/bench/overload.ts`;
+Measures the capacity of the service in payments per second, then offers that load and twice that load, whether or not
+the service responds. The two loads take turns, so that a disturbance of the machine affects both. The benchmark checks
+that every call ends by its deadline, and that the database and the provider's ledger contain exactly the accepted
+payments. It reports the accepted payments, which should not drop under twice the load. Set the service's limits in the
+environment: MAX_AT_WORK=64 node test/bench/overload.ts`;
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -24,18 +25,18 @@ const { values } = readArguments(USAGE, {
 });
 const measuredMs = Number(values.seconds) * 1000;
 const overGrpc = values.protocol === 'grpc';
-/** Calls under way at once. */
+/** Maximum number of concurrent calls. */
 const SLOTS = 1_500;
-/** Of gRPC, over so many connections: fewer calls on each than it may have streams. */
+/** Number of connections for gRPC, so that each carries fewer calls than its stream limit. */
 const GRPC_CONNECTIONS = 6;
 const CAPACITY_CONCURRENCY = 64;
-/** By which every call must be answered. */
+/** Time within which every call must end. */
 const DEADLINE_MS = 5_000;
 const TICK_MS = 2;
-/** Time that is not measured: until accepted calls wait as long as they will, fewer are answered than later. */
+/** Time that is not measured: throughput is lower until the wait of accepted calls has stabilized. */
 const LEAD_IN_MS = 2_000;
 
-/** Clean-up at the end, the last first. */
+/** Cleanup at the end, in reverse order. */
 const ending: (() => unknown)[] = [];
 try {
   await bench();
@@ -49,7 +50,7 @@ async function bench(): Promise<void> {
   await findCapacity(port, compare, 3_000);
   const capacity = await findCapacity(port, compare, 5_000);
   const slices: Record<string, Slice[]> = { '1×': [], '2×': [] };
-  // The first round is not measured: nothing was refused before it, so what refuses calls is not yet compiled.
+  // The first round is not measured: nothing was refused before, so the code that refuses calls is not compiled yet.
   for (let round = 0; round <= Number(values.rounds); round++) {
     for (const [name, taken] of Object.entries(slices)) {
       const client = await openClient(port, SLOTS, newRunId());
@@ -60,14 +61,14 @@ async function bench(): Promise<void> {
       await compare(slice.accepted.length);
     }
   }
-  console.log(`Capacity, ${CAPACITY_CONCURRENCY} at a time: ${Math.round(capacity)} payments a second`);
+  console.log(`Capacity, ${CAPACITY_CONCURRENCY} at a time: ${Math.round(capacity)} payments per second`);
   console.table(Object.fromEntries(Object.entries(slices).map(([name, taken]) => [name, summary(taken)])));
 }
 
 type Compare = (accepted: number) => Promise<void>;
 
 async function findCapacity(port: number, compare: Compare, forMs: number): Promise<number> {
-  // Shared out evenly among connections.
+  // Spread evenly over the connections.
   const slots = Math.ceil(CAPACITY_CONCURRENCY / GRPC_CONNECTIONS) * GRPC_CONNECTIONS;
   const client = await openClient(port, slots, newRunId());
   const plan = { concurrency: CAPACITY_CONCURRENCY, leadInMs: 300, measuredMs: forMs };
@@ -77,7 +78,7 @@ async function findCapacity(port: number, compare: Compare, forMs: number): Prom
   return perSecond;
 }
 
-/** A client that can have `SLOTS` calls under way. */
+/** A client for up to `SLOTS` concurrent calls. */
 async function openClient(port: number, slots: number, runId: string): Promise<Client> {
   if (!overGrpc) return openRestClient(port, slots, runId);
   const clients = await Promise.all(
@@ -92,11 +93,11 @@ async function openClient(port: number, slots: number, runId: string): Promise<C
   };
 }
 
-/** The calls of a period, by their latencies; of the accepted, how many were answered after the lead-in, under load. */
+/** The calls of a period by latency, and the number of accepted calls that ended under load after the lead-in. */
 type Latencies = { readonly accepted: number[]; readonly refused: number[]; acceptedUnderLoad: number };
 type Slice = Latencies & { readonly serverCpuMs: number };
 
-/** Sends so many a second, whether or not they are answered, and waits for the last answer. */
+/** Sends calls at a fixed rate, regardless of responses, and waits for the last response. */
 function openLoop(perSecond: number, send: Client['send']): Promise<Latencies> {
   const free = Array.from({ length: SLOTS }, (_, slot) => slot);
   const latencies: Latencies = { accepted: [], refused: [], acceptedUnderLoad: 0 };
@@ -187,7 +188,7 @@ async function setUp(): Promise<{ port: number; pid: number; compare: Compare }>
   };
 }
 
-/** @throws Error when more or fewer payments stand in the books than were accepted. Empties both. */
+/** @throws Error if the books contain more or fewer payments than were accepted. Empties both. */
 async function compareBooks(client: pg.Client, providerPort: number, accepted: number): Promise<void> {
   const ledgerUrl = `http://127.0.0.1:${providerPort}/ledger`;
   const { rows } = await client.query<{ status: string; count: number }>(

@@ -4,18 +4,18 @@ import { availableParallelism, cpus } from 'node:os';
 /** Linux counts processor time in hundredths of a second (USER_HZ), on every architecture that Node runs on. */
 const MS_PER_TICK = 10;
 
-/** Names what figures were measured on: the version of Node, and the machine's processors. */
+/** Describes the environment of a measurement: the version of Node and the machine's processors. */
 export function machineName(): string {
   return `Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}`;
 }
 
-/** User and system time that a process has had; NaN where there is no /proc. */
+/** User and system time of a process so far; NaN without /proc. */
 export function cpuMs(pid: number): number {
   const stat = readStat(pid);
   return stat ? stat.ownMs : Number.NaN;
 }
 
-/** The same of a process with its children, those that ended included. */
+/** The same for a process with its children, including ended ones. */
 export function cpuOfTreeMs(pid: number): number {
   const root = readStat(pid);
   if (!root) return Number.NaN;
@@ -27,7 +27,7 @@ export function cpuOfTreeMs(pid: number): number {
   return totalMs;
 }
 
-/** Returns the processor time of all processes of the machine together; NaN where there is no /proc. */
+/** Returns the total processor time of all processes on the machine; NaN without /proc. */
 export function cpuOfMachineMs(): number {
   // proc_stat(5): user, nice, system, idle, iowait, irq, softirq.
   const [user = Number.NaN, nice = 0, system = 0, , , irq = 0, softirq = 0] = (readProc('stat') ?? '')
@@ -38,7 +38,7 @@ export function cpuOfMachineMs(): number {
   return (user + nice + system + irq + softirq) * MS_PER_TICK;
 }
 
-/** The most memory that a process has had resident, in megabytes of 10^6 bytes; NaN where there is no /proc. */
+/** Peak resident memory of a process, in megabytes of 10^6 bytes; NaN without /proc. */
 export function peakResidentMb(pid: number): number {
   const match = /VmHWM:\s+(\d+) kB/.exec(readProc(`${pid}/status`) ?? '');
   return (Number(match?.[1] ?? Number.NaN) * 1024) / 1e6;
@@ -46,7 +46,7 @@ export function peakResidentMb(pid: number): number {
 
 type Stat = { readonly parent: number; readonly ownMs: number; readonly endedChildrenMs: number };
 
-/** proc_pid_stat(5): the name may hold spaces and parentheses, so fields are counted from its end. */
+/** proc_pid_stat(5): the name may contain spaces and parentheses, so fields are counted from its end. */
 function readStat(pid: number): Stat | undefined {
   const text = readProc(`${pid}/stat`);
   if (text === undefined) return undefined;

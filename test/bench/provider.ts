@@ -3,10 +3,10 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ready } from './worker.ts';
 
-// The provider's stub: approves every charge at once, and keeps in memory what it was asked to charge. It speaks the
-// sandbox provider's API, and nothing of it but what the load needs.
+// The provider stub: approves every charge at once and keeps the charges in memory. It implements only the part of the
+// sandbox provider's API that the load needs.
 
-/** A line for every charge: its idempotency key and its amount. A key that came twice is there twice. */
+/** A line for every charge: its idempotency key and its amount. A repeated key appears twice. */
 let ledger: string[] = [];
 let held: (() => void)[] | undefined;
 
@@ -23,7 +23,7 @@ const routes: Readonly<Record<string, (request: IncomingMessage, response: Serve
     ledger = [];
     answer(response, 200, '');
   },
-  /** Answers wait until they are released, so that a payment can be looked at while its outcome is open. */
+  /** Responses wait until they are released, so that a payment can be examined while its outcome is open. */
   'POST /hold': (_request, response) => {
     held = [];
     answer(response, 200, '');

@@ -3,24 +3,24 @@ export type Measure = {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Processor time a payment: of the server, of PostgreSQL, and of the load generator. */
+  /** Processor time per payment: of the server, of PostgreSQL and of the load generator. */
   readonly serverCpuMs: number;
   readonly postgresCpuMs: number;
   readonly loadCpuMs: number;
-  /** Kilobytes (10^3) a payment: of the write-ahead log, and by which tables and indexes grew. */
+  /** Kilobytes (10^3) per payment: of the write-ahead log, and growth of tables and indexes. */
   readonly walKb: number;
   readonly diskKb: number;
-  /** Processor time that went to processes that are no part of this, of all that the machine has. */
+  /** Share of the machine's processor time that unrelated processes used. */
   readonly othersPercent: number;
 };
 
-/** A subject as the report names it: by a letter in the ratios. */
+/** A subject with its label in the report, and its letter in the ratios. */
 export type Named = { readonly letter: string; readonly label: string };
 
 /** The measures of each round by the subject's letter, in the order of the rounds. */
 export type Measures = ReadonlyMap<string, readonly Measure[]>;
 
-/** Letters of two subjects of which one is divided by the other. */
+/** Letters of two subjects: the first is divided by the second. */
 export type Ratio = readonly [of: string, to: string];
 
 /** Makes the table: medians of the rounds, and of the ratios within each round. */
@@ -70,8 +70,8 @@ export function medianAt(measures: Measures | undefined, letter: string, name: k
 
 const RATIO_LINES: readonly (readonly [keyof Measure, string])[] = [
   ['perSecond', 'payments/s'],
-  ['serverCpuMs', 'CPU of the server'],
-  ['postgresCpuMs', 'CPU of PostgreSQL'],
+  ['serverCpuMs', 'server CPU'],
+  ['postgresCpuMs', 'PostgreSQL CPU'],
   ['walKb', 'write-ahead log'],
   ['diskKb', 'disk'],
 ];
@@ -87,7 +87,7 @@ function ratiosOf(measures: Measures, name: keyof Measure, of: string, to: strin
   return above.map((measure, round) => measure[name] / (below[round]?.[name] ?? Number.NaN));
 }
 
-/** Returns the median; NaN of nothing. */
+/** Returns the median; NaN for an empty list. */
 export function medianOf(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;

@@ -6,12 +6,12 @@ export const PUBLIC_KEY = 'pk_bench';
 export const SECRET_KEY = 'sk_bench_0123456789abcdef0123456789abcdef';
 export const CURRENCY = 'USD';
 
-/** Both are patched into requests that were encoded beforehand, so they always have the length of these. */
+/** Both are patched into pre-encoded requests, so they always have these lengths. */
 export const KEY_PLACEHOLDER = 'bench-0000000000000-00000000';
 const AMOUNT_PLACEHOLDER = '100000.00';
 const FIRST_AMOUNT_CENTS = 10_000_000;
 
-/** The idempotency key of a request: no two of a session are the same. */
+/** The idempotency key of a request, unique within a session. */
 export function idempotencyKey(runId: string, sequence: number): string {
   return `bench-${runId}-${String(sequence).padStart(8, '0')}`;
 }
@@ -99,7 +99,7 @@ function item(id: string, name: string, category: string) {
   };
 }
 
-/** Bytes of a request with the places where its key and its amount stand. */
+/** Bytes of a request with the positions of its key and its amount. */
 export type Template = { readonly bytes: Buffer; readonly keyAt: number; readonly amountAt: number };
 
 /** The request as HTTP/1.1. */
@@ -136,7 +136,7 @@ export function protobufRequest(): Uint8Array {
   return toBinary(CreatePaymentRequestSchema, request);
 }
 
-/** Finds the two places in bytes that hold both placeholders. */
+/** Finds the positions of both placeholders in the bytes. */
 export function template(bytes: Buffer): Template {
   return { bytes, keyAt: bytes.indexOf(KEY_PLACEHOLDER), amountAt: bytes.indexOf(AMOUNT_PLACEHOLDER) };
 }

@@ -2,12 +2,12 @@ import net from 'node:net';
 import type { Send } from './closed-loop.ts';
 import { patch, restTemplate } from './request.ts';
 
-/** A client of one protocol: a connection for each slot, or one for all. */
+/** A client for one protocol: a connection for each slot, or one for all. */
 export type Client = { readonly send: Send; close(): void };
 
 /**
- * HTTP/1.1 with a kept-alive connection a slot. Written on bare sockets, because the machine is shared: what the client
- * costs is taken from the server.
+ * HTTP/1.1 with a kept-alive connection per slot. Uses bare sockets because the machine is shared: the client's cost
+ * slows the server.
  */
 export async function openRestClient(port: number, slots: number, runId: string): Promise<Client> {
   const connections = await Promise.all(Array.from({ length: slots }, () => openConnection(port, runId)));
@@ -58,7 +58,7 @@ async function openConnection(port: number, runId: string): Promise<Connection> 
 
 const CONTENT_LENGTH = /\r\ncontent-length: (\d+)\r\n/i;
 
-/** The bytes of head and body together; undefined until the head is there. */
+/** The total length of head and body; undefined until the head is complete. */
 function answerLength(received: Buffer): number | undefined {
   const headEnd = received.indexOf('\r\n\r\n');
   if (headEnd < 0) return undefined;

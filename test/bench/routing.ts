@@ -10,9 +10,9 @@ import { startWorker } from './worker.ts';
 
 const USAGE = `Usage: node test/bench/routing.ts [--seconds 3 --rounds 7 --routes 100 --against <checkout>]
 
-What routing costs: the service with one route beside the service with a hundred, in turns, one payment at a time. What
-the hundred add is the difference in processor time per payment, and in median duration. --against adds the service
-of another checkout with as many routes, such as that of the commit before a change.`;
+Measures the cost of routing: the service with one route and the service with a hundred take turns, one payment at a
+time. The cost is the difference in processor time per payment and in median duration. --against adds the service of
+another checkout with as many routes, such as the commit before a change.`;
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -25,7 +25,7 @@ const { values } = readArguments(USAGE, {
 const measuredMs = Number(values.seconds) * 1000;
 const routes = Number(values.routes);
 
-/** Clean-up at the end, the last first. */
+/** Cleanup at the end, in reverse order. */
 const ending: (() => unknown)[] = [];
 try {
   await bench();
@@ -58,7 +58,8 @@ async function bench(): Promise<void> {
   const many: Subject = await start('many', routes - 1);
   const other: Subject[] = [];
   if (values.against !== undefined) {
-    // Another release needs a database of its own: each refuses the schema of a newer one. Its start makes the schema.
+    // Another release needs a separate database, because a release refuses the schema of a newer one. Its start creates
+    // the schema.
     const url = await createDatabase(databaseUrl, 'other');
     other.push(await start('other', routes - 1, url, values.against));
     await addAccount(url);

@@ -11,25 +11,25 @@ export type Service = { readonly pid: number; readonly port: number; stop(): Pro
 
 const ROOT = join(import.meta.dirname, '../..');
 const START_TIMEOUT_MS = 30_000;
-/** Keys of this run: services on one database must have the same. */
+/** Keys of this run, shared by all services on one database. */
 const KEYS = {
   VAULT_KEYS: `bench:${randomBytes(32).toString('base64')}`,
   HASH_KEY: randomBytes(32).toString('base64'),
 };
 
-/** Starts the service against the database and the provider's stub. Its files lie in `home` under its name. */
+/** Starts the service with the database and the provider stub. Its files are in `home` under its name. */
 export async function startService(options: {
   readonly name: string;
   readonly home: string;
   readonly databaseUrl: string;
   readonly providerPort: number;
-  /** Command line options of Node. */
+  /** Command-line options of Node. */
   readonly nodeOptions: readonly string[];
-  /** Routes that a payment looks through before the one that takes it; none by default. */
+  /** Number of routes that a payment skips before its route; none by default. */
   readonly routesBefore?: number;
-  /** Processes that serve; one by default. */
+  /** Number of worker processes; one by default. */
   readonly workers?: number;
-  /** Further settings. */
+  /** Other settings. */
   readonly environment?: Readonly<Record<string, string>>;
   /** The checkout whose service is started; this one by default. */
   readonly checkout?: string;
@@ -53,7 +53,7 @@ export async function startService(options: {
       SANDBOX: 'off',
       WEBHOOKS_ALLOW_PRIVATE: 'on',
       LOG_LEVEL: 'info',
-      // What is refused is not measured here.
+      // Refusals are not measured here.
       RATE_LIMIT_PER_S: '1000000',
       RATE_LIMIT_BURST: '1000000',
       BENCH_PROVIDER_KEY: 'bench',
@@ -62,12 +62,12 @@ export async function startService(options: {
     stdio: ['ignore', openSync(logFile, 'w'), 'pipe'],
   });
   const port = await readPort(child);
-  const onExit = () => console.error(`the service ended by itself: ${lastLine(logFile)}`);
+  const onExit = () => console.error(`the service exited by itself: ${lastLine(logFile)}`);
   child.once('exit', onExit);
   return { pid: child.pid ?? 0, port, stop: () => stop(child.off('exit', onExit)) };
 }
 
-/** The variables that `npm start` sets, and the arguments that it gives to Node: options, if any, and the script. */
+/** The variables that `npm start` sets, and its arguments to Node: options, if any, and the script. */
 function startCommand(checkout: string): { environment: Record<string, string>; arguments: string[] } {
   const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'));
   const words: string[] = scripts.start.split(' ');
@@ -80,7 +80,7 @@ function lastLine(file: string): string {
   return readFileSync(file, 'utf8').trimEnd().split('\n').at(-1) ?? '';
 }
 
-/** Adds the account whose keys the requests carry, by statements that hold for the schema of any release. */
+/** Adds the account of the requests' keys, with statements that work with the schema of any release. */
 export async function addAccount(databaseUrl: string): Promise<void> {
   const client = new pg.Client(databaseUrl);
   await client.connect();
@@ -97,10 +97,7 @@ export async function addAccount(databaseUrl: string): Promise<void> {
   await client.end();
 }
 
-/**
- * Conditions as merchants write them: none holds for the payments of a benchmark, and each fails only in its last
- * operand.
- */
+/** Conditions as merchants write them: no benchmark payment matches one, and each fails only in its last operand. */
 const CONDITIONS = [
   "category == 'CARD' && country in ['CL', 'PE'] && amount < 10",
   "card_brand == 'VISA' && issuer_country != country",
@@ -130,7 +127,7 @@ bins:
 `;
 }
 
-/** The service tells its address once it listens. */
+/** The service prints its address once it listens. */
 function readPort(child: ChildProcess): Promise<number> {
   let said = '';
   return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ import { answerAsked } from './worker.ts';
 
 export type SqlOrder = { readonly runId: string; readonly plan: Plan };
 
-// The two commits of a payment alone: no HTTP, no provider.
+// Only the two commits of a payment: no HTTP, no provider.
 
 const [databaseUrl = '', sampleFile = ''] = process.argv.slice(2);
 const payments = openBarePayments(databaseUrl, sampleFile);

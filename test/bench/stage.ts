@@ -19,22 +19,22 @@ import { startWorker } from './worker.ts';
 
 /** Options of the benchmark. */
 export type StageOptions = {
-  /** Command line options of Node, for the service's processes. */
+  /** Command-line options of Node for the service's processes. */
   readonly nodeOptions: readonly string[];
   /** The commit whose service is compared with this one's, instead of the floors. */
   readonly against: string | undefined;
-  /** Payments with which the databases are filled first. */
+  /** Number of payments to store in the databases first. */
   readonly stored: number;
-  /** Runs the service with a webhook for every payment, too. */
+  /** Also runs the service with a webhook for every payment. */
   readonly webhook: boolean;
-  /** Above 1, runs the service with so many processes, too. */
+  /** Above 1, also runs the service with this number of processes. */
   readonly workers: number;
 };
 
-/** Something that is measured. */
+/** A subject of measurement. */
 export type Subject = Named & { measure(plan: Plan): Promise<Measure>; peakMb(): number };
 
-/** The subjects in the order in which they take turns, and the ratios that are told. */
+/** The subjects in the order of their turns, and the reported ratios. */
 export type Stage = { readonly subjects: readonly Subject[]; readonly ratios: readonly Ratio[] };
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -47,7 +47,7 @@ type Server = {
   load(runId: string, plan: Plan): Promise<LoopResult>;
 };
 
-/** Starts everything; the database waits for the disk as in production. @param ending takes what is to be undone. */
+/** Starts everything; the database waits for the disk as in production. @param ending collects the cleanup. */
 export async function startStage(options: StageOptions, ending: Ending): Promise<Stage> {
   const { home, databaseUrl, provider, postmaster } = await startSurroundings('bench', ending);
   const { nodeOptions, stored } = options;
@@ -101,7 +101,7 @@ export async function startStage(options: StageOptions, ending: Ending): Promise
   };
 }
 
-/** The order in which the subjects take turns: what is compared runs one after the other. */
+/** The order of the subjects' turns: compared subjects run one after the other. */
 const TURNS = ['a', 'A', 'p', 'c', 'b', 'B', 'q', 'd', 'w'];
 const RATIOS: readonly Ratio[] = [
   ['a', 'c'],
@@ -148,7 +148,7 @@ async function booksOf({ providerPort, stored, ending }: Site, databaseUrl: stri
   return books;
 }
 
-/** Starts the floors, than which no service can be faster by much: a bare server, and the two commits alone. */
+/** Starts the floors, than which no service can be much faster: a bare server, and the two commits alone. */
 async function floors(site: Site, over: Over, books: Books, sample: Sample) {
   const { home, databaseUrl, providerPort, ending } = site;
   const sampleFile = join(home, 'sample.json');
@@ -164,12 +164,12 @@ async function floors(site: Site, over: Over, books: Books, sample: Sample) {
   };
 }
 
-/** The service of another commit, in a database of its own. */
+/** The service of another commit, with a separate database. */
 async function olderServices(site: Site, over: Over, ref: string, sample: Sample) {
   const older = checkOut(ROOT, ref);
   site.ending.push(older.remove);
   const url = await createDatabase(site.databaseUrl, 'older');
-  // Its first start makes the schema.
+  // Its first start creates the schema.
   const rest = await service(site, 'older-rest', url, older.path);
   await addAccount(url);
   const grpc = await service(site, 'older-grpc', url, older.path);
@@ -190,7 +190,10 @@ async function withWorkers(site: Site, workers: number, over: Over, books: Books
   };
 }
 
-/** The same service with a webhook for every payment. A run ends when all is delivered, which is part of its cost. */
+/**
+ * The same service with a webhook for every payment. A run ends when everything is delivered, so delivery is part of
+ * its cost.
+ */
 async function withWebhook(site: Site, port: number, server: Server): Promise<Server> {
   const webhook = await addWebhook(port, site.databaseUrl);
   site.ending.push(webhook.close);
@@ -203,7 +206,7 @@ async function withWebhook(site: Site, port: number, server: Server): Promise<Se
       await webhook.drained();
       await webhook.turn(false);
       const received = webhook.takeReceived();
-      if (received < result.sent) throw new Error(`${received} of ${result.sent} were told to the webhook`);
+      if (received < result.sent) throw new Error(`${received} of ${result.sent} events reached the webhook`);
       return result;
     },
   };
@@ -219,7 +222,7 @@ async function fill(databaseUrl: string, stored: number, sample: Sample): Promis
   await client.end();
 }
 
-/** Processor time had so far. */
+/** Processor time used so far. */
 type CpuTimes = Readonly<Record<'serverMs' | 'postgresMs' | 'loadMs' | 'othersMs', number>>;
 
 async function measure(label: string, plan: Plan, server: Server, cpu: () => CpuTimes): Promise<Measure> {

@@ -4,14 +4,16 @@ import { ACCOUNT_ID } from './request.ts';
 /** The bytes of every stored payment. */
 export type StoredBytes = { readonly record: Uint8Array; readonly answer: Uint8Array };
 
-/** Accounts among which stored payments are shared out, the benchmark's among them, and the days over which they are spread. */
+/**
+ * Number of accounts of the stored payments, including the benchmark's, and of days over which the payments are spread.
+ */
 const ACCOUNTS = 100;
 const DAYS = 90;
 const BATCH = 20_000;
-/** So many payments are stored without indexes, which are built at the end: it takes a third of the time. */
+/** From this number of payments on, indexes are dropped first and built at the end, which takes a third of the time. */
 const BUILT_AT_THE_END = 200_000;
 
-/** Adds the accounts of the stored payments, which the dashboard searches. The benchmark's own is there already. */
+/** Adds the accounts of the stored payments, which the dashboard searches. The benchmark's own already exists. */
 export async function addAccounts(client: pg.Client): Promise<void> {
   await client.query(
     `INSERT INTO account (id, name)
@@ -21,11 +23,11 @@ export async function addAccounts(client: pg.Client): Promise<void> {
 }
 
 /**
- * Fills a database with payments that succeeded, each with its transaction.
+ * Fills a database with successful payments and their transactions.
  *
- * @param count of the payments that are stored afterwards.
- * @param options.stored of those, the ones that were stored before.
- * @param options.most over so many, of which these may be the first, the days are spread; `count` by default.
+ * @param count the number of payments in the database afterwards.
+ * @param options.stored the number of payments already stored.
+ * @param options.most the final number of payments, over which the days are spread; `count` by default.
  */
 export async function storePayments(
   client: pg.Client,
@@ -52,7 +54,7 @@ export async function storePayments(
     SELECT uuidv7(created_at - now()), id, 'bench', 'bench', status, 1000, 'USD', true, created_at, account_id
     FROM made`;
   await client.query('SET synchronous_commit = off');
-  // What a table holds compressed is copied as it is; a parameter would be compressed for each row.
+  // A compressed value is copied unchanged from a table; a parameter would be compressed for each row.
   await client.query('CREATE TEMPORARY TABLE sample AS SELECT $1::bytea AS record, $2::bytea AS answer', [
     record,
     answer,
@@ -68,7 +70,7 @@ export async function storePayments(
   await client.query('CHECKPOINT');
 }
 
-/** Drops the indexes that hold no constraint. @returns statements that build them again. */
+/** Drops the indexes without a constraint. @returns statements that rebuild them. */
 async function dropIndexes(client: pg.Client): Promise<string[]> {
   await client.query("SET maintenance_work_mem = '1GB'");
   const { rows } = await client.query<{ name: string; definition: string }>(

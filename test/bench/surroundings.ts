@@ -10,10 +10,10 @@ import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { addAccount } from './service.ts';
 import { startWorker } from './worker.ts';
 
-/** Clean-up at the end of a benchmark, the last first. */
+/** Cleanup at the end of a benchmark, in reverse order. */
 export type Ending = (() => unknown)[];
 
-/** Runs a benchmark, and cleans up after it, also when a signal interrupts it. @param run adds to `ending` what to undo. */
+/** Runs a benchmark and cleans up after it, even if a signal interrupts it. @param run adds its cleanup to `ending`. */
 export async function cleanUpAfter(run: (ending: Ending) => Promise<void>): Promise<void> {
   const ending: Ending = [];
   const end = async () => {
@@ -30,15 +30,15 @@ export async function cleanUpAfter(run: (ending: Ending) => Promise<void>): Prom
 }
 
 /**
- * Starts what every benchmark runs among: a database that waits for the disk as in production, with the account, and
- * the provider's stub.
+ * Starts the environment of every benchmark: a database that waits for the disk as in production, with the account, and
+ * the provider stub.
  *
- * @param ending takes what is to be undone at the end, the last first.
+ * @param ending collects the cleanup, which runs in reverse order.
  */
 export async function startSurroundings(name: string, ending: Ending) {
   const home = mkdtempSync(join(tmpdir(), `payments-${name}-`));
   ending.push(() => rmSync(home, { recursive: true, force: true }));
-  // As root, PostgreSQL runs as a user who has to pass through.
+  // As root, PostgreSQL runs as another user, who needs access to the directory.
   chmodSync(home, 0o711);
   const log = pino({ level: 'error' }, pino.destination(2));
   const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });

@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { PUBLIC_KEY, SECRET_KEY } from './request.ts';
 
-/** A webhook of the benchmark's account, whose receiver takes everything at once. It is off at first. */
+/** A webhook of the benchmark's account, whose receiver accepts everything at once. It is off at first. */
 export type BenchWebhook = {
   turn(active: boolean): Promise<void>;
   /** Resolves once everything is delivered. */
   drained(): Promise<void>;
-  /** Number of deliveries that came since this was last asked. */
+  /** Number of deliveries since the last call. */
   takeReceived(): number;
   close(): Promise<void>;
 };
@@ -43,7 +43,7 @@ export async function addWebhook(servicePort: number, databaseUrl: string): Prom
       body: JSON.stringify(body),
     });
     const text = await response.text();
-    if (!response.ok) throw new Error(`${method} of the webhook was answered ${response.status}: ${text}`);
+    if (!response.ok) throw new Error(`${method} of the webhook returned ${response.status}: ${text}`);
     return JSON.parse(text);
   }
   const { port } = receiver.address() as AddressInfo;

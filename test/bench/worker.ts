@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
 
-/** A script of this directory in a process of its own. */
+/** A script of this directory in a separate process. */
 export type Worker<Ask = never, Answer = never> = {
   readonly pid: number;
-  /** The port that it listens on, if it listens. */
+  /** The port that it listens on, if any. */
   readonly port: number;
   ask(order: Ask): Promise<Answer>;
   stop(): void;
@@ -13,7 +13,7 @@ export type Worker<Ask = never, Answer = never> = {
 type Ready = { readonly ready: true; readonly port: number };
 type Answered<Answer> = { readonly answer: Answer } | { readonly error: string };
 
-/** Starts a script and waits until it says that it is ready. */
+/** Starts a script and waits until it reports that it is ready. */
 export async function startWorker<Ask = never, Answer = never>(
   script: string,
   args: readonly string[] = [],
@@ -47,13 +47,13 @@ function nextMessage<Message>(child: ChildProcess, script: string): Promise<Mess
   });
 }
 
-/** In a worker: says that it is ready. It ends when the process that started it has ended. */
+/** In a worker: reports that it is ready. The worker exits when its parent process has exited. */
 export function ready(port = 0): void {
   process.once('disconnect', () => process.exit());
   process.send?.({ ready: true, port });
 }
 
-/** In a worker: says that it is ready, and answers what it is asked, one order after another. */
+/** In a worker: reports that it is ready, and carries out commands one after another. */
 export function answerAsked<Ask, Answer>(answer: (order: Ask) => Promise<Answer>): void {
   process.on('message', (order) => {
     answer(order as Ask).then(

@@ -10,8 +10,8 @@ import { cleanUpAfter, type Ending } from './surroundings.ts';
 
 const USAGE = `Usage: node test/bench/workers.ts [--workers 1,2,4 --seconds 4 --rounds 3 --concurrency 64 --svg workers.svg]
 
-Compares the service with so many processes on one port with the service as one process, by REST, for each number of
-processes: the two take turns, and books and ledger must agree after each run.`;
+Compares the service with several worker processes on one port with a single process, by REST, for each number of
+processes. The two take turns, and the database and the provider's ledger must agree after each run.`;
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -50,11 +50,11 @@ async function compareNumbers(ending: Ending): Promise<void> {
   const line = (name: string) => [...rows.values()].map((row) => row[name] ?? Number.NaN);
   const panels = [
     {
-      title: 'payments a second, by how many worker processes',
+      title: 'payments per second, by number of worker processes',
       lines: { workers: line('payments/s'), 'one process': line('one process') },
     },
     {
-      title: 'CPU ms a payment',
+      title: 'CPU ms per payment',
       lines: { service: line('server CPU ms'), PostgreSQL: line('PG CPU ms') },
     },
   ];

@@ -12,25 +12,25 @@ import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 
-/** Every way to call the service, as bytes: unlike a generated client, these send what no client would. */
+/** Every way to call the service, as bytes: unlike a generated client, these also send invalid requests. */
 export const PROTOCOLS = ['rest', 'connectJson', 'connectProto', 'grpc', 'grpcWeb'] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 export const RPC_PROTOCOLS = PROTOCOLS.filter((protocol) => protocol !== 'rest');
 
 /** A response, in one form for every protocol. */
 export type Reply = {
-  /** HTTP's status; 200 for every gRPC and gRPC-Web answer. */
+  /** The HTTP status; 200 for every gRPC and gRPC-Web response. */
   readonly status: number;
-  /** Headers; of rpcs with the metadata of errors and trailers. */
+  /** Headers; for rpcs including the metadata of errors and trailers. */
   readonly headers: Headers;
-  /** The record as REST JSON text; "" when the call was refused. */
+  /** The record as REST JSON text; "" if the call was refused. */
   readonly record: string;
-  /** The reason of the refusal, and google.rpc.Code's name for it (of rpcs only). */
+  /** The reason for the refusal and, for rpcs only, the name of its google.rpc.Code. */
   readonly reason: string | undefined;
   readonly code: string | undefined;
   readonly fields: readonly { readonly field: string; readonly code: string; readonly message: string }[];
   readonly retryAfterS: number | undefined;
-  /** Everything received, to be searched for what must not be there. */
+  /** Everything received, for searches for data that must not appear. */
   readonly raw: string;
 };
 
@@ -39,13 +39,13 @@ export type KeyHeaders = Readonly<Record<string, string>>;
 export type ApiClients = {
   /** Sends a request given as REST JSON, in the form of the protocol. */
   create(protocol: Protocol, request: object, headers: KeyHeaders): Promise<Reply>;
-  /** Sends a body as it is. */
+  /** Sends a body unchanged. */
   send(protocol: Protocol, body: Uint8Array | string, headers: KeyHeaders): Promise<Reply>;
   close(): void;
 };
 
 const RPC_PATH = '/payments.v1.PaymentService/CreatePayment';
-// As the operator's own, which is read without the limits that are the service's to hold.
+// Parsed without the limits that the service itself must enforce.
 const decode = jsonDecoder(CreatePaymentRequestSchema, { unknownFields: 'reject' });
 const encode = jsonEncoder(PaymentSchema);
 
@@ -176,7 +176,10 @@ function grpcReply(status: number, headers: Headers, first: Frame | undefined, b
   return accepted(headers, encode(fromBinary(PaymentSchema, expanded(first, headers))), raw);
 }
 
-/** Expands a frame: a client that sends compressed, without saying what it accepts, gets the same compression back. */
+/**
+ * Decompresses a frame: a client that sends compressed frames without saying what it accepts gets the same compression
+ * back.
+ */
 function expanded({ flags, data }: Frame, headers: Headers): Buffer {
   if ((flags & 1) === 0) return data;
   return headers.get('grpc-encoding') === 'br' ? brotliDecompressSync(data) : gunzipSync(data);
@@ -234,7 +237,7 @@ function refused(status: number, error: ConnectError, raw: string, headers = err
       })),
     ),
     retryAfterS: retry && Number(retry.retryDelay?.seconds),
-    // Details travel in base64: searched, they must be readable.
+    // Details are in base64: they are decoded so that searches find their content.
     raw: raw + details.map((bytes) => bytes.toString('latin1')).join(' '),
   };
 }

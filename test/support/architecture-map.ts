@@ -1,9 +1,9 @@
 /**
- * Holds the map of rooms in ARCHITECTURE.md against the files that there are. A row names a room of src/ in its first cell
- * and that room's files in its last, without `.ts` and divided by `·`; a name with a slash stands for a whole folder. A
- * room within a room has a row of its own.
+ * Compares the map of rooms in ARCHITECTURE.md with the actual files. A row names a room of src/ in its first cell and
+ * the room's files in its last, without `.ts` and separated by `·`; a name with a slash stands for a whole folder. A
+ * room within a room has its own row.
  *
- * @returns one line for each file that the map does not name exactly once, and each name that stands for nothing.
+ * @returns one line for each file that the map does not name exactly once, and for each name without a file.
  */
 export function mapBreaches(architecture: string, files: readonly string[]): string[] {
   const named = [...architecture.matchAll(/^\| `((?:[a-z-]+\/)*|\/)` \|.*\| ([^|]+) \|$/gm)].flatMap(
@@ -20,6 +20,6 @@ export function mapBreaches(architecture: string, files: readonly string[]): str
       .map((file) => `${file}: the map in ARCHITECTURE.md names it ${timesNamed(file)} times, not once`),
     ...named
       .filter((name) => !files.some((file) => isOf(file, name)))
-      .map((name) => `${name}: the map in ARCHITECTURE.md names it, and it is not there`),
+      .map((name) => `${name}: the map in ARCHITECTURE.md names it, but it does not exist`),
   ];
 }

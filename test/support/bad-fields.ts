@@ -1,17 +1,17 @@
 import { CARD_DATA } from './payment-requests.ts';
 
-/** A text of a length. */
+/** A text of the given length. */
 export const text = (length: number) => 'x'.repeat(length);
-/** A list of so many equal elements. */
+/** A list of equal elements. */
 export const list = (length: number, item: unknown) => Array.from({ length }, () => item);
 export const ORDER = 'additional_data.order';
 export const AIRLINE = 'additional_data.airline';
 export const PAYER = 'customer_payer';
 
-/** Path, value, and the code of the field error; the field named is the path, unless a fourth says otherwise. */
+/** Path, value, and the code of the field error. The error names the path unless a fourth element says otherwise. */
 export type BadField = readonly [path: string, value: unknown, code: string, field?: string];
 
-/** Faults that a message can have, tried over every protocol. */
+/** Faults of a message, tested over every protocol. */
 export const BAD_FIELDS: readonly BadField[] = [
   ['account_id', undefined, 'REQUIRED'],
   ['account_id', '', 'REQUIRED'],
@@ -107,7 +107,7 @@ export const BAD_FIELDS: readonly BadField[] = [
 /** Faults that only JSON can have. */
 export const BAD_JSON_FIELDS: readonly BadField[] = [
   ['amount', 'ten-7391', 'INVALID_TYPE'],
-  // Programs write false as an empty text, and its absence takes the money.
+  // Programs write false as an empty text, and without the field the money is taken.
   ['payment_method.detail.card.capture', '', 'INVALID_TYPE'],
   ['amount', [], 'INVALID_TYPE'],
   ['amount.value', '1e3', 'INVALID_FORMAT'],

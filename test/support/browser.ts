@@ -7,8 +7,8 @@ import puppeteer, { type Browser } from 'puppeteer-core';
 const PACKAGE = join(import.meta.dirname, '../../node_modules/@sparticuz/chromium');
 
 /**
- * Without Chromium's own sandbox, which needs a user other than root. Not with the package's arguments: they turn the web's
- * own rules off, which the pages are to be seen with.
+ * Without Chromium's own sandbox, which needs a user other than root. Without the package's arguments, which turn off
+ * web security rules that the pages need to be tested with.
  */
 const ARGUMENTS = [
   '--no-sandbox',
@@ -18,7 +18,9 @@ const ARGUMENTS = [
   '--hide-scrollbars',
 ];
 
-/** Starts a headless Chromium from npm. One a test file: it takes a second. Close it at the end. */
+/**
+ * Starts a headless Chromium from npm. Use one per test file, since a start takes a second, and close it at the end.
+ */
 export async function startBrowser(): Promise<Browser> {
   const directory = await unpack();
   return puppeteer.launch({
@@ -35,14 +37,14 @@ export async function startBrowser(): Promise<Browser> {
   });
 }
 
-/** Unpacks the browser once a machine and version; test files that come at the same time never see half of it. */
+/** Unpacks the browser once per machine and version; concurrent test files never see it half unpacked. */
 async function unpack(): Promise<string> {
   const { version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'));
   const directory = join(tmpdir(), `payments-test-chromium-${version}-${process.getuid?.() ?? 0}`);
   if (existsSync(directory)) return directory;
   const own = mkdtempSync(`${directory}-`);
   const before = process.env.TMPDIR;
-  // The package unpacks to the temporary directory, and to nowhere else.
+  // The package can unpack only to the temporary directory.
   process.env.TMPDIR = own;
   try {
     await chromium.executablePath();
@@ -51,7 +53,7 @@ async function unpack(): Promise<string> {
     if (before === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = before;
   }
-  // The package's own names other directories. Without any font, pages show no text.
+  // The package's own file names other directories. Without a font, pages show no text.
   writeFileSync(
     join(own, 'fonts/fonts.conf'),
     `<fontconfig><dir>${directory}/fonts</dir><cachedir>${directory}/fonts-cache</cachedir></fontconfig>`,
@@ -59,7 +61,7 @@ async function unpack(): Promise<string> {
   try {
     renameSync(own, directory);
   } catch {
-    // Somebody else was first.
+    // Another process was first.
     rmSync(own, { recursive: true });
   }
   return directory;

@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { Tables } from './tables.ts';
 
-/** Rows beside a payment's own, which a statement about that payment must not touch. */
+/** Rows of other payments, which a statement about a payment must not touch. */
 export type Bystanders = {
-  /** The account that has a payment, a transaction and a card under the very same ids. */
+  /** Another account that has a payment, a transaction and a card under the same ids. */
   readonly otherAccount: string;
   expectUntouched(): Promise<void>;
 };
 
 /**
- * Copies a payment with its transactions and cards as they stand: to another account, under the same ids, and to the same
- * account, under others.
+ * Copies a payment with its current transactions and cards: to another account under the same ids, and to the same
+ * account under other ids.
  */
 export async function addBystanders(tables: Tables, paymentId: string): Promise<Bystanders> {
   const otherAccount = randomUUID();

@@ -8,7 +8,7 @@ import { createPayer, type Payer } from './payer.ts';
 
 export let call: Call;
 export let calls: ReturnType<typeof checkoutCalls>;
-/** Of each test its own. */
+/** A new one for each test. */
 export let payer: Payer;
 /** The payer's page. */
 export let page: Page;
@@ -30,7 +30,7 @@ export function onCheckoutPages(): void {
   afterEach(() => payer.close());
 }
 
-/** Opens a session, by default without a callback_url, on its page. @returns the session. */
+/** Opens the page of a new session, by default without a callback_url. @returns the session. */
 export async function openCheckout(terms: object = {}): Promise<string> {
   const session = await calls.openSession({ callback_url: null, ...terms });
   await page.goto(`${server.url}/checkout/${session}`);

@@ -11,15 +11,16 @@ const COMPILE = `
 /** The environment variable that names the directory in which Node keeps compiled code. */
 export const COMPILED = 'NODE_COMPILE_CACHE';
 
-/** Environment of a process that finds the code of its checkout compiled. */
+/** Environment of a process that finds its checkout's code compiled. */
 export function compiledIn(checkout: string): { readonly [COMPILED]: string } {
   return { [COMPILED]: join(checkout, 'compiled') };
 }
 
 /**
- * Compiles the service once for the hundreds of processes that a run starts: those that are killed leave nothing behind.
+ * Compiles the service once for the hundreds of processes that a run starts: killed processes would not save their
+ * compiled code.
  *
- * @param environment names the directory that takes the compiled code.
+ * @param environment names the directory for the compiled code.
  */
 export async function compileAhead(checkout: string, environment = compiledIn(checkout)): Promise<void> {
   await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', COMPILE], {

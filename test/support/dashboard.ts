@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { ACCOUNT_ONE, cardPayment, headersOne, withField } from './payment-requests.ts';
 import type { TestServer } from './server.ts';
 
-/** A script that a merchant, payer or provider may put wherever a text goes. */
+/** A script that a merchant, payer or provider may put into any text. */
 export const HOSTILE = `"'><img src=/pwned onerror=alert(1)><script>alert(2)</script></pre><svg onload=alert(3)>`;
 
 /** An operator's HTTP client. */
@@ -15,10 +15,10 @@ export type Operator = {
   post(path: string, fields?: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
 };
 
-/** Headers of a browser that sends a form of our own page. */
+/** Headers of a browser that submits a form from our own page. */
 export const OWN_FORM = { 'sec-fetch-site': 'same-origin' };
 
-/** Signs in. @param before a cookie that the browser has already. */
+/** Signs in. @param before a cookie that the browser already has. */
 export async function signIn(server: TestServer, key: string, before = ''): Promise<Operator> {
   const response = await fetch(`${server.url}/dashboard/sign-in`, {
     method: 'POST',
@@ -52,7 +52,7 @@ export async function enter(page: Page, server: TestServer, key: string): Promis
   expect(page.url()).toBe(`${server.url}/dashboard`);
 }
 
-/** Puts a text into every text of a message, of the messages within it, and of free JSON, but for those that `keep` names. */
+/** Replaces every text in a message, in nested messages and in free JSON, except the fields in `keep`. */
 export function fillTexts(
   desc: DescMessage,
   message: Message,
@@ -86,10 +86,10 @@ export function fillTexts(
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
+// biome-ignore lint/suspicious/noExplicitAny: the record as a merchant's code sees it.
 type Told = any;
 
-/** A merchant who pays through the API, and looks at what became of it. */
+/** A merchant who pays through the API and reads the result. */
 export type Merchant = {
   call(path: string, json?: object): Promise<Told>;
   pay(over?: object): Promise<Told>;

@@ -1,9 +1,9 @@
 import type { Database } from '#src/store/engine/database.ts';
 
 /**
- * Has a database return other ages of transactions, as if its clock stood elsewhere.
+ * Makes a database return other transaction ages, as if its clock showed another time.
  *
- * @param ageOf returns the age that is read in place of the true one, in milliseconds.
+ * @param ageOf returns the age to use instead of the actual one, in milliseconds.
  */
 export function withAges(database: Database, ageOf: (ageMs: number) => number): Database {
   return {

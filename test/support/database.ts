@@ -14,15 +14,15 @@ const CLUSTER_URL = 'TEST_CLUSTER_URL';
 const TEMPLATE = 'template_payments';
 const CHECKOUT = join(import.meta.dirname, '../..');
 
-/** A database of a test's own. */
+/** A test's own database. */
 export type TestDatabase = {
   readonly url: string;
-  /** Drops it, whoever is still connected. */
+  /** Drops the database, even with open connections. */
   drop(): Promise<void>;
 };
 
 /**
- * Creates a database with the payments schema, cloned from a migrated template, in the PostgreSQL of this test run.
+ * Creates a database with the payments schema, cloned from a migrated template, in this test run's PostgreSQL.
  *
  * @param options.empty creates it without any schema.
  */
@@ -32,7 +32,7 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
     throw new Error(`${CLUSTER_URL} is not set: vitest.config.ts names this file as globalSetup`);
   const name = `test_${randomBytes(8).toString('hex')}`;
   const template = options.empty ? 'template0' : TEMPLATE;
-  // Copied as files: by the log, which is the default, every page of it would be written twice.
+  // Copies files: the default, a copy through the log, would write every page twice.
   await runIn(clusterUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   return {
     url: databaseUrl(clusterUrl, name),
@@ -40,7 +40,7 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
   };
 }
 
-/** Opens a database as the service does, but waits longer for a connection, which takes seconds on a busy machine. */
+/** Opens a database like the service, but waits longer for a connection, which may take seconds on a busy machine. */
 export function openTestDatabase(
   url: string,
   maxConnections: number,
@@ -51,11 +51,11 @@ export function openTestDatabase(
 
 /**
  * Vitest's global setup: one PostgreSQL for the whole run, and the service compiled for the processes that tests start.
- * The workers learn of both by their environment.
+ * The workers get both through their environment.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const home = mkdtempSync(join(tmpdir(), 'payments-test-'));
-  // As root, PostgreSQL runs as a user who has to pass through.
+  // As root, PostgreSQL runs as another user, who needs access to the directory.
   chmodSync(home, 0o711);
   const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
   const postgres = await startEmbeddedPostgres({

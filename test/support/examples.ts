@@ -1,18 +1,18 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** A call that shows an rpc, and the response that it is to get: a file of test/examples, named for the rpc. */
+/** An example call of an rpc and its expected response: a file of test/examples, named for the rpc. */
 export type Example = {
   readonly rpc: string;
   readonly summary: string;
-  /** Variables of the path and the query string; `{webhook}` stands for what `givens` makes. */
+  /** Variables of the path and the query string; `{webhook}` stands for the object that `givens` creates. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** Name of another thing that has to be there. */
+  /** Name of another required object. */
   readonly given: string;
   readonly body: unknown;
-  /** The body of the response, with the placeholders of `differences`; undefined where there is none. */
+  /** The response body, with the placeholders of `differences`; undefined without a body. */
   readonly response: string | undefined;
-  /** Its response is known; not so while the file has `"response": null`. */
+  /** True if the response is recorded; false while the file has `"response": null`. */
   readonly isRecorded: boolean;
 };
 
@@ -23,7 +23,7 @@ export function loadExamples(): Example[] {
   return readdirSync(DIRECTORY).map((file) => {
     const text = readFileSync(DIRECTORY + file, 'utf8');
     const { summary, parameters = {}, given = '', body, response } = JSON.parse(text);
-    // Numbers are compared as they are written.
+    // Numbers are compared as written.
     const written = /^ {2}"response": ([\s\S]*)\n\}\n$/m.exec(text)?.[1];
     return {
       rpc: file.replace('.json', ''),
@@ -46,10 +46,10 @@ const RECORDED: readonly (readonly [pattern: RegExp, placeholder: string])[] = [
   [/(?<="(?:authorization_code|auth_code)":")[0-9A-Z]{6}(?=")/g, '<6 letters or digits>'],
   [/(?<="(?:retrieval_reference_number|rrn)":")\d{12}(?=")/g, '<12 digits>'],
 ];
-/** The sandbox's own, the same everywhere. */
+/** The sandbox's fixed ids. */
 const KNOWN = /11111111-1111-4111-8111-111111111111|c0000000-|5e550000-|70ce0000-/;
 
-/** Writes an example with the response that it got, to be looked at and committed: `RECORD=1 vitest run …`. */
+/** Writes an example with its actual response, for review and commit: `RECORD=1 vitest run …`. */
 export function record({ rpc, summary, parameters, given, body }: Example, text: string): void {
   let response = text;
   for (const [pattern, placeholder] of RECORDED)
@@ -59,7 +59,7 @@ export function record({ rpc, summary, parameters, given, body }: Example, text:
   writeFileSync(`${DIRECTORY}${rpc}.json`, `${rest}${told}\n}\n`);
 }
 
-/** A JSON text over several lines, its numbers as they were. */
+/** A JSON text over several lines, with unchanged numbers. */
 function indented(text: string): string {
   const numbers: string[] = [];
   const kept = text.replaceAll(

@@ -17,7 +17,7 @@ import {
 
 const EXAMPLE = join(import.meta.dirname, '../../config/examples/all-providers.yaml');
 
-/** The secrets of every fake, by the environment variables of the example catalogue. */
+/** The secrets of all fakes, by environment variable of the example catalogue. */
 export const FAKE_SECRETS = {
   ADYEN_API_KEY,
   ADYEN_HMAC_KEY: FAKE_HMAC_KEY,
@@ -29,7 +29,7 @@ export const FAKE_SECRETS = {
   MERCADO_PAGO_WEBHOOK_SECRET,
 };
 
-/** Starts the fakes of all four providers, each on a port of its own. */
+/** Starts the fakes of all four providers, each on its own port. */
 export async function startFakeProviders() {
   const [adyen, stripe, paypal, mercadoPago] = await Promise.all([
     startFakeAdyen(),
@@ -38,7 +38,7 @@ export async function startFakeProviders() {
     startFakeMercadoPago(),
   ]);
 
-  /** The example catalogue, with the fakes in place of the providers' own test systems. */
+  /** The example catalogue, with the fakes instead of the providers' test systems. */
   function catalogue(): string {
     return readFileSync(EXAMPLE, 'utf8')
       .replace('https://checkout-test.adyen.com', adyen.url)
@@ -48,7 +48,7 @@ export async function startFakeProviders() {
       .replace('YourCompanyECOM', FAKE_ACCOUNT);
   }
 
-  /** Delivers what Adyen has to tell to a service, in order. @returns the statuses that it was answered with. */
+  /** Delivers Adyen's waiting notifications to a service, in order. @returns the response statuses. */
   async function tellAdyens(serviceUrl: string, connection = 'adyen-main'): Promise<readonly number[]> {
     const statuses: number[] = [];
     for (const body of adyen.notifications.splice(0)) {
@@ -70,13 +70,13 @@ export async function startFakeProviders() {
   };
 }
 
-/** The headers of notifications, of all providers. */
+/** The notification headers of all providers. */
 export const NOTIFICATION_HEADERS = [
   ...['stripe-signature', 'x-signature', 'x-request-id', 'paypal-transmission-id', 'paypal-cert-url'],
   ...['paypal-transmission-time', 'paypal-transmission-sig', 'paypal-auth-algo'],
 ];
 
-/** Posts a notification to a connection's address, as its provider does. @returns the status of the answer. */
+/** Posts a notification to a connection's address, as its provider does. @returns the response status. */
 export async function tell(
   serviceUrl: string,
   connection: string,

@@ -2,7 +2,10 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Ports below those that systems give to connections, and to servers that listen on any: nobody gets one meanwhile. */
+/**
+ * Ports below the range that systems assign to connections and to servers on port 0, so that nobody else gets one in
+ * the meantime.
+ */
 const [FROM, TO] = [20_000, 30_000];
 
 /** Finds a port of 127.0.0.1 on which nothing listens. */

@@ -8,31 +8,33 @@ import { onService, server } from './on-service.ts';
 import { cardPayment, type RequestJson } from './payment-requests.ts';
 import type { startTestServer } from './server.ts';
 
-/** A front of the sandbox that can keep answers back: a call is under way for as long as a test wants it to be. */
+/** A proxy of the sandbox that can hold responses, so that a call stays in progress as long as a test needs. */
 export type HeldProvider = {
-  /** The sandbox's catalogue, with connections that go by this front and wait for it as long as any may. */
+  /** The sandbox's catalogue, with connections through this proxy and the longest allowed timeout. */
   readonly catalogue: string;
-  /** Has it pass calls on to the sandbox of the service at `url`. */
+  /** Forwards calls to the sandbox of the service at `url`. */
   frontOf(url: string): void;
-  /** Keeps back the answers to HELD payments from now on. @returns a function that gives them, and later ones at once. */
+  /** Holds the responses to HELD payments from now on. @returns a function that releases them, and stops holding. */
   hold(): () => void;
-  /** Waits until so many answers have been kept back since `hold`, of payments that are made at the provider. */
+  /**
+   * Waits until this number of responses has been held since `hold`; their payments are already made at the provider.
+   */
   hasHeld(count: number): Promise<void>;
   close(): Promise<void>;
 };
 
 const MARK = { merchant_reference: 'held' };
-/** Makes a payment one that the provider makes at once, and answers only when nothing is held. */
+/** Marks a payment that the provider makes at once but answers only when nothing is held. */
 export const held = (request: RequestJson): RequestJson => ({ ...request, ...MARK });
 export const HELD = held(cardPayment());
 
 const PATH = '/sandbox';
 const MAX_TIMEOUT_MS = 60_000;
 
-/** The provider of the service that a file's tests call. */
+/** The provider of the service under test. */
 export let provider: HeldProvider;
 
-/** Starts the service for a file's tests, with a provider that can be held, and ends both after them. */
+/** Starts the service for a file's tests with a provider that can be held, and stops both after them. */
 export function onHeldProvider(options: Parameters<typeof startTestServer>[0]): void {
   beforeAll(async () => {
     provider = await startHeldProvider();
@@ -42,7 +44,7 @@ export function onHeldProvider(options: Parameters<typeof startTestServer>[0]): 
   beforeAll(() => provider.frontOf(server.url));
 }
 
-/** Starts a front on a port of its own. */
+/** Starts a proxy on its own port. */
 export async function startHeldProvider(): Promise<HeldProvider> {
   let origin = '';
   let free = Promise.resolve();
@@ -60,7 +62,7 @@ export async function startHeldProvider(): Promise<HeldProvider> {
       }
       response.writeHead(answer.statusCode ?? 0, answer.headers).end(bytes);
     } catch {
-      // The service behind it was ended, or is only being started and asks about earlier payments.
+      // The service behind it has stopped, or is still starting and looks up earlier payments.
       response.destroy();
     }
   });

@@ -17,7 +17,7 @@ const mutation = fc.record({
   ),
 });
 
-/** Up to five mutations, as a function of the bytes that they are done to. */
+/** Up to five mutations, as a function of the bytes to mutate. */
 export const mutate: fc.Arbitrary<(bytes: Uint8Array) => Uint8Array> = fc
   .array(mutation, { minLength: 1, maxLength: 5 })
   .map((mutations) => (bytes) => mutations.reduce(mutated, bytes));
@@ -49,13 +49,13 @@ function mutated(
   }
 }
 
-/** The bytes of a message in binary: the wire format of Protobuf in its forms, right and wrong. */
+/** The bytes of a binary message: valid and invalid Protobuf wire format. */
 export const hostileBinary: fc.Arbitrary<Uint8Array> = fc.oneof(
   fc.uint8Array({ maxLength: 200 }),
-  // Groups and messages within messages, deeper than any stack should go.
+  // Groups and nested messages, deeper than any stack should allow.
   fc.integer({ min: 1, max: 30_000 }).map((depth) => Buffer.alloc(depth, 0x0b)),
   fc.integer({ min: 1, max: 300 }).map(nestedStruct),
-  // Fields of every number and type, with lengths that lie.
+  // Fields of every number and type, with wrong lengths.
   fc
     .array(
       fc.tuple(
@@ -74,7 +74,7 @@ export const hostileBinary: fc.Arbitrary<Uint8Array> = fc.oneof(
     ),
 );
 
-/** customer_payer.device_fingerprints[0] as a Value that holds lists in lists. */
+/** customer_payer.device_fingerprints[0] as a Value of nested lists. */
 function nestedStruct(depth: number): Uint8Array {
   let value = Buffer.from([0x08, 0x00]);
   for (let i = 0; i < depth; i++) value = Buffer.concat([tagged(6, Buffer.concat([tagged(1, value)]))]);

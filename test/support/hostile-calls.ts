@@ -5,13 +5,13 @@ import { hostileBinary, mutate } from './hostile-bytes.ts';
 import { PLANTED } from './hostile-requests.ts';
 import { cardPayment, VAULTED_CARD } from './payment-requests.ts';
 
-/** A call as it stands on the wire, before it is framed. */
+/** A call as sent on the wire, before framing. */
 export type WireCall = {
   readonly method: string;
   readonly path: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: Uint8Array;
-  /** HTTP/1.1: how the body's end is told. */
+  /** HTTP/1.1: how the end of the body is marked. */
   readonly framing: 'length' | 'short' | 'long' | 'chunked' | 'both' | 'none';
 };
 
@@ -27,7 +27,7 @@ function enveloped(flags: number, length: number, message: Uint8Array): Buffer {
   return Buffer.concat([prefix, message]);
 }
 
-/** A path with the media type and body that it takes. */
+/** A path with its media type and body. */
 const FORMS: readonly { path: string; type: string; body: Uint8Array }[] = [
   { path: '/v1/payments', type: 'application/json', body: JSON_BODY },
   { path: RPC, type: 'application/json', body: JSON_BODY },
@@ -42,7 +42,7 @@ const keyHeaders = (): [string, string][] => [
   ['x-idempotency-key', randomUUID()],
 ];
 
-/** A call that is right in every way. */
+/** A completely valid call. */
 export const plainCall: fc.Arbitrary<WireCall> = fc.constantFrom(...FORMS).map(({ path, type, body }) => ({
   method: 'POST',
   path,
@@ -217,7 +217,7 @@ const headerName = fc.constantFrom(
 
 const secretHeaders: [string, string][] = [['private-secret-key', PLANTED.secretKey]];
 
-/** A call in which anything may be wrong: the method, the path, headers, the body, and where the body ends. */
+/** A call in which anything may be wrong: the method, the path, headers, the body and its end. */
 export const hostileCall: fc.Arbitrary<WireCall> = fc
   .record({
     form: fc.constantFrom(...FORMS),

@@ -8,7 +8,7 @@ import {
   withField,
 } from './payment-requests.ts';
 
-/** Secrets that every hostile request carries where they belong; found anywhere else, they leaked. */
+/** Secrets that every hostile request contains in their proper fields; anywhere else, they have leaked. */
 export const PLANTED = {
   cardNumber: '4539578763621486',
   securityCode: '91740283',
@@ -56,7 +56,7 @@ const base = fc.constantFrom(
   walletPayment(),
 );
 
-/** Every path of a request, inner ones too. */
+/** Every path of a request, including nested ones. */
 function pathsOf(value: unknown, path = ''): string[] {
   if (typeof value !== 'object' || value === null) return [path];
   const inner = Object.entries(value).flatMap(([key, member]) =>
@@ -65,7 +65,7 @@ function pathsOf(value: unknown, path = ''): string[] {
   return path === '' ? inner : [path, ...inner];
 }
 
-/** JSON text that JSON.stringify would not write; it is put in the place of a mark. */
+/** JSON text that JSON.stringify would not write; it replaces a mark. */
 const RAW = (text: string) => `@@raw:${Buffer.from(text).toString('hex')}@@`;
 
 const deep = (open: string, close: string, depth: number) =>
@@ -187,7 +187,7 @@ const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom(null, true, false, [], {}),
 );
 
-/** A request as JSON text: a valid one in which up to four values are something else, or members are added. */
+/** A request as JSON text: a valid request with up to four changed values or additional members. */
 export const hostileJson: fc.Arbitrary<string> = base.chain((request) =>
   fc
     .tuple(
@@ -214,7 +214,7 @@ function misplacedSecrets(): RequestJson {
   };
 }
 
-/** A path may lead nowhere once what it led through was replaced. */
+/** A path may lead nowhere once one of its parents was replaced. */
 function tryWithField(json: RequestJson, path: string, value: unknown): RequestJson {
   try {
     return withField(json, path, value);

@@ -1,13 +1,14 @@
 import { posix } from 'node:path';
 import { DOORS } from './rooms.ts';
 
-/** Source files by their path from the checkout's root, such as src/api/rest.ts, with their text. */
+/** The text of source files by their path from the checkout's root, such as src/api/rest.ts. */
 export type Sources = ReadonlyMap<string, string>;
 
 /**
- * Holds sources against the rules of the house.
+ * Checks sources against the house rules.
  *
- * @returns one line a breach, `src/api/rest.ts: what is wrong`, sorted; empty when all is well.
+ * @returns one line per violation, such as `src/api/rest.ts: has 305 lines, more than 300`, sorted; empty without
+ *   violations.
  */
 export function breaches(sources: Sources): string[] {
   const found: string[] = [...cycles(sources)];
@@ -23,14 +24,14 @@ export function breaches(sources: Sources): string[] {
   return found.sort();
 }
 
-/** The folders with all of the rules: the service, its simulated provider, its tools and examples. */
+/** The folders to which all rules apply: the service, its simulated provider, its tools and examples. */
 const OURS = ['src/', 'sandbox/', 'tools/', 'examples/'];
 
 type Rule = (path: string, text: string, code: string) => string[];
 
 /**
- * The order of imports: a part may import from a line above, and from itself. Parts of one line never import each other.
- * A part is a file, or a folder with all that is in it.
+ * The order of imports: a part may import from a line above and from itself. Parts of one line never import each other.
+ * A part is a file, or a folder with all its contents.
  */
 const LAYERS: readonly (readonly string[])[] = [
   ['gen', 'src/variables'],
@@ -94,11 +95,11 @@ const doors: Rule = (path, _text, code) =>
     return [`imports ${target}, which is no door of its room`];
   });
 
-/** The parts that may import less than what is below them. */
+/** The parts that may import less than everything below them. */
 const FEW_IMPORTS: Readonly<Record<string, readonly string[]>> = {
-  // The simulated provider stands for another company: it shares nothing with us but how money is written.
+  // The simulated provider stands for another company: it shares nothing with us except the format of money.
   sandbox: ['src/money'],
-  // What is decided depends on facts alone: messages, money, and what the port says of a provider.
+  // Decisions depend only on facts: messages, money, and the port's view of a provider.
   'src/payments/model': [
     'gen',
     'src/money',
@@ -125,7 +126,7 @@ function providerOf(path: string): string | undefined {
   return /^src\/connectors\/([^/]+)\//.exec(path)?.[1];
 }
 
-/** Things that may stand in some places only. A place is a file, or a folder that ends with a slash. */
+/** Code that is allowed only in some places. A place is a file, or a folder that ends with a slash. */
 const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[] }[] = [
   { what: 'process.env', pattern: /\bprocess\.env\b/, places: ['src/config.ts', 'tools/check-proto.ts'] },
   {
@@ -162,7 +163,7 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
     places: ['src/vault/', 'src/connectors/', 'src/webhooks/signing-secret.ts'],
   },
   {
-    // How old a transaction is, and when something ends, is the database's to say: its clock is everybody's.
+    // Ages and deadlines of transactions come from the database, whose clock all replicas share.
     what: 'Date.now(',
     pattern: /\bDate\.now\(/,
     places: [
@@ -200,7 +201,7 @@ const places: Rule = (path, _text, code) =>
 const IMPURE =
   /\bMath\.random\(|\bnew Date\(\)|\bDate\.now\(|\btimestampNow\(|\bawait\b|\brandomUUID|'node:|\bprocess\./;
 
-/** The model decides by what it is given: it waits for nothing, and reads neither a clock nor chance. */
+/** The model decides by its arguments: it waits for nothing, and reads neither a clock nor random numbers. */
 const purity: Rule = (path, _text, code) =>
   path.startsWith('src/payments/model/') && IMPURE.test(code) ? ['is in the model, and not pure'] : [];
 
@@ -231,7 +232,7 @@ const documentation: Rule = (_path, text) => {
   });
 };
 
-/** A doc comment that opens with a question, instead of what the thing is or does. */
+/** A doc comment that opens like a question instead of saying what the thing is or does. */
 const QUESTION = /\/\*\*\s+(?:\* )?((?:What|How|Whether|Where|Who|Why|Which|Is) \S+)/g;
 
 const openings: Rule = (_path, text) =>
@@ -239,7 +240,7 @@ const openings: Rule = (_path, text) =>
     ([, opening]) => `a doc comment opens with "${opening}", as a question does`,
   );
 
-/** The text of a refusal that starts with a capital, or ends with a full stop. */
+/** The text of a refusal that starts with a capital or ends with a full stop. */
 const SENTENCE =
   /(?:new ServiceError\(\s*'[A-Z_]+',|\bmessage =)\s*(?:(['"`])[A-Z][a-z][^\n]*|(['"`])[^\n]*[^.]\.\2[;,)])/g;
 
@@ -248,7 +249,7 @@ const refusals: Rule = (_path, _text, code) =>
     ([found]) => `a refusal is not in lower case, or ends with a full stop: ${found}`,
   );
 
-/** Words that stand for something else here (a provider, a lease, a key's holder), or for nothing. */
+/** Words with another name here (a provider, a lease, a key's holder), or without a meaning. */
 const UNUSED_WORDS = /\b(gateways?|psps?|managers?|helpers?)\b/gi;
 const UNUSED_NAMES = /^(held|lots?|place|taken)$|^(Held|Taken)(?=[A-Z])/;
 const DECLARED = /\b(?:const|let|function\*?|type|class) (\w+)/g;
@@ -277,7 +278,7 @@ function cycles(sources: Sources): string[] {
 
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*'([.#][^']+)'/g;
 
-/** The files of ours that a file imports, by a relative path or a subpath import (`#src/…`), types included. */
+/** Our files that a file imports, by a relative path or a subpath import (`#src/…`), including types. */
 function imports(path: string, code: string): string[] {
   return [...code.matchAll(IMPORT)].map(([, target = '']) =>
     target.startsWith('#') ? target.slice(1) : posix.join(posix.dirname(path), target),

@@ -1,9 +1,9 @@
 import type { Database } from '#src/store/engine/database.ts';
 
-/** Acts by the names of statements, each told how often its statement has come. */
+/** Acts by statement name; each gets the number of executions of its statement so far. */
 type Acts = Readonly<Record<string, (nth: number) => unknown>>;
 
-/** Has something happen before or after statements of a database, while their callers wait. */
+/** Runs acts before or after a database's statements while their callers wait. */
 export function interleave(
   database: Database,
   { before = {}, after = {} }: { before?: Acts; after?: Acts },

@@ -17,13 +17,13 @@ export const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 export const opened: { destroy(): unknown }[] = [];
 export let app: FastifyInstance;
 export let port: number;
-/** Ends the answers of `/slow` and `/stream`. */
+/** Ends the responses of `/slow` and `/stream`. */
 export let finishSlow: () => void;
 let slowAsked: number;
-/** Waits until `/slow` was asked for so many times. */
+/** Waits until `/slow` has been requested this number of times. */
 export const untilSlowAsked = (times: number) => vi.waitFor(() => expect(slowAsked).toBe(times));
 
-/** Ends what a test opened, and holds that nothing was printed. */
+/** Closes everything that a test opened, and asserts that nothing was printed. */
 export function endAfterEach(): void {
   beforeEach(() => {
     for (const method of ['log', 'info', 'warn', 'error'] as const) vi.spyOn(console, method);
@@ -38,7 +38,7 @@ export function endAfterEach(): void {
   });
 }
 
-/** A Fastify behind the listener, on a port of its own, with what `mount` adds. */
+/** A Fastify application behind the listener on its own port, with the routes of `mount`. */
 export async function start(
   options: ListenerOptions = {},
   mount: (app: FastifyInstance) => void = () => {},
@@ -66,7 +66,7 @@ export async function start(
   port = (app.server.address() as net.AddressInfo).port;
 }
 
-/** A raw connection: what it received so far, and when it ended. */
+/** A raw connection: the data received so far, and its end. */
 export function connect(...writes: (string | Buffer)[]) {
   const socket = net.connect(port, '127.0.0.1');
   opened.push(socket);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { differences } from './match-record.ts';
 
 describe('differences', () => {
-  it('finds none between equal records, whatever the order of their fields', () => {
+  it('finds no differences between equal records, whatever the order of their fields', () => {
     expect(differences('{"a": 1, "b": [true, null, "x"]}', '{"b":[true,null,"x"],"a":1}')).toEqual([]);
   });
 
@@ -40,7 +40,7 @@ describe('differences', () => {
     ['a-<uuid>', '"a-5e550000-0000-4000-8000-000000000001"', '"b-5e550000-0000-4000-8000-000000000001"'],
     ['http://<host>/a.b', '"http://127.0.0.1:8080/a.b"', '"http://127.0.0.1:8080/aXb"'],
     ['<provider timestamp>', '"2026-01-31T09:08:07.123Z"', '"2026-01-31T09:08:07.123456Z"'],
-  ])('takes %s by its form', (placeholder, good, bad) => {
+  ])('matches %s by its form', (placeholder, good, bad) => {
     const expected = JSON.stringify({ a: placeholder });
     expect(differences(expected, `{"a": ${good}}`)).toEqual([]);
     for (const wrong of [bad, '""', 'null', '[]', '123456789012']) {
@@ -49,7 +49,7 @@ describe('differences', () => {
     expect(differences(expected, '{}')).toEqual(['a: missing']);
   });
 
-  it('refuses a placeholder that is not known', () => {
-    expect(() => differences('{"a": "<anything>"}', '{"a": "x"}')).toThrow('<anything> is no placeholder');
+  it('rejects an unknown placeholder', () => {
+    expect(() => differences('{"a": "<anything>"}', '{"a": "x"}')).toThrow('<anything> is not a placeholder');
   });
 });

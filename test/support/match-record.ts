@@ -1,12 +1,12 @@
-/** A JSON value whose numbers are kept as they are written, since 3000.00 and 3000 are the same to JSON.parse. */
+/** A JSON value that keeps numbers as written, since JSON.parse does not distinguish 3000.00 and 3000. */
 type ExactJson = null | boolean | string | WrittenNumber | ExactJson[] | { [name: string]: ExactJson };
 
-/** The form of what a placeholder such as "<uuid>" stands for in an expected text: a closed set. */
+/** The form of the text for each placeholder, such as "<uuid>", in an expected text: a closed set. */
 const PLACEHOLDERS: Readonly<Record<string, string>> = {
   '<uuid>': '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}',
   // ISO 8601 in UTC, with exactly six fractional digits.
   '<timestamp>': '\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{6}Z',
-  // The same as the sandbox provider writes it, with three.
+  // The sandbox provider's form, with three.
   '<provider timestamp>': '\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z',
   '<host>': '[a-z0-9.-]+(?::\\d+)?',
   // ISO 8583 fields 38 (authorization code) and 37 (retrieval reference number).
@@ -16,15 +16,16 @@ const PLACEHOLDERS: Readonly<Record<string, string>> = {
   '<secret>': 'whsec_[A-Za-z0-9+/]+=*',
 };
 
-/** Stands for a number that another process may have counted up meanwhile. */
+/** Stands for a number that another process may have incremented in the meantime. */
 const ANY_NUMBER = '<number>';
 
 /**
- * Compares a record with what is expected of it. Both are JSON texts; numbers are compared as written, so that 1 and 1.0
+ * Compares a record with the expected one. Both are JSON texts; numbers are compared as written, so that 1 and 1.0
  * differ, the order of an object's fields does not matter, and placeholders ("reference-<uuid>") match by form.
  *
- * @returns one line a difference, each beginning with the path: `amount.value: expected 10.00, got 10`; empty when they match.
- * @throws Error when either text is no JSON, or `expected` holds a placeholder that is not in the closed set.
+ * @returns one line per difference, starting with the path: `amount.value: expected 10.00, got 10`; empty if they
+ *   match.
+ * @throws Error if either text is not JSON, or if `expected` contains an unknown placeholder.
  */
 export function differences(expected: string, actual: string): string[] {
   return compare(parseExactly(expected), parseExactly(actual), '');
@@ -65,18 +66,18 @@ function compareObjects(
   });
 }
 
-/** The texts that an expected text with placeholders stands for. */
+/** A pattern for the texts that match an expected text with placeholders. */
 function form(expected: string): RegExp {
   const parts = expected.split(/(<[^>]*>)/).map((part) => {
     if (!part.startsWith('<')) return RegExp.escape(part);
     const known = PLACEHOLDERS[part];
     if (known !== undefined) return known;
-    throw new Error(`${part} is no placeholder: ${Object.keys(PLACEHOLDERS).join(' ')}`);
+    throw new Error(`${part} is not a placeholder: ${Object.keys(PLACEHOLDERS).join(' ')}`);
   });
   return new RegExp(`^${parts.join('')}$`);
 }
 
-/** A number of a JSON text, as written there. */
+/** A number of a JSON text, as written. */
 class WrittenNumber {
   readonly text: string;
 

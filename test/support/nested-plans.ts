@@ -12,10 +12,10 @@ export type Plan = {
   readonly Filter?: string;
 };
 
-/** A statement that PostgreSQL has run within a function, with its plan. */
+/** A statement that PostgreSQL ran within a function, with its plan. */
 export type NestedStatement = { readonly text: string; readonly plan: Plan };
 
-/** A database whose functions show what they run. */
+/** A database whose functions show the statements that they run. */
 export type ShowingDatabase = {
   readonly database: Database;
   /** The statements that its functions have run so far. */
@@ -23,7 +23,10 @@ export type ShowingDatabase = {
   close(): Promise<void>;
 };
 
-/** Opens it, on one connection: a plan of a call shows the call alone, so each statement within tells its own. */
+/**
+ * Opens the database on one connection. The plan of a call shows only the call, so each statement within logs its own
+ * plan.
+ */
 export async function openShowing(url: string): Promise<ShowingDatabase> {
   const client = new pg.Client(url);
   await client.connect();

@@ -12,7 +12,7 @@ import {
 import { tables } from './own-database.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 
-/** A notification's word on a transaction. */
+/** A notification's news about a transaction. */
 export type Notified = {
   readonly transactionId?: string | undefined;
   readonly reference?: string | undefined;
@@ -20,9 +20,10 @@ export type Notified = {
 };
 
 /**
- * Stores a notification about a transaction and checks what is due, as the service does. Earlier news was settled long ago.
+ * Stores a notification about a transaction and runs due checks, as the service does. Earlier news was settled long
+ * ago.
  *
- * @returns the result of the last news that was settled; 'waiting' if none was.
+ * @returns the result of the last settled news; 'waiting' if none was settled.
  */
 export async function notified(deps: CheckerDeps, connectionId: string, subject: Notified): Promise<string> {
   const stored = await insertNotification(deps.database, {
@@ -32,7 +33,7 @@ export async function notified(deps: CheckerDeps, connectionId: string, subject:
   return checkedFor(deps, stored);
 }
 
-/** Has a payer come back, or give up, likewise. */
+/** Does the same for a payer who returns or gives up. */
 export async function payerDid(
   deps: CheckerDeps,
   connectionId: string,
@@ -44,7 +45,7 @@ export async function payerDid(
   return checkedFor(deps, [{ ...named, kind, subject: 0, reference: undefined, ageMs: 0 }]);
 }
 
-/** Has a provider without look-up sign an outcome, likewise. */
+/** Does the same for a signed outcome from a provider without a look-up. */
 export async function signed(
   deps: CheckerDeps,
   connectionId: string,

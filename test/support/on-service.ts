@@ -3,7 +3,7 @@ import { type ApiClients, apiClients } from './api-clients.ts';
 import { startTestServer, type TestServer } from './server.ts';
 import { openTables, type Tables } from './tables.ts';
 
-/** The service that a file's tests call. */
+/** The service under test. */
 export let server: TestServer;
 export let clients: ApiClients;
 /** Its database. */
@@ -12,9 +12,9 @@ export let tables: Tables;
 type Options = NonNullable<Parameters<typeof startTestServer>[0]>;
 
 /**
- * Starts the service for a file's tests, and ends it after them.
+ * Starts the service for a file's tests and stops it after them.
  *
- * @param options a function where they are known only once the file's earlier hooks have run.
+ * @param options a function if they are known only after the file's earlier hooks.
  */
 export function onService(options: Options | (() => Options) = {}): void {
   beforeAll(async () => {

@@ -14,20 +14,20 @@ import { type Claim, claimPayment } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 
-/** A payment that was claimed and has no outcome: as a process that died has left it. */
+/** A claimed payment without an outcome, as left by a process that died. */
 export type OpenAttempt = {
   readonly paymentId: string;
   readonly transactionId: string;
   readonly idempotencyKey: string;
   readonly record: Payment;
-  /** The card that waits for the outcome, when it was asked for. */
+  /** The card that waits for the outcome, if requested. */
   readonly vaultedToken: string | undefined;
 };
 
 /**
  * Claims a card payment of 55.75 USD.
  *
- * @param options.leaseS for how long it is left alone; by default it is due at once.
+ * @param options.leaseS the length of its lease; by default it is due at once.
  */
 export async function claimAttempt(database: Database, options: AttemptOptions = {}): Promise<OpenAttempt> {
   const { claim, attempt } = attemptToClaim(options);
@@ -37,7 +37,7 @@ export async function claimAttempt(database: Database, options: AttemptOptions =
 
 type AttemptOptions = { leaseS?: number; connectionId?: string; identity?: string; vault?: boolean };
 
-/** An attempt, and the claim that it begins with. */
+/** An attempt with its initial claim. */
 export function attemptToClaim(options: AttemptOptions = {}): { claim: Claim; attempt: OpenAttempt } {
   const { leaseS = 0, connectionId = 'scripted', identity = 'scripted' } = options;
   const [paymentId, transactionId, idempotencyKey] = [randomUUID(), randomUUID(), randomUUID()];

@@ -7,7 +7,7 @@ const DOCUMENT_FILE = new URL('../../gen/openapi.json', import.meta.url);
 // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document, walked by name.
 type Json = any;
 
-/** An operation of the document, with where it stands. */
+/** An operation of the document, with its position. */
 export type Operation = {
   readonly verb: string;
   readonly path: string;
@@ -21,16 +21,16 @@ export type Operation = {
 /** A response as a client sees it. */
 export type Seen = { readonly status: number; readonly headers: Headers; readonly text: string };
 
-/** The OpenAPI document as a judge of what is sent and answered. */
+/** The OpenAPI document as a validator of requests and responses. */
 export type Contract = {
   readonly operations: readonly Operation[];
-  /** The operation that a call means, by its method and path. */
+  /** The operation of a call, by its method and path. */
   find(verb: string, url: string): Operation;
-  /** Finds faults in a request's body; none when all is well. */
+  /** Finds faults in a request body; empty if it is valid. */
   requestFaults(operation: Operation, body: unknown): string[];
-  /** Finds faults in a response: a status that is not documented, or headers or a body that are otherwise. */
+  /** Finds faults in a response: an undocumented status, or headers or a body that differ from the documentation. */
   responseFaults(operation: Operation, seen: Seen): string[];
-  /** Finds faults in a value by a schema of the document's components. */
+  /** Finds faults in a value according to a schema of the document's components. */
   schemaFaults(name: string, value: unknown): string[];
 };
 
@@ -39,7 +39,7 @@ export function readContract(): Contract {
   const document: Json = JSON.parse(readFileSync(DOCUMENT_FILE, 'utf8'));
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   addFormats.default(ajv);
-  // Sizes of numbers, which `type` and the rules say already.
+  // Sizes of numbers, which `type` and the rules already express.
   ajv.addFormat('int32', true);
   ajv.addSchema(document, 'openapi');
   const compiled = new Map<string, ValidateFunction>();

@@ -6,7 +6,7 @@ import { claimAttempt, type OpenAttempt } from './open-attempts.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 import type { Tables } from './tables.ts';
 
-/** Makes an authorization of 55.75 USD that succeeded. @param set columns of the payment, or of its transaction. */
+/** Makes a successful authorization of 55.75 USD. @param set columns of the payment or of its transaction. */
 export async function approvedPayment(
   database: Database,
   tables: Tables,

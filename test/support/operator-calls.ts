@@ -14,18 +14,18 @@ import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import type { RequestJson } from './payment-requests.ts';
 
-/** The header of an operator of the sandbox. */
+/** The header of a sandbox operator. */
 export const OPERATOR: KeyHeaders = { 'operator-key': 'op_sandbox' };
 export type KeyHeaders = Readonly<Record<string, string>>;
 
 /** The ways to call an rpc; Connect in both its forms. */
 export const RPCS = ['connectJson', 'connectProto', 'grpc', 'grpcWeb'] as const;
 
-/** An answer by REST. */
+/** A REST response. */
 export type RestAnswer = {
   readonly status: number;
   readonly text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: whatever was answered, to be held against what is expected.
+  // biome-ignore lint/suspicious/noExplicitAny: any response, for comparison with the expected one.
   readonly json: any;
 };
 
@@ -35,12 +35,12 @@ export type OperatorCalls = {
   /** Makes a payment, as a merchant does. */
   pay(request: RequestJson, headers: KeyHeaders): Promise<RestAnswer>;
   readonly rpcs: Readonly<Record<(typeof RPCS)[number], Client<typeof OperatorService>>>;
-  /** Every answer by REST, to be searched for what must not be there. */
+  /** Every REST response, for searches for data that must not appear. */
   readonly answers: readonly string[];
   close(): void;
 };
 
-/** Calls to the operators' service at `url`, and to make payments, by REST if nothing else is said. */
+/** Calls to the operators' service at `url`, and payments; by REST by default. */
 export function operatorCalls(url: string): OperatorCalls {
   const sessionManager = new Http2SessionManager(url);
   const web = { baseUrl: url, httpVersion: '1.1' } as const;

@@ -11,7 +11,7 @@ import { openTables, type Tables } from './tables.ts';
 export const QUICK = cardPayment();
 
 export let server: TestServer;
-/** The provider of `server`, which can keep back its answers to HELD payments. */
+/** The provider of `server`, which can hold its responses to HELD payments. */
 export let provider: HeldProvider;
 export let clients: ApiClients;
 export let tables: Tables;
@@ -40,7 +40,7 @@ export async function gauge(name: string): Promise<number> {
 
 export const inFlight = () => gauge('calls_in_flight');
 
-/** Reads how many calls each limit has refused, and how the log sums them up. */
+/** Reads the number of calls that each limit has refused, and their sums in the log. */
 export async function refusedBy(limit: string): Promise<{ counted: number; logged: number }> {
   const lines = server.logLines.map((line) => JSON.parse(line));
   const sums = lines.filter((line) => line.msg === 'calls refused' && line.limit === limit);
@@ -69,14 +69,14 @@ export function sendMany(count: number, request: RequestJson) {
   });
 }
 
-/** Waits until so many of the calls have been answered. */
+/** Waits until this number of calls has been answered. */
 export async function untilAnswered(calls: readonly { reply: Promise<Reply> }[], count: number) {
   let answered = 0;
   for (const { reply } of calls) void reply.finally(() => answered++);
   await expect.poll(() => answered).toBe(count);
 }
 
-/** Begins calls whose body never comes, every other one over HTTP/2. */
+/** Starts calls whose body never arrives, every other one over HTTP/2. */
 export function sendEndless(count: number): { leave(): void } {
   const { hostname, port } = new URL(server.url);
   const headers = { ...headersOne(), 'content-type': 'application/json', 'content-length': '99' };

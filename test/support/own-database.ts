@@ -7,16 +7,16 @@ import { openTables, type Tables } from './tables.ts';
 let test: TestDatabase;
 /** The file's database, as the service uses it. */
 export let database: Database;
-/** Address of it, for connections of the test's own. */
+/** Its address, for the test's own connections. */
 export const databaseUrl = (): string => test.url;
-/** The same, for the test's own statements. */
+/** The same database, for the test's own statements. */
 export let tables: Tables;
 
 /**
- * Gives a file's tests a database of their own.
+ * Gives a file's tests their own database.
  *
- * @param options.empties names the tables that are emptied before each test; by default none.
- * @param options.account false where not even account one is to be there.
+ * @param options.empties names the tables to empty before each test; by default none.
+ * @param options.account false to omit even account one.
  */
 export function onOwnDatabase(options: {
   readonly empties?: string | undefined;

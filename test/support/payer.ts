@@ -4,22 +4,22 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'puppeteer-core';
 import { expect } from 'vitest';
 
-// biome-ignore lint/suspicious/noExplicitAny: what runs in the page is of the browser, whose types are not known here.
+// biome-ignore lint/suspicious/noExplicitAny: the code runs in the browser, whose types are unavailable here.
 export type InPage = any;
 
-/** A payer with a browser window of their own. */
+/** A payer with their own browser window. */
 export type Payer = Awaited<ReturnType<typeof createPayer>>;
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-/** A directory for pictures of each step; none are made without it. */
+/** A directory for screenshots of each step; none are made without it. */
 const { SCREENSHOTS } = process.env;
 
-/** Opens a window that shares nothing with others. Close it at the end. */
+/** Opens a window that shares nothing with other windows. Close it at the end. */
 export async function createPayer(browser: Browser) {
   const context = await browser.createBrowserContext();
   const page = await context.newPage();
   await page.setViewport({ width: 420, height: 900 });
-  /** Everything that the pages asked for. */
+  /** All requests of the pages. */
   const requests: { readonly url: string; readonly body: string }[] = [];
   const complaints: string[] = [];
   page.on('request', (request) => requests.push({ url: request.url(), body: request.postData() ?? '' }));
@@ -37,7 +37,7 @@ export async function createPayer(browser: Browser) {
       mkdirSync(SCREENSHOTS, { recursive: true });
       await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
     },
-    /** Holds the page as it stands against the rules of axe. */
+    /** Checks the current page against the rules of axe. */
     async expectAccessible(): Promise<void> {
       await page.evaluate(AXE);
       const found = await page.evaluate(async () => {
@@ -76,11 +76,11 @@ function formOf(page: Page) {
   };
 }
 
-/** Reading pages, and the ways from one to the next. */
+/** Functions to read pages and move between them. */
 function waysOf(page: Page) {
   return {
     textOf: (selector: string) => page.$eval(selector, (one) => one.textContent),
-    /** Awaits a text that is seen. */
+    /** Waits for a visible text. */
     async shown(selector: string, text: RegExp): Promise<void> {
       const isShown = (at: string, pattern: string) => {
         const found = (globalThis as InPage).document.querySelector(at);
@@ -102,7 +102,7 @@ function waysOf(page: Page) {
       }
       throw new Error(`no button reads ${label}`);
     },
-    /** Awaits that the payer is back, over pages of the provider and of the service. */
+    /** Waits until the payer is back, through pages of the provider and the service. */
     async cameBack(): Promise<void> {
       await page.waitForFunction("location.pathname.startsWith('/checkout/')");
     },

@@ -55,7 +55,7 @@ export function cardPayment(number = '4012888888881881'): RequestJson {
   };
 }
 
-/** A wallet payment of account one that redirects, and uses nothing stored. */
+/** A wallet payment of account one that redirects and uses no stored object. */
 export function walletPayment(): RequestJson {
   return {
     account_id: ACCOUNT_ONE,
@@ -67,13 +67,10 @@ export function walletPayment(): RequestJson {
   };
 }
 
-/** The path to the card's data. */
+/** The path to the card data. */
 export const CARD_DATA = 'payment_method.detail.card.card_data';
 
-/**
- * A copy of a request in which what a path (`additional_data.order.items[0].name`) leads to is `value`; undefined
- * takes it away.
- */
+/** A copy of a request with `value` at a path (`additional_data.order.items[0].name`); undefined removes it. */
 export function withField(request: RequestJson, path: string, value: unknown): RequestJson {
   const copy = structuredClone(request);
   const steps = path.split(/[.[\]]+/).filter((step) => step !== '');

@@ -9,26 +9,26 @@ import { freePort } from './free-port.ts';
 export type PgBouncer = {
   /** Address of the database through it. */
   readonly url: string;
-  /** Everything that it has logged. */
+  /** Its entire log. */
   readonly log: () => string;
-  /** Ends it at once, as a crash does. */
+  /** Kills it at once, like a crash. */
   kill(): Promise<void>;
   /** Starts it again at the same address. */
   restart(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** The minor version of the PgBouncer that PATH leads to, such as 24 of 1.24; undefined where there is none. */
+/** The minor version of the PgBouncer in PATH, such as 24 for 1.24; undefined without PgBouncer. */
 export function pgBouncerMinor(): number | undefined {
   const { stdout } = spawnSync('pgbouncer', ['--version'], { encoding: 'utf8' });
   const [, minor] = /^PgBouncer 1\.(\d+)/m.exec(stdout ?? '') ?? [];
   return minor === undefined ? undefined : Number(minor);
 }
 
-/** Root may not run it; this user may. */
+/** PgBouncer refuses to run as root; this user may run it. */
 const NOBODY = { uid: 65_534, gid: 65_534 };
 
-/** Starts PgBouncer with these settings on a free port of the loopback, and waits until it serves. */
+/** Starts PgBouncer with these settings on a free loopback port and waits until it accepts connections. */
 export async function startPgBouncer(
   databaseUrl: string,
   settings: Readonly<Record<string, string | number>>,
@@ -43,7 +43,7 @@ export async function startPgBouncer(
     listen_addr: '127.0.0.1',
     listen_port: url.port,
     unix_socket_dir: '',
-    // The databases name user and password.
+    // The database entries contain user and password.
     auth_type: 'any',
     ...settings,
   };

@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
 
-/** Runs work while the process's clock is ahead of every other by so many milliseconds, or behind. */
+/** Runs work while the process's clock is ahead of all others by the given milliseconds, or behind. */
 export async function withClockAhead<T>(aheadMs: number, work: () => T | Promise<T>): Promise<T> {
   const now = Date.now;
   const spy = vi.spyOn(Date, 'now').mockImplementation(() => now() + aheadMs);

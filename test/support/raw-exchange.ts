@@ -1,11 +1,11 @@
 import net from 'node:net';
 import { afterRunning } from './running-time.ts';
 
-/** The response over a socket to bytes that were written as they are. */
+/** The response to raw bytes over a socket. */
 export type RawReply = {
-  /** All that was received, a byte a character. */
+  /** Everything received, one character per byte. */
   readonly received: string;
-  /** True if the server ended the connection by itself or answered in full, within the time it had. */
+  /** True if the server closed the connection by itself or responded completely within its time. */
   readonly ended: boolean;
 };
 
@@ -13,8 +13,8 @@ const QUIET_MS = 150;
 const BOUND_MS = 4_000;
 
 /**
- * Writes bytes to a connection of their own, and takes what comes until the server ends it. A server that waits for more
- * is told, after a while without a word, that there is no more.
+ * Writes bytes to a new connection and reads until the server closes it. If the server waits for more, the client ends
+ * its side after a silence.
  */
 export function rawExchange(url: string, bytes: Uint8Array): Promise<RawReply> {
   const { hostname, port } = new URL(url);
@@ -36,7 +36,7 @@ export function rawExchange(url: string, bytes: Uint8Array): Promise<RawReply> {
       waitOn();
     });
     socket.on('end', () => socket.end());
-    // The server may cut a connection whose bytes it will not take.
+    // The server may reset a connection whose bytes it rejects.
     socket.on('error', () => {});
     socket.on('close', () => {
       clearTimeout(quiet);
@@ -48,7 +48,7 @@ export function rawExchange(url: string, bytes: Uint8Array): Promise<RawReply> {
   });
 }
 
-/** The statuses of the HTTP/1.1 answers in what was received. */
+/** The statuses of the received HTTP/1.1 responses. */
 export function http1Statuses({ received }: RawReply): number[] {
   return [...received.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)].map(([, status]) => Number(status));
 }
@@ -69,7 +69,7 @@ const SETTINGS = 4;
 const END_STREAM = 1;
 const END_HEADERS = 4;
 
-/** Returns what a client of HTTP/2 with prior knowledge sends for one request, whatever its headers hold. */
+/** Returns the bytes that an HTTP/2 client with prior knowledge sends for one request, whatever its headers contain. */
 export function h2Request(headers: readonly (readonly [string, string])[], body: Uint8Array): Buffer {
   return Buffer.concat([
     Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
@@ -80,7 +80,7 @@ export function h2Request(headers: readonly (readonly [string, string])[], body:
   ]);
 }
 
-/** A header field as RFC 7541, section 6.2.2 has it: literal, without indexing, not compressed. */
+/** A header field according to RFC 7541, section 6.2.2: literal, without indexing, uncompressed. */
 function literal([name, value]: readonly [string, string]): Buffer {
   return Buffer.concat([
     Buffer.of(0),
@@ -89,7 +89,7 @@ function literal([name, value]: readonly [string, string]): Buffer {
   ]);
 }
 
-/** An integer of RFC 7541, section 5.1 with a prefix of 7 bits, and that many bytes. */
+/** A length as an RFC 7541 (section 5.1) integer with a 7-bit prefix, followed by the bytes. */
 function prefixed(bytes: Buffer): Buffer {
   if (bytes.length < 127) return Buffer.concat([Buffer.of(bytes.length), bytes]);
   const length = [127];
@@ -104,7 +104,7 @@ function chunks(bytes: Uint8Array, size: number): Uint8Array[] {
   return parts;
 }
 
-/** The statuses of the HTTP/2 answers in what was received: those that HPACK's static table has an index for. */
+/** The statuses of the received HTTP/2 responses, limited to statuses in HPACK's static table. */
 export function h2Statuses({ received }: RawReply): number[] {
   const bytes = Buffer.from(received, 'latin1');
   const statuses: number[] = [];

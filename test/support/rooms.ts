@@ -1,4 +1,4 @@
-/** The files of a room that others import; the rest of the room is its own. */
+/** The files of a room that other rooms import; its other files are private. */
 export const DOORS: Readonly<Record<string, readonly string[]>> = {
   'src/payments/create': [
     ...[

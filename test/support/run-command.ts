@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
 import type { Command } from '#src/commands/command-line.ts';
 
-/** The end of a command, with everything that it printed. */
+/** The result of a command, with its complete output. */
 export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
-/** Runs a command of src/commands in this process, with these environment variables and no others. */
+/** Runs a command of src/commands in this process, with only these environment variables. */
 export async function runCommand(
   command: Command,
   environment: Readonly<Record<string, string>>,
@@ -21,7 +21,7 @@ export async function runCommand(
   return { code, ...printed };
 }
 
-/** Runs a command, which has to succeed. @returns what it printed. */
+/** Runs a command that must succeed. @returns its output. */
 export async function outputOf(...command: Parameters<typeof runCommand>): Promise<string> {
   const { code, stdout, stderr } = await runCommand(...command);
   expect(code, stderr).toBe(0);

@@ -1,10 +1,10 @@
 const TICK_MS = 20;
 
 /**
- * Acts after some time of this process's own: while it stands still or is slow, and with it a service that runs in it,
- * that time passes as slowly.
+ * Acts after some of this process's own running time: if the process stalls or is slow, and with it a service that runs
+ * in it, this time passes just as slowly.
  *
- * @returns a function that calls it off.
+ * @returns a function that cancels it.
  */
 export function afterRunning(ms: number, act: () => void): () => void {
   let ticks = Math.ceil(ms / TICK_MS);

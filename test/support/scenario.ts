@@ -17,15 +17,15 @@ import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 
-/** One of the request shapes that the interface shows, and the whole record that is to answer it. */
+/** One of the interface's example requests, with its complete expected record. */
 export type Scenario = {
   /** The directory below test/scenarios. */
   readonly name: string;
   /** The body of the request, as a merchant would send it. */
   readonly request: string;
-  /** The record, with placeholders for what is made up on the way; see `differences`. */
+  /** The record, with placeholders for generated values; see `differences`. */
   readonly response: string;
-  /** The keys that are sent: headers.json, or both keys of account one. */
+  /** The request's keys: headers.json, or both keys of account one. */
   readonly keys: Readonly<Record<string, string>>;
 };
 
@@ -55,23 +55,23 @@ export function requestMessage(scenario: Scenario): CreatePaymentRequest {
   return decode(parseJson(Buffer.from(scenario.request)));
 }
 
-/** A response: the record as REST JSON, whatever the protocol was. `status` is 200 for every rpc. */
+/** A response: the record as REST JSON, whatever the protocol. `status` is 200 for every rpc. */
 export type Answer = { readonly record: string; readonly headers: Headers; readonly status: number };
 
-/** Sends a scenario's request under an idempotency key. Throws when an rpc is refused; REST gives the status. */
+/** Sends a scenario's request under an idempotency key. Throws if an rpc is refused; REST returns the status. */
 export type Send = (scenario: Scenario, idempotencyKey: string) => Promise<Answer>;
 
-/** Every protocol that the service speaks, over sockets of their own. */
+/** Every protocol of the service, each over its own sockets. */
 export type Clients = {
   readonly rest: Send;
   readonly connect: Send;
   readonly grpc: Send;
   readonly grpcWeb: Send;
-  /** Lets go of the sockets that are kept open. */
+  /** Closes the kept-alive sockets. */
   close(): void;
 };
 
-/** Clients of the service at `url`. Connect is spoken in JSON, gRPC and gRPC-Web in binary, as is usual for each. */
+/** Clients of the service at `url`. Connect uses JSON, gRPC and gRPC-Web use binary, as is usual for each. */
 export function createClients(url: string): Clients {
   const sessionManager = new Http2SessionManager(url);
   return {

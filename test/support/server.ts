@@ -16,9 +16,9 @@ export type TestServer = {
   readonly url: string;
   readonly databaseUrl: string;
   readonly keys: InstallationKeys;
-  /** Every line that the service logged, as it would stand in a file. */
+  /** Every line that the service logged, as in a log file. */
   readonly logLines: readonly string[];
-  /** Puts the text of another catalogue in force. */
+  /** Puts another catalogue, given as text, in force. */
   replaceCatalogue(text: string): void;
   close(): Promise<void>;
 };
@@ -26,7 +26,7 @@ export type TestServer = {
 /**
  * Starts the service.
  *
- * @param options.catalogue replaces the sandbox's catalogue by the text of another.
+ * @param options.catalogue the text of a catalogue that replaces the sandbox's.
  */
 export async function startTestServer(
   options: {

@@ -5,15 +5,15 @@ import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys } from '#src/vault/key-file.ts';
 import { createTestDatabase, openTestDatabase } from './database.ts';
 
-/** A database of a test's own for services that are processes of their own. */
+/** A test's own database for services in separate processes. */
 export type ServiceDatabase = {
   readonly url: string;
-  /** Has a service use it, with the keys of its objects. */
+  /** Environment of a service that uses it, with the keys of its objects. */
   readonly environment: Readonly<Record<string, string>>;
   drop(): Promise<void>;
 };
 
-/** Creates a database with the sandbox's accounts and objects, for services that start more than once on it. */
+/** Creates a database with the sandbox's accounts and objects, on which services can start more than once. */
 export async function createServiceDatabase(): Promise<ServiceDatabase> {
   const { url, drop } = await createTestDatabase();
   const [vaultKey, hashKey] = [randomBytes(32), randomBytes(32)];

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, expect } from 'vitest';
 import { COMPILED } from './compiled.ts';
 
-/** The end of a process, with everything that it printed. */
+/** The result of a process, with its complete output. */
 export type Ended = {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -14,23 +14,23 @@ export type Ended = {
   readonly stderr: string;
 };
 
-/** A program of the checkout as a process of its own. */
+/** A program of the checkout in a separate process. */
 export type RunningProgram = {
   readonly child: ChildProcess;
-  /** Everything that it has printed so far. */
+  /** Its output so far. */
   readonly printed: { stdout: string; stderr: string };
   readonly ended: Promise<Ended>;
 };
 
-/** The service as a process of its own, that serves at `url`. */
+/** The service in a separate process, at `url`. */
 export type ServiceProcess = RunningProgram & { readonly url: string };
 
 const CHECKOUT = join(import.meta.dirname, '../..');
-/** Nothing else of the environment that the tests run in may decide a test. */
+/** Nothing else in the tests' environment may affect a test. */
 const { PATH, [COMPILED]: compiled } = process.env;
 const running = new Set<ChildProcess>();
 
-/** Starts a program of the checkout with these environment variables and no others. */
+/** Starts a program of the checkout with only these environment variables. */
 export function startProgram(
   file: string,
   environment: Readonly<Record<string, string>>,
@@ -56,7 +56,7 @@ export function startProgram(
 
 const SERVES = /^Payments service: (\S+) /m;
 
-/** Starts the service on a free port, and waits until it serves. */
+/** Starts the service on a free port and waits until it accepts calls. */
 export async function startService(environment: Readonly<Record<string, string>>): Promise<ServiceProcess> {
   const program = startProgram('src/main.ts', { PORT: '0', ...environment });
   const url = new Promise<string>((resolve) => {
@@ -71,9 +71,9 @@ export async function startService(environment: Readonly<Record<string, string>>
   return { ...program, url: await Promise.race([url, failed]) };
 }
 
-/** Waits until the service takes no more connections, as it does while it drains. */
+/** Waits until the service accepts no more connections, as it does while it drains. */
 export async function refusesConnections({ url }: ServiceProcess): Promise<void> {
-  // One that comes just as the last worker closes is neither answered nor refused until the service ends.
+  // A connection made just as the last worker closes is neither answered nor refused until the service exits.
   const signal = () => AbortSignal.timeout(1_000);
   const isRefused = () =>
     fetch(`${url}/healthz`, { headers: { connection: 'close' }, signal: signal() }).then(
@@ -83,12 +83,12 @@ export async function refusesConnections({ url }: ServiceProcess): Promise<void>
   await expect.poll(isRefused).toBe(true);
 }
 
-/** Runs the service until it ends by itself, as it does when it cannot start. */
+/** Runs the service until it exits by itself, as it does if it cannot start. */
 export function runService(environment: Readonly<Record<string, string>>): Promise<Ended> {
   return startProgram('src/main.ts', { PORT: '0', ...environment }).ended;
 }
 
-/** Runs a command of src/commands as a process of its own to its end, with these environment variables and no others. */
+/** Runs a command of src/commands to its end in a separate process, with only these environment variables. */
 export function spawnCommand(
   name: string,
   environment: Readonly<Record<string, string>>,
@@ -97,19 +97,19 @@ export function spawnCommand(
   return startProgram(`src/commands/${name}.ts`, environment, args).ended;
 }
 
-/** The pid of the PostgreSQL on a data directory; undefined when none runs. */
+/** The pid of the PostgreSQL on a data directory; undefined if none is running. */
 export function postgresPid(dataDir: string): number | undefined {
   const file = join(dataDir, 'postgres/data/postmaster.pid');
   return existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : undefined;
 }
 
 /**
- * A data directory for the tests of a file. After each test, processes that still run are killed; in the end so is a
- * PostgreSQL that lost its service, and the directory is removed.
+ * A data directory for the tests of a file. Kills processes that are still running after each test and, at the end, a
+ * PostgreSQL that lost its service. Then removes the directory.
  */
 export function ownDataDir(): string {
   const home = mkdtempSync(join(tmpdir(), 'service-process-'));
-  // As root, PostgreSQL runs as a user who has to pass through.
+  // As root, PostgreSQL runs as another user, who needs access to the directory.
   chmodSync(home, 0o711);
   const dataDir = join(home, 'data');
   endAfterEach();

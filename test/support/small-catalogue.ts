@@ -23,13 +23,13 @@ bins:
     issuer_name: Bank
 `;
 
-/** It with a change. */
+/** The small catalogue with a change. */
 export const change = (from: string, to: string) => {
   expect(SMALL).toContain(from);
   return SMALL.replace(from, to);
 };
 
-/** The message of the CatalogueError with which something is refused. */
+/** The message of the CatalogueError that `work` throws. */
 export async function messageOf(work: () => unknown): Promise<string> {
   try {
     await work();
@@ -37,5 +37,5 @@ export async function messageOf(work: () => unknown): Promise<string> {
     expect(error).toBeInstanceOf(CatalogueError);
     return (error as Error).message;
   }
-  throw new Error('it was not refused');
+  throw new Error('no error was thrown');
 }

@@ -11,10 +11,10 @@ export function restBody({ record, body }: PaymentResponse): Buffer {
   return Buffer.from(body ?? encodeJson(record));
 }
 
-/** Responses of one release only, which needs no schema. */
+/** Responses of a single release, which need no schema. */
 export const RESPONSES: StoredResponses = { own: Buffer.from('own'), body: async () => undefined };
 
-/** Id and status in the response that a key has; undefined while it has none. */
+/** Id and status in a key's response; undefined without a response. */
 export function shownUnder(holder: KeyHolder | undefined): string | undefined {
   if (!holder?.answer) return undefined;
   const { id, status } = decodeRecord(holder.record);

@@ -3,10 +3,10 @@ import pg from 'pg';
 import { EVENT_TYPES } from '#src/webhooks/events.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 
-/** A look into a database behind the service's back. */
+/** Direct access to a database, bypassing the service. */
 export type Tables = {
   query(sql: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>;
-  /** Counts the rows of what a payment writes, the sandbox provider's ledger included. */
+  /** Counts the rows that a payment writes, including the sandbox provider's ledger. */
   counts(): Promise<Counts>;
   close(): Promise<void>;
 };
@@ -18,11 +18,11 @@ export type Counts = {
   readonly charges: number;
 };
 
-/** Selects the backends that wait for a lock of the one that asks: others may wait in other tests' databases. */
+/** Selects the backends that wait for a lock of the current backend: others may wait in other tests' databases. */
 export const WAITING =
   'SELECT pid FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))';
 
-/** Opens it, on one connection. */
+/** Opens a database on one connection. */
 export async function openTables(databaseUrl: string): Promise<Tables> {
   const client = new pg.Client(databaseUrl);
   // The test that drops its database drops this connection too.
@@ -43,7 +43,7 @@ export async function openTables(databaseUrl: string): Promise<Tables> {
   };
 }
 
-/** Adds a webhook of account one that wants every event, so that each is stored; nothing can be sent to it. */
+/** Adds a webhook of account one for every event, so that each is stored; nothing can be sent to it. */
 export async function wantEveryEvent({ query }: Pick<Tables, 'query'>): Promise<void> {
   await query(
     `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,

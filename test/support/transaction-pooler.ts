@@ -11,12 +11,12 @@ export type TransactionPooler = {
 
 const AUTHENTICATED = Buffer.from('R\0\0\0\x08\0\0\0\0', 'latin1');
 const READY_FOR_QUERY = Buffer.from('Z\0\0\0\x05I', 'latin1');
-/** Messages at whose response a client waits for ReadyForQuery. */
+/** Messages after which a client waits for ReadyForQuery. */
 const SYNC_OR_QUERY = /[SQ]/;
 
 /**
- * Starts a pooler in transaction mode as poolers were before they knew prepared statements: all clients share one
- * connection, each from its BEGIN to its COMMIT, and what they ask for as they connect is dropped.
+ * Starts a pooler in transaction mode like old poolers without support for prepared statements: all clients share one
+ * connection, each from its BEGIN to its COMMIT, and their startup parameters are dropped.
  */
 export async function startTransactionPooler(databaseUrl: string): Promise<TransactionPooler> {
   const server = await openSharedConnection(databaseUrl);
@@ -68,7 +68,7 @@ async function serve(client: Socket, server: SharedConnection): Promise<void> {
 }
 
 type Lock = {
-  /** Sends messages that end with Sync or are a query. @returns all up to ReadyForQuery. */
+  /** Sends messages that end with Sync or are a query. @returns everything up to ReadyForQuery. */
   ask(messages: Buffer): Promise<{ response: Buffer; isIdle: boolean }>;
   release(): void;
 };
@@ -83,7 +83,7 @@ async function openSharedConnection(databaseUrl: string): Promise<SharedConnecti
   const owner = new pg.Client(databaseUrl);
   owner.on('error', () => {});
   await owner.connect();
-  // Its socket is taken over once node-postgres has authenticated it.
+  // The pooler takes over the socket once node-postgres has authenticated it.
   const { stream } = (owner as unknown as { connection: { stream: Socket } }).connection;
   stream.removeAllListeners('data');
   const messages = messagesOf(stream, { hasStartup: false });
@@ -94,7 +94,7 @@ async function openSharedConnection(databaseUrl: string): Promise<SharedConnecti
     const response: Buffer[] = [];
     for (;;) {
       const { value } = await messages.next();
-      if (!value) throw new Error('the database closed the connection of the pooler');
+      if (!value) throw new Error("the database closed the pooler's connection");
       response.push(value);
       if (typeOf(value) === 'Z') return { response: Buffer.concat(response), isIdle: value[5] === IDLE };
     }
@@ -145,7 +145,7 @@ async function* messagesOf(
       }
     }
   } catch {
-    // The connection was cut, which ends it too.
+    // The connection was reset, which also ends it.
   }
   return undefined;
 }
