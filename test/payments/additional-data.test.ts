@@ -10,11 +10,11 @@ const numbers = (tickets: readonly { ticketNumber?: string | undefined }[] | und
   tickets?.map(({ ticketNumber }) => ticketNumber);
 
 describe('additional data in the record', () => {
-  it('is none when none was sent', () => {
+  it('is absent when the request has none', () => {
     expect(recordedAdditionalData(undefined, 'USD')).toBeUndefined();
   });
 
-  it('holds only the part that was sent', () => {
+  it('holds only the parts that were sent', () => {
     const data = recordedAdditionalData(create(AdditionalDataSchema, { order: {} }), 'USD');
     expect(data?.order).toBeDefined();
     expect(data?.airline).toBeUndefined();
@@ -26,13 +26,13 @@ describe('additional data in the record', () => {
     expect(recorded?.tickets).toEqual([]);
   });
 
-  it('shows of several the first as `ticket`, and all of them', () => {
+  it('shows the first of several tickets as `ticket`, and all of them in `tickets`', () => {
     const recorded = airline({ tickets: [ticket('1'), ticket('2'), ticket('3')] });
     expect(recorded?.ticket?.ticketNumber).toBe('1');
     expect(numbers(recorded?.tickets)).toEqual(['1', '2', '3']);
   });
 
-  it('takes a ticket that was sent as the record shows it', () => {
+  it('accepts a ticket in the form in which the record shows it', () => {
     expect(airline({ ticket: ticket('1') })?.ticket?.ticketNumber).toBe('1');
     const both = airline({ ticket: ticket('1'), tickets: [ticket('1'), ticket('2')] });
     expect(both?.ticket?.ticketNumber).toBe('1');
@@ -43,7 +43,7 @@ describe('additional data in the record', () => {
     expect(airline({ pnr: 'ABC123' })?.ticket).toBeUndefined();
   });
 
-  it('writes amounts in the digits of their currency, of a fare in its own', () => {
+  it('writes amounts with the digits of their currency, and a fare in its own currency', () => {
     const data = recordedAdditionalData(
       create(AdditionalDataSchema, {
         order: {
@@ -73,7 +73,7 @@ describe('additional data in the record', () => {
     ]);
   });
 
-  it('keeps an amount with more digits than its currency has as it was sent', () => {
+  it('keeps an amount with too many digits for its currency as it was sent', () => {
     const item = { unitAmount: { value: '8.403361344537815' } };
     const leg = { baseFare: { value: '33.33' }, baseFareCurrency: 'JPY' };
     const { order, airline } =
@@ -85,7 +85,7 @@ describe('additional data in the record', () => {
     expect(airline?.legs[0]?.baseFare?.value).toBe('33.33');
   });
 
-  it('tells the tip in the digits of its currency, and seller details as they were sent', () => {
+  it('shows the tip with the digits of its currency, and seller details as they were sent', () => {
     const sellerDetails = { name: 'Shop', reference: { id: 9 } };
     const order = { tipAmount: { value: '1.5' } };
     const data = recordedAdditionalData(create(AdditionalDataSchema, { sellerDetails, order }), 'USD');
@@ -93,7 +93,7 @@ describe('additional data in the record', () => {
     expect(data?.order?.tipAmount?.value).toBe('1.50');
   });
 
-  it('holds what else describes the order as it was sent', () => {
+  it('keeps the other descriptions of the order as they were sent', () => {
     const order = { salesChannel: 'x', fulfillment: { a: 1 }, items: [{ url: 'https://shop.example/1' }] };
     const data = recordedAdditionalData(create(AdditionalDataSchema, { order }), 'USD');
     expect(data?.order).toEqual(create(OrderSchema, order));

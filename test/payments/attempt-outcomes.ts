@@ -38,7 +38,7 @@ const arbOutcome = fc.oneof(
   { weight: 1, arbitrary: fc.stringMatching(/^[0-9A-Z]{2}$/).map(declined) },
   { weight: 3, arbitrary: fc.constantFrom(APPROVED, REDIRECT, PENDING, UNKNOWN, UNKNOWN) },
 );
-/** Any script, faults apart. */
+/** Any script without faults. */
 export const arbScript = fc.record({
   outcomes: fc.array(arbOutcome, { minLength: 1, maxLength: 5 }),
   maxAttempts: fc.option(fc.integer({ min: 1, max: 6 }), { nil: undefined }),
@@ -64,7 +64,7 @@ export function expectedOutcomes({
   return end < 0 ? reached : reached.slice(0, end + 1);
 }
 
-/** Returns what no sequence of outcomes and no fault may bring about. */
+/** Returns the statuses that no sequence of outcomes and no fault may cause. */
 export function expectNoSecondCharge(
   calls: readonly Call[],
   { maxAttempts = 5, softDeclines = false }: Script,
@@ -82,7 +82,7 @@ export function expectNoSecondCharge(
   }
 }
 
-/** Returns a record's attempts, as it tells them. */
+/** Returns the attempts that a record shows. */
 export const shownOf = ({ transactionsHistory }: Payment) =>
   transactionsHistory.map(({ id, providerId, status, responseCode }) => ({
     id,
@@ -91,21 +91,27 @@ export const shownOf = ({ transactionsHistory }: Payment) =>
     responseCode,
   }));
 
-/** A purchase by card, nothing declined before. */
+/** A card purchase without an earlier decline. */
 export const TOLD = {
   type: Transaction_Type.PURCHASE,
   category: Transaction_Category.CARD,
   isDeclinedBefore: false,
 };
 
-/** The states that a sequence of attempts comes to: those of the last, of whether a provider declined before it. */
+/**
+ * The states after a sequence of attempts, which depend on the last attempt and on whether a
+ * provider declined an earlier one.
+ */
 export const endStates = (outcomes: readonly Outcome[]) =>
   statesOf(outcomes.at(-1) ?? NOT_SENT, {
     ...TOLD,
     isDeclinedBefore: outcomes.slice(0, -1).some(({ kind }) => kind === 'declined'),
   });
 
-/** The transaction that a payment must tell of: of a declined payment the one that was declined last, else the last. */
+/**
+ * The transaction that a payment must show: the last declined one if the payment was declined,
+ * otherwise the last.
+ */
 export const reportedOf = ({ status, transactionsHistory }: Payment) =>
   status === Payment_Status.DECLINED
     ? transactionsHistory.findLast((one) => one.status === Transaction_Status.DECLINED)

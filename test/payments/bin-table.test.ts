@@ -12,7 +12,7 @@ it('finds the longest prefix of a number, from four digits to eight', () => {
   expect(bins('4111999999999999')?.prefix).toBe('4111');
 });
 
-it('finds nothing where no prefix fits', () => {
+it('finds nothing when no prefix matches', () => {
   expect(createBinTable([bin('4111')])('5105105105105100')).toBeUndefined();
   expect(createBinTable([])('4111111111111111')).toBeUndefined();
 });

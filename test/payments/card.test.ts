@@ -10,7 +10,7 @@ const KEY = Buffer.alloc(32, 1);
 const digits = fc
   .array(fc.integer({ min: 0, max: 9 }), { minLength: 7, maxLength: 18 })
   .map((all) => all.join(''));
-/** A number made whole by its check digit. */
+/** A card number completed by its check digit. */
 const cardNumber = digits.map((head) => {
   const check = [...'0123456789'].find((digit) => passesLuhn(head + digit));
   return head + check;
@@ -18,7 +18,7 @@ const cardNumber = digits.map((head) => {
 
 describe('passesLuhn', () => {
   it.each(['4111111111111111', '79927398713', '378282246310005', '6304000000000000000', '0'])(
-    'takes %s',
+    'accepts %s',
     (number) => {
       expect(passesLuhn(number)).toBe(true);
     },
@@ -32,7 +32,7 @@ describe('passesLuhn', () => {
     );
   });
 
-  it('notices every wrong digit, and neighbours swapped but for 0 and 9', () => {
+  it('detects every wrong digit, and every swap of neighboring digits except 0 and 9', () => {
     fc.assert(
       fc.property(cardNumber, fc.nat(), fc.integer({ min: 1, max: 9 }), (number, at, by) => {
         const i = at % (number.length - 1);
@@ -53,7 +53,7 @@ describe('cardFingerprint', () => {
     expect(cardFingerprint(KEY, 'a', '4111111111111111')).toMatch(uuidShape);
   });
 
-  it('is another for another account, number or key', () => {
+  it('differs for a different account, number or key', () => {
     const all = [
       cardFingerprint(KEY, 'a', '4111111111111111'),
       cardFingerprint(KEY, 'b', '4111111111111111'),
@@ -78,7 +78,7 @@ describe('cardBrand', () => {
     ['00000000', ''],
   ])('of %s is "%s"', (number, brand) => {
     expect(cardBrand(number)).toBe(brand);
-    // From memory it is the same.
+    // // The second result comes from the cache.
     expect(cardBrand(number)).toBe(brand);
   });
 });
@@ -93,7 +93,7 @@ describe('cardData', () => {
       ...rest,
     });
 
-  it('never shows more than the first eight and the last four digits, six of short numbers, and less than all but four', () => {
+  it('never shows more than the first eight digits (six of short numbers) and the last four, and always hides at least four', () => {
     fc.assert(
       fc.property(cardNumber, (number) => {
         const data = cardData(input(number), undefined, 'f');
@@ -107,7 +107,7 @@ describe('cardData', () => {
     );
   });
 
-  it('keeps two digits of the year, and of the security code its length only', () => {
+  it('keeps two digits of the year, and only the length of the security code', () => {
     const data = cardData(
       input('4111111111111111', { expirationYear: 2031, securityCode: '9876' }),
       undefined,
@@ -117,7 +117,7 @@ describe('cardData', () => {
     expect(JSON.stringify(data)).not.toContain('9876');
   });
 
-  it('tells of the issuer what is known, and nothing else', () => {
+  it('shows what the BIN table knows about the issuer, and nothing else', () => {
     const bin = create(BinSchema, {
       prefix: '41111111',
       issuerName: 'Bank',

@@ -31,13 +31,13 @@ onOwnDatabase();
 
 const isNearlyADay = (dueInS: number) => dueInS > 86_000 && dueInS <= 86_400;
 
-describe('an outcome that nobody knows', () => {
+describe('an unknown outcome', () => {
   it.each([
     // An authorization is checked again: it may lapse.
     ['approved', APPROVED, 'SUCCEEDED', expect.toSatisfy(isNearlyADay)],
     ['declined', DECLINED, 'DECLINED', null],
     ['not sent', NOT_SENT, 'ERROR', null],
-  ])('becomes what the provider says: %s', async (_name, outcome, status, dueInS) => {
+  ])('becomes the outcome that the provider reports: %s', async (_name, outcome, status, dueInS) => {
     const attempt = await claimAttempt(database);
     expect(await checkDue(depsOf(outcome))).toBe(1);
     expect(await rowOf(attempt)).toMatchObject({ status, transaction_status: status, due_in_s: dueInS });
@@ -48,7 +48,7 @@ describe('an outcome that nobody knows', () => {
     expect(await checkDue(depsOf(outcome))).toBe(0);
   });
 
-  it('is asked for by what was claimed', async () => {
+  it('is looked up with the fields of the claim', async () => {
     const attempt = await claimAttempt(database);
     await checkDue(depsOf(APPROVED));
     expect(asked).toMatchObject([
@@ -61,10 +61,10 @@ describe('an outcome that nobody knows', () => {
     ]);
   });
 
-  it('stays open while the provider does not tell it, and is asked for after growing pauses', async () => {
+  it('stays open while the provider does not report it, and is checked after growing pauses', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(UNKNOWN);
-    // However often it was asked for before, half its age.
+    // // Half its age, however often it was checked before.
     for (const pauseS of [5, 8, 20, 400]) {
       await setAge(2 * pauseS);
       await makeDue();
@@ -73,12 +73,12 @@ describe('an outcome that nobody knows', () => {
       expect(mostS).toBeGreaterThan(pauseS * 0.79);
       expect(leastS).toBeLessThan(pauseS * 1.21);
     }
-    // Its key stays in progress: nothing was answered, and nothing may be made up.
+    // // The key stays in progress: the provider has not answered, and no response may be made up.
     expect(await answerOf(attempt)).toBeUndefined();
     expect(seen).toEqual(['unknown', 'unknown', 'unknown', 'unknown']);
   });
 
-  it('is never asked for more seldom than once a day and a fifth', async () => {
+  it('is checked at least once in 1.2 days', async () => {
     const attempt = await claimAttempt(database);
     await tables.query("UPDATE transaction SET created_at = now() - interval '1 year'");
     const { leastS, mostS } = await pauseOf(attempt, () => checkDue(depsOf(UNKNOWN)));
@@ -86,7 +86,7 @@ describe('an outcome that nobody knows', () => {
     expect(leastS).toBeLessThan(86_400 * 1.21);
   });
 
-  it('has the provider close it once its call and the margin are over, however often it was asked for', async () => {
+  it('is closed at the provider once its call and the margin are over, however often it was checked', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(UNKNOWN);
     await writeLate(deps, attempt, 0, UNKNOWN);
@@ -95,14 +95,14 @@ describe('an outcome that nobody knows', () => {
       await makeDue();
       await checkDue(deps);
       await notified(deps, 'scripted', attempt);
-      // What is left unanswered would have the next news wait for two seconds.
+      // // An unanswered look-up would delay the next news by two seconds.
       await tables.query('DELETE FROM notification');
     };
     for (const ageS of [0, 1, 2, 3, 12]) await askedAt(ageS);
     expect(asked.map(({ close }) => close)).toEqual([...Array(8).fill(false), true, true]);
   });
 
-  it('is left to other replicas, as it is, where its connection is gone or is another account', async () => {
+  it('is left unchanged for other replicas when its connection is gone or points to a different account', async () => {
     const attempts = [
       await claimAttempt(database, { connectionId: 'gone' }),
       await claimAttempt(database, { identity: 'another account' }),
@@ -117,7 +117,7 @@ describe('an outcome that nobody knows', () => {
     expect(after.every(({ due_in_s }) => Number(due_in_s) <= 0)).toBe(true);
   });
 
-  it('is taken for as long as two calls to its own provider may take, and the margin', async () => {
+  it('is leased for the time of two calls to its own provider plus the margin', async () => {
     const attempts = [await claimAttempt(database), await claimAttempt(database, { connectionId: 'slow' })];
     const leased = Promise.withResolvers<Record<string, unknown>[]>();
     const says = async () => {
@@ -130,7 +130,7 @@ describe('an outcome that nobody knows', () => {
     const begunMs = performance.now();
     await checkDue({ ...deps, schedule: { ...deps.schedule, leaseMarginMs: 1_000 } });
     const leastS = (await leased.promise).map(({ due_in_s }) => Number(due_in_s));
-    // What has passed of the leases until they were read.
+    // // The part of the leases that passed before they were read.
     const passedS = (performance.now() - begunMs) / 1_000;
     expect(Number(leastS[0]) + passedS).toBeGreaterThan(2.5);
     expect(leastS[0]).toBeLessThan(3.1);
@@ -138,7 +138,7 @@ describe('an outcome that nobody knows', () => {
     expect(leastS[1]).toBeLessThan(121.1);
   });
 
-  it('does not keep others from being looked up when asking for it fails', async () => {
+  it('does not keep other outcomes from being looked up when its own look-up fails', async () => {
     const bad = await claimAttempt(database);
     const good = await claimAttempt(database);
     const failing = async (query: LookUp) => {
@@ -152,8 +152,8 @@ describe('an outcome that nobody knows', () => {
   });
 });
 
-describe('what was answered', () => {
-  it('is replayed as it was, while the payment itself moves on', async () => {
+describe('the stored response', () => {
+  it('is replayed unchanged while the payment moves on', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(APPROVED);
     await writeLate(deps, attempt, 0, UNKNOWN);
@@ -164,11 +164,11 @@ describe('what was answered', () => {
   });
 });
 
-describe('who has lost an attempt', () => {
-  it('does not write that it is unknown over what another taker is about to learn', async () => {
+describe('a worker that has lost its attempt', () => {
+  it('does not write an unknown outcome over what another worker is about to learn', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(async () => {
-      // Meanwhile the one that was held up comes back, with its deadline passed.
+      // // Meanwhile the delayed worker comes back after its deadline.
       expect(await writeLate(deps, attempt, 0, UNKNOWN)).toBe('lost');
       return APPROVED;
     });
@@ -181,7 +181,7 @@ describe('who has lost an attempt', () => {
     ['unknown', UNKNOWN],
     ['declined', DECLINED],
     ['not sent', NOT_SENT],
-  ])('changes no terminal state, whatever it brings: %s', async (_name, outcome) => {
+  ])('changes no final state, whatever outcome it brings: %s', async (_name, outcome) => {
     const attempt = await claimAttempt(database, { vault: true });
     const deps = depsOf(APPROVED);
     await checkDue(deps);
@@ -199,7 +199,7 @@ describe('who has lost an attempt', () => {
   });
 });
 
-describe('a card that waits for the outcome', () => {
+describe('a card that waits for the outcome of its payment', () => {
   it.each([
     ['is kept when the payment is approved', APPROVED, [{ active: true }]],
     ['is dropped when it is declined', DECLINED, []],

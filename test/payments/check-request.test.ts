@@ -11,9 +11,10 @@ const faults = (init: Init) =>
     ({ field, code }) => `${field} ${code}`,
   );
 
-// That each field at fault is refused over every protocol is api/bad-input.test.ts's to hold; this is what lies between.
+// // api/bad-input.test.ts tests that every protocol refuses each bad field; this file tests the
+// values between.
 describe('checkRequest', () => {
-  it('finds nothing wrong with a request that has only what is required', () => {
+  it('accepts a request that has only the required fields', () => {
     expect(faults({})).toEqual([]);
   });
 
@@ -24,7 +25,7 @@ describe('checkRequest', () => {
     ['900719925474.0991', 'CLF'],
     ['1000000000000', 'KWD'],
     ['1', 'XCG'],
-  ])('takes the amount %s %s', (value, currency) => {
+  ])('accepts the amount %s %s', (value, currency) => {
     expect(faults({ amount: { currency, value: { value } } })).toEqual([]);
   });
 
@@ -34,13 +35,13 @@ describe('checkRequest', () => {
     ['1', true, ['amount.value OUT_OF_RANGE']],
     ['-1', true, ['amount.value OUT_OF_RANGE']],
     ['0', false, ['amount.value OUT_OF_RANGE']],
-  ])('judges the amount %s where verify is %s', (value, verify, expected) => {
+  ])('checks the amount %s when verify is %s', (value, verify, expected) => {
     const paymentMethod = { type: 'CARD', detail: { kind: { case: 'card' as const, value: { verify } } } };
     expect(faults({ amount: { currency: 'USD', value: { value } }, paymentMethod })).toEqual(expected);
   });
 
   it.each([{ a: Number.NaN }, { a: [{ b: 'x\0' }] }, { 'n\0': 1 }, { a: { b: Number.POSITIVE_INFINITY } }])(
-    'refuses taxes and seller details that have no JSON form, which only binary messages can hold: %j',
+    'refuses taxes and seller details without a JSON form, which only binary messages can hold: %j',
     (json) => {
       expect(faults({ taxes: json })).toEqual(['taxes INVALID_FORMAT']);
       expect(faults({ additionalData: { sellerDetails: json } })).toEqual([
@@ -53,7 +54,7 @@ describe('checkRequest', () => {
     {},
     { kind: { case: 'stringValue', value: 'x\0' } },
     { kind: { case: 'numberValue', value: NaN } },
-  ])('refuses lists that have no JSON form, which only binary messages can hold: of %j', (value) => {
+  ])('refuses lists without a JSON form, which only binary messages can hold: %j', (value) => {
     const list = { values: [value as { kind: { case: 'stringValue'; value: string } }] };
     expect(faults({ taxesList: list })).toEqual(['taxes INVALID_FORMAT']);
     expect(faults({ additionalData: { order: { discounts: list } } })).toEqual([
@@ -65,7 +66,7 @@ describe('checkRequest', () => {
     expect(faults({ taxes: {}, taxesList: {} })).toEqual(['taxes NOT_ALLOWED']);
   });
 
-  it('takes a ticket beside tickets where it is the first of them, as the record shows it, and no other', () => {
+  it('accepts a ticket beside tickets only if it is the first of them, as in the record', () => {
     const [first, second] = [{ ticketNumber: '1' }, { ticketNumber: '2' }];
     const airline = (ticket: object, tickets: object[]) =>
       faults({ additionalData: { airline: { ticket, tickets } } });
@@ -75,7 +76,7 @@ describe('checkRequest', () => {
   });
 
   it.each(['XXX', 'XTS', 'XAU', 'XAG', 'XPT', 'XPD', 'XBA', 'XDR', 'XSU', 'XUA'])(
-    'refuses %s, in which nobody can be charged',
+    'refuses %s, in which no payment can be made',
     (currency) => {
       expect(faults({ amount: { currency, value: { value: '1' } } })).toEqual([
         'amount.currency INVALID_FORMAT',
@@ -88,7 +89,7 @@ describe('checkRequest', () => {
     ['1000000000001', 'JPY', 'OUT_OF_RANGE'],
     ['0', 'USD', 'OUT_OF_RANGE'],
     ['-10', 'USD', 'OUT_OF_RANGE'],
-    // Within 10^12, but more minor units than a double counts exactly: providers read JSON.
+    // // Below 10^12, but more minor units than a double holds exactly: providers read JSON.
     ['999999999999.9999', 'CLF', 'OUT_OF_RANGE'],
     ['900719925474.0992', 'CLF', 'OUT_OF_RANGE'],
     ['1.5', 'JPY', 'INVALID_FORMAT'],
@@ -98,7 +99,7 @@ describe('checkRequest', () => {
     expect(faults({ amount: { currency, value: { value } } })).toEqual([`amount.value ${code}`]);
   });
 
-  it('lets deps of an order be negative, as discounts are, and a fare be in its own currency', () => {
+  it('accepts negative amounts within an order, such as discounts, and a fare in its own currency', () => {
     const order = { feeAmount: { value: '-1.50' }, items: [{ unitAmount: { value: '-1000000000000' } }] };
     const legs = [{ baseFare: { value: '1.5' } }, { baseFare: { value: '1.555' }, baseFareCurrency: 'KWD' }];
     expect(faults({ additionalData: { order, airline: { legs } } })).toEqual([]);
@@ -108,7 +109,7 @@ describe('checkRequest', () => {
     ]);
   });
 
-  it('takes 20 decimals in an amount that only describes the order, and only the digits of its currency in a tip', () => {
+  it('accepts 20 decimals in an amount that only describes the order, but only the digits of its currency in a tip', () => {
     const unitAmount = { value: `0.${'3'.repeat(20)}` };
     expect(faults({ additionalData: { order: { items: [{ unitAmount }] } } })).toEqual([]);
     expect(faults({ additionalData: { order: { tipAmount: { value: '0.001' } } } })).toEqual([
@@ -132,7 +133,7 @@ describe('checkRequest', () => {
     'my_shop.example.com/back',
     'shop.example.com.',
     'shop.example.com.:8443/back',
-  ])('takes the callback_url %s', (callbackUrl) => {
+  ])('accepts the callback_url %s', (callbackUrl) => {
     expect(faults({ callbackUrl })).toEqual([]);
   });
 
@@ -176,7 +177,7 @@ describe('checkRequest', () => {
     expect(faults({ callbackUrl })).toEqual(['callback_url NOT_ALLOWED']);
   });
 
-  it.each(['2024-02-29', '1900-01-01', '0001-01-01'])('takes the date %s', (dateOfBirth) => {
+  it.each(['2024-02-29', '1900-01-01', '0001-01-01'])('accepts the date %s', (dateOfBirth) => {
     expect(faults({ customerPayer: { dateOfBirth } })).toEqual([]);
   });
 
@@ -189,7 +190,7 @@ describe('checkRequest', () => {
     },
   );
 
-  it('names every field at fault', () => {
+  it('names every bad field', () => {
     const payer = { nationality: 'XX', billingAddress: { country: 'usa' }, firstName: 'a\0' };
     expect(faults({ country: 'ZZ', customerPayer: payer }).sort()).toEqual([
       'country INVALID_FORMAT',
@@ -199,13 +200,13 @@ describe('checkRequest', () => {
     ]);
   });
 
-  it('takes an expiry date in the past: that is for the provider to judge', () => {
+  it('accepts an expiry date in the past, which the provider decides about', () => {
     const cardData = { number: '4111111111111111', expirationMonth: 1, expirationYear: 0 };
     const paymentMethod = { type: 'CARD', detail: { kind: { case: 'card' as const, value: { cardData } } } };
     expect(faults({ paymentMethod })).toEqual([]);
   });
 
-  it('takes any JSON as a device fingerprint, and times from the year 1 to 9999', () => {
+  it('accepts any JSON as a device fingerprint, and times from the year 1 to 9999', () => {
     const kinds = [
       { case: 'nullValue', value: 0 },
       { case: 'boolValue', value: false },

@@ -17,7 +17,10 @@ import { idOf, refund } from './requested-operations.ts';
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** Look-ups that the provider was asked for, results that the observer was told, and schedules that were written. */
+/**
+ * Look-ups that the provider received, results that the observer received, and schedules that were
+ * written.
+ */
 let asked: LookUp[];
 let told: unknown[];
 let scheduled: unknown[];
@@ -40,7 +43,7 @@ const PENDING: Outcome = { kind: 'pending', providerData };
 const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
-/** Dependencies where every transaction has an exact age, by the database's clock. */
+/** Dependencies in which every transaction has an exact age by the database's clock. */
 function depsAt(ageMs: number): CheckDeps {
   const aged = withAges(payments.database, () => ageMs);
   const query: Database['query'] = (statement, values = []) => {
@@ -74,7 +77,10 @@ const STATUS = 'SELECT status FROM transaction WHERE id = $1';
 const statusOf = async (payment: Payment) =>
   (await payments.tables.query(STATUS, [idOf(payment)]))[0]?.status;
 
-/** Takes a payment's last transaction at an age and checks it. @returns true if that wrote something. */
+/**
+ * Claims a payment's last transaction at an age and checks it. @returns true if the check wrote
+ * something.
+ */
 async function check(payment: Payment, ageMs: number, connection = at(UNKNOWN)): Promise<boolean> {
   const names = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment) };
   const [row] = await payments.tables.query(TAKE, [names.transactionId]);
@@ -84,14 +90,14 @@ async function check(payment: Payment, ageMs: number, connection = at(UNKNOWN)):
   return scheduled.slice(before).some(Array.isArray);
 }
 
-/** Age of a redirect at its last look-up: 30 s after its term of a day. */
+/** Age of a redirect at its last look-up: 30 s after its term of one day. */
 const LAST_MS = DAY_MS + 30_000;
 
-/** A wallet's payment whose payer was sent away. */
+/** A wallet payment whose payer was redirected. */
 const sentAway = () => payments.pay({ wallet: true });
 
-describe('a payer who was sent away', () => {
-  it('is asked about with what the transaction holds', async () => {
+describe('a redirected payer', () => {
+  it('is looked up with the data of the transaction', async () => {
     const payment = await sentAway();
     await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
     expect(await check(payment, 31_000)).toBe(false);
@@ -109,11 +115,14 @@ describe('a payer who was sent away', () => {
   it.each([
     [-1, false],
     [0, true],
-  ])('is asked about for the last time 30 s after the term is over: %i ms: %j', async (fromLastMs, close) => {
-    const payment = await sentAway();
-    await check(payment, LAST_MS + fromLastMs);
-    expect(asked.map((query) => query.close)).toEqual([close]);
-  });
+  ])(
+    'is looked up for the last time 30 s after the end of the term: %i ms: %j',
+    async (fromLastMs, close) => {
+      const payment = await sentAway();
+      await check(payment, LAST_MS + fromLastMs);
+      expect(asked.map((query) => query.close)).toEqual([close]);
+    },
+  );
 
   it.each([
     ['a minute at first', 0, 60],
@@ -124,9 +133,9 @@ describe('a payer who was sent away', () => {
     ['until the last look-up', LAST_MS - 50_000, 50],
     ['a second at least', LAST_MS - 500, 1],
     ['as before, once the term is over', LAST_MS, 3_600],
-  ])('is asked about again after %s: at %i ms', async (_what, ageMs, pauseS) => {
+  ])('is looked up again after %s: at %i ms', async (_what, ageMs, pauseS) => {
     const payment = await sentAway();
-    // However often it was asked about.
+    // // However often it was looked up.
     for (const times of [1, 2, 5_000]) {
       await payments.tables.query('UPDATE transaction SET fence = $1', [times]);
       await check(payment, ageMs);
@@ -134,7 +143,7 @@ describe('a payer who was sent away', () => {
     expect(scheduled).toEqual([pauseS, pauseS, pauseS]);
   });
 
-  it('is still away when the provider says so, until the term is over', async () => {
+  it('is still away when the provider says so, until the term ends', async () => {
     const payment = await sentAway();
     expect(await check(payment, LAST_MS - 1, at(REDIRECT))).toBe(false);
     expect([await statusOf(payment), scheduled]).toEqual(['CREATED', [1]]);
@@ -142,7 +151,7 @@ describe('a payer who was sent away', () => {
     expect(await statusOf(payment)).toBe('EXPIRED');
   });
 
-  it('has agreed, and the provider has yet to decide: that is written once, with a next look-up', async () => {
+  it('has agreed while the provider has yet to decide: that is written once, with the time of the next look-up', async () => {
     const payment = await sentAway();
     const before = LAST_MS - DAY_MS;
     expect(await check(payment, before, at(PENDING))).toBe(true);
@@ -151,7 +160,7 @@ describe('a payer who was sent away', () => {
     expect(await statusOf(payment)).toBe('PENDING');
   });
 
-  it('did not pay, as far as is known, where there is no look-up and the term is over', async () => {
+  it('counts as not having paid when the term ends without a look-up', async () => {
     const payment = await sentAway();
     const [first] = payment.transactionsHistory;
     if (first) first.providerData = providerData;
@@ -159,13 +168,13 @@ describe('a payer who was sent away', () => {
     expect(await check(payment, LAST_MS - 1, mute())).toBe(false);
     expect(await check(payment, LAST_MS, mute())).toBe(true);
     expect(await statusOf(payment)).toBe('EXPIRED');
-    // Whatever the provider said at first is shown still.
+    // // The provider's first response stays shown.
     expect(await getPayment(payments.deps, payment.id, payments.caller())).toMatchObject({
       transactions: { providerData: { transactionId: 'theirs' } },
     });
   });
 
-  it('who has paid, as the provider will tell, is waited for where there is no look-up, whatever the time', async () => {
+  it('has paid and stays open at any age when the provider has no look-up and will report the outcome', async () => {
     const payment = await sentAway();
     await check(payment, LAST_MS - DAY_MS, at(PENDING));
     scheduled.length = 0;
@@ -186,10 +195,10 @@ describe('an open operation', () => {
     [11_000, true, 5.5],
     [100 * DAY_MS, true, 86_400],
   ])(
-    'is closed at its provider from a margin after its call on, %i ms: %j, and asked about after growing pauses',
+    'is closed at its provider after its call and a margin, %i ms: %j, and checked after growing pauses',
     async (ageMs, close, pauseS) => {
       const opened = await openRefund();
-      // However often it was asked about.
+      // // However often it was checked.
       for (const times of [1, 1_000]) {
         await payments.tables.query('UPDATE transaction SET fence = $1', [times]);
         expect(await check(opened, ageMs)).toBe(false);
@@ -203,7 +212,7 @@ describe('an open operation', () => {
   );
 
   it.each([true, false])(
-    'has no term, so that nothing a provider says of its payer ends it, answered yet: %j',
+    'has no term, so no report about its payer ends it, whether answered or not: %j',
     async (isAnswered) => {
       const opened = await openRefund();
       if (!isAnswered) await payments.tables.query('UPDATE transaction SET response = NULL');
@@ -212,13 +221,13 @@ describe('an open operation', () => {
     },
   );
 
-  it('is done once the provider says so', async () => {
+  it('succeeds once the provider says so', async () => {
     const opened = await openRefund();
     expect(await check(opened, 0, at(APPROVED))).toBe(true);
     expect([await statusOf(opened), scheduled]).toEqual(['SUCCEEDED', [['written', null]]]);
   });
 
-  it('that is not stored is a fault of ours, of which its provider is not asked', async () => {
+  it('without a stored record is an internal fault, and its provider is not called', async () => {
     const opened = await openRefund();
     await expect(check({ ...opened, id: randomUUID() }, 0)).rejects.toThrow('there is no payment');
     const ofAnother = check({ ...opened, id: (await payments.pay()).id }, 0, at(APPROVED));
@@ -228,7 +237,7 @@ describe('an open operation', () => {
 });
 
 describe('an authorization', () => {
-  /** Age at which our term of an authorization is over. */
+  /** Age at which our term of an authorization ends. */
   const LAPSES_MS = 7 * DAY_MS;
   async function authorized(set = 'released = released') {
     const payment = await payments.pay({ capture: false });
@@ -236,7 +245,7 @@ describe('an authorization', () => {
     return payment;
   }
 
-  it('is asked about at its term, and waited for if the provider does not answer: it may be captured there', async () => {
+  it('is looked up at its term, and stays open if the provider does not answer, which may have captured it', async () => {
     const payment = await authorized();
     expect(await check(payment, LAPSES_MS, at(UNKNOWN))).toBe(false);
     expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [3_600], 'SUCCEEDED']);
@@ -248,13 +257,13 @@ describe('an authorization', () => {
       'has captured more than was authorized',
       { ...APPROVED, totals: { captured: 10_001n, refunded: 0n } } as const,
     ],
-  ])('is asked about once a day after its term if its provider %s', async (_what, says) => {
+  ])('is looked up once a day after its term if its provider %s', async (_what, says) => {
     const payment = await authorized();
     await check(payment, LAPSES_MS, at(says));
     expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [86_400], 'SUCCEEDED']);
   });
 
-  it('lapses at its term unasked where there is no look-up', async () => {
+  it('lapses at its term without a look-up when the provider offers none', async () => {
     const payment = await authorized();
     expect(await check(payment, LAPSES_MS, mute())).toBe(true);
     expect([scheduled, told]).toEqual([[['written', null]], [[idOf(payment), 'lapsed']]]);
@@ -280,7 +289,7 @@ describe('an authorization', () => {
     const written = await check(payment, LAPSES_MS + fromLapseMs, at(says));
     expect(scheduled).toEqual(expected);
     expect(written).toBe(Array.isArray(expected[0]));
-    // The provider knows nothing of our terms, but may have ended it before, or captured it.
+    // // The provider does not know our terms, but may have ended or captured the authorization before.
     const isAsked = written || expected[0] === 5 || expected[0] === 1;
     const result = written ? 'lapsed' : UNKNOWN;
     expect(told).toEqual(written || isAsked ? [[idOf(payment), result]] : []);
@@ -291,7 +300,7 @@ describe('an authorization', () => {
     ['a purchase', 'capture = true'],
     ['what did not succeed', "status = 'PENDING'"],
     ['a dispute', "type = 'CHARGEBACK'"],
-  ])('lapses, and %s does not', async (_what, columns) => {
+  ])('lapses, but %s does not', async (_what, columns) => {
     const payment = await authorized();
     await payments.tables.query(`UPDATE transaction SET ${columns}`);
     await check(payment, LAPSES_MS).catch(() => {});

@@ -28,7 +28,7 @@ onOwnDatabase();
 describe('an outcome that the provider has yet to decide', () => {
   const PENDING: Outcome = { kind: 'pending', providerData };
 
-  it('is asked for on the schedule once it was told so, and ends with the provider’s word', async () => {
+  it("is checked on the schedule, and ends with the provider's report", async () => {
     const attempt = await claimAttempt(database, { vault: true });
     const deps = depsOf(PENDING);
     const { mostS } = await pauseOf(attempt, () => writeLate(deps, attempt, 0, PENDING));
@@ -40,7 +40,7 @@ describe('an outcome that the provider has yet to decide', () => {
       const { leastS, mostS } = await pauseOf(attempt, () => checkDue(deps));
       expect(mostS).toBeGreaterThan(pauseS * 0.79);
       expect(leastS).toBeLessThan(pauseS * 1.21);
-      // That nothing has changed is no change of the record.
+      // // An unchanged outcome does not change the record.
       expect(await standing(attempt)).toEqual(told);
       expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: false }]);
     }
@@ -58,7 +58,7 @@ describe('an outcome that the provider has yet to decide', () => {
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
   });
 
-  it('is only for who holds the attempt to tell', async () => {
+  it('is reported only by the worker that holds the attempt', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(UNKNOWN);
     await checkDue(deps);
@@ -67,7 +67,7 @@ describe('an outcome that the provider has yet to decide', () => {
 });
 
 describe('a provider that hangs', () => {
-  it('holds its own slots only: others’ outcomes are learned meanwhile, its own bit by bit', async () => {
+  it('holds only its own slots: other outcomes are learned meanwhile, and its own bit by bit', async () => {
     for (let i = 0; i < 50; i++) await claimAttempt(database, { connectionId: 'hanging' });
     const silence = Promise.withResolvers<void>();
     let [atOnce, most] = [0, 0];
@@ -91,7 +91,7 @@ describe('a provider that hangs', () => {
     expect(most).toBe(20);
   });
 
-  it('is left alone while its circuit is open: nothing is taken, and nothing postponed', async () => {
+  it('is left alone while its circuit is open: nothing is claimed or postponed', async () => {
     const attempt = await claimAttempt(database, { connectionId: 'hanging' });
     const other = await claimAttempt(database);
     const connections = { hanging: connectionOf(APPROVED), scripted: connectionOf(APPROVED) };
@@ -105,14 +105,14 @@ describe('a provider that hangs', () => {
   });
 });
 
-it('a backlog is worked off without waiting for the next search', async () => {
+it('the checker works off a backlog without waiting for the next search', async () => {
   await Promise.all(Array.from({ length: 70 }, () => claimAttempt(database)));
   const checker = startChecker(depsOf(APPROVED), { intervalMs: 600_000 });
   await expect.poll(openCount).toBe(0);
   await checker.stop();
 });
 
-it('the checker looks for what is due when it is woken, at once or in so many seconds', async () => {
+it('the checker looks for due work when it is woken, at once or after the given seconds', async () => {
   const checker = startChecker(depsOf(APPROVED), { intervalMs: 600_000 });
   for (const inS of [undefined, 0.2]) {
     const attempt = await claimAttempt(database);
@@ -124,7 +124,7 @@ it('the checker looks for what is due when it is woken, at once or in so many se
   await checker.stop();
 });
 
-it('a stop of the checker waits until the outcomes of checks under way are written', async () => {
+it('stopping the checker waits until the outcomes of running checks are written', async () => {
   const attempt = await claimAttempt(database);
   const answer = Promise.withResolvers<Outcome>();
   const checker = startChecker(depsWith({ scripted: connectionOf(() => answer.promise) }), {
@@ -138,7 +138,7 @@ it('a stop of the checker waits until the outcomes of checks under way are writt
 });
 
 describe('two checkers at once', () => {
-  it('ask about different attempts', async () => {
+  it('check different attempts', async () => {
     await Promise.all(Array.from({ length: 30 }, () => claimAttempt(database)));
     const deps = depsOf(APPROVED);
     const taken = await Promise.all([checkDue(deps), checkDue(deps)]);

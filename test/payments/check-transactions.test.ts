@@ -30,7 +30,7 @@ async function checkAt(aheadMs: number): Promise<void> {
   await checkDue(payments.deps);
 }
 
-/** Has a notification about a payment come. */
+/** Delivers a notification about a payment. */
 const news = ({ transactions }: Payment, connection: ProviderConnection = payments.provider.connection) =>
   notified({ ...payments.deps, connections: () => new Map([['ledger', connection]]) }, 'ledger', {
     transactionId: transactions?.id,
@@ -40,7 +40,7 @@ const versionOf = async ({ id }: Payment) =>
   (await payments.tables.query('SELECT version FROM payment WHERE id = $1', [id]))[0]?.version;
 
 describe('a redirect', () => {
-  it('that nobody follows stays open until its term is over, is closed at the provider and EXPIRED', async () => {
+  it('that nobody follows stays open until its term ends, is closed at the provider and is EXPIRED', async () => {
     const payment = await payments.pay({ wallet: true });
     const before = await versionOf(payment);
     await checkAt(10 * MINUTE_MS);
@@ -71,21 +71,21 @@ describe('a redirect', () => {
     expect(await payments.stateOf(payment)).toBe('READY_TO_PAY/CREATED');
   });
 
-  it('that is paid after it expired is not lost: it is SUCCEEDED once the provider tells', async () => {
+  it('that is paid after it expired is SUCCEEDED once the provider reports it', async () => {
     const payment = await payments.pay({ wallet: true });
     await checkAt(DAY_MS + 2 * MINUTE_MS);
     payments.provider.payerPays(payment.transactions?.id ?? '');
     const told = await news(payment);
     expect(told).toBe('applied');
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
-    // Told twice, it changes nothing.
+    // // A second report changes nothing.
     const version = await versionOf(payment);
     expect(await news(payment)).toBe('unchanged');
     expect(await versionOf(payment)).toBe(version);
   });
 });
 
-describe('a challenge of a card that is paid directly', () => {
+describe('a challenge of a card that is charged directly', () => {
   const comesBack = (payment: Payment) => {
     const pending = { kind: 'pending', providerData: create(ProviderDataSchema) } as const;
     const connection: ProviderConnection = { ...payments.provider.connection, lookUp: async () => pending };
@@ -107,7 +107,7 @@ describe('a challenge of a card that is paid directly', () => {
   });
 });
 
-describe('a challenge whose card is to be kept', () => {
+describe('a challenge whose card is to be stored', () => {
   beforeAll(() => insertAccount(payments.database, { id: ACCOUNT_ONE, name: 'one', secretAlways: false }));
 
   const tokens = () => payments.tables.query('SELECT id FROM vaulted_token');
@@ -120,12 +120,12 @@ describe('a challenge whose card is to be kept', () => {
     return getPayment(payments.deps, payment.id, payments.caller());
   }
 
-  it('names the card that is kept once its payer has passed it', async () => {
+  it('names the stored card once its payer has passed it', async () => {
     const { paymentMethod } = await paidAfter(2 * MINUTE_MS);
     expect(await tokens()).toEqual([{ id: paymentMethod?.vaultedToken }]);
   });
 
-  it('names no card if it is paid after it expired: the one that waited is gone', async () => {
+  it('names no card if it is paid after it expired: the waiting card is gone', async () => {
     const { status, paymentMethod, transactions } = await paidAfter(DAY_MS + 2 * MINUTE_MS);
     expect([status, await tokens()]).toEqual([Payment_Status.SUCCEEDED, []]);
     expect([paymentMethod?.vaultedToken, transactions?.paymentMethod?.vaultedToken]).toEqual(['', '']);
@@ -143,7 +143,7 @@ describe('a challenge whose card is to be kept', () => {
 });
 
 describe('a card payment that its provider has yet to decide', () => {
-  it('is asked about by one look-up at a time, and does not count as waiting for its payer', async () => {
+  it('is looked up by one check at a time, and does not count as waiting for its payer', async () => {
     payments.provider.next.push('delays it');
     const payment = await payments.pay();
     await payments.makeDue();
@@ -157,7 +157,7 @@ describe('a card payment that its provider has yet to decide', () => {
 });
 
 describe('an authorization', () => {
-  it('that is not captured within its term is EXPIRED, and cannot be captured any more', async () => {
+  it('that is not captured within its term is EXPIRED and can no longer be captured', async () => {
     const payment = await payments.pay({ capture: false });
     await checkAt(6 * DAY_MS);
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
@@ -169,7 +169,7 @@ describe('an authorization', () => {
     });
   });
 
-  it('that lapsed stays EXPIRED when its approval is told again', async () => {
+  it('that lapsed stays EXPIRED when its approval is reported again', async () => {
     const payment = await payments.pay({ capture: false });
     await checkAt(7 * DAY_MS + MINUTE_MS);
     const { connection } = payments.provider;
@@ -189,7 +189,7 @@ describe('an authorization', () => {
     expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
   });
 
-  it('that was captured is left alone when its term is over', async () => {
+  it('that was captured is left alone when its term ends', async () => {
     const payment = await payments.pay({ capture: false });
     const request = create(CapturePaymentRequestSchema, { paymentId: payment.id });
     await capturePayment(payments.deps, request, payments.caller());
@@ -201,7 +201,7 @@ describe('an authorization', () => {
   });
 });
 
-describe('what a provider without look-up has signed', () => {
+describe('a signed report from a provider without look-up', () => {
   const providerData = create(ProviderDataSchema);
   const APPROVED = { kind: 'approved', providerData, ...NO_CODES } as const;
   let told: unknown[];
@@ -213,7 +213,7 @@ describe('what a provider without look-up has signed', () => {
     const outcome = { minorUnits: 10_000n, currency: 'USD', outcome: APPROVED, ...over } as SignedOutcome;
     return signed(deps, 'ledger', payments.provider.connection, id, outcome);
   };
-  /** Leaves out the outcome of asking a provider that offers no look-up. */
+  /** Drops the outcome of a look-up at a provider that offers none. */
   const noted = ({ transactionId }: { transactionId: string }, result: unknown) => {
     if (typeof result === 'string') told.push([transactionId, result]);
   };
@@ -221,7 +221,7 @@ describe('what a provider without look-up has signed', () => {
   it.each([
     ['a transaction', true],
     ['an attempt whose outcome is unknown', false],
-  ])('is written for %s if its money is the same, and is an alarm otherwise', async (_what, wallet) => {
+  ])('is written for %s if the amounts match, and raises an alarm otherwise', async (_what, wallet) => {
     if (!wallet) payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay({ wallet });
     const before = await payments.stateOf(payment);
@@ -238,7 +238,7 @@ describe('what a provider without look-up has signed', () => {
     expect(await apply(id)).toBe('unchanged');
   });
 
-  it('may be that the provider has yet to decide: that is written, and more is to come', async () => {
+  it('may say that the provider has yet to decide: that is written, and a later report follows', async () => {
     const payment = await payments.pay({ wallet: true });
     const id = payment.transactions?.id ?? '';
     expect(await apply(id, { outcome: { kind: 'pending', providerData } })).toBe('applied');
@@ -247,7 +247,7 @@ describe('what a provider without look-up has signed', () => {
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
 
-  it('is kept for later when its transaction is not there yet', async () => {
+  it('is kept for later when its transaction does not exist yet', async () => {
     expect(await apply(randomUUID())).toBe('waiting');
     expect(await notified(payments.deps, 'ledger', { transactionId: randomUUID() })).toBe('waiting');
     const rows = await payments.tables.query('SELECT result, check_at > now() AS searched FROM notification');

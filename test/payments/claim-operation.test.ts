@@ -20,7 +20,7 @@ onOperatedPayments({ empties: 'payment, transaction' });
 const REFUND = { type: 'REFUND', money: { minorUnits: 100n, currency: 'USD' } } as const;
 const CANCEL = { type: 'CANCEL', money: { minorUnits: 10_000n, currency: 'USD' } } as const;
 
-/** Asks for a refund of 1.00 USD, or for another operation. */
+/** Requests a refund of 1.00 USD, or another operation. */
 function asked(
   payment: Payment,
   over: Partial<RequestedOperation> = {},
@@ -41,7 +41,7 @@ const claim = (
   over: Partial<OperationDeps> = {},
 ) => claimOperationOn({ ...payments.deps, ...over }, of, ACCOUNT_ONE, key);
 
-/** The database with something done instead of each claim, and the number of claims. */
+/** The database with a hook that runs instead of each claim, and the number of claims. */
 function aroundClaims(instead: (run: () => Promise<unknown>) => Promise<unknown>) {
   const claims = { count: 0 };
   const query: Database['query'] = (statement, values) => {
@@ -58,7 +58,7 @@ const stateOf = async () => [
   await payments.tables.query('SELECT id FROM transaction'),
 ];
 
-it('an operation on a payment with 200 transactions is refused and claims nothing; one less, and it is claimed', async () => {
+it('an operation on a payment with 200 transactions is refused and claims nothing; with 199 it is claimed', async () => {
   const payment = await payments.pay();
   const declined = (count: number) =>
     payments.tables.query(
@@ -77,8 +77,8 @@ it('an operation on a payment with 200 transactions is refused and claims nothin
   expect((await claim(asked(payment))).written.transactionId).toBeDefined();
 });
 
-describe('an operation that is claimed', () => {
-  it('is stored with what was asked for, before anything is sent', async () => {
+describe('a claimed operation', () => {
+  it('is stored with its request before anything is sent', async () => {
     const payment = await payments.pay();
     const { written, target, stored } = await claim(
       asked(payment, { merchantReference: 'r-1', description: 'one book', reason: 'it came too late' }),
@@ -99,7 +99,7 @@ describe('an operation that is claimed', () => {
     expect(payments.provider.moved.at(-1)).toBe(`pay ${payment.transactions?.id}`);
   });
 
-  it('gets a reference of its own when the merchant has none', async () => {
+  it('gets its own reference when the merchant sends none', async () => {
     const { written } = await claim(asked(await payments.pay()));
     expect(written.merchantReference).toBeUndefined();
     const { transactions } = decodeRecord(written.record);
@@ -107,7 +107,7 @@ describe('an operation that is claimed', () => {
     expect(transactions?.reason).toBeUndefined();
   });
 
-  it('is planned again when the payment has changed meanwhile, three times at most', async () => {
+  it('is planned again when the payment has changed meanwhile, at most three times', async () => {
     const payment = await payments.pay();
     const change = () => payments.tables.query('UPDATE payment SET version = version + 1');
     let changes = 2;
@@ -127,7 +127,7 @@ describe('an operation that is claimed', () => {
     expect([twice.claims.count, always.claims.count]).toEqual([3, 3]);
   });
 
-  it('acts on the payment as it stood when it was read: approved only just after, it is refused; just before, claimed', async () => {
+  it('uses the payment as it was read: refused if the approval came after, claimed if it came before', async () => {
     const learn = async () => {
       await payments.makeDue();
       await checkDue(payments.deps);
@@ -145,7 +145,7 @@ describe('an operation that is claimed', () => {
     expect(written).toMatchObject({ type: 'REFUND', paymentId: other.id });
   });
 
-  it('has the payment to itself: another is refused without a claim', async () => {
+  it('locks the payment: another operation is refused without a claim', async () => {
     const payment = await payments.pay();
     await claim(asked(payment));
     const { database, claims } = aroundClaims((run) => run());
@@ -155,7 +155,7 @@ describe('an operation that is claimed', () => {
     expect(claims.count).toBe(0);
   });
 
-  it('is refused when its key is held by another payment', async () => {
+  it('is refused when another payment holds its key', async () => {
     await claim(asked(await payments.pay()), 'one key');
     const refused = claim(asked(await payments.pay()), 'one key');
     await expect(refused).rejects.toMatchObject({ reason: 'OPERATION_IN_PROGRESS' });
@@ -167,9 +167,9 @@ describe('a claim that the database does not acknowledge', () => {
   const refused = new DatabaseUnavailableError(new Error('refused'));
   const ours = new TypeError('a fault of ours');
   it.each([
-    ['may stand, and the caller is told to ask again', lost, { reason: 'REQUEST_IN_PROGRESS', cause: lost }],
+    ['may be stored, and the caller is told to retry', lost, { reason: 'REQUEST_IN_PROGRESS', cause: lost }],
     [
-      'surely was not made, and the caller is told so',
+      'was certainly not made, and the caller is told so',
       refused,
       { reason: 'SERVICE_UNAVAILABLE', cause: refused },
     ],
@@ -182,7 +182,7 @@ describe('a claim that the database does not acknowledge', () => {
     expect(claims.count).toBe(1);
   });
 
-  it('because of a fault of ours shows the fault', async () => {
+  it('caused by an internal fault shows the fault', async () => {
     const payment = await payments.pay();
     const { database } = aroundClaims(() => Promise.reject(ours));
     await expect(claim(asked(payment), undefined, { database })).rejects.toBe(ours);
@@ -201,7 +201,7 @@ describe('a payment', () => {
   it.each([
     ['was declined', "status = 'DECLINED'"],
     ['verified a card only', "type = 'VERIFY'"],
-  ])('that %s has nothing to act on', async (_what, columns) => {
+  ])('that %s has nothing to operate on', async (_what, columns) => {
     const payment = await payments.pay();
     await set(columns);
     await expectRefused(asked(payment), /^the payment neither took nor holds money/);
@@ -210,14 +210,14 @@ describe('a payment', () => {
   it.each([
     ['whose outcome is not known', "status = 'PENDING'"],
     ['whose payer has yet to pay', "status = 'CREATED'"],
-  ])('%s is not said to have taken no money', async (_what, columns) => {
+  ])('%s is never said to have taken no money', async (_what, columns) => {
     const payment = await payments.pay();
     await set(columns);
     await expectRefused(asked(payment), /^the payment has no outcome yet and may still take money/);
   });
 
   it.each([randomUUID(), 'no UUID'])(
-    'that is not there is refused by the name of the field: %s',
+    'that does not exist is refused by the name of the field: %s',
     async (id) => {
       const refused = claim(asked({ ...(await payments.pay()), id }));
       await expect(refused).rejects.toMatchObject({
@@ -226,13 +226,13 @@ describe('a payment', () => {
     },
   );
 
-  it.each(['PURCHASE', 'AUTHORIZE'])('that is a %s is acted on', async (type) => {
+  it.each(['PURCHASE', 'AUTHORIZE'])('that is a %s can be operated on', async (type) => {
     const payment = await payments.pay();
     await set(`type = '${type}'`);
     expect((await claim(asked(payment))).stored.base).toMatchObject({ type, id: payment.transactions?.id });
   });
 
-  it('that is disputed is left alone, until the dispute was won', async () => {
+  it('that is disputed accepts no operation until the dispute is won', async () => {
     const payment = await payments.pay();
     await payments.tables.query(
       `INSERT INTO transaction (id, account_id, payment_id, connection_id, connection_identity, status, amount_minor_units,
@@ -245,7 +245,7 @@ describe('a payment', () => {
     expect((await claim(asked(payment))).written.type).toBe('REFUND');
   });
 
-  it('is operated on through its own account at the provider only', async () => {
+  it('accepts operations only through its own account at the provider', async () => {
     const payment = await payments.pay();
     const { connection } = payments.provider;
     const at = (connections: ReadonlyMap<string, typeof connection>) =>
@@ -260,7 +260,7 @@ describe('a payment', () => {
 
 describe('a cancel without a key', () => {
   const KEYLESS = 'without a key';
-  /** Claims a cancel of an authorization with a transaction beside its own. */
+  /** Claims a cancel of an authorization that has another transaction. */
   async function cancelBeside(type: string, status: string, key: string) {
     const payment = await payments.pay({ capture: false });
     const id = randomUUID();
@@ -279,7 +279,7 @@ describe('a cancel without a key', () => {
     return { id, outcome: await claimed.catch((error: Error) => error) };
   }
 
-  it.each(['SUCCEEDED', 'PENDING'])('stands for the one that is %s', async (status) => {
+  it.each(['SUCCEEDED', 'PENDING'])('is replayed when the first one was %s', async (status) => {
     const { id, outcome } = await cancelBeside('CANCEL', status, KEYLESS);
     expect(outcome).toBeInstanceOf(CurrentCancel);
     expect(outcome).toMatchObject({ transactionId: id });
@@ -289,7 +289,7 @@ describe('a cancel without a key', () => {
     ['one that was declined', 'CANCEL', 'DECLINED', KEYLESS],
     ['a capture', 'CAPTURE', 'SUCCEEDED', KEYLESS],
     ['one that stands, if it has a key', 'CANCEL', 'SUCCEEDED', 'a key'],
-  ])('is another cancel than %s', async (_what, type, status, key) => {
+  ])('is not a replay of %s', async (_what, type, status, key) => {
     const { outcome } = await cancelBeside(type, status, key);
     expect(outcome).toMatchObject({ written: { type: 'CANCEL' } });
   });

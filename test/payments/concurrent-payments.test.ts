@@ -6,7 +6,7 @@ import { clients, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
-/** Its outcome is not known once its answer is given. */
+/** The response leaves its outcome unknown. */
 const UNKNOWN = { ...HELD, description: 'sandbox:error_after,notify_never' };
 const WAIT_MS = 300;
 
@@ -14,7 +14,8 @@ let patient: TestServer;
 
 onHeldProvider({ config: { inProgressWaitMs: WAIT_MS } });
 beforeAll(async () => {
-  // Another replica, on the same database with the same keys, that waits longer for the first request.
+  // // A second replica on the same database with the same keys, which waits longer for the first
+  // request.
   patient = await startTestServer({
     config: { inProgressWaitMs: 60_000 },
     catalogue: provider.catalogue,
@@ -24,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => patient?.close());
 
-/** The payments under a key, with the charges that the provider made for them. */
+/** The payments under a key, with the provider's charges for them. */
 async function made(idempotencyKey: string): Promise<{ payments: number; charges: number }> {
   const [row] = await tables.query(
     `SELECT count(DISTINCT p.id)::int AS payments, count(l.id)::int AS charges
@@ -45,8 +46,8 @@ const hundred = Array.from({ length: 100 }, (_, i) => i);
 const protocolOf = (i: number): Protocol => PROTOCOLS[i % PROTOCOLS.length] as Protocol;
 const distinct = (values: readonly unknown[]) => new Set(values).size;
 
-describe('a hundred requests at once under one key', () => {
-  it('that are the same, over all protocols and two replicas, make one charge and get one answer', async () => {
+describe('a hundred concurrent requests', () => {
+  it('that are equal, with one key, over all protocols and two replicas, make one charge and get one response', async () => {
     const key = randomUUID();
     const other = apiClients(patient.url);
     const replies = await Promise.all(
@@ -55,7 +56,8 @@ describe('a hundred requests at once under one key', () => {
     other.close();
     expect(await made(key)).toEqual({ payments: 1, charges: 1 });
     const answered = replies.filter(({ record }) => record !== '');
-    // Who waited in vain for the first answer is told so; on a busy machine, also who waited in vain for the database.
+    // // A request that waited in vain for the first response gets this error; on a busy machine, so
+    // does a request that waited in vain for the database.
     const refusals = replies.filter(({ record }) => record === '').map(({ reason }) => reason);
     expect(['REQUEST_IN_PROGRESS', 'SERVICE_UNAVAILABLE']).toEqual(expect.arrayContaining(refusals));
     expect(answered.length).toBeGreaterThanOrEqual(50);
@@ -63,7 +65,7 @@ describe('a hundred requests at once under one key', () => {
     expect(answered.filter(({ headers }) => headers.get('idempotent-replayed') === null)).toHaveLength(1);
   });
 
-  it('that differ make one charge, and the rest are refused', async () => {
+  it('that differ, with one key, make one charge, and the rest are refused', async () => {
     const key = randomUUID();
     const replies = await Promise.all(
       hundred.map((i) =>
@@ -75,7 +77,7 @@ describe('a hundred requests at once under one key', () => {
     expect(replies.filter(({ reason }) => reason === 'IDEMPOTENCY_KEY_REUSED')).toHaveLength(99);
   });
 
-  it('that is another for each are a hundred payments', async () => {
+  it('with a hundred keys make a hundred payments', async () => {
     const keys = hundred.map(() => randomUUID());
     const replies = await Promise.all(
       keys.map((key, i) => clients.create(protocolOf(i), cardPayment(), headersOne(key))),
@@ -92,7 +94,7 @@ describe('while the first request is in progress', () => {
     ...(protocol === 'rest' ? { status: 409 } : { code: 'Aborted' }),
   });
 
-  it('repeats wait a while, then are told to come back; another request is refused at once', async () => {
+  it('repeats wait a while, then are told to retry later; a different request is refused at once', async () => {
     const headers = headersOne();
     const giveAnswers = provider.hold();
     const request = UNKNOWN;
@@ -117,7 +119,7 @@ describe('while the first request is in progress', () => {
     expect(await made(headers['x-idempotency-key'] ?? '')).toEqual({ payments: 1, charges: 1 });
   });
 
-  it('a repeat that waits long enough gets its answer', async () => {
+  it('a repeat that waits long enough gets the response', async () => {
     const headers = headersOne();
     const giveAnswers = provider.hold();
     const first = clients.create('rest', UNKNOWN, headers);
@@ -131,8 +133,8 @@ describe('while the first request is in progress', () => {
   });
 });
 
-describe('when the client goes away', { concurrent: true }, () => {
-  /** Leaves as soon as the provider was asked. */
+describe('when the client disconnects', { concurrent: true }, () => {
+  /** Disconnects as soon as the provider was called. */
   const LEAVE: Record<
     string,
     (url: string, request: RequestJson, headers: Record<string, string>) => Promise<void>
@@ -165,17 +167,20 @@ describe('when the client goes away', { concurrent: true }, () => {
     },
   };
 
-  it.each(Object.entries(LEAVE))('%s, the work is finished and the repeat answers', async (_name, leave) => {
-    const headers = headersOne();
-    const giveAnswers = provider.hold();
-    await leave(patient.url, HELD, headers);
-    const other = apiClients(patient.url);
-    const answer = other.create('rest', HELD, headers);
-    giveAnswers();
-    const repeat = await answer;
-    other.close();
-    expect(JSON.parse(repeat.record).status).toBe('SUCCEEDED');
-    expect(repeat.headers.get('idempotent-replayed')).toBe('true');
-    expect(await made(headers['x-idempotency-key'] ?? '')).toEqual({ payments: 1, charges: 1 });
-  });
+  it.each(Object.entries(LEAVE))(
+    '%s, the work is finished and the repeat gets the response',
+    async (_name, leave) => {
+      const headers = headersOne();
+      const giveAnswers = provider.hold();
+      await leave(patient.url, HELD, headers);
+      const other = apiClients(patient.url);
+      const answer = other.create('rest', HELD, headers);
+      giveAnswers();
+      const repeat = await answer;
+      other.close();
+      expect(JSON.parse(repeat.record).status).toBe('SUCCEEDED');
+      expect(repeat.headers.get('idempotent-replayed')).toBe('true');
+      expect(await made(headers['x-idempotency-key'] ?? '')).toEqual({ payments: 1, charges: 1 });
+    },
+  );
 });

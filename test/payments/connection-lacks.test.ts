@@ -52,12 +52,12 @@ describe('lacksOf', () => {
     [card({}), { methods: ['wallet_redirect', 'wallet_enrollment'] }, 'payment_method.type'],
     [wallet(REDIRECT), { methods: ['card', 'wallet_enrollment'] }, 'payment_method.type'],
     [wallet(DIRECT), { methods: ['card', 'wallet_redirect'] }, 'payment_method.type'],
-  ])('names what is asked by %o and not offered with %o', (method, without, field) => {
+  ])('names the fields that %o requires and %o does not offer', (method, without, field) => {
     expect(lacksOf(method, ALL)).toEqual([]);
     expect(lacksOf(method, { ...ALL, ...without }).map((lack) => lack.field)).toEqual([field]);
   });
 
-  it('names the fields of the browser that a 3-D Secure setup needs and lacks, and none where nobody asks for one', () => {
+  it('names the browser fields that a 3-D Secure setup requires and lacks, and none when no setup is requested', () => {
     const needs: Capabilities = {
       ...ALL,
       missingForChallenge: (browser) => (browser?.userAgent ? [] : ['user_agent']),
@@ -76,7 +76,7 @@ describe('lacksOf', () => {
     expect(error.message).toMatch(/customer_payer\.browser_info\.user_agent.* is required/);
   });
 
-  it('names the fields that results of 3-D Secure need and lack', () => {
+  it('names the required fields that 3-D Secure results lack', () => {
     const needs: Capabilities = { ...ALL, missingForResults: ({ cryptogram }) => (cryptogram ? [] : ['c']) };
     const threeDSecure = create(ThreeDSecureSchema, { version: '2.2.0' });
     const field = `${CARD}.three_d_secure.c`;
@@ -87,12 +87,12 @@ describe('lacksOf', () => {
     expect(lacksOf(card({ threeDSecure }), cannot)).toMatchObject([{ field: `${CARD}.three_d_secure` }]);
   });
 
-  it('finds that a plain purchase by card can be made everywhere, with a soft descriptor too', () => {
+  it('finds that every connection can make a plain card purchase, even with a soft descriptor', () => {
     expect(lacksOf(card({ softDescriptor: 'SHOP' }), CARDS_ONLY)).toEqual([]);
   });
 });
 
-describe('the refusal of what no connection offers', () => {
+describe('the refusal of a request that no connection supports', () => {
   it('names each field once, and says that nothing was sent', () => {
     const lacks = lacksOf(card({ verify: true, installments: 3 }), CARDS_ONLY);
     const error = notOffered([...lacks, ...lacks]);

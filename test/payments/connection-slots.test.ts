@@ -7,7 +7,7 @@ import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments();
 
-it('a payment too many for a provider that hangs is refused before its key is used, and made once there is room', async () => {
+it('a payment beyond the slots of a hanging provider is refused before its key is used, and made once a slot is free', async () => {
   const { request } = await payments.payAs(payments.caller());
   const answering = Promise.withResolvers<void>();
   let held = 0;
@@ -33,7 +33,7 @@ it('a payment too many for a provider that hangs is refused before its key is us
     [],
   );
   expect(rows).toEqual([]);
-  // A repeat is no payment more: it waits for its own.
+  // // A repeat is not another payment: it waits for its own.
   const repeat = pay('first');
   answering.resolve();
   expect((await repeat).record.id).toBe((await first).record.id);
@@ -42,12 +42,15 @@ it('a payment too many for a provider that hangs is refused before its key is us
   expect((await pay('late')).record.status).toBe(Payment_Status.SUCCEEDED);
 });
 
-describe('a slot on the way to a connection', () => {
+describe('a connection slot', () => {
   afterEach(() => {
     vi.restoreAllMocks();
   });
 
-  /** Prepares payments whose first connection is one of these, by a route of so many targets and attempts. */
+  /**
+   * Prepares payments whose first connection is one of these, by a route with the given number of
+   * targets and attempts.
+   */
   function preparedAt(...names: readonly string[]) {
     const connections = new Map(names.map((name) => [name, { name }]));
     return (connectionId: string, { targets = 1, maxAttempts = 1 } = {}) =>
@@ -58,7 +61,7 @@ describe('a slot on the way to a connection', () => {
       }) as unknown as PreparedPayment;
   }
 
-  it('is taken until it is given back, by each payment of its connection', () => {
+  it('is held until it is released, by each payment of its connection', () => {
     const prepared = preparedAt('one', 'another');
     const taken = Array.from({ length: MAX_CONNECTION_SLOTS }, () => acquireSlot(prepared('one')));
     expect(() => acquireSlot(prepared('one'))).toThrow('too many payments wait for their provider');
@@ -69,7 +72,7 @@ describe('a slot on the way to a connection', () => {
     expect(() => acquireSlot(prepared('one'))).toThrow('too many payments wait for their provider');
   });
 
-  it('is there for each payment that can fail over to another target', () => {
+  it('is acquired for each payment that can fail over to another target', () => {
     const prepared = preparedAt('one');
     for (let i = 0; i < MAX_CONNECTION_SLOTS; i++) acquireSlot(prepared('one'));
     expect(() => acquireSlot(prepared('one', { targets: 1, maxAttempts: 2 }))).toThrow();
@@ -81,7 +84,7 @@ describe('a slot on the way to a connection', () => {
     [0, 1],
     [0.5, 2],
     [0.999, 3],
-  ])('that is refused may be asked for again after 1 to 3 s, by chance: %j → %i s', (drawn, retryAfterS) => {
+  ])('that is refused may be requested again after a random 1 to 3 s: %j → %i s', (drawn, retryAfterS) => {
     const prepared = preparedAt('one');
     for (let i = 0; i < MAX_CONNECTION_SLOTS; i++) acquireSlot(prepared('one'));
     vi.spyOn(Math, 'random').mockReturnValue(drawn);

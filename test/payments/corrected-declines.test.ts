@@ -15,9 +15,7 @@ import { APPROVED, NOT_SENT, PENDING } from './attempt-outcomes.ts';
 import { forgetNews } from './kept-news.ts';
 import { onScriptedPayments, payments } from './scripted-payments.ts';
 
-/*
- * A provider without look-up declined a payment, and signs later that it has approved it.
- */
+/* A provider without look-up declines a payment, and later signs a report that it approved it. */
 
 onScriptedPayments();
 
@@ -30,7 +28,7 @@ const CORRECTED: Outcome = {
   ...{ retrievalReferenceNumber: '', providerData: create(ProviderDataSchema, { status: 'YES' }) },
 };
 
-/** Makes a card payment at as many targets as outcomes. */
+/** Makes a card payment with one target per outcome. */
 async function pay(outcomes: readonly Outcome[], request = cardPayment()) {
   const capabilities = { t1: { authorization: true } };
   const payment = payments.payment(request, { outcomes, capabilities, softDeclines: true });
@@ -41,7 +39,7 @@ type Paid = Awaited<ReturnType<typeof pay>>;
 
 let alarms: unknown[] = [];
 
-/** Applies what the provider has signed about the first attempt. */
+/** Applies the signed report about the first attempt. */
 async function sign({ calls }: Paid, outcome = CORRECTED, over: Partial<CheckerDeps> = {}) {
   alarms = [];
   const learned = (_about: unknown, result: unknown) => {
@@ -71,7 +69,7 @@ async function shown({ id }: Paid) {
   };
 }
 
-it('a declined payment that its provider corrects to approved is SUCCEEDED, by one event', async () => {
+it('a declined payment that its provider corrects to approved is SUCCEEDED, with one event', async () => {
   await wantEveryEvent(payments.tables);
   const paid = await pay([DECLINED]);
   expect(await shown(paid)).toMatchObject({ status: 'DECLINED' });
@@ -91,7 +89,7 @@ it('a declined payment that its provider corrects to approved is SUCCEEDED, by o
   ]);
 });
 
-it('an authorization that is corrected to approved is checked until it lapses', async () => {
+it('an authorization that its provider corrects to approved is checked until it lapses', async () => {
   const paid = await pay([DECLINED], withField(cardPayment(), 'payment_method.detail.card.capture', false));
   expect(await sign(paid)).toBe('applied');
   const [row] = await payments.tables.query(
@@ -104,20 +102,17 @@ it('an authorization that is corrected to approved is checked until it lapses', 
 it.each([
   ['declined', DECLINED],
   ['not sent', NOT_SENT],
-] as const)(
-  'the payment shows the attempt that was corrected after the next one was %s',
-  async (_what, next) => {
-    const paid = await pay([DECLINED, next]);
-    expect(await sign(paid)).toBe('applied');
-    expect(await shown(paid)).toMatchObject({
-      status: 'SUCCEEDED',
-      shown: paid.calls[0]?.transactionId,
-      history: [next === NOT_SENT ? 'ERROR' : 'DECLINED', 'SUCCEEDED'],
-    });
-  },
-);
+] as const)('the payment shows the corrected attempt when the next one was %s', async (_what, next) => {
+  const paid = await pay([DECLINED, next]);
+  expect(await sign(paid)).toBe('applied');
+  expect(await shown(paid)).toMatchObject({
+    status: 'SUCCEEDED',
+    shown: paid.calls[0]?.transactionId,
+    history: [next === NOT_SENT ? 'ERROR' : 'DECLINED', 'SUCCEEDED'],
+  });
+});
 
-it('a correction changes nothing once another attempt has charged the payment, and is an alarm', async () => {
+it('a correction changes nothing once another attempt has charged the payment, and raises an alarm', async () => {
   const paid = await pay([DECLINED, APPROVED]);
   const before = await shown(paid);
   expect([await sign(paid), alarms]).toEqual(['unchanged', ['contradiction']]);
@@ -135,7 +130,7 @@ it('a correction waits if the record was read before the next attempt ended', as
   const transactionId = paid.calls[1]?.transactionId ?? '';
   const next = { accountId: ACCOUNT_ONE, paymentId: paid.id, transactionId, fence: 0 };
   const report = { kind: 'outcome', transactionId, outcome: DECLINED, pauseS: 5 } as const;
-  // The second read is that of the write.
+  // // The second read belongs to the write.
   const end = async (nth: number) => nth === 2 && writeReport(payments.writeDeps, next, report);
   const database = interleave(payments.database, { after: { read_payment_state: end } });
   expect(await sign(paid, CORRECTED, { database })).toBe('waiting');
@@ -147,7 +142,7 @@ it.each([
   ['another charge under our reference', { reference: 'paid-2' }],
   ['a charge without a reference', { reference: undefined }],
   ['no correction', { corrects: undefined }],
-])('%s changes nothing, and is an alarm', async (_what, over) => {
+])('%s changes nothing, and raises an alarm', async (_what, over) => {
   const paid = await pay([DECLINED]);
   expect([await sign(paid, { ...CORRECTED, ...over } as Outcome), alarms]).toEqual([
     'unchanged',
@@ -156,7 +151,7 @@ it.each([
   expect(await shown(paid)).toMatchObject({ status: 'DECLINED' });
 });
 
-it('a payment that is corrected to approved uses its checkout session again, so that no other pays it twice', async () => {
+it('a payment that is corrected to approved uses its checkout session again, so that no second payment pays it', async () => {
   const session = randomUUID();
   const terms = cardPayment() as { country: string };
   await payments.tables.query(
@@ -170,7 +165,7 @@ it('a payment that is corrected to approved uses its checkout session again, so 
   expect([await sign(paid), await isUsed()]).toEqual(['applied', true]);
 });
 
-it('a card that was to be kept and was dropped with the decline is not kept by the correction', async () => {
+it('a correction does not restore a card that was dropped with the decline', async () => {
   const keeping = withField(cardPayment(), 'payment_method.vault_on_success', true);
   const paid = await pay([DECLINED], keeping);
   expect(await sign(paid)).toBe('applied');

@@ -17,14 +17,15 @@ import { payments } from './operated-payments.ts';
 import { idOf } from './requested-operations.ts';
 
 /*
- * A provider without look-up has reported a capture or a refund as done, and signs later that it failed after all.
+ * A provider without look-up reports a capture or a refund as done, and later signs a report that
+ * it failed.
  */
 
 onPaymentsElsewhere();
 
 const DAY_MS = 86_400_000;
 
-/** Applies what the provider has signed about an operation. */
+/** Applies the signed report about an operation. */
 async function sign(
   { transactions }: Payment,
   status: 'DONE' | 'FAILED',
@@ -47,13 +48,13 @@ async function sign(
   return signed(on, 'ledger', payments.provider.connection, transactions?.id ?? '', report);
 }
 
-/** The operation fails at the provider, whose books then lack it. */
+/** The operation fails at the provider and disappears from its books. */
 function undoAt(payment: Payment, undone: { captured?: bigint; refunded?: bigint }): void {
   payments.provider.elsewhere(idOf(payment), undone);
   payments.provider.bookOf(idOf(payment)).released = false;
 }
 
-/** The state of a payment, its amounts captured and refunded, and its transactions beside its own. */
+/** The state of a payment, its captured and refunded amounts, and its other transactions. */
 async function booksOf(payment: Payment): Promise<string[]> {
   const { amount } = await getPayment(deps, payment.id, payments.caller());
   const amounts = `${amount?.captured?.value} ${amount?.refunded?.value}`;
@@ -70,7 +71,7 @@ const isHeld = async (payment: Payment) => {
 
 const authorize = () => payments.pay({ capture: false });
 
-it('a capture that failed after it was done is DECLINED, and its money can be captured again', async () => {
+it('a capture that failed after it was done is DECLINED, and its amount can be captured again', async () => {
   const payment = await authorize();
   const captured = (await capture(payment)).record;
   expect(await booksOf(payment)).toEqual(['SUCCEEDED/CAPTURED', '100.00 0.00', 'CAPTURE SUCCEEDED 10000']);
@@ -87,7 +88,7 @@ it('a capture that failed after it was done is DECLINED, and its money can be ca
   expect([await state(payment), alarms]).toEqual(['SUCCEEDED/CAPTURED', []]);
 });
 
-it('a refund that failed after it was done is DECLINED, and its money can be refunded again', async () => {
+it('a refund that failed after it was done is DECLINED, and its amount can be refunded again', async () => {
   const payment = await payments.pay();
   const refunded = (await refund(payment)).record;
   expect(await state(payment)).toBe('REFUNDED/REFUNDED');
@@ -106,7 +107,7 @@ it.each([
   ['DONE', 'FAILED'],
   ['FAILED', 'DONE'],
 ] as const)(
-  'reports in the order %s, %s end in the same books, however often they come',
+  'reports in the order %s, %s lead to the same books, however often they come',
   async (...order) => {
     const payment = await authorize();
     payments.provider.next.push('delays it');
@@ -120,7 +121,7 @@ it.each([
   },
 );
 
-it('the correction is told by one event, and leaves the response to the operation as it was', async () => {
+it('a correction emits one event, and leaves the response to the operation unchanged', async () => {
   await wantEveryEvent(payments.tables);
   const payment = await authorize();
   const captured = await capture(payment);
@@ -136,7 +137,7 @@ it('the correction is told by one event, and leaves the response to the operatio
   expect(row?.response_record).not.toBeNull();
 });
 
-it('two processes that apply a correction at once take the money from the books once', async () => {
+it('two processes that apply a correction at once subtract the amount from the books once', async () => {
   const payment = await authorize();
   const captured = (await capture(payment)).record;
   const transactionId = idOf(captured);
@@ -149,7 +150,7 @@ it('two processes that apply a correction at once take the money from the books 
   expect(await booksOf(payment)).toEqual(['SUCCEEDED/APPROVED', '0.00 0.00', 'CAPTURE DECLINED 10000']);
 });
 
-it('a capture that failed waits while its money is refunded, with an alarm, until the refund failed as well', async () => {
+it('a failed capture waits with an alarm while its amount is refunded, until the refund has failed too', async () => {
   const payment = await authorize();
   const captured = (await capture(payment)).record;
   const refunded = (await refund(payment, '40')).record;
@@ -176,7 +177,7 @@ it('a refund that was claimed after the payment was read keeps its capture in th
   expect((await booksOf(payment)).slice(0, 2)).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', '100.00 40.00']);
 });
 
-it('one of several captures fails if what was refunded is covered by the others', async () => {
+it('one of several captures fails if the others cover the refunded amount', async () => {
   const payment = await authorize();
   const [first, second] = [(await capture(payment, '50')).record, (await capture(payment, '30')).record];
   await refund(payment, '40');
@@ -202,7 +203,7 @@ it('a correction waits while an operation is open', async () => {
   ]);
 });
 
-it('an operation that is claimed while a correction is written is not lost, and the correction waits', async () => {
+it('an operation that is claimed while a correction is written is kept, and the correction waits', async () => {
   const payment = await payments.pay();
   const refunded = (await refund(payment, '40')).record;
   const claim = async (nth: number) => {
@@ -215,7 +216,7 @@ it('an operation that is claimed while a correction is written is not lost, and 
   expect(await others(payment)).toEqual(['REFUND SUCCEEDED 4000', 'REFUND PENDING 6000']);
 });
 
-it('an authorization whose capture failed is checked again, so that it lapses', async () => {
+it('an authorization whose capture failed is checked again, so that it can lapse', async () => {
   const payment = await authorize();
   const captured = (await capture(payment)).record;
   payments.setAhead(2 * DAY_MS);
@@ -240,7 +241,7 @@ it('a worker that read the authorization as captured does not end its schedule a
   expect(await isHeld(payment)).toBe(true);
 });
 
-it('what a cancel released stays released when an earlier capture fails', async () => {
+it('the amount that a cancel released stays released when an earlier capture fails', async () => {
   const payment = await authorize();
   const captured = (await capture(payment, '40')).record;
   await cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId: payment.id }), payments.caller());
@@ -251,14 +252,17 @@ it('what a cancel released stays released when an earlier capture fails', async 
 it.each([
   ['another amount', 9_999n, true, 'mismatch'],
   ['no correction', 10_000n, false, 'contradiction'],
-] as const)('a report of %s changes nothing, and is an alarm', async (_what, minorUnits, corrects, alarm) => {
-  const payment = await authorize();
-  const captured = (await capture(payment)).record;
-  expect(await sign(captured, 'FAILED', minorUnits, { corrects })).toBe('unchanged');
-  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/CAPTURED', [alarm]]);
-});
+] as const)(
+  'a report of %s changes nothing, and raises an alarm',
+  async (_what, minorUnits, corrects, alarm) => {
+    const payment = await authorize();
+    const captured = (await capture(payment)).record;
+    expect(await sign(captured, 'FAILED', minorUnits, { corrects })).toBe('unchanged');
+    expect([await state(payment), alarms]).toEqual(['SUCCEEDED/CAPTURED', [alarm]]);
+  },
+);
 
-it('a purchase stays SUCCEEDED whatever its provider corrects', async () => {
+it('a purchase stays SUCCEEDED despite any correction by its provider', async () => {
   const payment = await payments.pay();
   expect(await sign(payment, 'FAILED')).toBe('unchanged');
   expect([await state(payment), alarms]).toEqual(['SUCCEEDED/APPROVED', ['contradiction']]);

@@ -13,7 +13,7 @@ onOperatedPayments({ empties: 'payment, transaction, notification' });
 
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
-/** Refunds a payment whole, and has something happen once the provider has done it, before it answers. */
+/** Refunds a whole payment, and runs a hook between the provider's refund and its response. */
 async function refundWhile(meanwhile: (transactionId: string) => Promise<unknown>) {
   const payment = await payments.pay();
   const counted: (Payment_Status | string)[] = [];
@@ -37,17 +37,17 @@ async function refundWhile(meanwhile: (transactionId: string) => Promise<unknown
   return { replayed, counted };
 }
 
-it('an operation whose outcome another worker learned first counts as made, and not as replayed', async () => {
+it('an operation whose outcome another worker learned first counts as made, not as replayed', async () => {
   let checked = 0;
   const made = await refundWhile(async () => {
-    // As if its lease had ended.
+    // // Simulates the end of its lease.
     await payments.makeDue();
     checked = await checkDue(payments.deps);
   });
   expect([made, checked]).toEqual([{ replayed: false, counted: [Payment_Status.REFUNDED] }, 1]);
 });
 
-it('no notification overtakes an operation whose call is under way', async () => {
+it('no notification overtakes an operation that is being sent', async () => {
   let result: unknown;
   const made = await refundWhile(async (transactionId) => {
     result = await notified(payments.deps, 'ledger', { transactionId });
@@ -60,7 +60,7 @@ it('no notification overtakes an operation whose call is under way', async () =>
   expect([made, result]).toEqual([{ replayed: false, counted: [Payment_Status.REFUNDED] }, 'waiting']);
 });
 
-it('a repeat of an operation counts as replayed, and not as made', async () => {
+it('a repeat of an operation counts as replayed, not as made', async () => {
   const payment = await payments.pay();
   const counted: string[] = [];
   const observer = {

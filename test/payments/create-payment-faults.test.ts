@@ -11,7 +11,7 @@ onScriptedPayments();
 
 const lost = () => new Error('Connection terminated unexpectedly');
 
-/** Writes PENDING for every payment, as a replica does that has taken the attempt and learned nothing. */
+/** Writes PENDING for every payment, as a replica does that has claimed the attempt and learned nothing. */
 async function answerPending(): Promise<void> {
   const rows = await payments.tables.query(
     `UPDATE transaction t SET fence = fence + 1 FROM payment p WHERE p.id = t.payment_id
@@ -32,8 +32,8 @@ async function answerPending(): Promise<void> {
   }
 }
 
-describe('a process that stands still between the approval and commit 2', () => {
-  it('tells its caller the response that another replica has stored meanwhile, and still writes the approval', async () => {
+describe('a process that stalls between the approval and commit 2', () => {
+  it('returns the response that another replica has stored meanwhile, and still writes the approval', async () => {
     const finished: string[] = [];
     let stoodStill = false;
     const payment = payments.payment(CARD, {
@@ -58,7 +58,7 @@ describe('a process that stands still between the approval and commit 2', () => 
 });
 
 describe('commit 2', () => {
-  it('whose acknowledgement is lost is told of once', async () => {
+  it('is reported once when its acknowledgment is lost', async () => {
     const finished: string[] = [];
     let tries = 0;
     const payment = payments.payment(CARD, {
@@ -75,7 +75,7 @@ describe('commit 2', () => {
     expect(finished).toEqual(['SUCCEEDED']);
   });
 
-  it('that is written after its caller was told to wait is told of too', async () => {
+  it('is also reported when it is written after the caller was told to wait', async () => {
     const finished: string[] = [];
     const held = Promise.withResolvers<void>();
     const payment = payments.payment(CARD, {
@@ -89,7 +89,7 @@ describe('commit 2', () => {
     });
     const startedMs = performance.now();
     await expect(payment.send()).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
-    // Within the half of the lease's margin that is left once the attempt was sent.
+    // // Within the remaining half of the lease's margin after the attempt was sent.
     expect(performance.now() - startedMs).toBeLessThan(3_000);
     expect(finished).toEqual([]);
     held.resolve();
@@ -99,7 +99,7 @@ describe('commit 2', () => {
 });
 
 describe('a claim', () => {
-  it('is not tried for longer than its payment may still be sent', async () => {
+  it('is not retried for longer than its payment may still be sent', async () => {
     let tries = 0;
     const payment = payments.payment(CARD, {
       outcomes: [APPROVED],
@@ -115,7 +115,7 @@ describe('a claim', () => {
     expect(payment.calls).toEqual([]);
   });
 
-  it('that was committed, but acknowledged too late, is not sent any more', async () => {
+  it('whose acknowledgment comes too late is not sent', async () => {
     const payment = payments.payment(CARD, {
       outcomes: [APPROVED],
       around: async (statement, run) => {

@@ -18,7 +18,7 @@ let clients: ApiClients;
 let tables: Tables;
 let line: Awaited<ReturnType<typeof cuttableLine>> | undefined;
 
-/** A service that reaches its database at `databaseUrl`; the tests reach it directly. */
+/** A service that reaches its database at `databaseUrl`; the tests reach the database directly. */
 async function start(databaseUrl = database.url): Promise<void> {
   server = await startTestServer({
     config: {
@@ -41,7 +41,7 @@ afterEach(async () => {
   await database?.drop();
 });
 
-/** A line to the database that can be cut: what `cut` does to it is what a stopped database does. */
+/** A connection to the database that can be cut: `cut` has the effect of stopping the database. */
 async function cuttableLine(databaseUrl: string) {
   const target = new URL(databaseUrl);
   const sockets = new Set<net.Socket>();
@@ -87,12 +87,12 @@ async function cuttableLine(databaseUrl: string) {
 
 const SERVICE_UNAVAILABLE = { reason: 'SERVICE_UNAVAILABLE', retryAfterS: 1, record: '' };
 
-describe('a database that is away before the claim', () => {
-  it('refuses payments with 503 and Retry-After over every protocol; nothing is sent, the key is not used', async () => {
+describe('a database that is unavailable before the claim', () => {
+  it('makes every protocol refuse payments with 503 and Retry-After; nothing is sent and the key stays unused', async () => {
     database = await createTestDatabase();
     line = await cuttableLine(database.url);
     await start(line.url);
-    // Known keys are remembered for a while, so that the second refusal comes from the claim itself.
+    // // Known keys are cached for a while, so the second refusal comes from the claim itself.
     expect((await clients.create('rest', cardPayment(), headersOne())).status).toBe(201);
     const before = await tables.counts();
     const key = randomUUID();
@@ -134,43 +134,38 @@ describe('an outcome that cannot be written', () => {
   it.each([
     ['approved', '4012888888881881', 'SUCCEEDED', '57P03'],
     ['declined', '4000000000000002', 'DECLINED', '53100'],
-  ])(
-    'when %s is a 409 meanwhile, and answered as it was once it can be',
-    async (_name, number, status, sqlState) => {
-      database = await createTestDatabase();
-      await start();
-      await tables.query(failUpdates(sqlState));
-      const headers = headersOne();
-      const request = withField(cardPayment(number), 'payment_method.vault_on_success', true);
-      for (const protocol of PROTOCOLS) {
-        const reply = await clients.create(protocol, request, headers);
-        expect(reply).toMatchObject({ reason: 'REQUEST_IN_PROGRESS', retryAfterS: 1, record: '' });
-        expect(protocol === 'rest' ? reply.status : reply.code).toBe(protocol === 'rest' ? 409 : 'Aborted');
-      }
-      expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
-      expect(server.logLines.join('')).toContain('could not be written yet');
+  ])('is a 409 while %s, and is returned once it can be written', async (_name, number, status, sqlState) => {
+    database = await createTestDatabase();
+    await start();
+    await tables.query(failUpdates(sqlState));
+    const headers = headersOne();
+    const request = withField(cardPayment(number), 'payment_method.vault_on_success', true);
+    for (const protocol of PROTOCOLS) {
+      const reply = await clients.create(protocol, request, headers);
+      expect(reply).toMatchObject({ reason: 'REQUEST_IN_PROGRESS', retryAfterS: 1, record: '' });
+      expect(protocol === 'rest' ? reply.status : reply.code).toBe(protocol === 'rest' ? 409 : 'Aborted');
+    }
+    expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
+    expect(server.logLines.join('')).toContain('could not be written yet');
 
-      await tables.query(MEND_UPDATES);
-      await expect
-        .poll(async () => (await clients.create('rest', request, headers)).status, { interval: 100 })
-        .toBe(201);
-      const replies = await Promise.all(
-        PROTOCOLS.map((protocol) => clients.create(protocol, request, headers)),
-      );
-      for (const reply of replies) {
-        const record = JSON.parse(reply.record);
-        expect(record.status).toBe(status);
-        expect(record.payment_method.vaulted_token !== '').toBe(status === 'SUCCEEDED');
-      }
-      const made = server.logLines
-        .map((line) => JSON.parse(line))
-        .filter(({ msg }) => msg === 'payment made');
-      expect(made).toMatchObject([{ payment_status: status, account_id: request.account_id }]);
-      expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
-    },
-  );
+    await tables.query(MEND_UPDATES);
+    await expect
+      .poll(async () => (await clients.create('rest', request, headers)).status, { interval: 100 })
+      .toBe(201);
+    const replies = await Promise.all(
+      PROTOCOLS.map((protocol) => clients.create(protocol, request, headers)),
+    );
+    for (const reply of replies) {
+      const record = JSON.parse(reply.record);
+      expect(record.status).toBe(status);
+      expect(record.payment_method.vaulted_token !== '').toBe(status === 'SUCCEEDED');
+    }
+    const made = server.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'payment made');
+    expect(made).toMatchObject([{ payment_status: status, account_id: request.account_id }]);
+    expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
+  });
 
-  it('because another session holds the row waits for it, and is then written', async () => {
+  it('waits while another session holds the row, and is then written', async () => {
     database = await createTestDatabase();
     await start();
     const headers = headersOne();
@@ -187,7 +182,7 @@ describe('an outcome that cannot be written', () => {
     expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
   });
 
-  it('because of a fault of ours is an internal error, and never a failed payment', async () => {
+  it('is an internal error after an internal fault, never a failed payment', async () => {
     database = await createTestDatabase();
     await start();
     await tables.query(failUpdates('22023'));
@@ -205,7 +200,7 @@ const BREAK_CONNECTIONS = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE application_name = 'payments-service' AND datname = current_database()`;
 
-it('a database that breaks every connection again and again leaves one charge for each payment that succeeds', async () => {
+it('a database that keeps breaking every connection leaves one charge for each payment that succeeds', async () => {
   database = await createTestDatabase();
   await start();
   const keys = Array.from({ length: 40 }, () => randomUUID());
@@ -217,7 +212,7 @@ it('a database that breaks every connection again and again leaves one charge fo
       answered = true;
     });
     while (!answered) await tables.query(BREAK_CONNECTIONS);
-    // Accepted; or surely not, so that it may be sent again; or it is not known yet.
+    // // Accepted; or certainly not accepted, so that it may be sent again; or still unknown.
     for (const reply of await calls) expect([201, 503, 409]).toContain(reply.status);
   }
   for (const key of keys) {

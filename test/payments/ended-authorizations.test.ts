@@ -23,7 +23,7 @@ import * as requested from './requested-operations.ts';
 
 let payment: Payment;
 let deps: OperatedPayments['deps'];
-/** The payment's connection, once the provider has ended the authorization. */
+/** The payment's connection, after the provider has ended the authorization. */
 let ended: ProviderConnection;
 
 onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
@@ -56,20 +56,20 @@ const cancel = () => requested.cancel(payment, { deps });
 const capture = (amount?: string) =>
   requested.capture(payment, { deps, ...(amount !== undefined && { amount }) });
 
-/** A notification has the provider asked. */
+/** Delivers a notification that prompts a look-up. */
 const news = (connection: ProviderConnection = ended, over: Partial<typeof deps> = {}) =>
   notified({ ...deps, ...over, connections: () => new Map([['ledger', connection]]) }, 'ledger', {
     transactionId: requested.idOf(payment),
   });
 
-/** Has the provider sign that the authorization has expired. */
+/** Delivers the provider's signed report that the authorization has expired. */
 async function signEnd(over: Partial<SignedOutcome> = {}, on = deps) {
   await forgetNews();
   const end = { outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD', ...over };
   return signed(on, 'ledger', ended, requested.idOf(payment), end);
 }
 
-/** Collects what operators are told. */
+/** Collects the alarms for operators. */
 function observed() {
   const results: unknown[] = [];
   const learned = (_about: unknown, result: Outcome | string) => {
@@ -78,7 +78,7 @@ function observed() {
   return { results, checked: { ...payments.deps.checked, learned } };
 }
 
-/** Runs statements, but for the one of this name: its database is down. */
+/** Runs all statements except this one, for which the database is down. */
 const refusing =
   (name: string): Database['query'] =>
   async (statement, values) => {
@@ -87,7 +87,7 @@ const refusing =
   };
 
 describe('an authorization that its provider ended before our term', () => {
-  it('is EXPIRED once a notification has it looked up', async () => {
+  it('is EXPIRED once a notification prompts a look-up', async () => {
     expect(await news(payments.provider.connection)).toBe('unchanged');
     expect(await state()).toBe('SUCCEEDED/APPROVED');
     expect(await news()).toBe('applied');
@@ -108,7 +108,7 @@ describe('an authorization that its provider ended before our term', () => {
     expect(await state()).toBe('EXPIRED/EXPIRED');
   });
 
-  it('is EXPIRED soon after a capture was declined while an earlier look-up was under way', async () => {
+  it('is EXPIRED soon after a capture was declined during an earlier look-up', async () => {
     const lookUp = async (): Promise<Outcome> => {
       payments.provider.next.push('declines it');
       await capture();
@@ -120,7 +120,7 @@ describe('an authorization that its provider ended before our term', () => {
   });
 
   it.each(['does it', 'does it, unanswered'] as const)(
-    'is looked up no sooner because of a capture of a part, where the provider %s',
+    'is not looked up sooner because of a partial capture when the provider %s',
     async (behaviour) => {
       payments.provider.next.push(behaviour);
       await capture('30');
@@ -130,7 +130,7 @@ describe('an authorization that its provider ended before our term', () => {
     },
   );
 
-  it('is looked up no sooner because of a capture that did not reach the provider', async () => {
+  it('is not looked up sooner because of a capture that did not reach the provider', async () => {
     const { connection } = payments.provider;
     const unreached = async (): Promise<Outcome> => ({
       kind: 'not_sent',
@@ -146,14 +146,17 @@ describe('an authorization that its provider ended before our term', () => {
   it.each<[string, Outcome]>([
     ['declined', { kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) }],
     ['never made', { kind: 'not_sent', because: 'turned_away', detail: 'closed' }],
-  ])('is EXPIRED, and an alarm, if it is said to be %s: nothing is held any more', async (_what, told) => {
-    const { results, checked } = observed();
-    expect(await news({ ...ended, lookUp: async () => told }, { checked })).toBe('applied');
-    expect([await state(), results]).toEqual(['EXPIRED/EXPIRED', ['contradiction']]);
-    await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
-  });
+  ])(
+    'is EXPIRED and raises an alarm if it is reported as %s, since nothing is held any more',
+    async (_what, told) => {
+      const { results, checked } = observed();
+      expect(await news({ ...ended, lookUp: async () => told }, { checked })).toBe('applied');
+      expect([await state(), results]).toEqual(['EXPIRED/EXPIRED', ['contradiction']]);
+      await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    },
+  );
 
-  it('is asked about again if the provider did not answer: soon where there is news, else within the hour', async () => {
+  it('is looked up again if the provider did not answer: soon after news, otherwise within the hour', async () => {
     const silent: ProviderConnection = {
       ...ended,
       lookUp: async () => ({ kind: 'unknown', detail: 'silence', providerData: undefined }),
@@ -174,7 +177,7 @@ describe('an authorization that its provider ended before our term', () => {
     ['an approval', APPROVED],
     ['an alarm', alarmingOutcome('its capture failed')],
   ])(
-    'is asked about only when our term ends, if the provider answered news and later the schedule: %s',
+    'is looked up only at the end of our term if the provider answered the look-ups after news and on the schedule: %s',
     async (_what, told) => {
       const answering: ProviderConnection = { ...ended, lookUp: async () => told };
       const due = "SELECT 1 FROM transaction WHERE check_at > now() + interval '6 days 23 hours'";
@@ -186,14 +189,14 @@ describe('an authorization that its provider ended before our term', () => {
     },
   );
 
-  it('keeps what was captured of it, and offers no rest', async () => {
+  it('keeps its captured amount, and offers no rest', async () => {
     await capture('30');
     await news();
     expect(await state()).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('is EXPIRED, and no alarm, if its provider has signed that it has expired', async () => {
+  it('is EXPIRED without an alarm if its provider signed that it has expired', async () => {
     const { results, checked } = observed();
     const apply = (minorUnits = 10_000n) => signEnd({ minorUnits }, { ...deps, checked });
     payments.provider.next.push('delays it');
@@ -206,14 +209,14 @@ describe('an authorization that its provider ended before our term', () => {
     await capture('30');
     expect([await apply(), await state()]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_CAPTURED']);
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
-    // Of one that is over here, an end says nothing, whatever amount it tells.
+    // // For an authorization that is final here, an end changes nothing, whatever its amount.
     expect([await apply(7_000n), results]).toEqual(['unchanged', []]);
     payment = await payments.pay({ capture: false });
     await capture();
     expect([await apply(), await state(), results]).toEqual(['unchanged', 'SUCCEEDED/CAPTURED', []]);
   });
 
-  it('does not end by the signed end of another charge under our reference: that is an alarm', async () => {
+  it('does not end by the signed end of another charge under our reference, which raises an alarm', async () => {
     const { results, checked } = observed();
     await payments.tables.query("UPDATE transaction SET reference = 'ours'");
     const apply = (paidReference: string) => signEnd({ paidReference }, { ...deps, checked });
@@ -225,9 +228,9 @@ describe('an authorization that its provider ended before our term', () => {
     expect([await apply('ours'), await state()]).toEqual(['applied', 'EXPIRED/EXPIRED']);
   });
 
-  it('keeps its signed end waiting for a cancel that has begun when the end is to be written', async () => {
+  it('keeps its signed end waiting for a cancel that began just before the write', async () => {
     payments.provider.next.push('delays it');
-    // The second read is that of the write, which comes after the cancel has begun.
+    // // The second read belongs to the write, which comes after the cancel has begun.
     const before = { read_payment_state: (nth: number) => nth === 2 && cancel() };
     const racing = { ...deps, database: interleave(payments.database, { before }) };
     expect(await signEnd({}, racing)).toBe('waiting');
@@ -237,7 +240,7 @@ describe('an authorization that its provider ended before our term', () => {
     expect(await state()).toBe('CANCELED/CANCELED');
   });
 
-  it('tells nothing to webhooks if a part was captured, since the record stays as it was', async () => {
+  it('emits no event if a part was captured, since the record stays unchanged', async () => {
     await wantEveryEvent(payments.tables);
     await capture('30');
     const changes = () =>
@@ -248,7 +251,7 @@ describe('an authorization that its provider ended before our term', () => {
     expect(await changes()).toEqual(before);
   });
 
-  it('does not hold up a stop: a database that is down is not asked to write it again', async () => {
+  it('does not delay a stop: the write is not retried while the database is down', async () => {
     const failures: unknown[] = [];
     const finishFailed = (_id: string, error: unknown) => {
       failures.push(error);
@@ -264,7 +267,7 @@ describe('an authorization that its provider ended before our term', () => {
     expect(failures).toHaveLength(1);
   });
 
-  it('is left to a cancel that has begun meanwhile, which may be what ended it', async () => {
+  it('is left to a cancel that has begun meanwhile, which may have ended it', async () => {
     payments.provider.next.push('delays it');
     const racing: ProviderConnection = {
       ...ended,

@@ -39,7 +39,7 @@ const PAYMENT_METHOD_TYPES = [
 ];
 const to = (...connections: string[]) => connections.map((connection) => ({ connection }));
 
-/** Explains a request under routes to connections a, b and c, of which those in `circuits` have a circuit breaker. */
+/** Explains a request under routes to connections a, b and c; those in `circuits` have a circuit breaker. */
 function explain(
   routes: RouteInit[],
   request: object,
@@ -84,7 +84,7 @@ function explain(
 const idsOf = ({ targets }: ReturnType<typeof explain>) => targets.map(({ connection }) => connection?.id);
 
 describe('the facts', () => {
-  it('are those of the payment, with what the catalogue knows of the card, and nothing else of it', () => {
+  it('are those of the payment, with what the catalogue knows about the card, and nothing else about the card', () => {
     const { facts, ...others } = explain([{ id: 1, targets: to('a') }], cardPayment());
     expect(facts).toMatchObject({
       ...{ accountId: ACCOUNT_ONE, country: 'US', amount: { value: '10' }, currency: 'USD', type: 'CARD' },
@@ -95,7 +95,7 @@ describe('the facts', () => {
     for (const secret of ['4012888888881881', '737', 'JORDAN']) expect(told).not.toContain(secret);
   });
 
-  it('of a vaulted card are not known, which a note says', () => {
+  it('about a vaulted card are unknown, as a note says', () => {
     const request = { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: VAULTED_CARD } };
     const { facts, notes } = explain([{ id: 1, targets: to('a') }], request);
     expect(facts).toMatchObject({ vaulted: true, cardBrand: '', iin: '', issuerCountry: '' });
@@ -111,7 +111,7 @@ describe('routes', () => {
     { id: 4, name: 'The rest', targets: to('b') },
   ];
 
-  it('are told up to the one that is taken, each with the part that does not hold', () => {
+  it('are listed up to the chosen one, each with the condition that fails', () => {
     const explanation = explain(routes, cardPayment());
     expect(explanation.routes).toMatchObject([
       { id: 3, name: 'Brazil', taken: false, whyNot: 'country == "BR" does not hold (country is "US")' },
@@ -121,7 +121,7 @@ describe('routes', () => {
     expect(idsOf(explanation)).toEqual(['c', 'a']);
   });
 
-  it('are all told when none is taken', () => {
+  it('are all listed when none is chosen', () => {
     const explanation = explain(routes.slice(0, 2), cardPayment());
     expect(explanation.routes.map(({ taken }) => taken)).toEqual([false, false]);
     expect([explanation.targets, explanation.maxAttempts]).toEqual([[], 0]);
@@ -146,7 +146,7 @@ describe('targets', () => {
     failover: { softDeclines: true, maxAttempts: 2 },
   };
 
-  it('by weight are those that the router chooses under the same key, with their weights', () => {
+  it('chosen by weight are those that the router chooses under the same key, with their weights', () => {
     const seen = new Set<string | undefined>();
     for (let i = 0; i < 40; i++) {
       const explanation = explain([split], cardPayment(), { key: `key-${i}` });
@@ -170,7 +170,7 @@ describe('targets', () => {
     expect([...seen].sort()).toEqual(['a', 'b']);
   });
 
-  it('come with what the route does with them', () => {
+  it('are listed with their settings in the route', () => {
     expect(explain([split], cardPayment())).toMatchObject({
       choice: ExplainedChoice.SPLIT,
       ...{ maxAttempts: 2, softDeclines: true, smartRouting: true, monitors: false, accountOverride: false },
@@ -183,12 +183,12 @@ describe('targets', () => {
     });
   });
 
-  it('have neither weights nor rates where the order is that of the list', () => {
+  it('have neither weights nor rates when they are tried in the listed order', () => {
     const [first] = explain([{ id: 1, targets: to('a', 'b') }], cardPayment()).targets;
     expect([first?.weight, first?.approvalRate]).toEqual([undefined, undefined]);
   });
 
-  it('by approvals come with their rates', () => {
+  it('chosen by approvals are listed with their rates', () => {
     const route = { id: 1, choice: Choice.SUCCESS_RATE, targets: to('a', 'b') };
     const explanation = explain([route], cardPayment(), { rates: { a: 0.5, b: 0.75 }, key: 'k' });
     expect(explanation.choice).toBe(ExplainedChoice.SUCCESS_RATE);
@@ -212,7 +212,7 @@ describe('targets', () => {
     expect(explanation.smartRouting).toBe(true);
   });
 
-  it('may be others for the account', () => {
+  it('may differ for the account', () => {
     const accounts = [{ accountIds: ['other', ACCOUNT_ONE], targets: to('c'), choice: Choice.PRIORITY }];
     const explanation = explain([{ ...split, accounts }], cardPayment());
     expect(idsOf(explanation)).toEqual(['c']);
@@ -226,7 +226,7 @@ describe('targets', () => {
     ).toBe(false);
   });
 
-  it('is the first that is listed, whatever its health, when the payer is enrolled at one provider', () => {
+  it('are reduced to the first listed, whatever its health, when the payer is enrolled at one provider', () => {
     const routes = [{ id: 1, targets: to('a', 'b') }];
     const payment_method = { type: 'WALLET_B', vaulted_token: VAULTED_CARD };
     const enrolled = { ...walletPayment(), payment_method, workflow: 'DIRECT' };
@@ -241,7 +241,7 @@ describe('targets', () => {
 
 const ALL_WELL = { isAvailable: () => true, approvalRate: () => 1 };
 
-it('tells of a connection no setting and no secret', () => {
+it('explaining a route reveals no setting and no secret of a connection', () => {
   const definition = create(CatalogueSchema, {
     connections: [
       {
@@ -265,20 +265,20 @@ it('tells of a connection no setting and no secret', () => {
   });
 });
 
-describe('targets that cannot do what is asked', () => {
+describe('targets that do not support the request', () => {
   const request = withField(cardPayment(), 'payment_method.detail.card.installments', 3);
   const able = { ...CARDS_ONLY, installments: true };
 
-  it('are passed over, and it is told what they lack', () => {
+  it('are passed over, with the fields that they lack', () => {
     const capabilities = { a: CARDS_ONLY, b: able };
     const explanation = explain([{ id: 1, targets: to('a', 'b', 'c') }], request, { capabilities });
-    // Of c nothing is known.
+    // // Nothing is known about c.
     expect(idsOf(explanation)).toEqual(['b', 'c']);
     expect(explanation).toMatchObject({ maxAttempts: 2, smartRouting: false });
     expect(explanation.passedOver).toMatchObject([{ connection: { id: 'a' }, lacks: ['installments'] }]);
   });
 
-  it('leave no attempt where they are all that the route has', () => {
+  it('leave no attempt when the route has no others', () => {
     const explanation = explain([{ id: 1, targets: to('a') }], request, { capabilities: { a: CARDS_ONLY } });
     expect(explanation).toMatchObject({
       targets: [],
@@ -287,7 +287,7 @@ describe('targets that cannot do what is asked', () => {
     });
   });
 
-  it('are as good as others for what they can do', () => {
+  it('rank like others for requests that they support', () => {
     const explanation = explain([{ id: 1, targets: to('a') }], cardPayment(), {
       capabilities: { a: CARDS_ONLY },
     });

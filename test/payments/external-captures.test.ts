@@ -28,7 +28,7 @@ describe('a capture made at the provider itself', () => {
     [10_000n, 'SUCCEEDED/CAPTURED'],
     [4_000n, 'SUCCEEDED/PARTIALLY_CAPTURED'],
     [1n, 'SUCCEEDED/PARTIALLY_CAPTURED'],
-  ])('is a CAPTURE of the authorization: %s', async (captured, after) => {
+  ])('becomes a CAPTURE of the authorization: %s', async (captured, after) => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured });
     expect([await news(payment), await state(payment)]).toEqual(['applied', after]);
@@ -36,7 +36,7 @@ describe('a capture made at the provider itself', () => {
     expect([await news(payment), alarms]).toEqual(['unchanged', []]);
   });
 
-  it('of an authorization that was only learned of afterwards is recorded with it', async () => {
+  it('of an authorization that is learned of later is recorded with it', async () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
@@ -45,7 +45,7 @@ describe('a capture made at the provider itself', () => {
     expect(await state(payment)).toBe('SUCCEEDED/CAPTURED');
   });
 
-  it('is found before the authorization would lapse, and so it does not', async () => {
+  it('is found before the authorization would lapse, so the authorization does not lapse', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
     payments.setAhead(8 * 86_400_000);
@@ -60,13 +60,13 @@ describe('a capture made at the provider itself', () => {
     ]);
   });
 
-  it('that cannot be, since more was refunded than captured, does not wait for what nobody tells', async () => {
+  it('that contradicts the books, with more refunded than captured, does not wait for a further report', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
     expect([await news(payment), alarms]).toEqual(['unchanged', ['mismatch']]);
   });
 
-  it('that was refunded there, too, comes with its REFUND, of the capture', async () => {
+  it('that was refunded there, too, is recorded with the REFUND of the capture', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 4_000n, refunded: 1_000n });
     expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
@@ -77,7 +77,7 @@ describe('a capture made at the provider itself', () => {
     expect(parents.map((row) => row.parent_id)).toEqual([null, idOf(payment), captured?.id]);
   });
 
-  it('that was refunded there, too, comes with its REFUND although the provider falls silent between the two', async () => {
+  it('that was refunded there, too, is recorded with its REFUND although the provider falls silent between the two', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n, refunded: 1_000n });
     const { connection } = payments.provider;
@@ -96,14 +96,14 @@ describe('a capture made at the provider itself', () => {
     };
     expect([await check(), await state(payment), asked.length]).toEqual([1, 'SUCCEEDED/CAPTURED', 2]);
     expect([await check(), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
-    // Once nothing more is told, the provider is left alone.
+    // // Without further news, the provider is left alone.
     await check();
     const before = asked.length;
     expect([await check(), asked.length - before]).toEqual([0, 0]);
     expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 10000', 'REFUND SUCCEEDED 1000']);
   });
 
-  it('leaves what was captured here to be refunded there', async () => {
+  it('leaves captures made here refundable there', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
@@ -112,7 +112,7 @@ describe('a capture made at the provider itself', () => {
     expect(await news(payment)).toBe('unchanged');
   });
 
-  it('is asked about again if the provider does not answer news of an authorization that is over', async () => {
+  it('is looked up again if the provider does not answer after news of a final authorization', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);
     expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('waiting');
@@ -122,7 +122,7 @@ describe('a capture made at the provider itself', () => {
   });
 
   it.each(['declined', 'expired'] as const)(
-    'is none of an authorization that was canceled here and is %s there, which is no alarm',
+    'is not recorded for an authorization that was canceled here and is %s there, and raises no alarm',
     async (kind) => {
       const payment = await payments.pay({ capture: false });
       const { id: paymentId } = payment;
@@ -135,7 +135,7 @@ describe('a capture made at the provider itself', () => {
     },
   );
 
-  it.each([1, 2])('releases the rest where its provider takes %i captures only', async (captures) => {
+  it.each([1, 2])('releases the rest if its provider allows only %i captures', async (captures) => {
     const payment = await payments.pay({ capture: false });
     const { connection } = payments.provider;
     const capabilities = { ...connection.capabilities, captures };
@@ -148,7 +148,7 @@ describe('a capture made at the provider itself', () => {
     await expect(capture(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('waits for a cancel of ours that is open, and is an alarm if the authorization is over', async () => {
+  it('waits for an open cancel of ours, and raises an alarm if the authorization is final', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.next.push('delays it');
     const { id: paymentId } = payment;
@@ -164,7 +164,7 @@ describe('a capture made at the provider itself', () => {
     ]);
   });
 
-  it('of an authorization that lapsed here is an alarm', async () => {
+  it('of an authorization that lapsed here raises an alarm', async () => {
     const payment = await payments.pay({ capture: false });
     payments.setAhead(8 * 86_400_000);
     await payments.makeDue();

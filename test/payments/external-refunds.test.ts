@@ -17,7 +17,7 @@ import { idOf } from './requested-operations.ts';
 
 onPaymentsElsewhere();
 
-/** A connection that does something of its own while it is asked, after it knows what to tell. */
+/** A connection that runs a hook during a look-up, after it has read its answer. */
 const meanwhile = (act: () => Promise<unknown>): ProviderConnection => {
   const { connection } = payments.provider;
   let isFirst = true;
@@ -32,7 +32,7 @@ const meanwhile = (act: () => Promise<unknown>): ProviderConnection => {
   };
 };
 
-/** A stage of a dispute is reported by itself, and the provider is not asked. */
+/** A stage of a dispute is reported on its own, without a look-up. */
 const tellDispute = (payment: Payment, dispute: Dispute) =>
   reportDispute(
     deps,
@@ -41,7 +41,7 @@ const tellDispute = (payment: Payment, dispute: Dispute) =>
   );
 
 describe('a refund made at the provider itself', () => {
-  it('is a REFUND of the payment, told as one of ours, and bounds those that follow', async () => {
+  it('becomes a REFUND of the payment, shown like ours, and limits later refunds', async () => {
     await wantEveryEvent(payments.tables);
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 2_500n });
@@ -64,7 +64,7 @@ describe('a refund made at the provider itself', () => {
       { type: 'payment.refund', sequence: 2 },
     ];
     expect(await events()).toEqual(told);
-    // Told again, it is known.
+    // // A second report is recognized.
     expect([await news(payment), await events()]).toEqual(['unchanged', told]);
     await expect(refund(payment, '80')).rejects.toMatchObject({ reason: 'INVALID_AMOUNT' });
     await refund(payment);
@@ -73,7 +73,7 @@ describe('a refund made at the provider itself', () => {
     expect(alarms).toEqual([]);
   });
 
-  it('does not change the response of its payment', async () => {
+  it('does not change the response to its payment', async () => {
     const payer = payments.caller();
     const { payment, body } = await payments.payAs(payer);
     payments.provider.elsewhere(idOf(payment), { refunded: 2_500n });
@@ -81,7 +81,7 @@ describe('a refund made at the provider itself', () => {
     expect((await payments.payAs(payer)).body).toEqual(body);
   });
 
-  it('waits for a refund of ours whose outcome is unknown, and counts beside it', async () => {
+  it('waits for a refund of ours whose outcome is unknown, and counts in addition to it', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     await refund(payment, '30');
@@ -89,7 +89,7 @@ describe('a refund made at the provider itself', () => {
     expect(await news(payment)).toBe('waiting');
     payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
     expect(await lookAgain(deps)).toBe('waiting');
-    // Nor is more than was paid an alarm yet: some of it may be ours.
+    // // An excess over the payment is no alarm yet: some of it may be ours.
     payments.provider.elsewhere(idOf(payment), { refunded: 6_000n });
     expect([await lookAgain(deps), alarms]).toEqual(['waiting', []]);
     payments.provider.elsewhere(idOf(payment), { refunded: -6_000n });
@@ -100,7 +100,7 @@ describe('a refund made at the provider itself', () => {
   });
 
   it.each(['does it', 'does it, unanswered'] as const)(
-    'is not what a refund of ours did that began while the provider was asked (%s)',
+    'is not confused with a refund of ours that began during the look-up (%s)',
     async (behaviour) => {
       const payment = await payments.pay();
       payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
@@ -120,7 +120,7 @@ describe('a refund made at the provider itself', () => {
   it('is booked once by any number of replicas, while refunds of ours begin and end', async () => {
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
-    // As if the lease of each replica ended while it asks.
+    // // Simulates the end of each replica's lease during its look-up.
     const check = async () => {
       await news(payment);
       await payments.makeDue();
@@ -140,7 +140,7 @@ describe('a refund made at the provider itself', () => {
     expect(refunded <= captured).toBe(true);
   });
 
-  it('is an alarm while the payment is disputed, and recorded once that is won', async () => {
+  it('raises an alarm while the payment is disputed, and is recorded once the dispute is won', async () => {
     const payment = await payments.pay();
     await tellDispute(payment, { stage: 'opened', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
@@ -150,7 +150,7 @@ describe('a refund made at the provider itself', () => {
     expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
   });
 
-  it('is an alarm after a dispute that was won, too, where the provider may count that as a refund', async () => {
+  it('raises an alarm after a won dispute, too, if the provider may count the dispute as a refund', async () => {
     const payment = await payments.pay();
     await tellDispute(payment, { stage: 'won', reference: 'd', money: undefined });
     const totals = { captured: 10_000n, refunded: 1_000n, mayCountDisputes: true } as const;
@@ -160,14 +160,14 @@ describe('a refund made at the provider itself', () => {
     expect(await news(await payments.pay(), connection)).toBe('applied');
   });
 
-  it('is none if a lost dispute took the money', async () => {
+  it('is not recorded if a lost dispute took the money', async () => {
     const payment = await payments.pay();
     await tellDispute(payment, { stage: 'lost', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
     expect([await news(payment), await state(payment), alarms]).toEqual(['unchanged', 'CHARGEBACK/LOST', []]);
   });
 
-  it('is an alarm if a lost dispute took a part of the money: it may be that', async () => {
+  it('raises an alarm if a lost dispute took a part of the money, since it may be that part', async () => {
     const payment = await payments.pay();
     const money = { minorUnits: 3_000n, currency: 'USD' };
     await tellDispute(payment, { stage: 'lost', reference: 'd', money });
@@ -178,7 +178,7 @@ describe('a refund made at the provider itself', () => {
     ]);
   });
 
-  it('is told once a dispute is over that is ended by the same look-up', async () => {
+  it('is recorded once its dispute is over, by the look-up that ends the dispute', async () => {
     const payment = await payments.pay();
     const dispute = { reference: 'm', money: undefined };
     await tellDispute(payment, { stage: 'opened', ...dispute });
@@ -198,7 +198,7 @@ describe('a refund made at the provider itself', () => {
     ]);
   });
 
-  it('has its provider asked once if no refund is told with the end of the dispute', async () => {
+  it('prompts one look-up if no refund is reported with the end of the dispute', async () => {
     const payment = await payments.pay();
     const dispute = { reference: 'm', money: undefined };
     await tellDispute(payment, { stage: 'opened', ...dispute });
@@ -212,7 +212,7 @@ describe('a refund made at the provider itself', () => {
   it.each([
     ['more than was paid', { refunded: 10_001n }],
     ['more than is left', { refunded: 9_001n }],
-  ])('is an alarm and changes nothing if it is %s', async (_what, made) => {
+  ])('raises an alarm and changes nothing if it is %s', async (_what, made) => {
     const payment = await payments.pay();
     if (made.refunded < 10_000n) {
       await refund(payment, '10');
@@ -222,21 +222,24 @@ describe('a refund made at the provider itself', () => {
     expect([await news(payment), await state(payment), alarms]).toEqual(['unchanged', before, ['mismatch']]);
   });
 
-  it.each([true, false])('that is undone there later is an alarm, of a purchase: %j', async (isPurchase) => {
-    const payment = await payments.pay({ capture: isPurchase });
-    // However old the payment is: only a refund of late may be one that the totals do not have yet.
-    await payments.tables.query("UPDATE transaction SET created_at = created_at - interval '2 hours'");
-    payments.provider.elsewhere(idOf(payment), { captured: isPurchase ? 0n : 10_000n, refunded: 2_000n });
-    await news(payment);
-    payments.provider.elsewhere(idOf(payment), { refunded: -2_000n });
-    payments.setAhead(3_500_000);
-    expect([await news(payment), alarms]).toEqual(['unchanged', []]);
-    payments.setAhead(3_700_000);
-    expect([await news(payment), alarms]).toEqual(['unchanged', ['contradiction']]);
-    expect(await state(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
-  });
+  it.each([true, false])(
+    'that the provider later undoes raises an alarm for a purchase: %j',
+    async (isPurchase) => {
+      const payment = await payments.pay({ capture: isPurchase });
+      // // Whatever the age of the payment: only a recent refund may be missing from the totals.
+      await payments.tables.query("UPDATE transaction SET created_at = created_at - interval '2 hours'");
+      payments.provider.elsewhere(idOf(payment), { captured: isPurchase ? 0n : 10_000n, refunded: 2_000n });
+      await news(payment);
+      payments.provider.elsewhere(idOf(payment), { refunded: -2_000n });
+      payments.setAhead(3_500_000);
+      expect([await news(payment), alarms]).toEqual(['unchanged', []]);
+      payments.setAhead(3_700_000);
+      expect([await news(payment), alarms]).toEqual(['unchanged', ['contradiction']]);
+      expect(await state(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+    },
+  );
 
-  it('is nothing if the provider tells less than the books have: it may be late', async () => {
+  it('is ignored if the provider reports less than the books have, since its totals may lag', async () => {
     const payment = await payments.pay();
     await refund(payment, '30');
     payments.provider.elsewhere(idOf(payment), { refunded: -3_000n });

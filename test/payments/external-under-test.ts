@@ -5,15 +5,13 @@ import { notified } from '../support/news.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 import * as requested from './requested-operations.ts';
 
-/*
- * Payments on which something is done at their provider itself.
- */
+/* Payments on which operations are made at the provider itself. */
 
 /** The alarms so far, in order. */
 export let alarms: unknown[];
 export let deps: OperatedPayments['deps'];
 
-/** Opens them for a file's tests: there are none before each. */
+/** Opens them for a file's tests. There are none before each test. */
 export function onPaymentsElsewhere(): void {
   onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
   beforeEach(() => {
@@ -28,7 +26,7 @@ export function onPaymentsElsewhere(): void {
 
 export const state = (payment: Payment) => payments.stateOf(payment);
 
-/** A notification has the provider asked. */
+/** Delivers a notification that prompts a look-up. */
 export const news = (payment: Payment, connection: ProviderConnection = payments.provider.connection) =>
   notified({ ...deps, connections: () => new Map([['ledger', connection]]) }, 'ledger', {
     transactionId: requested.idOf(payment),
@@ -38,7 +36,7 @@ export const refund = (payment: Payment, amount?: string) => requested.refund(pa
 export const capture = (payment: Payment, amount?: string) => requested.capture(payment, askedOf(amount));
 const askedOf = (amount?: string) => ({ deps, ...(amount !== undefined && { amount }) });
 
-/** The transactions that a payment has beside its own: type, status and minor units. */
+/** The other transactions of a payment: type, status and minor units. */
 export async function others({ id }: Payment): Promise<string[]> {
   const rows = await payments.tables.query(
     `SELECT type, status, amount_minor_units::integer AS units FROM transaction

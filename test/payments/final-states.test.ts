@@ -34,7 +34,7 @@ const ended = {
   DECLINED: (id: string) => newsOf(payments.deps, telling(DECLINED), id),
   SUCCEEDED: (id: string) => newsOf(payments.deps, telling(APPROVED), id),
 };
-/** A notification has the provider asked. */
+/** Delivers a notification that prompts a look-up. */
 const newsOf = (deps: OperatedPayments['deps'], connection: ProviderConnection, transactionId: string) =>
   notified(at(deps, connection), 'ledger', { transactionId });
 const at = (deps: OperatedPayments['deps'], connection: ProviderConnection): typeof deps => ({
@@ -45,7 +45,7 @@ const telling = (outcome: Outcome): ProviderConnection => ({
   ...payments.provider.connection,
   lookUp: async () => outcome,
 });
-/** Dependencies that collect what operators are told. */
+/** Dependencies that collect the alarms for operators. */
 function observed() {
   const results: unknown[] = [];
   const learned = (_about: unknown, result: Outcome | string) => {
@@ -54,7 +54,7 @@ function observed() {
   return { deps: { ...payments.deps, checked: { ...payments.deps.checked, learned } }, results };
 }
 
-describe('a payment that is over here', () => {
+describe('a payment in a final state', () => {
   it.each([
     ['EXPIRED', 'look-up'],
     ['EXPIRED', 'none'],
@@ -82,19 +82,22 @@ describe('a payment that is over here', () => {
   it.each([
     ['DECLINED', APPROVED],
     ['SUCCEEDED', DECLINED],
-  ] as const)('%s, stays so when its provider tells the opposite, which is an alarm', async (end, told) => {
-    const payment = await payments.pay({ wallet: true });
-    const id = payment.transactions?.id ?? '';
-    await ended[end](id);
-    expect(await statusOf(id)).toBe(end);
-    const { deps, results } = observed();
-    expect(await newsOf(deps, telling(told), id)).toBe('unchanged');
-    const report = { outcome: told, minorUnits: 10_000n, currency: 'USD' };
-    expect(await signed(deps, 'ledger', payments.provider.connection, id, report)).toBe('unchanged');
-    expect([results, await statusOf(id)]).toEqual([['contradiction', 'contradiction'], end]);
-  });
+  ] as const)(
+    '%s, stays so when its provider reports the opposite, which raises an alarm',
+    async (end, told) => {
+      const payment = await payments.pay({ wallet: true });
+      const id = payment.transactions?.id ?? '';
+      await ended[end](id);
+      expect(await statusOf(id)).toBe(end);
+      const { deps, results } = observed();
+      expect(await newsOf(deps, telling(told), id)).toBe('unchanged');
+      const report = { outcome: told, minorUnits: 10_000n, currency: 'USD' };
+      expect(await signed(deps, 'ledger', payments.provider.connection, id, report)).toBe('unchanged');
+      expect([results, await statusOf(id)]).toEqual([['contradiction', 'contradiction'], end]);
+    },
+  );
 
-  it('raises no alarm when the report of what was undone comes after that of its undoing', async () => {
+  it('raises no alarm when the report of an undone charge comes after that of its undoing', async () => {
     const outcomeOf = (told: Outcome, status: string, reference: string) => ({
       outcome: { ...told, reference, providerData: create(ProviderDataSchema, { status }) } as Outcome,
       ...{ minorUnits: 10_000n, currency: 'USD' },
@@ -110,7 +113,7 @@ describe('a payment that is over here', () => {
     expect(await apply(DECLINED, 'UNDOING', 'psp-1')).toBe('applied');
     expect(await apply(APPROVED, 'DOING', 'psp-1', 'UNDOING')).toBe('unchanged');
     expect([results, await statusOf(id)]).toEqual([[], 'DECLINED']);
-    // Another charge of the payment, or one that nothing undid, is money that the record lacks.
+    // // Another charge of the payment, or a charge that was never undone, is missing from the record.
     await apply(APPROVED, 'DOING', 'psp-2', 'UNDOING');
     await apply(APPROVED, 'DOING', 'psp-1', 'ANOTHER');
     expect(results).toEqual(['contradiction', 'contradiction']);
@@ -122,7 +125,7 @@ describe('a payment that is over here', () => {
     ['an open purchase', true, 'does it, unanswered'],
     ['an open authorization', false, 'does it, unanswered'],
   ] as const)(
-    'is not decided by what its provider signed as an alarm, which of a purchase is one: %s',
+    'is not changed by a signed report that only raises an alarm: %s',
     async (_what, capture, behaviour) => {
       payments.provider.next.push(behaviour);
       const payment = await payments.pay({ capture });
@@ -136,7 +139,7 @@ describe('a payment that is over here', () => {
     },
   );
 
-  it('is told of in the words of an answer that is an alarm itself', async () => {
+  it('is reported in the words of a response that raises an alarm itself', async () => {
     const payment = await payments.pay({ wallet: true });
     const id = payment.transactions?.id ?? '';
     await ended.DECLINED(id);

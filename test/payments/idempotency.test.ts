@@ -9,7 +9,7 @@ import type { KeyHolder } from '#src/store/tables/payment-keys.ts';
 
 describe('requireIdempotencyKey', () => {
   it.each(['a', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', ' key with spaces ~', 'x'.repeat(255)])(
-    'takes %j',
+    'accepts %j',
     (key) => {
       expect(requireIdempotencyKey(key)).toBe(key);
     },
@@ -25,7 +25,7 @@ describe('requireIdempotencyKey', () => {
   );
 });
 
-it('a key that is missing is told apart from one of another form', () => {
+it('a missing key and a malformed key are refused with different errors', () => {
   const refusal = (code: string, message: string) =>
     expect.objectContaining({
       message: `x-idempotency-key: ${message}`,
@@ -37,7 +37,7 @@ it('a key that is missing is told apart from one of another form', () => {
   );
 });
 
-it('the public key alone has idempotency keys of its own, which no key of a merchant can be', () => {
+it('the public key has idempotency keys of its own, which no key of a merchant can equal', () => {
   const stored = (secretPresented: boolean, idempotencyKey: string | undefined = 'order-1001') =>
     storedIdempotencyKey({ idempotencyKey, secretPresented });
   expect(stored(true)).toBe('order-1001');
@@ -63,7 +63,7 @@ describe('a held key', () => {
     fields: [expect.objectContaining({ field: 'x-idempotency-key', code: 'NOT_ALLOWED' })],
   });
 
-  it('is refused to another request', () => {
+  it('is refused for a different request', () => {
     expect(() => requireSameRequest(held, { hash: one, shape })).not.toThrow();
     expect(() => requireSameRequest(held, { hash: two, shape })).toThrow(reused);
   });
@@ -71,13 +71,16 @@ describe('a held key', () => {
   it.each([
     ['knows other fields', { ...held, requestShape: otherShape }],
     ['kept something else there', { ...held, requestShape: Buffer.alloc(2) }],
-  ])('is not refused where the release that claimed it %s: the two cannot be compared', (_name, holder) => {
-    expect(() => requireSameRequest(holder, { hash: two, shape })).not.toThrow();
-  });
+  ])(
+    'is not refused if the release that claimed it %s, since the two requests cannot be compared',
+    (_name, holder) => {
+      expect(() => requireSameRequest(holder, { hash: two, shape })).not.toThrow();
+    },
+  );
 
   const patience = { waitMs: 1_000, retryAfterS: 1, pause: async () => {} };
 
-  it('is read again until there is an answer', async () => {
+  it('is read again until there is a response', async () => {
     const answer = Buffer.from('answer');
     let reads = 0;
     const read = async () => ({ ...held, ...(++reads === 3 && { answer }) });
@@ -85,14 +88,14 @@ describe('a held key', () => {
     expect(reads).toBe(3);
   });
 
-  it('is read when nobody has read it yet, and again while nobody holds it', async () => {
+  it('is read if it was never read, and again while nobody holds it', async () => {
     const answer = Buffer.from('answer');
     const readings = [undefined, { ...held, answer }];
     expect(await awaitResponse(undefined, async () => readings.shift(), patience)).toMatchObject({ answer });
     expect(readings).toEqual([]);
   });
 
-  it('is read after pauses that double, up to a quarter of a second', async () => {
+  it('is read after pauses that double up to a quarter of a second', async () => {
     const pauses: number[] = [];
     const pause = async (ms: number) => void pauses.push(ms);
     const read = async () => ({ ...held, ...(pauses.length === 8 && { answer: Buffer.from('answer') }) });
@@ -100,7 +103,7 @@ describe('a held key', () => {
     expect(pauses).toEqual([10, 20, 40, 80, 160, 250, 250, 250]);
   });
 
-  it('is not waited for at all when the first pause would be too long', async () => {
+  it('is not waited for when the first pause would be too long', async () => {
     const pauses: number[] = [];
     const pause = async (ms: number) => void pauses.push(ms);
     const waiting = awaitResponse(held, async () => held, { ...patience, waitMs: 9, pause });
@@ -108,7 +111,7 @@ describe('a held key', () => {
     expect(pauses).toEqual([]);
   });
 
-  it('is in progress once patience ends', async () => {
+  it('is in progress when the wait ends', async () => {
     const read = async () => held;
     await expect(awaitResponse(held, read, { ...patience, waitMs: 0 })).rejects.toMatchObject({
       reason: 'REQUEST_IN_PROGRESS',

@@ -14,13 +14,13 @@ import {
   withField,
 } from '../support/payment-requests.ts';
 
-// The first request is waited for by its repeats 0.3 s.
+// // Repeats wait 0.3 s for the first request.
 onService({ config: { inProgressWaitMs: 300 } });
 
 const idOf = (reply: Reply) => JSON.parse(reply.record).id as string;
 const replayed = (reply: Reply) => reply.headers.get('idempotent-replayed');
 
-/** Returns the growth of a number during some work. */
+/** Returns the growth of a number while the work runs. */
 async function grown(work: () => Promise<void>): Promise<{ payments: number; charges: number }> {
   const before = await tables.counts();
   await work();
@@ -42,7 +42,7 @@ describe('a repeat of the same request', () => {
   );
 
   it.each(cases)(
-    'of a payment $name over $protocol gets the first answer, over every protocol',
+    'of a payment $name over $protocol gets the first response, over every protocol',
     async (one) => {
       const [request, status, charges] = one.outcome;
       const headers = headersOne();
@@ -52,7 +52,7 @@ describe('a repeat of the same request', () => {
         expect(replayed(first)).toBeNull();
         for (const protocol of PROTOCOLS) {
           const repeat = await clients.create(protocol, request, headers);
-          // REST's records are the bytes that came; the others' are the message, encoded as REST would.
+          // // REST stores the bytes that it received; the others store the message, encoded as REST would.
           expect(repeat.record).toBe(first.record);
           expect(replayed(repeat)).toBe('true');
           if (protocol === 'rest') {
@@ -65,7 +65,7 @@ describe('a repeat of the same request', () => {
     },
   );
 
-  it('is told by what it says, not by how it is written', async () => {
+  it('is recognized by its content, not by its form', async () => {
     const headers = headersOne();
     const request = cardPayment();
     const first = await clients.create('rest', request, headers);
@@ -79,7 +79,7 @@ describe('a repeat of the same request', () => {
     ];
     for (const body of spellings) {
       for (const protocol of ['rest', 'connectJson'] as const) {
-        // Connect refuses fields that nobody knows or takes them as we do; null and the rest it must take.
+        // // Connect refuses unknown fields or ignores them as we do; it must accept null and the rest.
         expect((await clients.send(protocol, body, headers)).record).toBe(first.record);
       }
     }
@@ -94,18 +94,21 @@ describe('a repeat of the same request', () => {
     },
   };
 
-  it.each(PROTOCOLS)('is told without the empty texts that name nothing, over %s', async (protocol) => {
-    const headers = headersOne();
-    const first = await clients.create(protocol, { ...cardPayment(), ...EMPTY }, headers);
-    for (const other of PROTOCOLS) {
-      expect((await clients.create(other, cardPayment(), headers)).record).toBe(first.record);
-    }
-    const { checkout, customer_payer } = JSON.parse(first.record);
-    expect([checkout.session, customer_payer.id]).toEqual(['', null]);
-  });
+  it.each(PROTOCOLS)(
+    'is recognized without the empty strings that name nothing, over %s',
+    async (protocol) => {
+      const headers = headersOne();
+      const first = await clients.create(protocol, { ...cardPayment(), ...EMPTY }, headers);
+      for (const other of PROTOCOLS) {
+        expect((await clients.create(other, cardPayment(), headers)).record).toBe(first.record);
+      }
+      const { checkout, customer_payer } = JSON.parse(first.record);
+      expect([checkout.session, customer_payer.id]).toEqual(['', null]);
+    },
+  );
 
   it.each([2, '2', '2.0'])(
-    'is told alike by the quantity %j of an item, over every protocol',
+    'is recognized with the quantity %j of an item, over every protocol',
     async (quantity) => {
       const headers = headersOne();
       const items = (of: unknown) =>
@@ -118,7 +121,7 @@ describe('a repeat of the same request', () => {
     },
   );
 
-  it('is never refused to one whose key was claimed by a release that reads such texts, or a field, otherwise', async () => {
+  it('is never refused when its key was claimed by a release that reads such strings, or a field, differently', async () => {
     const headers = headersOne();
     const first = await clients.create('rest', cardPayment(), headers);
     await tables.query('UPDATE payment SET request_hash = $2, request_shape = $3 WHERE id = $1', [
@@ -139,7 +142,7 @@ describe('a repeat of the same request', () => {
     }
   });
 
-  it('is answered although what it used is gone', async () => {
+  it('is answered although the resources that it used are gone', async () => {
     const token = randomUUID();
     await tables.query(
       `INSERT INTO vaulted_token (id, account_id, type, provider_token, active)
@@ -166,8 +169,8 @@ describe('a repeat of the same request', () => {
   });
 });
 
-describe('a key that was used', () => {
-  it.each(PROTOCOLS)('is refused to another request over %s, and nothing is sent', async (protocol) => {
+describe('a used key', () => {
+  it.each(PROTOCOLS)('is refused for a different request over %s, and nothing is sent', async (protocol) => {
     const headers = headersOne();
     const first = await clients.create('rest', cardPayment(), headers);
     const growth = await grown(async () => {
@@ -203,7 +206,7 @@ describe('a key that was used', () => {
 });
 
 describe.each(PROTOCOLS)('the key over %s', (protocol) => {
-  it('is required, and of 1 to 255 printable ASCII characters', async () => {
+  it('is required, and has 1 to 255 printable ASCII characters', async () => {
     const { 'x-idempotency-key': _none, ...keyless } = headersOne();
     const growth = await grown(async () => {
       for (const headers of [keyless, headersOne(''), headersOne('x'.repeat(256)), headersOne('caf\u00e9')]) {
@@ -222,7 +225,7 @@ describe.each(PROTOCOLS)('the key over %s', (protocol) => {
     expect(growth).toEqual({ payments: 1, charges: 1 });
   });
 
-  it('is not used up by what is refused', async () => {
+  it('is not used up by a refused request', async () => {
     const headers = headersOne();
     const send = (request: RequestJson, other = {}) =>
       clients.create(protocol, request, { ...headers, ...other });
@@ -244,22 +247,22 @@ describe.each(PROTOCOLS)('the key over %s', (protocol) => {
   });
 });
 
-describe('a key of a caller with the public key alone', () => {
+describe('a key of a caller with only the public key', () => {
   const publicOnly = (key: string) => ({ 'public-api-key': 'pk_sandbox_one', 'x-idempotency-key': key });
 
-  it('is not the merchant’s key of the same name, which it neither spoils nor tells of', async () => {
+  it('is not the merchant’s key of the same name, and neither blocks nor reveals it', async () => {
     const key = randomUUID();
     const page = await clients.create('rest', walletPayment(), publicOnly(key));
     const merchant = await clients.create('rest', cardPayment(), headersOne(key));
     expect([page.reason, merchant.reason, replayed(merchant)]).toEqual([undefined, undefined, null]);
     expect(idOf(page)).not.toBe(idOf(merchant));
-    // Nor the other way about: a page learns nothing of the keys that the merchant used.
+    // // Nor vice versa: a page learns nothing about the keys that the merchant used.
     const used = randomUUID();
     await clients.create('rest', cardPayment(), headersOne(used));
     expect((await clients.create('rest', walletPayment(), publicOnly(used))).reason).toBeUndefined();
   });
 
-  it('is not looked for when the call needs the secret: the refusal is the same whether it is used or not', async () => {
+  it('is not looked up when the call requires the secret: the refusal is the same for used and unused keys', async () => {
     const used = randomUUID();
     await clients.create('rest', walletPayment(), publicOnly(used));
     for (const protocol of PROTOCOLS) {

@@ -1,14 +1,11 @@
 import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
 import { tables } from '../support/own-database.ts';
 
-/*
- * News that waits: it is kept, and looked at again by a later check.
- */
+/* News that waits: it is kept, and a later check looks at it again. */
 
 /**
- * Looks at the news that is kept once more, as if its time had come.
- *
- * @returns the result of the last that was settled; 'waiting' if none was.
+ * Looks at the kept news once more, as if it were due. @returns the result of
+ * the last settled one; 'waiting' if none was settled.
  */
 export async function lookAgain(deps: CheckerDeps): Promise<string> {
   const results: string[] = [];
@@ -20,7 +17,7 @@ export async function lookAgain(deps: CheckerDeps): Promise<string> {
   return results.at(-1) ?? 'waiting';
 }
 
-/** Checks the open operations, and nothing else. */
+/** Checks only the open operations. */
 export const checkOperations = (deps: CheckerDeps): Promise<number> =>
   checkOnly(deps, "type IN ('CAPTURE', 'CANCEL', 'REFUND')");
 
@@ -32,11 +29,11 @@ async function checkOnly(deps: CheckerDeps, isDue: string): Promise<number> {
   return checkDue(deps);
 }
 
-/** Has the open operations checked much later. */
+/** Checks the open operations much later. */
 export const leaveOperations = () =>
   tables.query(
     "UPDATE transaction SET check_at = now() + interval '1 hour' WHERE parent_id IS NOT NULL AND check_at IS NOT NULL",
   );
 
-/** Forgets the news that is kept: whoever sends it does so again. */
+/** Drops the kept news: its sender repeats it. */
 export const forgetNews = () => tables.query('DELETE FROM notification WHERE settled_at IS NULL');

@@ -37,7 +37,7 @@ async function payIn(session: string, { paymentMethod, workflow } = request): Pr
   return (await createPayment(payments.deps, paid, payments.caller())).record;
 }
 
-/** Makes a payment by redirect, and lets it expire. */
+/** Makes a redirect payment and lets it expire. */
 async function payExpired(session: string): Promise<Payment> {
   const payment = await payIn(session);
   await expireAll();
@@ -52,7 +52,7 @@ async function expireAll(): Promise<void> {
   payments.setAhead(0);
 }
 
-/** The payer follows the redirect only after the payment has expired here. */
+/** The payer follows the redirect after the payment has expired here. */
 async function payLate(
   session: string,
   meanwhile: () => Promise<unknown> = async () => {},
@@ -71,7 +71,7 @@ function payerPays({ transactions }: Payment, deps = payments.deps) {
 
 const FIVE_HOURS = "now() + interval '5 hours'";
 
-it('a payment that is paid after it expired uses its session again, so that no other pays it twice', async () => {
+it('a payment that is paid after it expired uses its session again, so that no second payment pays it', async () => {
   const session = await openSession(FIVE_HOURS);
   const card = await payments.payAs(payments.caller());
   const declined = async () => {
@@ -85,7 +85,7 @@ it('a payment that is paid after it expired uses its session again, so that no o
   await expect(payIn(session)).rejects.toMatchObject({ reason: 'CHECKOUT_SESSION_NOT_FOUND' });
 });
 
-it('a session that another payment has used meanwhile stays that one’s', async () => {
+it('a session that another payment has used meanwhile stays with that payment', async () => {
   const session = await openSession(FIVE_HOURS);
   let other: Payment | undefined;
   await payLate(session, async () => {
@@ -96,7 +96,7 @@ it('a session that another payment has used meanwhile stays that one’s', async
   });
 });
 
-it('a session that was paid late stays used when the payment that was made in it meanwhile comes to nothing', async () => {
+it('a session that was paid late stays used when the payment made in it meanwhile fails', async () => {
   const session = await openSession(FIVE_HOURS);
   await payLate(session, () => payIn(session));
   await expireAll();
@@ -104,7 +104,7 @@ it('a session that was paid late stays used when the payment that was made in it
   await expect(payIn(session)).rejects.toMatchObject({ reason: 'CHECKOUT_SESSION_NOT_FOUND' });
 });
 
-it('a payment that is claimed in the session at the same moment has no deadlock with it', async () => {
+it('a payment that is claimed in the session at the same moment does not deadlock with it', async () => {
   const session = await openSession(FIVE_HOURS);
   const payment = await payExpired(session);
   const other = randomUUID();
@@ -118,7 +118,7 @@ it('a payment that is claimed in the session at the same moment has no deadlock 
   const [claim] = await claiming.query('SELECT pg_backend_pid() AS pid');
   const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
   const waiting = async () => (await database.query({ name: 'waiting', text }, [claim?.pid])).rowCount;
-  // In the order of the claim: first the session, then its use.
+  // // In the order of the claim: the session first, then its use.
   await claiming.query('BEGIN');
   await claiming.query('UPDATE checkout_session SET payment_id = $2 WHERE id = $1', [session, other]);
   const late = payerPays(payment, deps);
@@ -127,7 +127,7 @@ it('a payment that is claimed in the session at the same moment has no deadlock 
   await claiming.query('COMMIT');
   await claiming.close();
   expect([await late, deadlocks]).toEqual(['applied', 0]);
-  // It has used the session first, so the session goes on showing it.
+  // // It used the session first, so the session continues to show it.
   expect(await readSession(payments.database, ACCOUNT_ONE, session)).toMatchObject({
     ...{ used: true, paymentId: other },
   });

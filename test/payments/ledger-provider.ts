@@ -5,7 +5,7 @@ import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 
-/** A provider's behaviour in a call: whether it does it, and what it answers. */
+/** A provider's behavior in a call: whether it performs the call, and how it responds. */
 export type Behaviour =
   | 'does it'
   | 'declines it'
@@ -15,10 +15,10 @@ export type Behaviour =
   | 'delays it'
   | 'sends the payer away';
 
-/** A provider that keeps its own books of one connection, and behaves as told. */
+/** A provider that keeps its own books for one connection, and follows scripted behaviors. */
 export type LedgerProvider = {
   readonly connection: ProviderConnection;
-  /** Behaviours to come: one a call, `does it` when there is none left. */
+  /** Upcoming behaviors, one per call; `does it` when none is left. */
   readonly next: Behaviour[];
   /** The state of a charge at the provider. */
   bookOf(transactionId: string): {
@@ -29,11 +29,11 @@ export type LedgerProvider = {
   };
   /** Every call that moved money, in order: kind and the transaction's id. */
   readonly moved: string[];
-  /** The payer of a redirect acts: pays, also after it was closed. */
+  /** The payer of a redirect pays, even after it was closed. */
   payerPays(transactionId: string): void;
   /** The merchant captures or refunds at the provider itself. */
   elsewhere(transactionId: string, made: { readonly captured?: bigint; readonly refunded?: bigint }): void;
-  /** Does what was delayed. */
+  /** Performs the delayed calls. */
   settleDelayed(): void;
 };
 
@@ -50,7 +50,10 @@ const DONE: Outcome = { kind: 'approved', ...told, authorizationCode: '', retrie
 
 const REDIRECT: Outcome = { kind: 'redirect', ...told, redirectUrl: 'https://wallet.example/pay' };
 
-/** Opens such a provider. It never takes more than it should: what breaks its books throws, and fails the test. */
+/**
+ * Opens such a provider. It never takes more than it should: a call that breaks its books throws
+ * and fails the test.
+ */
 export function ledgerProvider(): LedgerProvider {
   type Charge = { authorized: bigint; captured: bigint; refunded: bigint; released: boolean };
   const charges = new Map<string, Charge>();
@@ -64,7 +67,7 @@ export function ledgerProvider(): LedgerProvider {
   const chargeOf = (id: string) => charges.get(id) ?? fail(`there is no charge ${id}`);
 
   function take(id: string, kind: string, apply: () => void): Outcome {
-    // What comes after it was closed is refused, and that is all that is known.
+    // // A call after the close is refused, and proves nothing else.
     if (closed.has(id)) return { kind: 'unknown', detail: 'closed', providerData: undefined };
     const behaviour = next.shift() ?? 'does it';
     const doIt = () => {

@@ -31,7 +31,7 @@ onScriptedPayments();
 const lost = () => new Error('Connection terminated unexpectedly');
 const away = () => new DatabaseUnavailableError(new Error('refused'));
 
-/** The fault where the next attempt is begun; `run` begins it, once it is called. */
+/** The fault at the beginning of the next attempt; `run` begins the attempt when it is called. */
 type Fault = <T>(payment: ScriptedPayment, run: () => Promise<T>, tries: number) => Promise<T>;
 
 const takeOpen = () =>
@@ -87,7 +87,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
 };
 
-/** The faults that keep no payment from going on. */
+/** The faults after which a payment continues. */
 const PASSING = ['nothing', 'the acknowledgement is lost', 'the database is away for a moment'];
 
 /** A payment under a script, with a fault at the beginning of each attempt after the first. */
@@ -106,8 +106,8 @@ function faultyPayment(script: Script, faults: readonly string[]): ScriptedPayme
   return payment;
 }
 
-describe('no fault between two attempts', () => {
-  it('risks a second charge or sends what was not committed; it ends with what is known', async () => {
+describe('faults between two attempts', () => {
+  it('never cause a second charge or send anything uncommitted, and the payment ends with what is known', async () => {
     const arbFaults = fc.array(fc.constantFrom(...Object.keys(FAULTS)), { minLength: 4, maxLength: 4 });
     await fc.assert(
       fc.asyncProperty(arbScript, arbFaults, async (script, faults) => {
@@ -127,7 +127,7 @@ describe('no fault between two attempts', () => {
         expect(payment.calls.map(({ outcome }) => outcome)).toEqual(sent);
         if (answered) expect(`${(await payment.send()).body}`).toBe(`${answered}`);
 
-        // What was sent is told in order; after it there may be one more that was begun and never sent.
+        // // The sent attempts are shown in order; one more may follow that was begun and never sent.
         const made = await payments.rows();
         expect(shownOf(stands).map(({ id, status }) => `${id} ${status}`)).toEqual(
           made.map(({ id, status }) => `${id} ${status}`),
@@ -149,14 +149,14 @@ describe('no fault between two attempts', () => {
     );
   });
 
-  it('keeps a payment trying for longer than it may still be sent', async () => {
+  it('never keep a payment trying for longer than it may still be sent', async () => {
     let tries = 0;
     const payment = payments.payment(CARD, {
       outcomes: [NOT_SENT, APPROVED],
       around: (statement, run) => {
         if (statement !== 'write_next_attempt') return run();
         tries += 1;
-        // A database that is silent: each try takes long.
+        // // A silent database: each try takes long.
         clock.aheadMs += LEASE_MARGIN_MS / 4;
         return Promise.reject(away());
       },
@@ -167,7 +167,7 @@ describe('no fault between two attempts', () => {
     expect(payment.calls).toHaveLength(1);
   });
 
-  it('sends an attempt for which the process was held up for half the margin of its lease', async () => {
+  it('never send an attempt whose process was delayed for half the margin of its lease', async () => {
     const leaseMarginMs = 4_000;
     const payment = payments.payment(CARD, {
       outcomes: [NOT_SENT, APPROVED],
@@ -183,7 +183,7 @@ describe('no fault between two attempts', () => {
     expect(payment.calls).toHaveLength(1);
   });
 
-  it('loses what is known, though the database is away from there on', async () => {
+  it('never lose what is known, even if the database stays unavailable', async () => {
     let isAway = false;
     const payment = payments.payment(CARD, {
       outcomes: [declined('51'), APPROVED],
@@ -204,7 +204,7 @@ describe('no fault between two attempts', () => {
     expect(payment.calls).toHaveLength(1);
   });
 
-  it('lets a process that was frozen between them go on, once recovery has ended the first', async () => {
+  it('never let a frozen process continue once recovery has ended the first attempt', async () => {
     const payment = faultyPayment({ outcomes: [NOT_SENT, APPROVED] }, ['recovery ends the last attempt']);
     const { record, body } = await payment.send();
     expect(Payment_Status[record.status]).toBe('ERROR');

@@ -24,8 +24,8 @@ const CARD = cardPayment();
 
 onScriptedPayments();
 
-describe('no sequence of outcomes', () => {
-  it('risks a second charge; each attempt is committed before it is sent, and all are told', async () => {
+describe('any sequence of outcomes', () => {
+  it('makes at most one charge; each attempt is committed before it is sent, and all are shown', async () => {
     await fc.assert(
       fc.asyncProperty(arbScript, async (script) => {
         await payments.tables.query('TRUNCATE payment, transaction');
@@ -56,7 +56,7 @@ describe('no sequence of outcomes', () => {
           })),
         );
 
-        // The answer, the record as it stands and the replay are the same, byte for byte.
+        // // The response, the current record and the replay are equal, byte for byte.
         expect(replayed).toBe(false);
         expect(payments.encode(record)).toEqual(body);
         const caller = { accountId: ACCOUNT_ONE, secretPresented: true };
@@ -70,7 +70,7 @@ describe('no sequence of outcomes', () => {
 });
 
 describe('a second attempt', () => {
-  it('that is approved keeps the card under the token that the payment asked for', async () => {
+  it('that is approved stores the card under the requested token', async () => {
     const request = withField(CARD, 'payment_method.vault_on_success', true);
     const payment = payments.payment(request, { outcomes: [NOT_SENT, APPROVED] });
     const { record } = await payment.send();
@@ -104,13 +104,13 @@ describe('a second attempt', () => {
     const withToken = payments.payment(token, script);
     expect((await withToken.send()).record.status).toBe(Payment_Status.ERROR);
     expect(withToken.calls).toHaveLength(1);
-    // Without a provider's own token it may be.
+    // // Allowed without a provider token.
     const without = payments.payment(request, script);
     expect((await without.send()).record.status).toBe(Payment_Status.PENDING);
     expect(without.calls).toHaveLength(2);
   });
 
-  it('that cannot be sent after a soft decline leaves the payment declined, as the last provider that answered said', async () => {
+  it('that cannot be sent after a soft decline leaves the payment declined by the last provider that answered', async () => {
     const outcomes = [declined('05'), NOT_SENT, declined('51'), NOT_SENT, NOT_SENT];
     const payment = payments.payment(CARD, { outcomes, softDeclines: true });
     const { record } = await payment.send();
@@ -120,12 +120,12 @@ describe('a second attempt', () => {
     const history = ['DECLINED', 'ERROR', 'DECLINED', 'ERROR', 'ERROR'];
     expect(shownOf(record).map(({ status }) => status)).toEqual(history);
     expect(await payments.tables.query('SELECT status FROM payment')).toEqual([{ status: 'DECLINED' }]);
-    // As it reads from the database it tells of the same transaction.
+    // // The record in the database shows the same transaction.
     expect((await payment.settle()).transactions?.id).toBe(record.transactions?.id);
     expect((await payment.send()).record.transactions?.id).toBe(record.transactions?.id);
   });
 
-  it('is begun at no target whose circuit opened meanwhile: the decline stays the answer, or the next one is asked', async () => {
+  it('skips targets whose circuit opened meanwhile: the decline stays the response, or the next target is tried', async () => {
     let open = new Set<string>();
     const script = {
       outcomes: [declined('05'), APPROVED, APPROVED],
@@ -146,7 +146,7 @@ describe('a second attempt', () => {
     expect(goesOn.calls.map(({ connectionId }) => connectionId)).toEqual(['t1', 't3']);
   });
 
-  it('is not used up by a circuit that opened at the last moment', async () => {
+  it('is not consumed by a circuit that opens at the last moment', async () => {
     const untried: Outcome = { kind: 'not_sent', detail: 'circuit open', because: 'circuit_open' };
     const payment = payments.payment(CARD, { outcomes: [untried, NOT_SENT, APPROVED], maxAttempts: 1 });
     expect((await payment.send()).record.status).toBe(Payment_Status.ERROR);
@@ -170,7 +170,7 @@ describe('a second attempt', () => {
     ['sent', 2, APPROVED, 'SUCCEEDED'],
     ['begun, not sent', 1, NOT_SENT, 'DECLINED'],
   ])(
-    'whose process died once it was %s is finished by recovery, its history whole',
+    'whose process died after it was %s is finished by recovery, with its whole history',
     async (_name, sent, ended, status) => {
       const died = Promise.withResolvers<void>();
       const die = <T>() => {
@@ -200,11 +200,11 @@ describe('a second attempt', () => {
   );
 });
 
-describe('a target that cannot do what is asked', () => {
+describe('a target that does not support the request', () => {
   const request = withField(CARD, 'payment_method.detail.card.installments', 3);
   const able = { installments: true };
 
-  it('is passed over, first and in failover, and is no attempt', async () => {
+  it('is passed over, first and in failover, and makes no attempt', async () => {
     const outcomes = [APPROVED, NOT_SENT, APPROVED, APPROVED];
     const payment = payments.payment(request, { outcomes, capabilities: { t2: able, t4: able } });
     const { record } = await payment.send();
@@ -212,7 +212,7 @@ describe('a target that cannot do what is asked', () => {
     expect(record.transactionsHistory.map(({ providerId }) => providerId)).toEqual(['T2', 'T4']);
   });
 
-  it('has the payment refused where there is no other, which uses up neither key nor database', async () => {
+  it('has the payment refused if there is no other, without using the key or the database', async () => {
     const payment = payments.payment(request, { outcomes: [APPROVED, APPROVED] });
     await expect(payment.send()).rejects.toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',

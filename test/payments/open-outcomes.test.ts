@@ -59,7 +59,7 @@ const connectionOf = (identity: string, lookUp?: ProviderConnection['lookUp']): 
   close: async () => {},
 });
 
-/** A replica that can ask `scripted`, and whose connection `mute` offers no look-up. */
+/** A replica with the connection `scripted`, and `mute` without look-up. */
 const deps = (): OpenOutcomesDeps => ({
   database,
   now: systemClock(),
@@ -102,7 +102,7 @@ async function answerOf({ idempotencyKey }: OpenAttempt): Promise<string | undef
 }
 
 describe('the watch over open outcomes', () => {
-  it('counts them all, and tells of those that this replica cannot look up', async () => {
+  it('counts them all, and reports those that this replica cannot look up', async () => {
     await claimUnaskable();
     await claimAttempt(database);
     const watch = watchOpenOutcomes(deps());
@@ -112,7 +112,7 @@ describe('the watch over open outcomes', () => {
     expect(told).toEqual(UNASKABLE);
   });
 
-  it('counts by itself, tells of what has become unaskable once, and again when asked to', async () => {
+  it('counts on its own, and reports newly unaskable outcomes once, and again on request', async () => {
     const watch = watchOpenOutcomes(deps(), { everyMs: 10 });
     await expect.poll(() => counted.length).toBeGreaterThan(2);
     expect(told).toEqual([]);
@@ -126,7 +126,7 @@ describe('the watch over open outcomes', () => {
     await watch.stop();
   });
 
-  it('takes a request under way at a provider without look-up for what it is', async () => {
+  it('counts a running request at a provider without look-up as such', async () => {
     await claimAttempt(database, { connectionId: 'mute', leaseS: 60 });
     const watch = watchOpenOutcomes(deps());
     expect(await watch.look()).toEqual([]);
@@ -134,7 +134,7 @@ describe('the watch over open outcomes', () => {
     expect(counted).toMatchObject([{ open: 1 }]);
   });
 
-  it('says which connection, why, and what to do', () => {
+  it('reports which connection, why, and what to do', () => {
     const [gone] = UNASKABLE as UnaskableOutcomes[];
     expect(gone && describeUnaskable(gone)).toBe(
       '1 open outcomes of connection gone cannot be looked up, and their payments stay PENDING: the catalogue has no such connection (old); add it again to have them looked up',
@@ -142,11 +142,11 @@ describe('the watch over open outcomes', () => {
   });
 });
 
-describe('a key whose payment nobody can be asked about', () => {
-  it('is answered PENDING once no replica has taken the payment for half a minute, and stays due', async () => {
+describe('a key whose payment no provider can be asked about', () => {
+  it('is answered PENDING once no replica has claimed the payment for half a minute, and stays due', async () => {
     const [gone, elsewhere, mute] = (await claimUnaskable()) as [OpenAttempt, OpenAttempt, OpenAttempt];
     const attempts = [gone, elsewhere];
-    // Those whose connection this replica has are its checker's to answer.
+    // // The checker answers those whose connection this replica has.
     const checked = [mute, await claimAttempt(database)];
     await answerUnaskable(deps());
     for (const attempt of attempts) expect(await answerOf(attempt)).toBeUndefined();
@@ -160,7 +160,7 @@ describe('a key whose payment nobody can be asked about', () => {
     expect(rows).toEqual([{ status: 'PENDING', due: true }]);
   });
 
-  it('is left to the replica that can ask and is at it', async () => {
+  it('is left to the replica that can ask and is doing so', async () => {
     const [gone] = await claimUnaskable();
     await passTime(31);
     const ofGone = { connectionId: 'gone', identity: 'old' };

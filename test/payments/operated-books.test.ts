@@ -16,7 +16,7 @@ afterEach(() => {
 
 const standing = (payment: Payment) => getPayment(payments.deps, payment.id, payments.caller());
 
-/** Checks what is open, until the provider has told of everything that it will tell. */
+/** Checks the open outcomes until the provider has reported everything. */
 async function checkAll(): Promise<void> {
   for (let round = 0; round < 3; round++) {
     await payments.makeDue();
@@ -24,7 +24,7 @@ async function checkAll(): Promise<void> {
   }
 }
 
-it('an operation never changes the response that the creation had', async () => {
+it('an operation never changes the response to the creation', async () => {
   const caller = payments.caller();
   const { request, payment, body } = await payments.payAs(caller);
   await refund(payment, { amount: '10' });

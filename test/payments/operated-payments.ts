@@ -32,26 +32,26 @@ import { restBody } from '../support/stored-responses.ts';
 import type { Tables } from '../support/tables.ts';
 import { type LedgerProvider, ledgerProvider } from './ledger-provider.ts';
 
-/** Payments on a real database, at a provider that keeps books. */
+/** Payments on a real database, at a provider with books. */
 export type OperatedPayments = {
   readonly database: Database;
   readonly tables: Tables;
   readonly provider: LedgerProvider;
   readonly deps: PaymentDeps & OperationDeps & CheckerDeps;
-  /** The caller of account one, with a fresh key or the one given; undefined for none. */
+  /** The caller of account one, with a fresh key or the given one; undefined for none. */
   caller(idempotencyKey?: string | null): Caller;
   /** Makes a payment of 100.00 USD by card. */
   pay(options?: PayOptions): Promise<Payment>;
-  /** Makes one, and gives back its request and its response too. */
+  /** Makes one, and returns its request and its response too. */
   payAs(
     payer: Caller,
     options?: PayOptions,
   ): Promise<{ request: CreatePaymentRequest; payment: Payment; body: Uint8Array }>;
   /** Reads a payment's state, such as SUCCEEDED/APPROVED. */
   stateOf(payment: Payment): Promise<string>;
-  /** Puts the database's clock ahead. */
+  /** Moves the database's clock ahead. */
   setAhead(ms: number): void;
-  /** Makes what is open due at once. */
+  /** Makes all open work due at once. */
   makeDue(): Promise<unknown>;
 };
 
@@ -70,9 +70,8 @@ const decode = jsonDecoder(CreatePaymentRequestSchema);
 export let payments: OperatedPayments;
 
 /**
- * Opens them for a file's tests.
- *
- * @param options.empties tables, with commas between them, that are empty before each test.
+ * Opens them for a file's tests. @param options.empties comma-separated tables that are
+ * emptied before each test.
  */
 export function onOperatedPayments({ empties }: { empties?: string } = {}): void {
   onOwnDatabase({ empties, account: false, maxConnections: 8 });
@@ -112,7 +111,7 @@ async function openOperatedPayments(): Promise<OperatedPayments> {
     now: systemClock(),
     publicUrl: () => 'https://payments.example',
     responses: await openStoredResponses(database),
-    // Whatever was sent may be closed at once.
+    // // Every sent request may be closed at once.
     schedule: { leaseMarginMs: 60_000, firstCheckMs: 1, closingMarginMs: -60_000 },
     patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
     observer: {

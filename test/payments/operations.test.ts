@@ -15,7 +15,7 @@ import { cancel, capture, idOf, refund, undo } from './requested-operations.ts';
 
 onOperatedPayments({ empties: 'payment, transaction' });
 
-/** The refusal of an amount of what is only held. */
+/** The refusal of a refund of an amount that is only held. */
 const HELD = {
   reason: 'INVALID_STATUS',
   fields: [
@@ -27,7 +27,7 @@ const HELD = {
   ],
 };
 
-/** A payment in a few words: what it and its last transaction are, and its amounts. */
+/** A payment in a few words: its state, its last transaction and its amounts. */
 function shown(record: Payment) {
   const { transactions, amount } = record;
   return [
@@ -77,7 +77,7 @@ describe('an authorization', () => {
     });
   });
 
-  it('is released by a cancel, which needs no key and answers a repeat as it did at first', async () => {
+  it('is released by a cancel, which needs no key and gives a repeat the first response', async () => {
     const payment = await payments.pay({ capture: false });
     const first = await cancel(payment, { key: null });
     expect(shown(first.record)).toBe(
@@ -90,7 +90,7 @@ describe('an authorization', () => {
     await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('of which a part was captured is released of the rest by a cancel', async () => {
+  it('that was partly captured has its rest released by a cancel', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment, { amount: '30' });
     const { record } = await cancel(payment);
@@ -100,7 +100,7 @@ describe('an authorization', () => {
     await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('is released by a capture that is asked to be the last', async () => {
+  it('is released by a capture that is requested as final', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment, { amount: '10', isFinal: false });
     const { record } = await capture(payment, { amount: '20', isFinal: true });
@@ -111,7 +111,7 @@ describe('an authorization', () => {
     await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('is released by the last capture that its provider takes', async () => {
+  it('is released by the last capture that its provider allows', async () => {
     const payment = await payments.pay({ capture: false });
     for (let i = 0; i < 10; i++) await capture(payment, { amount: '1' });
     expect(payments.provider.bookOf(idOf(payment))).toMatchObject({ captured: 1_000n, released: true });
@@ -122,7 +122,7 @@ describe('an authorization', () => {
     );
   });
 
-  it('is undone by a cancel while nothing is captured, by a refund after, then by a cancel of what is held', async () => {
+  it('is undone by a cancel while nothing is captured, by a refund after that, and by a cancel of the held rest', async () => {
     const open = await payments.pay({ capture: false });
     expect(shown((await undo(open)).record)).toMatch(/^CANCELED.CANCELED ← CANCEL SUCCEEDED/);
     const captured = await payments.pay({ capture: false });
@@ -140,7 +140,7 @@ describe('an authorization', () => {
     );
   });
 
-  it('is undone whole by the name of its own transaction, and in part by the name of a capture', async () => {
+  it('is undone as a whole by the ID of its own transaction, and in part by the ID of a capture', async () => {
     const open = await payments.pay({ capture: false });
     expect(shown((await undo(open, { transactionId: idOf(open) })).record)).toMatch(
       /^CANCELED.CANCELED ← CANCEL SUCCEEDED/,
@@ -160,7 +160,7 @@ describe('an authorization', () => {
   });
 });
 
-describe('a call that names a transaction which is not one of the payment to act on', () => {
+describe('a call that names a transaction on which it cannot act', () => {
   it.each([
     ['a purchase', true, undo],
     ['an authorization', false, undo],
@@ -193,13 +193,13 @@ describe('a request that the payment does not allow', () => {
     ['no amount of money', { amount: '0' }, 'INVALID_PARAMETERS'],
     ['another transaction', { transactionId: crypto.randomUUID() }, 'TRANSACTION_NOT_FOUND'],
     ['no key and no reference', { key: null }, 'IDEMPOTENCY_KEY_MISSING'],
-  ])('is refused by name and consumes nothing: %s', async (_what, asked, reason) => {
+  ])('names the field and uses nothing up: %s', async (_what, asked, reason) => {
     const payment = await payments.pay({ capture: false });
     await expect((async () => capture(payment, asked))()).rejects.toMatchObject({ reason });
     expect(shown((await capture(payment)).record)).toMatch(/^SUCCEEDED.CAPTURED/);
   });
 
-  it('is refused for a purchase that is to be captured or canceled, and for an unknown payment', async () => {
+  it('is refused for a capture or cancel of a purchase, and for an unknown payment', async () => {
     const payment = await payments.pay();
     await expect(capture(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
     await expect(cancel(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
@@ -215,7 +215,7 @@ describe('a request that the payment does not allow', () => {
 });
 
 describe('a cancel-or-refund with an amount', () => {
-  it('refunds that amount of a purchase, and of what was captured of an authorization', async () => {
+  it('refunds that amount of a purchase, or of the captured amount of an authorization', async () => {
     const purchased = await payments.pay();
     expect(shown((await undo(purchased, { amount: '40' })).record)).toBe(
       'SUCCEEDED/PARTIALLY_REFUNDED ← REFUND SUCCEEDED 40.00 ← captured 0.00, refunded 40.00',
@@ -228,12 +228,12 @@ describe('a cancel-or-refund with an amount', () => {
     expect(shown((await undo(authorized, { amount: '20', transactionId })).record)).toBe(
       'REFUNDED/REFUNDED ← REFUND SUCCEEDED 20.00 ← captured 30.00, refunded 30.00',
     );
-    // All that was captured is given back: what is left is held.
+    // // All captures are refunded: the rest is held.
     await expect(undo(authorized, { amount: '10' })).rejects.toMatchObject(HELD);
     expect(payments.provider.bookOf(idOf(authorized))).toMatchObject({ refunded: 3_000n, released: false });
   });
 
-  it('chooses the capture that has so much left', async () => {
+  it('chooses the capture with that amount left', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment, { amount: '10' });
     const second = await capture(payment, { amount: '30' });
@@ -241,14 +241,17 @@ describe('a cancel-or-refund with an amount', () => {
     expect(record.transactions?.parentTransactionId).toBe(second.record.transactions?.id);
   });
 
-  it.each(['100', '10'])('of %s is refused for an authorization, with what to call', async (amount) => {
-    const payment = await payments.pay({ capture: false });
-    await expect(undo(payment, { amount })).rejects.toMatchObject(HELD);
-    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
-    expect(payments.provider.bookOf(idOf(payment)).released).toBe(false);
-  });
+  it.each(['100', '10'])(
+    'of %s is refused for an authorization, and the error names the method to call',
+    async (amount) => {
+      const payment = await payments.pay({ capture: false });
+      await expect(undo(payment, { amount })).rejects.toMatchObject(HELD);
+      expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+      expect(payments.provider.bookOf(idOf(payment)).released).toBe(false);
+    },
+  );
 
-  it('is another request than one without', async () => {
+  it('differs from a request without an amount', async () => {
     const payment = await payments.pay();
     await undo(payment, { amount: '40', key: 'u' });
     expect((await undo(payment, { amount: '40', key: 'u' })).replayed).toBe(true);
@@ -256,7 +259,7 @@ describe('a cancel-or-refund with an amount', () => {
   });
 });
 
-it('tells a decline by its transaction, and leaves the payment as it was', async () => {
+it('a decline is shown by its transaction, and leaves the payment unchanged', async () => {
   const payment = await payments.pay({ capture: false });
   payments.provider.next.push('declines it', 'declines it');
   const { record } = await capture(payment, { amount: '50' });
@@ -266,7 +269,7 @@ it('tells a decline by its transaction, and leaves the payment as it was', async
   expect(shown((await capture(payment, { amount: '50' })).record)).toMatch(/^SUCCEEDED.PARTIALLY_CAPTURED/);
 });
 
-it('lets no race give back more than was taken', async () => {
+it('no race refunds more than was taken', async () => {
   const payment = await payments.pay();
   const answers = await Promise.allSettled(
     Array.from({ length: 20 }, (_, i) => refund(payment, { amount: '30', key: `race-${i}` })),

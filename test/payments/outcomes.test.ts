@@ -12,15 +12,16 @@ import {
   withField,
 } from '../support/payment-requests.ts';
 
-/** No answer is late, however busy the machine is. Where none comes, it is waited for in TIMEOUT_MS. */
+/** // No response is late, however busy the machine is. A missing response is awaited for TIMEOUT_MS. */
 const PATIENT = sandboxCatalogue(20_000);
 const TIMEOUT_MS = 2_000;
 
 onService({
   config: {
-    // Outcomes that are not learned at once stay so for these tests: they are looked up after a minute only.
+    // // Outcomes that are not learned at once stay unknown in these tests: their first look-up is
+    // after a minute.
     checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 60_000, closingMarginMs: 10_000 },
-    // And the provider's notifications, each of which would have one looked up, go nowhere.
+    // // The provider's notifications, each of which would prompt a look-up, go nowhere.
     publicUrl: 'http://127.0.0.1:1',
   },
   catalogue: PATIENT,
@@ -42,7 +43,10 @@ const WAITING = 'PENDING/PENDING_PROVIDER_CONFIRMATION PENDING PENDING_PROVIDER_
 const NOT_SENT = 'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE';
 const declined = (code: string) => `DECLINED/DECLINED DECLINED ${code}`;
 
-/** Each magic card's outcome at acquirer one, with the provider's ISO 8583 code; what surely was not sent goes on to two. */
+/**
+ * The outcome of each magic card at acquirer one, with the provider's ISO 8583 code; unsent
+ * payments go on to two.
+ */
 const BY_CARD: Record<string, [states: string, iso8583: string]> = {
   DO_NOT_HONOR: [declined('DO_NOT_HONOR'), '05'],
   INSUFFICIENT_FUNDS: [declined('INSUFFICIENT_FUNDS'), '51'],
@@ -86,7 +90,7 @@ describe('a card payment', () => {
     expect(stored?.status).toBe(record.status);
   });
 
-  it('knows every magic card that the sandbox decides without the payer', () => {
+  it('has a magic card for each outcome that the sandbox decides without the payer', () => {
     const decided = MAGIC_CARDS.filter(({ behaviour }) => behaviour.kind !== 'challenge');
     expect(decided.map(({ name }) => name).filter((name) => !(name in BY_CARD))).toEqual([]);
   });
@@ -101,7 +105,7 @@ describe('a card payment', () => {
     expect(record.routing_rules.condition).toMatchObject({ id: 1, name: 'Cards in Brazil' });
   });
 
-  it('is approved by acquirer two, where its route goes on after a soft decline, as two transactions', async () => {
+  it('is approved by acquirer two, with two transactions, if its route fails over after a soft decline', async () => {
     const record = await pay({ ...cardPayment('4000000000006009'), country: 'MX' });
     expect(statesOf(record)).toBe(APPROVED);
     expect(record.transactions_history).toMatchObject([
@@ -128,7 +132,7 @@ describe('a card payment', () => {
   });
 
   it.each([true, false, undefined])(
-    'that asks for capture %j shows true, and keeps what was asked',
+    'that requests capture %j shows true, and stores the request',
     async (capture) => {
       const record = await pay(withField(cardPayment(), 'payment_method.detail.card.capture', capture));
       const { transactions, payment_method } = record;
@@ -139,7 +143,7 @@ describe('a card payment', () => {
     },
   );
 
-  it('keeps a merchant_reference, or makes one up', async () => {
+  it('keeps its merchant_reference, or gets a generated one', async () => {
     const sent = await pay({ ...cardPayment(), merchant_reference: 'mine' });
     expect(sent.transactions.merchant_reference).toBe('mine');
     const made = await pay(cardPayment());
@@ -157,7 +161,7 @@ describe('an amount', () => {
     ['CLF', '1.0001', '1.0001', 10001],
     ['USD', '999999999999.99', '999999999999.99', 99999999999999],
   ])(
-    'of %s %j is answered as %s and sent as %i minor units',
+    'of %s %j is returned as %s and sent as %i minor units',
     async (currency, value, written, minorUnits) => {
       const request = { ...cardPayment(), amount: { currency, value } };
       for (const protocol of PROTOCOLS) {
@@ -180,7 +184,7 @@ describe('vault_on_success', () => {
     withField(cardPayment(number), 'payment_method.vault_on_success', true);
   const tokens = () => tables.query('SELECT id, active FROM vaulted_token ORDER BY id');
 
-  it('gives a token that pays the next payment, without a security code', async () => {
+  it('returns a token that pays the next payment without a security code', async () => {
     const record = await pay(vaulting('5555555555554444'));
     const { vaulted_token, vault_on_success } = record.payment_method;
     expect(vault_on_success).toBe(true);
@@ -203,7 +207,7 @@ describe('vault_on_success', () => {
   it.each([
     ['a decline', '4000000000000002'],
     ['what was not sent', '4000000000005001'],
-  ])('keeps nothing after %s', async (_name, number) => {
+  ])('stores no card after %s', async (_name, number) => {
     const before = await tokens();
     const record = await pay(vaulting(number));
     expect([record.payment_method.vaulted_token, record.payment_method.vault_on_success]).toEqual(['', true]);
@@ -221,7 +225,7 @@ describe('vault_on_success', () => {
     expect((await clients.create('rest', request, headersOne())).reason).toBe('VAULTED_TOKEN_NOT_FOUND');
   });
 
-  it('keeps nothing when it was not asked for', async () => {
+  it('stores no card unless it is requested', async () => {
     const before = await tokens();
     expect((await pay(cardPayment())).payment_method.vaulted_token).toBe('');
     expect(await tokens()).toEqual(before);
@@ -229,7 +233,7 @@ describe('vault_on_success', () => {
 });
 
 describe('a wallet payment', () => {
-  it('redirects to the provider, at an address that opens', async () => {
+  it('redirects to a page of the provider that opens', async () => {
     const record = await pay(walletPayment());
     expect(statesOf(record)).toBe('READY_TO_PAY/CREATED CREATED SUCCEEDED');
     expect(record.checkout.sdk_action_required).toBe(true);
@@ -238,7 +242,7 @@ describe('a wallet payment', () => {
     expect((await fetch(wallet.redirect_url)).status).toBe(200);
   });
 
-  it('goes the way it asks for where there are two, and must ask', async () => {
+  it('uses the requested workflow if there are two, and requires the request to name it', async () => {
     const wallet = { ...walletPayment(), payment_method: { type: 'WALLET_E' } };
     const direct = await pay({ ...wallet, workflow: 'DIRECT' });
     expect([statesOf(direct), direct.checkout.sdk_action_required]).toEqual([WAITING, false]);
@@ -251,7 +255,7 @@ describe('a wallet payment', () => {
     ['payment_method.type', 'WALLET_NOBODY_OFFERS'],
     ['country', 'DE'],
     ['amount.currency', 'EUR'],
-  ])('is not available where the catalogue does not offer it: %s', async (path, value) => {
+  ])('is unavailable if the catalogue does not offer it: %s', async (path, value) => {
     for (const protocol of PROTOCOLS) {
       const reply = await clients.create(protocol, withField(walletPayment(), path, value), headersOne());
       expect(reply).toMatchObject({ reason: 'PAYMENT_METHOD_NOT_AVAILABLE', fields: [{ field: path }] });
@@ -260,8 +264,8 @@ describe('a wallet payment', () => {
   });
 });
 
-describe('what was sent along', () => {
-  it('of several airline tickets is answered with the first as `ticket`, and all of them', async () => {
+describe('additional data', () => {
+  it('with several airline tickets is returned with the first as `ticket`, and all of them', async () => {
     const tickets = ['001', '002', '003'].map((ticket_number) => ({ ticket_number, total_fare_amount: 5 }));
     const record = await pay(withField(cardPayment(), 'additional_data.airline.tickets', tickets));
     const { airline } = record.additional_data;
@@ -269,7 +273,7 @@ describe('what was sent along', () => {
     expect(airline.tickets.map((ticket: RecordJson) => ticket.ticket_number)).toEqual(['001', '002', '003']);
   });
 
-  it('by the payer wins over what is stored of the customer', async () => {
+  it('about the payer overrides the stored customer', async () => {
     const payer = { id: 'c0000000-0000-4000-8000-000000000001', first_name: 'Other', phone: { number: '1' } };
     const { customer_payer } = await pay({ ...cardPayment(), customer_payer: payer });
     expect(customer_payer).toMatchObject({
@@ -279,7 +283,7 @@ describe('what was sent along', () => {
     });
   });
 
-  it('stands with the payment that it is of, and is found again', async () => {
+  it('is stored with its payment, and is found again', async () => {
     const record = await pay({ ...cardPayment(), merchant_order_id: randomUUID() });
     const response = await fetch(`${server.url}/v1/payments/${record.id}`, { headers: headersOne() });
     expect(await response.json()).toEqual(record);

@@ -15,9 +15,9 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
-/** Every question that a return prompted, in order. */
+/** Every look-up that a return prompted, in order. */
 let asked: LookUp[];
-/** The provider, as the checker asks it. */
+/** The provider, as the checker calls it. */
 let connection: ProviderConnection;
 let checker: Checker;
 
@@ -39,7 +39,7 @@ afterEach(() => checker.stop());
 const start = () => startChecker({ ...payments.deps, connections }, { intervalMs: HOUR_MS });
 const connections = () => new Map([['ledger', connection]]);
 
-/** Has the provider answer so from now on. */
+/** Sets the provider's answer from now on. */
 function at({ lookUp, complete }: Pick<Partial<ProviderConnection>, 'lookUp' | 'complete'>) {
   const noted = (ask: typeof lookUp) =>
     ask &&
@@ -50,7 +50,7 @@ function at({ lookUp, complete }: Pick<Partial<ProviderConnection>, 'lookUp' | '
   connection = { ...payments.provider.connection, lookUp: noted(lookUp), complete: noted(complete) };
 }
 
-/** Brings the payer of a payment back. @returns the status that they are told. */
+/** Brings the payer of a payment back. @returns the status that the payer is shown. */
 async function comeBack({ id }: Payment, query = '', waitMs = 8_000): Promise<string> {
   const patience = { ...payments.deps.patience, waitMs };
   const deps = { ...payments.deps, connections, patience, wake: checker.wake };
@@ -58,21 +58,21 @@ async function comeBack({ id }: Payment, query = '', waitMs = 8_000): Promise<st
   return Payment_Status[status];
 }
 
-/** Lets the term of what is open pass, so that it expires here. */
+/** Lets the term of open transactions pass, so that they expire here. */
 async function expire() {
   payments.setAhead(8 * DAY_MS);
   await payments.makeDue();
   await checkDue(payments.deps);
 }
 
-/** Lets the time pass for which the next question has to wait. */
+/** Lets the pause before the next look-up pass. */
 const pass = () =>
   payments.tables.query(`UPDATE notification SET settled_at = settled_at - interval '1 hour'`);
 
-/** Counts what has happened to the one transaction: each return that is stored raises it. */
+/** Counts the writes of the one transaction: each stored return adds one. */
 const fence = async () => Number((await payments.tables.query('SELECT fence FROM transaction'))[0]?.fence);
 
-/** Lets the time pass for which the next question waits, about the one transaction. */
+/** Lets the pause before the next look-up of the one transaction pass. */
 async function passWaiting(): Promise<void> {
   await payments.tables.query('UPDATE transaction SET check_at = now()');
   checker.wake();
@@ -81,7 +81,7 @@ async function passWaiting(): Promise<void> {
 const eventsOf = ({ id }: Payment) =>
   payments.tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id]);
 
-it('a payer who pays after their payment has expired here and comes back is told SUCCEEDED, and so is the merchant', async () => {
+it('a payer who pays after their payment has expired and then comes back is shown SUCCEEDED, and so is the merchant', async () => {
   const payment = await payments.pay({ wallet: true });
   await expire();
   expect(await comeBack(payment)).toBe('EXPIRED');
@@ -94,19 +94,19 @@ it('a payer who pays after their payment has expired here and comes back is told
     { type: 'payment.expired' },
     { type: 'payment.purchase' },
   ]);
-  // What is final is asked about no more.
+  // // Final payments are not looked up again.
   expect(await comeBack(payment)).toBe('SUCCEEDED');
   expect(asked).toHaveLength(2);
 });
 
-it('an authorization that lapsed is not asked about again, whoever opens its return address', async () => {
+it('an authorization that lapsed is not looked up again, whoever opens its return address', async () => {
   const payment = await payments.pay({ capture: false });
   await expire();
   expect(await comeBack(payment)).toBe('EXPIRED');
   expect(asked).toEqual([]);
 });
 
-it('a payer who has paid is told so, although somebody opened the return address just before they paid', async () => {
+it('a payer who has paid is shown so, even if somebody opened the return address just before', async () => {
   const payment = await payments.pay({ wallet: true });
   expect(await comeBack(payment)).toBe('READY_TO_PAY');
   payments.provider.payerPays(idOf(payment));
@@ -118,7 +118,7 @@ it('a payer who has paid is told so, although somebody opened the return address
   expect(asked).toHaveLength(2);
 });
 
-it('the questions that one return address prompts are two seconds apart, however often it is opened', async () => {
+it('the look-ups that one return address prompts are two seconds apart, however often it is opened', async () => {
   const payment = await payments.pay({ wallet: true });
   await comeBack(payment);
   await checker.stop();
@@ -129,7 +129,7 @@ it('the questions that one return address prompts are two seconds apart, however
   expect(asked).toHaveLength(1);
 });
 
-it('a payer who comes back while their provider is being asked is told what it says afterwards, and it is asked once at a time', async () => {
+it('a payer who comes back during a look-up is shown the result of the next, with one look-up at a time', async () => {
   const payment = await payments.pay({ wallet: true });
   const answer = Promise.withResolvers<void>();
   let [atOnce, most] = [0, 0];
@@ -157,7 +157,7 @@ it('a payer who comes back while their provider is being asked is told what it s
   expect([asked.length, most]).toEqual([2, 1]);
 });
 
-it('a payer whose provider is silent waits so long and no longer, and is told what is known', async () => {
+it('a payer whose provider is silent waits for a limited time, and is shown the known state', async () => {
   const payment = await payments.pay({ wallet: true });
   const answer = Promise.withResolvers<Outcome>();
   at({ lookUp: () => answer.promise });
@@ -165,7 +165,7 @@ it('a payer whose provider is silent waits so long and no longer, and is told wh
   answer.resolve(UNKNOWN);
 });
 
-it('payers with evidence of their own each have the provider asked by it, one after the other', async () => {
+it('each payer with their own evidence prompts a look-up with it, one after the other', async () => {
   const payment = await payments.pay({ wallet: true });
   at({ complete: async () => ({ kind: 'pending', providerData: create(ProviderDataSchema) }) });
   await checker.stop();
@@ -185,7 +185,7 @@ it('payers with evidence of their own each have the provider asked by it, one af
   );
 });
 
-it('a flood of evidence piles up five pieces for one payment, and the payers beyond are told what is known at once', async () => {
+it('a flood of evidence queues five pieces for one payment, and further payers are shown the known state at once', async () => {
   const [payment, other] = [await payments.pay({ wallet: true }), await payments.pay({ wallet: true })];
   const answer = Promise.withResolvers<Outcome>();
   at({ complete: () => answer.promise });
@@ -196,14 +196,14 @@ it('a flood of evidence piles up five pieces for one payment, and the payers bey
   expect(await comeBack(payment, 'r=5', 60_000)).toBe('READY_TO_PAY');
   expect(performance.now() - begunMs).toBeLessThan(2_000);
   expect(await stored()).toHaveLength(5);
-  // Of others there is nothing to wait for.
+  // // The others have nothing to wait for.
   const elsewhere = comeBack(other, 'r=0', 100);
   await expect.poll(stored).toHaveLength(6);
   answer.resolve(UNKNOWN);
   await Promise.all([...five, elsewhere]);
 });
 
-it('a payer who has paid is told so, although somebody has forged five returns before', async () => {
+it('a payer who has paid is shown so, even if somebody forged five returns before', async () => {
   const payment = await payments.pay({ wallet: true });
   const codes = { authorizationCode: '', retrievalReferenceNumber: '' };
   at({

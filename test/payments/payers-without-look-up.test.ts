@@ -23,13 +23,13 @@ const at = (connection: ProviderConnection) => ({
   connections: () => new Map([['ledger', connection]]),
 });
 
-/** Has what is open checked as it falls due. */
+/** Checks open outcomes as they fall due. */
 async function check(connection: ProviderConnection): Promise<void> {
   await payments.makeDue();
   await checkDue(at(connection));
 }
 
-/** Brings the payer back, with what their provider has signed. @returns the result of that. */
+/** Brings the payer back with the provider's signed evidence. @returns its result. */
 const comeBack = ({ transactions }: Payment, connection: ProviderConnection) =>
   payerDid(at(connection), 'ledger', transactions?.id ?? '', { query: 'r=1' });
 
@@ -40,7 +40,7 @@ describe('a redirect at a provider without look-up', () => {
     ...over,
   });
 
-  it('is completed with what the payer brought back, and only with that', async () => {
+  it('is completed with the evidence that the payer brings back, and only with that', async () => {
     const payment = await payments.pay({ wallet: true });
     const brought: unknown[] = [];
     const connection = mute({
@@ -60,7 +60,7 @@ describe('a redirect at a provider without look-up', () => {
     ['a wallet', 'READY_TO_PAY/CREATED'],
     ['a challenge', 'PENDING/WAITING_ADDITIONAL_STEP'],
   ])(
-    'whose payer came back to a lost answer is not said to be EXPIRED: they may have paid (%s)',
+    "is not shown EXPIRED after a payer's return with a lost response, since they may have paid (%s)",
     async (method, before) => {
       const wallet = method === 'a wallet';
       if (!wallet) payments.provider.next.push('sends the payer away');
@@ -72,7 +72,7 @@ describe('a redirect at a provider without look-up', () => {
         'applied',
         'PENDING/IN_PROCESS',
       ]);
-      // What was brought is kept, and brought again.
+      // // The evidence is kept and sent again.
       expect(await bringing(lost)).toBe('waiting');
       payments.setAhead(DAY_MS + 2 * MINUTE_MS);
       await check(mute());
@@ -87,7 +87,7 @@ describe('a redirect at a provider without look-up', () => {
   );
 
   it.each([true, false])(
-    'stays as it is if its provider refuses what was brought, which is not brought again: a wallet %j',
+    'stays unchanged if its provider refuses the evidence, which is not sent again: a wallet %j',
     async (wallet) => {
       if (!wallet) payments.provider.next.push('sends the payer away');
       const payment = await payments.pay({ wallet });
@@ -99,7 +99,7 @@ describe('a redirect at a provider without look-up', () => {
     },
   );
 
-  it('is completed once more after a lost answer, and a refusal of that says nothing about the first', async () => {
+  it('is completed once more after a lost response, and a refusal then says nothing about the first try', async () => {
     const lost = { kind: 'unknown', detail: 'reset', providerData: undefined } as const;
     const refused = { kind: 'not_sent', because: 'turned_away', detail: 'used' } as const;
     const told = { kind: 'approved', providerData: create(ProviderDataSchema), ...NO_CODES } as const;
@@ -116,12 +116,12 @@ describe('a redirect at a provider without look-up', () => {
     }
   });
 
-  it("is nobody else's to ask about while what its payer brought is sent for the second time", async () => {
+  it('is looked up by nobody else while its evidence is sent for the second time', async () => {
     const payment = await payments.pay({ wallet: true });
     const lost = { kind: 'unknown', detail: 'timeout', providerData: undefined } as const;
     const connection = mute({
       complete: async () => {
-        // Every call may take as long as its deadline.
+        // // Every call may take its full deadline.
         const passed = 'UPDATE transaction SET check_at = check_at - make_interval(secs => $1)';
         await payments.tables.query(passed, [connection.deadlineMs / 1000]);
         await checkDue(at(connection));
@@ -133,7 +133,7 @@ describe('a redirect at a provider without look-up', () => {
     expect(await payments.stateOf(payment)).toBe('PENDING/IN_PROCESS');
   });
 
-  it('whose payer never came back is EXPIRED once its term is over', async () => {
+  it('whose payer never came back is EXPIRED once its term ends', async () => {
     const payment = await payments.pay({ wallet: true });
     payments.setAhead(DAY_MS - MINUTE_MS);
     await check(mute());

@@ -38,7 +38,7 @@ const wallet = (value: object): MethodInit => ({
 });
 const cardData = { number: '4111111111111111' };
 
-/** The reason, the field and the code with which a choice is refused. */
+/** The reason, the field and the code of a refused choice. */
 function refusal(work: () => unknown): string {
   try {
     work();
@@ -60,7 +60,7 @@ describe('a method is narrowed to', () => {
     });
   });
 
-  it('a card with everything asked for', () => {
+  it('a card with every option', () => {
     const detail = {
       cardData,
       capture: false,
@@ -95,26 +95,26 @@ describe('a method is narrowed to', () => {
 });
 
 describe('the workflow', () => {
-  it('is taken from the catalogue where there is only one', () => {
+  it('comes from the catalogue if there is only one', () => {
     expect(choose({ type: 'WALLET' }).workflow).toBe(REDIRECT);
   });
 
-  it('is the one asked for where there are two', () => {
+  it('is the requested one if there are two', () => {
     expect(choose({ type: 'WALLET_BOTH' }, { workflow: DIRECT }).workflow).toBe(DIRECT);
     expect(choose({ type: 'WALLET_BOTH' }, { workflow: REDIRECT }).workflow).toBe(REDIRECT);
   });
 
-  it('is required where there are two', () => {
+  it('is required if there are two', () => {
     expect(refusal(() => choose({ type: 'WALLET_BOTH' }))).toBe('INVALID_PARAMETERS workflow REQUIRED');
   });
 
-  it('must be one that is offered', () => {
+  it('must be one of those offered', () => {
     const refused = refusal(() => choose(card({ cardData }), { workflow: REDIRECT }));
     expect(refused).toBe('INVALID_PARAMETERS workflow NOT_ALLOWED');
   });
 });
 
-describe('what is not offered is PAYMENT_METHOD_NOT_AVAILABLE:', () => {
+describe('a method that is not offered is PAYMENT_METHOD_NOT_AVAILABLE:', () => {
   it.each<[string, MethodInit | undefined, Init, string]>([
     ['an unknown type', { type: 'CASH' }, {}, 'payment_method.type'],
     ['a name of JavaScript', { type: 'constructor' }, {}, 'payment_method.type'],

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { withoutPersonalData } from '#src/payments/personal-data.ts';
 
-/** A message all of whose fields are set, with the given kind of payment method. */
+/** A message with all of its fields set, with the given kind of payment method. */
 function full<Desc extends DescMessage>(schema: Desc, kind: 'card' | 'wallet'): MessageShape<Desc> {
   const message = create(schema);
   const fields = reflect(schema, message);
@@ -26,7 +26,7 @@ function full<Desc extends DescMessage>(schema: Desc, kind: 'card' | 'wallet'): 
   return message;
 }
 
-/** The paths of all fields that are set, down to messages that are none of ours. */
+/** The paths of all set fields, down to messages of other packages. */
 function pathsOf(message: ReflectMessage, prefix = ''): string[] {
   return message.fields.flatMap((field) => {
     if (!message.isSet(field)) return [];
@@ -58,14 +58,14 @@ const OF_METHOD = {
 };
 const within = (path: string, names: readonly string[]) => names.map((name) => `${path}.${name}`);
 
-// A field that is added to the record has to be decided on: it is kept where src/payments/personal-data.ts names it, and
-// listed here where it is not.
+// // Decide about each new field of the record: keep it by naming it in
+// src/payments/personal-data.ts, or list it here.
 it.each(['card', 'wallet'] as const)('erases these fields of a %s payment, and keeps all others', (kind) => {
   const record = full(PaymentSchema, kind);
   const erased = withoutPersonalData(record);
   const left = new Set(paths(erased));
   const gone = paths(record).filter((path) => !left.has(path));
-  // Of a message that is gone whole, only its own name.
+  // // A message that is erased as a whole is listed only by its own name.
   const roots = gone.filter((path) => parentOf(path) === '' || left.has(parentOf(path)));
   const ofTransaction = [
     ...within('payment_method', ['token', ...within(`detail.${kind}`, OF_METHOD[kind])]),
@@ -103,7 +103,7 @@ it.each(['card', 'wallet'] as const)('erases these fields of a %s payment, and k
   ]);
 });
 
-it('a record whose personal data was erased is not changed by erasing it again', () => {
+it('a record without personal data is not changed by erasing it again', () => {
   const erased = withoutPersonalData(full(PaymentSchema, 'card'));
   expect(equals(PaymentSchema, withoutPersonalData(erased), erased)).toBe(true);
 });

@@ -29,10 +29,10 @@ export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerDa
 export { database, tables };
 /** Every look-up, in order. */
 export let asked: LookUp[];
-/** Everything that the checker told its observer. */
+/** Every result that the checker reported to its observer. */
 export let seen: string[];
 
-/** Gives a file's tests a database of their own, empty before each. */
+/** Gives a file's tests their own database, empty before each test. */
 export function onOwnDatabase(): void {
   openOwnDatabase({ empties: 'payment, transaction, vaulted_token, notification' });
   beforeEach(() => {
@@ -40,7 +40,7 @@ export function onOwnDatabase(): void {
   });
 }
 
-/** The checker at a provider whose word is always the same. */
+/** The checker at a provider with a constant answer. */
 export function depsOf(says: Says): CheckerDeps {
   return depsWith({ scripted: connectionOf(says) });
 }
@@ -69,7 +69,7 @@ export function connectionOf(says: Says, over: Partial<ProviderConnection> = {})
   };
 }
 
-/** The checker at these connections. */
+/** The checker with these connections. */
 export function depsWith(connections: Readonly<Record<string, ProviderConnection>>): CheckerDeps {
   return {
     database,
@@ -77,7 +77,7 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
     publicUrl: () => 'https://payments.example',
     responses: RESPONSES,
     observer: { finished: () => {}, finishFailed: () => {} },
-    // No lease ends under a look-up, however busy the machine is: another would be made.
+    // // No lease ends during a look-up, however busy the machine is: a second look-up would follow.
     schedule: { leaseMarginMs: 60_000, firstCheckMs: 5_000, closingMarginMs: 10_000 },
     connections: () => new Map(Object.entries(connections)),
     isLeftAlone: () => false,
@@ -109,9 +109,8 @@ export async function rowOf(attempt: OpenAttempt): Promise<Record<string, unknow
 }
 
 /**
- * Does what has an attempt look up again after a pause.
- *
- * @returns bounds of that pause, in seconds: they are apart by the time that all of this took on a busy machine.
+ * Runs a hook that has an attempt looked up again after a pause. @returns bounds of that pause, in
+ * seconds: they differ by the time that this took on a busy machine.
  */
 export async function pauseOf(attempt: OpenAttempt, work: () => Promise<unknown>) {
   const begunMs = performance.now();
@@ -137,8 +136,7 @@ export const makeDue = () =>
   tables.query('UPDATE transaction SET check_at = now() WHERE check_at IS NOT NULL');
 
 /**
- * Writes an outcome of an attempt as a process does that holds an older token, or the last one.
- *
+ * Writes an outcome of an attempt as a process that holds an older token, or the last one.
  * @param fence the token: 0 for the process that claimed the attempt, which reads nothing.
  */
 export function writeLate(
@@ -155,6 +153,6 @@ export function writeLate(
   return writeOwnOutcome(deps, { ...leased, version: 0, record, attempt: claimed }, outcome);
 }
 
-/** Has what is open been sent so many seconds ago, by the database's clock. */
+/** Sets the time at which open requests were sent to so many seconds ago, by the database's clock. */
 export const setAge = (ageS: number) =>
   tables.query('UPDATE transaction SET created_at = now() - make_interval(secs => $1)', [ageS]);

@@ -12,7 +12,7 @@ import { idOf } from './requested-operations.ts';
 onPaymentsElsewhere();
 
 describe('a refund made at the provider itself', () => {
-  it('of a payment that was only learned of afterwards is recorded with it', async () => {
+  it('of a payment that was learned of later is recorded with it', async () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
@@ -20,7 +20,7 @@ describe('a refund made at the provider itself', () => {
     expect(await state(payment)).toBe('REFUNDED/REFUNDED');
   });
 
-  it('of a payment that was open is recorded after its approval, and a purchase without any is asked about once', async () => {
+  it('of an open payment is recorded after its approval, and a purchase without refunds is looked up once', async () => {
     let asked = 0;
     const telling = (refunded: bigint): ProviderConnection => ({
       ...payments.provider.connection,
@@ -35,7 +35,7 @@ describe('a refund made at the provider itself', () => {
       'SUCCEEDED/PARTIALLY_REFUNDED',
       [],
     ]);
-    // The payment's reference goes on naming the payment alone.
+    // // The payment's reference continues to name only the payment.
     const referring = "SELECT type FROM transaction WHERE reference = 'theirs'";
     expect(await payments.tables.query(referring)).toEqual([{ type: 'PURCHASE' }]);
     asked = 0;
@@ -61,13 +61,13 @@ describe('a refund made at the provider itself', () => {
       expect([await checkDue(scheduled), await state(payment), asked]).toEqual([1, 'SUCCEEDED/APPROVED', 2]);
       await payments.makeDue();
       expect([await checkDue(scheduled), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
-      // Then nothing is left to ask about.
+      // // No look-up is left to make.
       await payments.makeDue();
       expect([await checkDue(scheduled), await others(payment)]).toEqual([0, ['REFUND SUCCEEDED 2500']]);
     },
   );
 
-  it('that comes with an approval is recorded although a worker that has taken the payment since hears of the approval alone', async () => {
+  it('that comes with an approval is recorded although a worker that has claimed the payment since learns only of the approval', async () => {
     const payment = await payments.pay({ wallet: true });
     const told = { ...APPROVED, totals: { captured: 10_000n, refunded: 2_500n } } as Outcome;
     const lookUp = async () => {
@@ -86,13 +86,13 @@ describe('a refund made at the provider itself', () => {
     ]);
   });
 
-  it('is an alarm once if it is more than was paid and comes with the approval', async () => {
+  it('raises one alarm if it exceeds the payment and comes with the approval', async () => {
     const payment = await payments.pay({ wallet: true });
     const totals = { captured: 10_000n, refunded: 10_001n };
     const lookUp = async () => ({ ...APPROVED, totals }) as Outcome;
     expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('applied');
     expect([await state(payment), alarms]).toEqual(['SUCCEEDED/APPROVED', ['mismatch']]);
-    // No schedule has it told again: a person has to look.
+    // // No schedule repeats it: it needs manual review.
     await payments.makeDue();
     expect([await checkDue(deps), alarms]).toEqual([0, ['mismatch']]);
   });

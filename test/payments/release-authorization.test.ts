@@ -47,7 +47,7 @@ async function pastTerm() {
 }
 const isHeld = () => !payments.provider.bookOf(requested.idOf(payment)).released;
 
-it('an authorization past its term stands, and can be captured, whatever the clock of a process says', async () => {
+it('an authorization past its term stays held and can be captured, whatever the clock of a process says', async () => {
   await payments.makeDue();
   await withClockAhead(30 * DAY_MS, () => checkDue({ ...deps, now: systemClock() }));
   expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
@@ -61,27 +61,27 @@ it('an authorization past its term is released at its provider before it is EXPI
   expect(payments.provider.moved.at(-1)).toMatch(/^cancel /);
 });
 
-it('an authorization past its term of which a part was captured has the rest released', async () => {
+it('an authorization past its term that was partly captured has the rest released', async () => {
   await capture('30');
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['SUCCEEDED/PARTIALLY_CAPTURED', false]);
   await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
 });
 
-it('an authorization past its term of which a part was captured is over if its provider has nothing left to release', async () => {
+it('an authorization past its term that was partly captured ends if its provider has nothing left to release', async () => {
   await capture('30');
   payments.provider.next.push('declines it');
   await pastTerm();
   await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
 });
 
-it('an authorization past its term is EXPIRED if the answer to its release was lost, as the provider tells that it was released', async () => {
+it('an authorization past its term is EXPIRED if its release was unanswered but the provider reports the release', async () => {
   payments.provider.next.push('does it, unanswered');
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['EXPIRED/EXPIRED', false]);
 });
 
-it('an authorization past its term stays as it is while its release does not reach the provider, which is asked again within the hour', async () => {
+it('an authorization past its term stays unchanged while its release does not reach the provider, with a retry within the hour', async () => {
   payments.provider.next.push('never hears of it');
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
@@ -91,7 +91,7 @@ it('an authorization past its term stays as it is while its release does not rea
   expect([await state(), isHeld()]).toEqual(['EXPIRED/EXPIRED', false]);
 });
 
-it('an authorization past its term stays as it is, with an alarm once a day, if its provider declines to release it', async () => {
+it('an authorization past its term stays unchanged, with a daily alarm, if its provider declines to release it', async () => {
   payments.provider.next.push('declines it');
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
@@ -100,7 +100,7 @@ it('an authorization past its term stays as it is, with an alarm once a day, if 
   expect(await payments.tables.query(due)).toHaveLength(1);
 });
 
-it('an authorization past its term is left to a capture that begins while it is to be released', async () => {
+it('an authorization past its term is left to a capture that begins before its release', async () => {
   const { connection } = payments.provider;
   let hasBegun = false;
   const racing: ProviderConnection = {
@@ -126,7 +126,7 @@ it('an authorization past its term is left to a capture that begins while it is 
   expect(await state()).toBe('SUCCEEDED/CAPTURED');
 });
 
-it('the release of an authorization asks for the rest, under a key of its own that is always the same', async () => {
+it('the release of an authorization requests the rest, under its own constant key', async () => {
   await capture('30');
   const asked: Operation[] = [];
   const { connection } = payments.provider;

@@ -6,7 +6,7 @@ import { capture, idOf, refund, undo } from './requested-operations.ts';
 onOperatedPayments({ empties: 'payment, transaction' });
 
 describe('a repeated operation', () => {
-  it('gets the same bytes, by its key or by its merchant_reference; another request is refused', async () => {
+  it('gets the same bytes, by its key or by its merchant_reference; a different request is refused', async () => {
     const payment = await payments.pay();
     const first = await refund(payment, { amount: '10', key: 'refund-1' });
     const again = await refund(payment, { amount: '10', key: 'refund-1' });
@@ -53,7 +53,7 @@ describe('a repeated operation', () => {
       fields: [{ field: 'merchant_reference', message: 'was used before, under another x-idempotency-key' }],
     });
     expect(payments.provider.bookOf(idOf(payment)).refunded).toBe(1_000n);
-    // Another payment, or another operation, has references of its own.
+    // // Another payment, or another operation, has its own references.
     await refund(await payments.pay(), { ...asked, key: 'refund-3' });
     expect((await undo(payment, { reference: 'r-1' })).replayed).toBe(false);
   });
@@ -88,7 +88,7 @@ describe('a repeated operation', () => {
     }
     const refunded = await refund(authorized, { key: 'r', transactionId: id.toUpperCase() });
     expect((await refund(upper, { key: 'r' })).replayed).toBe(true);
-    // The service has chosen the only capture, so its name asks for the same.
+    // // The service chose the only capture, so its ID requests the same.
     const transactionId = captured.record.transactions?.id ?? '';
     expect((await refund(authorized, { key: 'r', transactionId })).replayed).toBe(true);
     const other = refunded.record.transactions?.id ?? '';
@@ -97,7 +97,7 @@ describe('a repeated operation', () => {
     });
   });
 
-  it('of a hundred at once with one key makes one refund', async () => {
+  it('sent a hundred times at once with one key makes one refund', async () => {
     const payment = await payments.pay();
     const answers = await Promise.all(
       Array.from({ length: 100 }, () => refund(payment, { amount: '10', key: 'one' })),

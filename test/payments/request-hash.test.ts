@@ -50,7 +50,7 @@ describe('the hash of a request', () => {
     billing_address: { city: 'Bogotá', country: 'CO' },
   });
 
-  it('is the same whatever the order of fields, also in free JSON', () => {
+  it('is the same for any order of fields, also in free JSON', () => {
     fc.assert(
       fc.property(fc.nat({ max: 30 }), (turn) => {
         expect(hash(shuffled(rich, turn) as RequestJson)).toBe(hash(rich));
@@ -58,7 +58,7 @@ describe('the hash of a request', () => {
     );
   });
 
-  it('is the same whatever the white space, and for null as for absent', () => {
+  it('is the same for any white space, and for null and absent fields', () => {
     expect(hashText(JSON.stringify(rich, null, 4))).toBe(hash(rich));
     expect(hash({ ...rich, merchant_reference: null, unknown: 'x' })).toBe(hash(rich));
   });
@@ -87,13 +87,13 @@ describe('the hash of a request', () => {
     ['additional_data', { order: { shipping: { carrier: 'Post', days: 3 } } }],
     ['additional_data', { airline: { legs: [{}, { id: { of: 'a', at: 1 } }] } }],
     ['additional_data', { seller_details: { name: 'Shop', city: 'Lima' } }],
-  ])('is the same for free JSON in another order where only %s has some', (path, value) => {
+  ])('is the same for free JSON in another order if only %s has some', (path, value) => {
     const request = withField(cardPayment(), path, value);
     expect(hash(withField(request, path, shuffled(value, 0)))).toBe(hash(request));
     expect(hash(request)).not.toBe(hash(cardPayment()));
   });
 
-  it('is an HMAC of the request without its security code, so that every release makes the same', () => {
+  it('is an HMAC of the request without its security code, the same in every release', () => {
     const request = decode(parseJson(Buffer.from(JSON.stringify(cardPayment()))));
     const card = request.paymentMethod?.detail?.kind;
     if (card?.case === 'card' && card.value.cardData) card.value.cardData.securityCode = '';
@@ -115,15 +115,15 @@ describe('the hash of a request', () => {
     ['customer_payer.billing_address.city', 'Bogota'],
     ['customer_payer.device_fingerprints[0].scores.b[1].c', 5],
     ['additional_data.order.items', [{ name: 'x' }]],
-  ])('is another when %s is %j', (path, value) => {
+  ])('differs when %s is %j', (path, value) => {
     expect(hash(withField(rich, path, value))).not.toBe(hash(rich));
   });
 
-  it('is another under another key, so that it tells nobody what was sent', () => {
+  it('differs under another key, so that it reveals nothing about the request', () => {
     expect(hashText(JSON.stringify(rich), Buffer.alloc(32, 2))).not.toBe(hash(rich));
   });
 
-  it('leaves the request as it was', () => {
+  it('leaves the request unchanged', () => {
     const request = decode(parseJson(Buffer.from(JSON.stringify(rich))));
     const before = structuredClone(request);
     hashPaymentRequest(KEY, request);
@@ -133,7 +133,7 @@ describe('the hash of a request', () => {
 
 type Field = { name: string; number: number; type?: Type; label?: Label; typeName?: string };
 
-/** A request of one release: message Request with fields of its own, and message Inner with others. */
+/** A request of one release: message Request with its own fields, and message Inner with others. */
 function release(request: readonly Field[], inner: readonly Field[] = []): DescMessage {
   const fields = (all: readonly Field[]) =>
     all.map((field) => ({ type: Type.STRING, label: Label.OPTIONAL, ...field }));
@@ -156,7 +156,7 @@ describe('the shape of a request', () => {
   const nested = { name: 'inner', number: 3, type: Type.MESSAGE, typeName: '.Inner' };
   const shape = (...of: Parameters<typeof release>) => Buffer.from(shapeOf(release(...of))).toString('hex');
 
-  it('is the same for the same fields, in whatever order they are declared', () => {
+  it('is the same for the same fields, in any order of declaration', () => {
     expect(shape([a, b, nested], [a])).toBe(shape([nested, b, a], [a]));
     expect(shapeOf(CreatePaymentRequestSchema)).toEqual(hashPaymentRequest(KEY, decode({})).shape);
   });
@@ -168,24 +168,24 @@ describe('the shape of a request', () => {
     ['reads a field as another type', [{ ...a, type: Type.INT64 }], []],
     ['reads a field as a list', [{ ...a, label: Label.REPEATED }], []],
     ['knows a message more', [a, nested], []],
-  ])('is another for a release that %s', (_name, request, inner) => {
+  ])('differs for a release that %s', (_name, request, inner) => {
     expect(shape(request, inner)).not.toBe(shape([a]));
   });
 
-  it('is the digest of a description that no release may change without another number for its form', () => {
+  it('is the digest of a description that no release may change without a new form number', () => {
     const described =
       '4\nRequest 1 a scalar  9   2\nRequest 3 inner message    Inner 1\nInner 1 a scalar  9   2\n';
     const digest = createHash('sha256').update(described).digest('hex');
     expect(shape([a, nested], [a])).toBe(digest.slice(0, 32));
   });
 
-  it('is another for a release that knows another field of an inner message, however deep', () => {
+  it('differs for a release that knows another field of an inner message, however deep', () => {
     expect(shape([nested], [a])).not.toBe(shape([nested], [a, b]));
     const within = { ...nested, name: 'itself' };
     expect(shape([nested], [a, within])).not.toBe(shape([nested], [a, b, within]));
   });
 
-  it('goes with a hash that is of the fields that are set, so that a field more hashes what was there the same', () => {
+  it('goes with a hash of the set fields, so that an added field does not change the hash of old requests', () => {
     const [before, after] = [release([a]), release([a, b])];
     const hashOf = (schema: DescMessage, init: object) =>
       requestHasher(schema)(KEY, create(schema, init as never));

@@ -14,13 +14,11 @@ import {
 } from '#src/payments/operate/payment-operations.ts';
 import { type OperatedPayments, payments } from './operated-payments.ts';
 
-/*
- * Operations as a merchant asks for them, on the payments of `onOperatedPayments`.
- */
+/* Operations as a merchant requests them, on the payments of `onOperatedPayments`. */
 
 /**
- * Fields of a request beside the payment's id, and the service that is asked if it is not that of `payments`. A key of null
- * is none; by default it is a fresh one.
+ * Fields of a request besides the payment's ID, and the service that receives it if it differs from
+ * that of `payments`. A null key means none; the default is a fresh one.
  */
 type Asked = {
   deps?: OperatedPayments['deps'];
@@ -43,7 +41,7 @@ const fieldsOf = (payment: Payment, asked: Asked) => ({
     amount: { currency: asked.currency ?? 'USD', value: { value: asked.amount } },
   }),
 });
-/** Captures, cancels and refunds a payment, as its merchant asks. */
+/** Captures, cancels and refunds a payment at the merchant's request. */
 export const capture = (payment: Payment, asked: Asked = {}) =>
   capturePayment(
     asked.deps ?? payments.deps,

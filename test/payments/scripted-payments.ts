@@ -34,23 +34,23 @@ import { ACCOUNT_ONE, type RequestJson } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Tables } from '../support/tables.ts';
 
-/** A script: what providers do, and what goes wrong meanwhile. */
+/** A script: the providers' behavior, and the faults meanwhile. */
 export type Script = {
-  /** Outcomes of a payment at target t1, t2, …; there are as many targets as outcomes. */
+  /** Outcomes of a payment at targets t1, t2, …; there are as many targets as outcomes. */
   readonly outcomes: readonly Outcome[];
   readonly maxAttempts?: number | undefined;
-  /** Capabilities of a target beside those of all: cards and enrolled wallets. */
+  /** Capabilities of a target besides the common ones: cards and enrolled wallets. */
   readonly capabilities?: Readonly<Record<string, Partial<Capabilities>>>;
   readonly softDeclines?: boolean;
   /** Returns true if a target's circuit lets payments pass; all do by default. */
   readonly isAvailable?: (connectionId: string) => boolean;
-  /** Outcome that a look-up learns of an attempt that was sent and is unknown or pending. */
+  /** Outcome that a look-up returns for a sent attempt that is unknown or pending. */
   readonly truth?: Outcome;
-  /** Runs instead of each statement to the database, of which it is told the name. */
+  /** Runs instead of each statement to the database, with its name. */
   readonly around?: <T>(statement: string, run: () => Promise<T>) => Promise<T>;
-  /** By default long, so that no machine is so slow that a process counts as held up. */
+  /** Long by default, so that no process counts as delayed on a slow machine. */
   readonly leaseMarginMs?: number;
-  /** Each status that was written, in order. */
+  /** Each written status, in order. */
   readonly finished?: string[];
   /** Runs instead of each provider call. */
   readonly aroundCall?: (connectionId: string, call: () => Promise<Outcome>) => Promise<Outcome>;
@@ -61,34 +61,36 @@ export type Call = {
   readonly connectionId: string;
   readonly transactionId: string;
   readonly outcome: Outcome;
-  /** The database as others saw it when the call came: the attempt's row, and which attempt the record ends in. */
+  /**
+   * The database as others saw it at the time of the call: the attempt's row, and the record's last
+   * attempt.
+   */
   readonly stood: Record<string, unknown> | undefined;
 };
 
 /** A payment under a script. */
 export type ScriptedPayment = {
   readonly calls: readonly Call[];
-  /** Makes it, or asks for its answer again: always the same request under the same key. */
+  /** Makes it, or repeats it: always the same request under the same key. */
   send(): Promise<KeyedResponse & { readonly body: Buffer }>;
-  /** Looks up all that is open, until nothing is. */
+  /** Looks up all open attempts until none is left. */
   recover(): Promise<void>;
   /**
-   * Recovers it, asks for its answer, and holds that the answer stays what it is, byte for byte.
-   *
-   * @returns the payment as it stands.
+   * Recovers it, repeats the request, and checks that the response stays the same, byte for
+   * byte. @returns the current payment.
    */
   settle(): Promise<Payment>;
 };
 
-/** Payments and recovery on a real database, at providers that do as they are told. */
+/** Payments and recovery on a real database, at scripted providers. */
 export type ScriptedPayments = {
   readonly database: Database;
   readonly tables: Tables;
   readonly encode: (record: Payment) => Buffer;
-  /** With which another replica writes. */
+  /** Another replica writes with it. */
   readonly writeDeps: WriteDeps;
   payment(request: RequestJson, script: Script): ScriptedPayment;
-  /** The attempts that stand in the database, the first one first; `open`: the outcome is not known. */
+  /** The attempts in the database, in order; `open`: the outcome is unknown. */
   rows(): Promise<Record<string, unknown>[]>;
 };
 
@@ -99,7 +101,7 @@ const SCHEDULE = { leaseMarginMs: LEASE_MARGIN_MS, firstCheckMs: 1, closingMargi
 const STOOD = `SELECT t.connection_id, t.status, t.check_at > now() AS leased, p.status AS payment_status, p.record
   FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1`;
 
-/** Condition of an attempt whose outcome is not known. */
+/** Condition of an attempt with an unknown outcome. */
 const IS_OPEN = `check_at IS NOT NULL AND status IN ('CREATED', 'PENDING') AND NOT awaits_payer
   AND type IN ('PURCHASE', 'AUTHORIZE', 'VERIFY')`;
 const ROWS = `SELECT id, connection_id, status, ${IS_OPEN} AS open FROM transaction ORDER BY created_at`;
@@ -112,7 +114,7 @@ export let payments: ScriptedPayments;
 /** Milliseconds by which the process's clock is ahead of the real one. */
 export const clock = { aheadMs: 0 };
 
-/** Opens them for a file's tests, with the sandbox's fixtures. There are none before each. */
+/** Opens them for a file's tests, with the sandbox's fixtures. There are none before each test. */
 export function onScriptedPayments(): void {
   onOwnDatabase({ empties: 'payment, transaction, notification', account: false });
   beforeAll(async () => {
@@ -275,7 +277,7 @@ function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map
     readNotification: undefined,
     async pay({ transactionId }: PaymentAttempt) {
       const [stood] = await tables.query(STOOD, [transactionId]);
-      // Something else happened under this key: nothing is charged, and that is all that is known.
+      // // Another request used this key: nothing is charged, and nothing else is known.
       if (closed.has(transactionId)) return { kind: 'unknown', detail: 'closed', providerData: undefined };
       calls.push({ connectionId, transactionId, outcome, stood });
       return script.aroundCall ? script.aroundCall(connectionId, async () => outcome) : outcome;

@@ -22,7 +22,7 @@ beforeEach(() => {
   asked = [];
 });
 
-/** Has a process whose clock is ahead ask about everything that is open. */
+/** Has a process with a fast clock look up all open outcomes. */
 async function checkedBy(aheadMs: number, lookUp = payments.provider.connection.lookUp): Promise<void> {
   const connection: ProviderConnection = {
     ...payments.provider.connection,
@@ -53,7 +53,7 @@ describe.each([
   ['right', 0],
   ['10 days ahead', 10 * DAY_MS],
 ])('a process whose clock is %s', (_what, aheadMs) => {
-  it('asks about an unknown payment with its age by the database, whichever process made it', async () => {
+  it('looks up an unknown payment by its age in the database, whichever process made it', async () => {
     payments.provider.next.push('never hears of it');
     await paidBy(-aheadMs);
     await age(26);
@@ -62,7 +62,7 @@ describe.each([
     expect(Math.floor(Number(asked[0]?.ageMs) / HOUR_MS)).toBe(26);
   });
 
-  it('asks about a lost refund with its age by the database', async () => {
+  it('looks up a lost refund by its age in the database', async () => {
     const payment = await payments.pay();
     await age(26);
     payments.provider.next.push('never hears of it');
@@ -74,7 +74,7 @@ describe.each([
   });
 
   it.each([true, false])(
-    'closes no redirect or challenge before its term is over: a wallet %j',
+    'closes no redirect or challenge before its term ends: a wallet %j',
     async (wallet) => {
       if (!wallet) payments.provider.next.push('sends the payer away');
       const payment = await paidBy(-aheadMs, { wallet });
@@ -87,7 +87,7 @@ describe.each([
     },
   );
 
-  it('closes a redirect once its term is over', async () => {
+  it('closes a redirect once its term ends', async () => {
     const payment = await paidBy(-aheadMs, { wallet: true });
     await age(25);
     await checkedBy(aheadMs);

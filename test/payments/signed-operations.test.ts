@@ -15,16 +15,17 @@ import { payments } from './operated-payments.ts';
 import { APPROVED } from './recovery-under-test.ts';
 import { idOf } from './requested-operations.ts';
 
-/*
- * A capture or a refund made at a provider without look-up, as its notification signs it.
- */
+/* A capture or a refund made at a provider without look-up, as its notification reports it. */
 
 onPaymentsElsewhere();
 
 /** Signed outcomes, by the number in the notification's body. */
 const signed: NotificationSubject[] = [];
 
-/** Has a notification come, and checks what is open. @returns the results of the news that is settled now. */
+/**
+ * Delivers a notification, and checks open outcomes. @returns the results of the news that is
+ * settled now.
+ */
 async function sign(
   payment: Payment,
   operation: 'CAPTURE' | 'REFUND',
@@ -46,7 +47,7 @@ async function sign(
   return check(on);
 }
 
-/** Checks what is open. @returns the results of the news that is settled now. */
+/** Checks open outcomes. @returns the results of the news that is settled now. */
 async function check(on = deps): Promise<string> {
   const results: string[] = [];
   const connection: ProviderConnection = {
@@ -66,7 +67,7 @@ async function check(on = deps): Promise<string> {
   return results.join(', ') || 'waiting';
 }
 
-it('a capture or a refund that a provider without look-up has signed is recorded once for each of its references', async () => {
+it('a signed capture or refund at a provider without look-up is recorded once for each of its references', async () => {
   const payment = await payments.pay();
   const told = [await sign(payment, 'REFUND'), await sign(payment, 'REFUND')];
   expect([...told, await sign(payment, 'REFUND', { reference: 'psp-2' })]).toEqual([
@@ -78,7 +79,7 @@ it('a capture or a refund that a provider without look-up has signed is recorded
   expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
 });
 
-it('is one of ours if it has the reference of that, which may yet be on its way', async () => {
+it('a signed operation is ours if it has our reference, which may still be in flight', async () => {
   const payment = await payments.pay();
   payments.provider.next.push('delays it');
   await refund(payment, '25');
@@ -88,7 +89,7 @@ it('is one of ours if it has the reference of that, which may yet be on its way'
   expect(await others(payment)).toEqual(['REFUND PENDING 2500']);
 });
 
-it('waits if its payment is approved just after that was read', async () => {
+it('a signed operation waits if its payment was approved just after the payment was read', async () => {
   payments.provider.next.push('does it, unanswered');
   const payment = await payments.pay();
   const approve = async (nth: number) => {
@@ -107,7 +108,7 @@ it('waits if its payment is approved just after that was read', async () => {
   expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
 });
 
-it('captures an authorization, and is no news of a purchase', async () => {
+it('a signed capture is recorded for an authorization, and ignored for a purchase', async () => {
   const [authorized, purchased] = [await payments.pay({ capture: false }), await payments.pay()];
   expect(await sign(authorized, 'CAPTURE', { minorUnits: 10_000n })).toBe('applied');
   expect(await sign(purchased, 'CAPTURE', { minorUnits: 10_000n })).toBe('unchanged');
@@ -123,17 +124,20 @@ it.each([
   ['in another currency', true, 'REFUND', { currency: 'EUR' }],
   ['more than was authorized', false, 'CAPTURE', { minorUnits: 10_001n }],
   ['of nothing', true, 'REFUND', { minorUnits: 0n }],
-] as const)('is an alarm and changes nothing if it is %s', async (_what, isPurchase, operation, over) => {
-  const payment = await payments.pay({ capture: isPurchase });
-  expect(await sign(payment, operation, over)).toBe('unchanged');
-  expect([await state(payment), await others(payment), alarms]).toEqual([
-    'SUCCEEDED/APPROVED',
-    [],
-    ['mismatch'],
-  ]);
-});
+] as const)(
+  'a signed operation raises an alarm and changes nothing if it is %s',
+  async (_what, isPurchase, operation, over) => {
+    const payment = await payments.pay({ capture: isPurchase });
+    expect(await sign(payment, operation, over)).toBe('unchanged');
+    expect([await state(payment), await others(payment), alarms]).toEqual([
+      'SUCCEEDED/APPROVED',
+      [],
+      ['mismatch'],
+    ]);
+  },
+);
 
-it('is an alarm and changes nothing if it is of another charge under our reference', async () => {
+it('a signed operation raises an alarm and changes nothing if it belongs to another charge under our reference', async () => {
   const payment = await payments.pay();
   const authorized = await payments.pay({ capture: false });
   await payments.tables.query("UPDATE transaction SET reference = 'paid-1'");
@@ -147,7 +151,7 @@ it('is an alarm and changes nothing if it is of another charge under our referen
   expect(await sign(payment, 'REFUND')).toBe('applied');
 });
 
-it('waits for the capture that it refunds, whose notification may come later', async () => {
+it('a signed refund waits for its capture, whose notification may come later', async () => {
   const payment = await payments.pay({ capture: false });
   expect([await sign(payment, 'REFUND'), alarms]).toEqual(['waiting', []]);
   expect(await sign(payment, 'CAPTURE', { minorUnits: 4_000n, reference: 'psp-2' })).toBe('applied');
@@ -155,19 +159,19 @@ it('waits for the capture that it refunds, whose notification may come later', a
   expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 4000', 'REFUND SUCCEEDED 2500']);
 });
 
-it('waits for a capture as long as the least amount is left to capture', async () => {
+it('a signed refund waits for a capture as long as the least amount is left to capture', async () => {
   const payment = await payments.pay({ capture: false });
   expect(await sign(payment, 'CAPTURE', { minorUnits: 9_999n, reference: 'psp-2' })).toBe('applied');
   expect([await sign(payment, 'REFUND', { minorUnits: 10_000n }), alarms]).toEqual(['waiting', []]);
 });
 
-it('is an alarm if nothing can be captured any more of what it refunds', async () => {
+it('a signed refund raises an alarm if its payment can no longer be captured', async () => {
   const payment = await payments.pay({ capture: false });
   await payments.tables.query('UPDATE payment SET released = true');
   expect([await sign(payment, 'REFUND'), alarms]).toEqual(['unchanged', ['mismatch']]);
 });
 
-it('is an alarm if the payment was declined, and waits for one whose outcome is open', async () => {
+it('a signed operation raises an alarm if the payment was declined, and waits if its outcome is open', async () => {
   payments.provider.next.push('declines it');
   const declined = await payments.pay();
   expect([await sign(declined, 'REFUND'), alarms]).toEqual(['unchanged', ['mismatch']]);

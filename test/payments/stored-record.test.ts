@@ -7,17 +7,17 @@ const first = create(TransactionSchema, { id: 't1', description: 'the first atte
 const last = create(TransactionSchema, { id: 't2', description: 'the last attempt' });
 const record = create(PaymentSchema, { id: 'p', transactions: last, transactionsHistory: [first, last] });
 
-it('gives back the record that was stored', () => {
+it('the stored record is read back unchanged', () => {
   expect(equals(PaymentSchema, decodeRecord(encodeRecord(record)), record)).toBe(true);
 });
 
-it('stores the last transaction once', () => {
+it('the last transaction is stored once', () => {
   const stored = fromBinary(PaymentSchema, encodeRecord(record));
   expect(stored.transactions).toBeUndefined();
   expect(stored.transactionsHistory.map(({ id }) => id)).toEqual(['t1', 't2']);
 });
 
-it('leaves the record itself as it is', () => {
+it('storing leaves the record itself unchanged', () => {
   encodeRecord(record);
   expect(record.transactions).toBe(last);
 });

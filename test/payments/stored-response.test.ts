@@ -12,16 +12,16 @@ import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 onOwnDatabase({ empties: 'response_schema' });
 
 const file = (name: string) => readFileSync(new URL(`stored-responses/${name}`, import.meta.url));
-/** A payment as it is stored, and the body that it was answered with. */
+/** A stored payment, and the body of its response. */
 const RECORD = file('record.bin');
 const BODY = `${file('body.txt')}`;
-/** The schema of the release that answered it. */
+/** The schema of the release that wrote it. */
 const DESCRIPTORS = file('descriptors.bin');
 
 const payment = decodeRecord(RECORD);
 const encodeJson = jsonEncoder(PaymentSchema);
 
-/** The schema of a release at which a field had another name, as long as its own. */
+/** The schema of a release in which a field had another name of the same length. */
 function schemaWith(name: string, was: string): DescMessage {
   const renamed = DESCRIPTORS.toString('latin1').replaceAll(name, was);
   const set = fromBinary(FileDescriptorSetSchema, Buffer.from(renamed, 'latin1'));
@@ -29,7 +29,7 @@ function schemaWith(name: string, was: string): DescMessage {
 }
 
 describe('a stored response', () => {
-  it('holds nothing of the payment: it names the schema by which its record is rendered', async () => {
+  it('holds no payment data: it names the schema that renders its record', async () => {
     const responses = await openStoredResponses(database);
     expect(responses.own).toHaveLength(9);
     expect(await responses.body(responses.own, RECORD)).toBeUndefined();
@@ -46,9 +46,10 @@ describe('a stored response', () => {
     expect(await tables.query('SELECT FROM response_schema')).toHaveLength(2);
   });
 
-  it('is rendered as it was when it was stored: one of 2026-11-22', async () => {
-    // If this fails, the JSON encoder has changed what it writes for a schema by which responses are stored. It must go
-    // on writing for that schema what it wrote. The digest is made up, so that the schema counts as another release's.
+  it('is rendered as at the time of storing: a response of 2026-11-22', async () => {
+    // // If this fails, the JSON encoder has changed its output for a schema by which responses are
+    // stored. Its output for that schema must stay the same. The digest is made up, so that the schema
+    // counts as another release's.
     const digest = Buffer.from('0102030405060708', 'hex');
     await tables.query('INSERT INTO response_schema VALUES ($1, $2)', [digest, DESCRIPTORS]);
     const responses = await openStoredResponses(database);
@@ -56,14 +57,14 @@ describe('a stored response', () => {
     for (let times = 0; times < 2; times++) expect(`${await responses.body(stored, RECORD)}`).toBe(BODY);
   });
 
-  it('cannot be given back without its schema', async () => {
+  it('cannot be returned without its schema', async () => {
     const responses = await openStoredResponses(database);
     const stored = Buffer.from('00aaaaaaaaaaaaaaaa', 'hex');
     await expect(responses.body(stored, RECORD)).rejects.toThrow('schema aaaaaaaaaaaaaaaa, which is missing');
   });
 });
 
-it('a schema is stored and read once: a start adds the one that it has, and bodies read one that is not known', async () => {
+it('a schema is stored and read once: a start adds its own, and bodies read unknown ones', async () => {
   const names: string[] = [];
   const query: Database['query'] = (statement, values) => {
     names.push(statement.name);

@@ -42,7 +42,7 @@ const standing = (payment: Payment) => getPayment(payments.deps, payment.id, pay
 const stateOf = ({ status, subStatus }: Payment) =>
   `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
 
-/** Has what is open checked at a connection. */
+/** Checks open outcomes at a connection. */
 async function check(connection: ProviderConnection, deps = payments.deps): Promise<void> {
   await payments.makeDue();
   await checkDue({ ...deps, connections: () => new Map([['ledger', connection]]) });
@@ -51,7 +51,7 @@ async function check(connection: ProviderConnection, deps = payments.deps): Prom
 const versionOf = async ({ id }: Payment) =>
   (await payments.tables.query('SELECT version FROM payment WHERE id = $1', [id]))[0]?.version;
 
-/** Checks what is open, until the provider has told of everything that it will tell. */
+/** Checks open outcomes until the provider has reported everything. */
 async function checkAll(): Promise<void> {
   for (let round = 0; round < 3; round++) {
     await payments.makeDue();
@@ -59,12 +59,12 @@ async function checkAll(): Promise<void> {
   }
 }
 
-describe('an operation whose outcome is not known', () => {
-  it('and whose process died is answered PENDING where no look-up will ever tell', async () => {
+describe('an operation with an unknown outcome', () => {
+  it('whose process died is answered PENDING if no look-up can ever learn more', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     await operate('refund', payment, '100', 'refund-1');
-    // As a process leaves it that dies before its second commit.
+    // // The state that a process leaves if it dies before its second commit.
     await payments.tables.query(
       "UPDATE transaction SET response = NULL, response_record = NULL WHERE type = 'REFUND'",
     );
@@ -80,7 +80,7 @@ describe('an operation whose outcome is not known', () => {
     expect(await versionOf(payment)).toBe(version);
   });
 
-  it('and that may never have been sent is sent again where there is no look-up, and becomes what that is answered', async () => {
+  it('that may never have been sent is sent again if there is no look-up, and gets that outcome', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('never hears of it');
     const { record } = await operate('refund', payment, '100', 'refund-1');
@@ -104,7 +104,7 @@ describe('an operation whose outcome is not known', () => {
   it.each<[string, Behaviour]>([
     ['the provider says that it has yet to decide', 'delays it'],
     ['a look-up has learned nothing', 'never hears of it'],
-  ])('and whose process died is answered PENDING once %s', async (_what, behaviour) => {
+  ])('whose process died is answered PENDING once %s', async (_what, behaviour) => {
     const payment = await payments.pay();
     payments.provider.next.push(behaviour);
     await operate('refund', payment, '40', 'refund-1');
@@ -121,7 +121,7 @@ describe('an operation whose outcome is not known', () => {
     expect(await versionOf(payment)).toBe(version);
   });
 
-  it('is answered PENDING even if a notification about it comes before its own answer, and is checked after that', async () => {
+  it("is answered PENDING even if a notification about it comes before the provider's response, and is checked after that", async () => {
     const payment = await payments.pay();
     const { connection } = payments.provider;
     payments.provider.next.push('delays it');
@@ -144,7 +144,7 @@ describe('an operation whose outcome is not known', () => {
     expect(await payments.tables.query('SELECT result FROM notification')).toEqual([{ result: 'applied' }]);
   });
 
-  it('is answered PENDING, once, even if a check that learns nothing takes it from its own call, whose lease is over', async () => {
+  it("is answered PENDING once, even if a check that learns nothing claims it after its own call's lease ends", async () => {
     const payment = await payments.pay({ capture: false });
     const { connection } = payments.provider;
     const mute: ProviderConnection = {
@@ -176,7 +176,7 @@ describe('an operation whose outcome is not known', () => {
     expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
   });
 
-  it('and whose claim may have been committed is never answered as if it had not been accepted', async () => {
+  it('whose claim may have been committed is never answered as if it had not been accepted', async () => {
     const payment = await payments.pay();
     const { database } = payments;
     let isAway = false;
@@ -197,7 +197,7 @@ describe('an operation whose outcome is not known', () => {
     expect(payments.provider.moved).not.toContain(`refund ${record.transactions?.id}`);
   });
 
-  it('is PENDING, keeps its amount reserved and keeps others out, and becomes what the provider says', async () => {
+  it('is PENDING, keeps its amount reserved and blocks other operations, and gets the outcome that the provider reports', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     const first = await operate('refund', payment, '100', 'refund-1');
@@ -215,7 +215,7 @@ describe('an operation whose outcome is not known', () => {
     expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
   });
 
-  it('leaves the payment as it was once the provider says that it never happened', async () => {
+  it('leaves the payment unchanged once the provider reports that it never happened', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.next.push('never hears of it');
     const { record } = await operate('cancel', payment);

@@ -24,7 +24,7 @@ onOwnDatabase();
 
 const AN_HOUR_MS = 3_600_000;
 
-/** A connection without look-up, and the technical cancels that it was asked for. */
+/** A connection without look-up, and the technical cancels that it received. */
 function mute(afterMs: number): { readonly connection: ProviderConnection; readonly canceled: LookUp[] } {
   const canceled: LookUp[] = [];
   const send = async (query: LookUp) => canceled.push(query) > 0;
@@ -39,7 +39,7 @@ const check = async (connection: ProviderConnection) => {
   await checkDue(depsWith({ scripted: connection }));
 };
 
-it('a payment without look-up is answered PENDING, and its provider asked to cancel it once it is overdue', async () => {
+it('a payment without look-up is answered PENDING, and its provider is asked to cancel it once it is overdue', async () => {
   const attempt = await claimAttempt(database);
   const early = mute(AN_HOUR_MS);
   await check(early.connection);
@@ -49,12 +49,12 @@ it('a payment without look-up is answered PENDING, and its provider asked to can
   const late = mute(0);
   await check(late.connection);
   expect(late.canceled).toMatchObject([{ transactionId: attempt.transactionId, of: { kind: 'card' } }]);
-  // The cancel says nothing of what became of it: a notification will.
+  // // The cancel does not reveal the outcome: a notification will.
   expect(await rowOf(attempt)).toMatchObject({ status: 'PENDING', transaction_status: 'PENDING' });
   expect(seen).toEqual(['unknown', 'unknown']);
 });
 
-it('a payment about which nothing can be asked or canceled is answered PENDING, and stays open', async () => {
+it('a payment that can be neither looked up nor canceled is answered PENDING, and stays open', async () => {
   const attempt = await claimAttempt(database);
   await check(connectionOf(UNKNOWN, { lookUp: undefined }));
   expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
@@ -62,7 +62,7 @@ it('a payment about which nothing can be asked or canceled is answered PENDING, 
   expect(await openCount()).toBe(1);
 });
 
-it('a notification has an open outcome looked up at once, with the reference that it gave', async () => {
+it('a notification prompts a look-up of an open outcome at once, with its reference', async () => {
   const attempt = await claimAttempt(database);
   await check(connectionOf(UNKNOWN));
   await tables.query("UPDATE payment SET answer = 'PENDING'");
@@ -78,14 +78,14 @@ it('a notification has an open outcome looked up at once, with the reference tha
   expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
 });
 
-it('a notification that the provider does not answer has it asked again in two seconds, and later ones serve it too', async () => {
+it('a notification with an unanswered look-up prompts another in two seconds, which serves later ones too', async () => {
   const attempt = await claimAttempt(database);
   await check(connectionOf(UNKNOWN));
   expect(await notified(depsOf(UNKNOWN), 'scripted', attempt)).toBe('waiting');
   const { due_in_s: dueInS } = await rowOf(attempt);
   expect(dueInS).toBeGreaterThan(1);
   expect(dueInS).toBeLessThanOrEqual(2);
-  // Another one does not have it asked sooner.
+  // // Another notification does not prompt it sooner.
   expect(await notified(depsOf(APPROVED), 'scripted', attempt)).toBe('waiting');
   expect(asked).toHaveLength(2);
   await makeDue();
@@ -94,7 +94,7 @@ it('a notification that the provider does not answer has it asked again in two s
   expect(settled).toEqual([{ result: 'applied' }, { result: 'applied' }]);
 });
 
-it('a notification never has an attempt closed, however many come', async () => {
+it('a notification never closes an attempt, however many come', async () => {
   const attempt = await claimAttempt(database);
   await tables.query("UPDATE payment SET answer = 'PENDING'");
   for (let i = 0; i < 6; i++) {

@@ -11,7 +11,7 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { RESPONSES } from '../support/stored-responses.ts';
 import { APPROVED } from './attempt-outcomes.ts';
 
-/** Everything that writing tells, in order. */
+/** Everything that the write reports, in order. */
 let told: unknown[];
 beforeEach(() => {
   told = [];
@@ -22,7 +22,7 @@ afterEach(() => {
 
 const schedule = { leaseMarginMs: 60_000, firstCheckMs: 1_000, closingMarginMs: 10_000 };
 
-/** Dependencies on a database that answers every statement so. */
+/** Dependencies on a database with a constant answer. */
 function depsOf(query: () => Promise<{ rows: readonly unknown[] }>): WriteDeps {
   return {
     database: { query } as unknown as Database,
@@ -67,7 +67,7 @@ describe('writing the outcome of an attempt', () => {
       { fence: undefined, earlier: undefined },
       (id) => [[id, false]],
     ],
-  ])('tells what was written, once: %s', async (_what, answers, expected, tells) => {
+  ])('reports each write once: %s', async (_what, answers, expected, tells) => {
     const rest = [...answers] as unknown[][];
     const { paymentId, written } = writeApproval(async () => ({ rows: rest.shift() ?? [] }));
     expect(await written).toEqual(
@@ -81,7 +81,7 @@ describe('a write while the database is unavailable', () => {
   const unavailable = new DatabaseUnavailableError(new Error('refused'));
   const pauses: unknown[] = [];
   let duringPause: (signal: AbortSignal | undefined) => void;
-  /** A database that fails so many times, and writes then. */
+  /** A database that fails so many times before it writes. */
   function failing(times: number, error: Error = unavailable) {
     let left = times;
     return vi.fn(async () => {
@@ -118,14 +118,14 @@ describe('a write while the database is unavailable', () => {
     expect(told).toEqual(Array(60).fill([paymentId, unavailable]));
   });
 
-  it('is over once it is written', async () => {
+  it('ends once it succeeds', async () => {
     expect(await writeApproval(failing(59)).written).toMatchObject({ fence: 1 });
     const write = failing(2);
     expect(await writeApproval(write).written).toMatchObject({ fence: 1 });
     expect(write).toHaveBeenCalledTimes(3);
   });
 
-  it('is not tried again for a fault of ours', async () => {
+  it('is not retried after an internal fault', async () => {
     const fault = new Error('a fault of ours');
     const { paymentId, written } = writeApproval(failing(1, fault));
     await expect(written).rejects.toBe(fault);
@@ -133,18 +133,18 @@ describe('a write while the database is unavailable', () => {
     expect(told).toEqual([[paymentId, fault]]);
   });
 
-  it('is tried once when it is to stop already', async () => {
+  it('is tried once if it is already to stop', async () => {
     await expect(writeUntil(failing(1), AbortSignal.abort())).rejects.toBe(unavailable);
     expect(pauses).toEqual([]);
   });
 
-  it('is tried a last time, at once, when it is to stop during a pause', async () => {
+  it('is tried a last time, at once, if it is to stop during a pause', async () => {
     const stop = new AbortController();
     const signals: unknown[] = [];
     duringPause = (signal) => {
       signals.push(signal);
       stop.abort();
-      // As the timer does that was given the signal.
+      // // As the timer with the signal does.
       throw stop.signal.reason;
     };
     const write = failing(3);
@@ -162,24 +162,24 @@ describe('waiting for a write for a limited time', () => {
     vi.useRealTimers();
   });
 
-  it('gives back what is written in time, or throws what fails in time, and leaves no timer', async () => {
+  it('returns the result in time, or throws the error in time, and leaves no timer', async () => {
     expect(await within(Promise.resolve('written'), 5)).toBe('written');
     const failure = new Error('failed');
     await expect(within(Promise.reject(failure), 5)).rejects.toBe(failure);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('gives back nothing when the time is over, whatever becomes of the write', async () => {
+  it('returns nothing when the time is over, whatever the result of the write', async () => {
     const write = Promise.withResolvers<string>();
     const waited = within(write.promise, 5);
     vi.advanceTimersByTime(5);
     expect(await waited).toBeUndefined();
-    // Nobody else waits for it: it would end the process.
+    // // Unhandled, it would end the process.
     write.reject(new Error('failed later'));
     await new Promise((resolve) => setImmediate(resolve));
   });
 
-  it('takes half of the margin of the lease, and 5 s at most', () => {
+  it('takes half of the margin of the lease, but at most 5 s', () => {
     const waitMs = (leaseMarginMs: number) => writeWaitMs({ ...schedule, leaseMarginMs });
     expect([waitMs(2_000), waitMs(10_000), waitMs(60_000)]).toEqual([1_000, 5_000, 5_000]);
   });

@@ -32,7 +32,10 @@ const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https:
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
 
-/** Writes an outcome of a payment's last transaction, with 90 s to its next check, by the token of its last writer. */
+/**
+ * Writes an outcome of a payment's last transaction, with 90 s to its next check, with the token of
+ * its last writer.
+ */
 async function write(
   { id, transactions }: Payment,
   outcome: Outcome | 'lapsed',
@@ -57,7 +60,7 @@ async function openRefund(): Promise<Payment> {
   return (await refundPayment(payments.deps, request, payments.caller())).record;
 }
 
-/** Returns what was written. */
+/** Returns the written columns. */
 function isWritten(reported: Reported) {
   if (typeof reported === 'string') throw new Error(`nothing was written: ${reported}`);
   return reported;
@@ -86,18 +89,18 @@ describe('the outcome of an operation', () => {
     [NOT_SENT, { ...over, status: 'ERROR' }],
     [{ ...UNKNOWN, reference: 'theirs' } as Outcome, { ...open, status: 'PENDING', reference: 'theirs' }],
     [PENDING, { ...open, status: 'PENDING' }],
-  ])('is written into its row, its payment and the books: %j', async (outcome, expected) => {
+  ])('is written to its row, its payment and the books: %j', async (outcome, expected) => {
     const refund = await openRefund();
     const written = await write(refund, outcome);
     expect(await rowOf(refund)).toMatchObject(expected);
-    // The operation was answered before, and its response stays what it was.
+    // // The operation was answered before, and its response stays unchanged.
     const { record, earlier } = isWritten(written);
     expect(record.transactions?.id).toBe(refund.transactions?.id);
     const response = earlier && (await readResponse(payments.deps.responses, earlier));
     expect(`${response && restBody(response)}`).toContain('"status":"PENDING"');
   });
 
-  it('that is known stays what it is, whatever is learned later', async () => {
+  it('stays unchanged once it is known, whatever is learned later', async () => {
     const refund = await openRefund();
     await write(refund, APPROVED);
     const before = await rowOf(refund);
@@ -108,21 +111,21 @@ describe('the outcome of an operation', () => {
     expect(await rowOf(refund)).toEqual(before);
   });
 
-  it('cannot be that it lapsed, and needs a payment to act on', async () => {
+  it('cannot be a lapse, and needs a payment to act on', async () => {
     const refund = await openRefund();
     await expect(write(refund, 'lapsed')).rejects.toThrow('has no parent');
     await payments.tables.query("UPDATE transaction SET status = 'ERROR' WHERE parent_id IS NULL");
     await expect(write(refund, APPROVED)).rejects.toThrow('has no parent');
   });
 
-  it('of what is not there is an error', async () => {
+  it('of a missing transaction is an error', async () => {
     const refund = await openRefund();
     await expect(write({ ...refund, id: randomUUID() }, APPROVED)).rejects.toThrow('there is no payment');
     await payments.tables.query("DELETE FROM transaction WHERE type = 'REFUND'");
     await expect(write(refund, APPROVED)).rejects.toThrow('lacks transaction');
   });
 
-  it('tells its observer what was written, and of an event to relay', async () => {
+  it('is reported to the observer, with an event to relay', async () => {
     const told: unknown[] = [];
     const noting: Partial<WriteDeps> = {
       eventWritten: () => told.push('event'),
@@ -143,7 +146,7 @@ describe('the outcome of an operation', () => {
     expect(told).toEqual([[silent.id, true], 'event', [loud.id, true]]);
   });
 
-  /** The database with something done before each write, and the number of writes. */
+  /** The database with a hook that runs before each write, and the number of writes. */
   function beforeWrites(act: (count: number) => Promise<unknown>) {
     let count = 0;
     const write_change = (nth: number) => {
@@ -154,7 +157,7 @@ describe('the outcome of an operation', () => {
   }
   const change = () => payments.tables.query('UPDATE payment SET version = version + 1');
 
-  it('is made anew from a payment that has changed meanwhile, and given up after sixty changes', async () => {
+  it('is computed again from a payment that has changed meanwhile, and given up after sixty changes', async () => {
     const refund = await openRefund();
     const once = beforeWrites(async (count) => count === 1 && change());
     isWritten(await write(refund, PENDING, once));
@@ -165,7 +168,7 @@ describe('the outcome of an operation', () => {
     expect([once.count(), often.count(), always.count()]).toEqual([2, 60, 60]);
   });
 
-  it('that is still open is not written once another worker has the transaction; one that is known is', async () => {
+  it('is not written while open once another worker has claimed the transaction; a known one is', async () => {
     const refund = await openRefund();
     const taken = beforeWrites(() => payments.tables.query('UPDATE transaction SET fence = fence + 1'));
     const before = await rowOf(refund);
@@ -186,7 +189,7 @@ describe("the outcome of a payment's own transaction", () => {
     ['EXPIRED', DECLINED, false],
     ['DECLINED', APPROVED, false],
     ['SUCCEEDED', DECLINED, false],
-  ])('that is %s becomes what is learned: %j: %j', async (status, outcome, becomes) => {
+  ])('changes from %s to what is learned: %j: %j', async (status, outcome, becomes) => {
     const payment = await payments.pay({ wallet: true });
     await set(`status = '${status}'`);
     const before = await rowOf(payment);
@@ -215,13 +218,13 @@ describe("the outcome of a payment's own transaction", () => {
     const { record } = isWritten(await write(payment, outcome));
     expect(await payments.tables.query('SELECT active FROM vaulted_token')).toEqual(cards);
     if (outcome !== APPROVED || !record.updatedAt) return;
-    // It was last used when it was approved.
+    // // The approval set the time of its last use.
     expect(await payments.tables.query('SELECT last_used_at FROM vaulted_token')).toEqual([
       { last_used_at: timestampDate(record.updatedAt) },
     ]);
   });
 
-  /** Makes a payment of a checkout session, which it uses. */
+  /** Makes a payment of a checkout session, which the payment uses. */
   async function payInSession(capture: boolean): Promise<{ payment: Payment; uses: () => Promise<number> }> {
     const payment = await payments.pay(capture ? { wallet: true } : { capture: false });
     const session = randomUUID();
@@ -236,7 +239,7 @@ describe("the outcome of a payment's own transaction", () => {
     return { payment, uses: async () => (await payments.tables.query('SELECT FROM single_use')).length };
   }
 
-  it('that came to nothing lets its checkout session be paid again', async () => {
+  it('lets its checkout session be paid again after it failed', async () => {
     const { payment, uses } = await payInSession(true);
     await write(payment, PENDING);
     expect(await uses()).toBe(1);
@@ -244,7 +247,7 @@ describe("the outcome of a payment's own transaction", () => {
     expect(await uses()).toBe(0);
   });
 
-  it('that was approved and has lapsed does not: its session was paid', async () => {
+  it('does not let the session be paid again after an approval that lapsed', async () => {
     const { payment, uses } = await payInSession(false);
     await write(payment, 'lapsed');
     expect(await rowOf(payment)).toMatchObject({
@@ -253,7 +256,7 @@ describe("the outcome of a payment's own transaction", () => {
     expect(await uses()).toBe(1);
   });
 
-  it('that has lapsed stays so when another worker has found the same', async () => {
+  it('stays lapsed when another worker finds the same', async () => {
     const payment = await payments.pay({ capture: false });
     await write(payment, 'lapsed');
     const before = await rowOf(payment);

@@ -6,7 +6,7 @@ import type { OperationType } from '#src/payments/model/books.ts';
 import type { PaymentState } from '#src/payments/model/state.ts';
 import { AMOUNT, APPROVED, approved, BASE_ID, begun, CAN, learned } from './kept-payment.ts';
 
-/** Applies reports in their order; those that wait come again, as a notification does. */
+/** Applies reports in their order; waiting reports come again, as a notification does. */
 function inOrder(start: PaymentState, reports: readonly Report[]): PaymentState {
   let [state, waiting, before] = [start, reports, reports.length + 1];
   while (waiting.length > 0 && waiting.length < before) {
@@ -20,7 +20,10 @@ function inOrder(start: PaymentState, reports: readonly Report[]): PaymentState 
   return state;
 }
 
-/** Picks out all that the order must not change: the books, the states, and which transactions there are. */
+/**
+ * Picks out everything that is independent of the order: the books, the states, and the set of
+ * transactions.
+ */
 function outcomeOf({ payment, record, transactions }: PaymentState): unknown {
   const { version: _, ...books } = payment;
   const told = transactions.map((one) =>
@@ -44,7 +47,7 @@ function holdsInAnyOrder(arbReports: (start: PaymentState) => fc.Arbitrary<reado
   );
 }
 
-/** A payment that was approved, perhaps captured in part, with an operation that was begun. */
+/** An approved payment, perhaps partly captured, with an operation that was begun. */
 const arbBegun = fc
   .record({
     capture: fc.boolean(),
@@ -80,7 +83,7 @@ function external(type: 'CAPTURE' | 'REFUND', minorUnits: bigint, n: number): Re
   return { kind: 'external', transactionId: BASE_ID, operation, newId: reference, can: CAN };
 }
 
-it('approvals, captures and refunds at the provider, and disputes that are won come out the same in any order', () => {
+it('approvals, captures and refunds at the provider, and won disputes lead to the same state in any order', () => {
   let both = 0;
   holdsInAnyOrder((start) => {
     const settled = inOrder(start, approvalsOf(start));
@@ -104,7 +107,7 @@ it('approvals, captures and refunds at the provider, and disputes that are won c
   expect(both).toBeGreaterThan(100);
 });
 
-it('approvals and the stages of disputes come out the same in any order', () => {
+it('approvals and the stages of disputes lead to the same state in any order', () => {
   const arbStages = fc.subarray<DisputeStage>(['opened', 'won', 'lost']);
   holdsInAnyOrder((start) =>
     fc.tuple(arbStages, arbStages).map((stages) => [

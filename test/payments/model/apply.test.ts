@@ -10,7 +10,7 @@ import { holds, OUTCOMES } from './payment-steps.ts';
 
 const STAYS_OPEN: readonly Outcome['kind'][] = ['unknown', 'pending', 'redirect', 'to_complete'];
 
-/** A state without the times and the number of its writes. */
+/** A state without its times and its number of writes. */
 function withoutTimes({ payment, record, transactions }: PaymentState): unknown {
   const plain = JSON.parse(
     JSON.stringify(record, (name, value) => {
@@ -21,7 +21,7 @@ function withoutTimes({ payment, record, transactions }: PaymentState): unknown 
   return { payment: { ...payment, version: 0 }, record: plain, transactions };
 }
 
-it('a report that is applied twice changes nothing more', () => {
+it('a report that is applied twice changes nothing the second time', () => {
   holds((_before, after, report) => {
     const again = learned(after, report);
     const isOver = 'outcome' in report && !STAYS_OPEN.includes(report.outcome.kind);
@@ -30,7 +30,7 @@ it('a report that is applied twice changes nothing more', () => {
   });
 });
 
-/** The only ways from a final state to another, by what is learned. */
+/** The only transitions from a final state to another, by report. */
 function mayLeave({ type, status }: TransactionRow, next: string, report: Report): boolean {
   const outcome = 'outcome' in report ? report.outcome : undefined;
   const corrects = outcome && 'corrects' in outcome && outcome.corrects;
@@ -57,7 +57,7 @@ it('a final state changes only by a correction, late money, a lapse, or a disput
       left.add(`${one.type} ${one.status} ${next?.status}`);
     }
   });
-  // Every way was taken, so none is allowed for nothing.
+  // // Every transition occurred, so none is allowed needlessly.
   expect([...left].sort()).toEqual([
     'AUTHORIZE DECLINED SUCCEEDED',
     'AUTHORIZE EXPIRED SUCCEEDED',
@@ -80,7 +80,7 @@ it('no more is refunded than captured, or captured than authorized, and the book
     expect(refunded).toBeGreaterThanOrEqual(0n);
   });
 });
-it('a change has an event exactly when the record changed', () => {
+it('a change has an event if and only if the record changed', () => {
   let silent = 0;
   holds((before, _after, _report, { record, event }) => {
     expect(event === undefined).toBe(equals(PaymentSchema, before.record, record));
@@ -89,7 +89,7 @@ it('a change has an event exactly when the record changed', () => {
   expect(silent).toBeGreaterThan(0);
 });
 
-it('a dispute leaves the books alone', () => {
+it('a dispute leaves the books unchanged', () => {
   holds((before, after, report) => {
     if (report.kind === 'dispute') expect(amountsOf(after)).toEqual(amountsOf(before));
   });
@@ -101,7 +101,7 @@ function amountsOf({ payment }: PaymentState) {
 }
 
 it.each(OUTCOMES)(
-  'an attempt is decided as the main path decides it, from a copy of its record: $kind',
+  'an attempt is decided as on the main path, from a copy of its record: $kind',
   (outcome) => {
     const [state, at] = [claimed(false), timeOf(claimed(false))];
     const report = { kind: 'outcome', transactionId: BASE_ID, outcome, pauseS: 5 } as const;

@@ -14,7 +14,7 @@ const [NEVER, DAY_S] = [undefined, 86_400];
 
 type Options = { capture?: boolean; wallet?: boolean; plain?: boolean; awaitsPayer?: boolean };
 
-/** The outcome of a claimed attempt that keeps its card, and the claim. */
+/** The outcome of a claimed attempt that stores its card, and the claim. */
 function changed(outcome: Outcome, { capture = true, wallet, plain, awaitsPayer = false }: Options = {}) {
   const { attempt } = attemptToClaim({ vault: !plain });
   const { record, vaultedToken, transactionId } = attempt;
@@ -53,14 +53,11 @@ it.each<[string, Outcome, Options, unknown[]]>([
     { awaitsPayer: true },
     ['SUCCEEDED', 'SUCCEEDED', false, NEVER, 'keep'],
   ],
-])(
-  'an attempt says what becomes of it, and when it is checked next: %s',
-  (_what, outcome, over, expected) => {
-    const { record, transaction, method } = changed(outcome, over).change;
-    const told = [Payment_Status[record.status], Transaction_Status[transaction?.status ?? 0]];
-    expect([...told, transaction?.awaitsPayer, transaction?.checkInS, method?.fate]).toEqual(expected);
-  },
-);
+])('an attempt gets its state and the time of its next check: %s', (_what, outcome, over, expected) => {
+  const { record, transaction, method } = changed(outcome, over).change;
+  const told = [Payment_Status[record.status], Transaction_Status[transaction?.status ?? 0]];
+  expect([...told, transaction?.awaitsPayer, transaction?.checkInS, method?.fate]).toEqual(expected);
+});
 
 it('only the worker that holds an attempt may write that it is still open', () => {
   const openOf = (outcome: Outcome) => changed(outcome).change.transaction?.isOpen;
@@ -68,7 +65,7 @@ it('only the worker that holds an attempt may write that it is still open', () =
   expect([APPROVED, declined('51'), NOT_SENT, REDIRECT].map(openOf)).toEqual([false, false, false, false]);
 });
 
-it('the change names its attempt, the reference, the card that is kept, and its event', () => {
+it('the change names its attempt, the reference, the stored card and its event', () => {
   const { attempt, change } = changed({ ...APPROVED, reference: 'theirs' } as Outcome);
   expect(change).toMatchObject({
     ...{ record: attempt.record, event: 'payment.purchase', reopens: undefined, retakes: undefined },

@@ -19,7 +19,7 @@ import { booksOf, type PaymentState, succeededBase, type TransactionRow } from '
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import { ServiceError } from '#src/service-error.ts';
 
-/** All that was authorized or purchased, in minor units of USD. */
+/** The total that was authorized or purchased, in minor units of USD. */
 export const AMOUNT = 100n;
 export const CAN: Capabilities = { ...CARDS_ONLY, captures: 50, refunds: 'several', cancel: true };
 export const BASE_ID = 'base';
@@ -29,7 +29,7 @@ export const APPROVED: Extract<Outcome, { kind: 'approved' }> = {
   ...{ kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' },
 };
 
-/** Times grow with the writes: every change has a time of its own. */
+/** Time advances with each write: every change has its own time. */
 export const timeOf = ({ payment }: PaymentState) => timestampFromMs(1_000 * (payment.version + 1));
 
 const row = (over: Partial<TransactionRow> & Pick<TransactionRow, 'id' | 'type'>): TransactionRow => ({
@@ -58,16 +58,16 @@ export function claimed(capture: boolean): PaymentState {
   };
 }
 
-/** A payment that was approved. */
+/** An approved payment. */
 export function approved(capture: boolean): PaymentState {
   const report = { kind: 'outcome', transactionId: BASE_ID, outcome: APPROVED, pauseS: 5 } as const;
   return learned(claimed(capture), report).state;
 }
 
-/** A payment after a report, and what the report made of it. */
+/** A payment after a report, and the result of the report. */
 export type Learned = { readonly state: PaymentState; readonly change: Change | Unapplied };
 
-/** Applies a report and keeps what it changes, as the store does. It must leave the state that it is given alone. */
+/** Applies a report and keeps its changes, as the store does. It must not modify the given state. */
 export function learned(state: PaymentState, report: Report): Learned {
   const before = toBinary(PaymentSchema, state.record);
   const change = apply(state, report, timeOf(state));
@@ -113,7 +113,7 @@ function withAdded(transactions: readonly TransactionRow[], added: AddedTransact
   return [...transactions.filter((one) => one !== before), after];
 }
 
-/** Begins an operation, as a merchant's request does; the payment as it was if it is refused. */
+/** Begins an operation, as a merchant's request does. Returns the payment unchanged if it is refused. */
 export function begun(
   state: PaymentState,
   type: OperationType,
@@ -158,7 +158,7 @@ export function begun(
   }
 }
 
-/** Returns the sum of a payment's transactions of a type that succeeded. */
+/** Returns the sum of a payment's succeeded transactions of a type. */
 export function sumOf({ transactions }: PaymentState, type: string): bigint {
   return transactions
     .filter((one) => one.type === type && one.status === 'SUCCEEDED')

@@ -13,7 +13,7 @@ const FAILED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', cor
 const of = (transactionId: string, outcome: Outcome) =>
   ({ kind: 'outcome', transactionId, outcome, pauseS: 5 }) as const;
 
-/** An authorization or a purchase of 100 with an operation of 60 that was done. */
+/** An authorization or a purchase of 100 with a completed operation of 60. */
 function operated(type: 'CAPTURE' | 'REFUND'): PaymentState {
   return learned(begun(approved(type === 'REFUND'), type, 60n, 'first'), of('first', APPROVED)).state;
 }
@@ -24,7 +24,10 @@ function change(state: PaymentState, transactionId: string, outcome: Outcome): C
   return made;
 }
 
-/** The state with other columns in its operation, whatever is not captured released, and one more such operation. */
+/**
+ * The state with other columns in its operation, the uncaptured rest released, and one more such
+ * operation.
+ */
 function released(
   state: PaymentState,
   over: Partial<TransactionRow>,
@@ -42,36 +45,36 @@ function released(
 
 const isReleasedAfter = (state: PaymentState) => change(state, 'first', FAILED).books.isReleased;
 
-it('an authorization is held again when the capture that released its rest failed, as one before it had', () => {
+it('an authorization is held again when the capture that released its rest failed after an earlier capture failed', () => {
   const final = { isFinal: true };
   expect(isReleasedAfter(released(operated('CAPTURE'), final))).toBe(false);
   expect(isReleasedAfter(released(operated('CAPTURE'), final, { status: 'DECLINED' }))).toBe(false);
 });
 
-it('what a lapse or a cancel released stays released when a capture failed', () => {
+it('an amount that a lapse or a cancel released stays released when a capture fails', () => {
   expect(isReleasedAfter(released(operated('CAPTURE'), {}))).toBe(true);
   expect(isReleasedAfter(released(operated('CAPTURE'), { isFinal: true }, { type: 'CANCEL' }))).toBe(true);
 });
 
-it('only a capture that failed has its authorization checked a day later', () => {
+it('only a failed capture has its authorization checked a day later', () => {
   const parentOf = (type: 'CAPTURE' | 'REFUND') => change(operated(type), 'first', FAILED).parent;
   expect([parentOf('CAPTURE'), parentOf('REFUND')]).toEqual([{ id: BASE_ID, checkInS: 86_400 }, undefined]);
 });
 
-it('an operation whose payer is sent away stays open, and is checked', () => {
+it('an operation whose payer is redirected stays open, and is checked', () => {
   const open = begun(approved(true), 'REFUND', 60n, 'first');
   const redirect: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://bank.example' };
   expect(change(open, 'first', redirect).transaction).toMatchObject({ isOpen: true, checkInS: 5 });
 });
 
-it('an authorization that lapsed is over: it awaits no payer and no check', () => {
+it('a lapsed authorization is final: it awaits no payer and no check', () => {
   const state = approved(false);
   expect(apply(state, { kind: 'lapsed', transactionId: BASE_ID }, timeOf(state))).toMatchObject({
     transaction: { id: BASE_ID, awaitsPayer: false, isOpen: false, checkInS: undefined },
   });
 });
 
-it('the end of what succeeded is a contradiction, whether it is declined or expired', () => {
+it('a report that a succeeded transaction was declined or expired is a contradiction', () => {
   const state = operated('CAPTURE');
   for (const kind of ['declined', 'expired'] as const) {
     const outcome: Outcome = { kind, providerData, iso8583Code: '05' };

@@ -11,7 +11,7 @@ import { isOperation, type PaymentState } from '#src/payments/model/state.ts';
 import { AMOUNT, APPROVED, approved, BASE_ID, begun, CAN, claimed, learned } from './kept-payment.ts';
 
 const providerData = create(ProviderDataSchema);
-/** An outcome of every kind, and those that correct. */
+/** An outcome of every kind, including those that correct. */
 export const OUTCOMES: readonly Outcome[] = [
   APPROVED,
   { ...APPROVED, reference: 'base-reference', corrects: true },
@@ -25,7 +25,7 @@ export const OUTCOMES: readonly Outcome[] = [
   { kind: 'unknown', detail: '', providerData: undefined },
 ];
 
-/** Something that happens to a payment: an operation begins, or something is learned. */
+/** An event in the life of a payment: an operation begins, or a report arrives. */
 type Step =
   | { readonly begins: OperationType; readonly minorUnits: bigint }
   | { readonly learns: (state: PaymentState, nth: number) => Report | undefined };
@@ -58,7 +58,7 @@ const APPROVAL: Step = {
       ? undefined
       : { kind: 'outcome', transactionId, outcome: APPROVED, pauseS: 5 },
 };
-/** The provider's word that a capture or a refund has failed after all. */
+/** The provider's report that a capture or a refund has failed after all. */
 const arbCorrection = fc.nat().map(
   (pick): Step => ({
     learns: ({ transactions }) => {
@@ -102,7 +102,7 @@ const arbExternal = fc
       }),
     };
   });
-/** All that was captured and refunded at the provider, of which the books may lack something. */
+/** The total captured and refunded at the provider, some of which the books may lack. */
 const arbTotals = fc.record({ captured: arbAmount, refunded: arbAmount }).map(
   (totals): Step => ({
     learns: (state, nth) => {
@@ -131,7 +131,7 @@ const arbStart = fc
   .record({ capture: fc.boolean(), isApproved: fc.oneof(fc.constant(true), fc.boolean()) })
   .map(({ capture, isApproved }) => (isApproved ? approved(capture) : claimed(capture)));
 
-/** Lives through steps; `look` sees the state before and after each report that was applied. */
+/** Runs the steps; `look` sees the state before and after each applied report. */
 function live(
   start: PaymentState,
   steps: readonly Step[],
@@ -151,7 +151,7 @@ function live(
   }
 }
 
-/** Holds a property for payments that live through anything.  */
+/** Checks a property on payments with arbitrary steps. */
 export function holds(look: Parameters<typeof live>[2]): void {
   fc.assert(
     fc.property(arbStart, arbSteps, (start, steps) => live(start, steps, look)),

@@ -35,7 +35,7 @@ it.each([
   [240_000, 1, 1],
   [240_000, -1, 120],
 ])(
-  'the pause before a payer is asked about is half the age, from a minute to an hour, and ends with their time: %i ms, %i ms left',
+  'the pause before a payer is looked up is half the age, from a minute to an hour, and ends with their time: %i ms, %i ms left',
   (ageMs, leftMs, pauseS) => {
     expect(payerPauseS(ageMs, leftMs)).toBe(pauseS);
   },
@@ -47,7 +47,7 @@ it.each([
   [100_000, 30],
   [1e9, 3_600],
 ])(
-  'the pause before news is looked at again is 0.3 of its age, from 2 s to an hour: %i ms',
+  'the pause before kept news is looked at again is 0.3 of its age, from 2 s to an hour: %i ms',
   (ageMs, pauseS) => {
     expect(newsPauseS(ageMs)).toBeCloseTo(pauseS);
   },
@@ -60,20 +60,20 @@ it.each([
   ['has a silent provider and is about to end', 60, { isSilent: true, needsReview: false }, 60],
   ['is past its term', 0, { isSilent: true, needsReview: false }, 3_600],
   ['is past its term and needs review', -1, { isSilent: false, needsReview: true }, 86_400],
-])('the pause of an authorization that %s', (_what, restS, why, pauseS) => {
+])('the pause before the next check of an authorization that %s', (_what, restS, why, pauseS) => {
   expect(heldPauseS(restS, why)).toBe(pauseS);
 });
 
-it('a request may be closed once the deadline of its call and the margin are over', () => {
+it('a request may be closed after the deadline of its call and the margin', () => {
   expect([49_999, 50_000].map((ageMs) => mayBeClosed(ageMs, connection, schedule))).toEqual([false, true]);
 });
 
-it('a payer’s time is the term less the age, and may be over', () => {
+it('a payer’s remaining time is the term less the age, and may be negative', () => {
   expect([0, 119_999, 120_001].map((ageMs) => payerTimeLeftMs(ageMs, { redirectValidMinutes: 2 }))).toEqual([
     120_000, 1, -1,
   ]);
 });
 
-it('a lease is as long as its calls may take, and the margin', () => {
+it('a lease lasts for its calls and the margin', () => {
   expect([leaseS(connection, schedule), leaseS(connection, schedule, 2)]).toEqual([40, 70]);
 });

@@ -6,7 +6,7 @@ it('operations act on another transaction; purchases, authorizations, verificati
   expect(types.filter(isOperation)).toEqual(['CAPTURE', 'CANCEL', 'REFUND']);
 });
 
-it('books and targets are made of what is stored', () => {
+it('books and targets are derived from stored columns', () => {
   const stored = {
     ...{ record: Buffer.alloc(0), version: 0, openOperation: undefined },
     ...{ capturedMinorUnits: 30n, refundedMinorUnits: 20n, isReleased: true },

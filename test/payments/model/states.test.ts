@@ -56,7 +56,7 @@ describe('statesOf', () => {
       'ERROR/ERROR ERROR REQUEST_REFUSED: Provider refused the request',
     ],
     [{ kind: 'expired', providerData }, 'EXPIRED/EXPIRED EXPIRED EXPIRED: Payment expired'],
-  ])('makes of $kind what the table says', (outcome, expected) => {
+  ])('maps $kind as in the table', (outcome, expected) => {
     const { payment, subStatus, transaction, responseCode, responseMessage } = statesOf(outcome, TOLD);
     expect(
       `${Payment_Status[payment]}/${Payment_SubStatus_Value[subStatus]} ` +
@@ -77,7 +77,7 @@ describe('an approval', () => {
     [Transaction_Type.PURCHASE, Payment_Status.SUCCEEDED, Payment_SubStatus_Value.APPROVED],
     [Transaction_Type.AUTHORIZE, Payment_Status.PENDING, Payment_SubStatus_Value.AUTHORIZED],
     [Transaction_Type.VERIFY, Payment_Status.VERIFIED, Payment_SubStatus_Value.VERIFIED],
-  ])('of a transaction of type %i makes %i / %i of the payment', (type, payment, subStatus) => {
+  ])('of a transaction of type %i gives the payment %i / %i', (type, payment, subStatus) => {
     expect(statesOf(approved, { ...TOLD, type })).toMatchObject({
       ...{ payment, subStatus, transaction: Transaction_Status.SUCCEEDED, responseCode: 'SUCCEEDED' },
     });
@@ -85,7 +85,7 @@ describe('an approval', () => {
 });
 
 describe('a redirect', () => {
-  it('of a wallet has the payer pay there, where one of a card is a challenge', () => {
+  it('of a wallet has the payer pay there, and of a card is a challenge', () => {
     const redirect: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
     expect(statesOf(redirect, { ...TOLD, category: Transaction_Category.WALLET })).toMatchObject({
       payment: Payment_Status.READY_TO_PAY,
@@ -96,7 +96,7 @@ describe('a redirect', () => {
   });
 });
 
-describe('an attempt that was not sent, after one that was declined', () => {
+describe('an unsent attempt after a declined one', () => {
   it('leaves the payment declined, and is itself an error', () => {
     const states = statesOf(
       { kind: 'not_sent', detail: '', because: 'unreachable' },
@@ -110,7 +110,7 @@ describe('an attempt that was not sent, after one that was declined', () => {
     });
   });
 
-  it('tells what its provider refused', () => {
+  it('shows the fields that its provider refused', () => {
     const refused: Outcome = { kind: 'not_sent', detail: '', because: 'turned_away', refused: 'amount' };
     expect(statesOf(refused, { ...TOLD, isDeclinedBefore: true })).toMatchObject({
       payment: Payment_Status.DECLINED,
@@ -154,17 +154,17 @@ describe('currentStates', () => {
       { ...authorization, captured: 60n, refunded: 59n },
       'SUCCEEDED/PARTIALLY_REFUNDED',
     ],
-  ])('tells of a payment that was %s what its books say', (_name, books, expected) => {
+  ])('shows a payment that was %s as its books say', (_name, books, expected) => {
     expect(told(books)).toBe(expected);
   });
 
-  it('tells an authorization as one where the account wants that, until it is captured', () => {
+  it('shows an authorization as authorized if the account wants that, until it is captured', () => {
     expect(told(authorization, true)).toBe('PENDING/AUTHORIZED');
     expect(told({ ...authorization, captured: 1n }, true)).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
     expect(told(purchase, true)).toBe('SUCCEEDED/APPROVED');
   });
 
-  it('tells of an open operation that would end the payment where it leads', () => {
+  it('shows the expected state for an open operation that would end the payment', () => {
     expect(told(purchase, false, 'refund')).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
     expect(told(authorization, false, 'cancel')).toBe('CANCELED/PENDING_PROVIDER_CONFIRMATION');
   });
@@ -174,7 +174,7 @@ it.each([
   [Transaction_Status.PENDING, Payment_Status.IN_DISPUTE, Payment_SubStatus_Value.RECEIVED],
   [Transaction_Status.SUCCEEDED, Payment_Status.CHARGEBACK, Payment_SubStatus_Value.LOST],
   [Transaction_Status.DECLINED, Payment_Status.REFUNDED, Payment_SubStatus_Value.REFUNDED],
-])('a dispute comes before what the books say, unless it was won (%i)', (dispute, status, subStatus) => {
+])('a dispute takes precedence over the books, unless it was won (%i)', (dispute, status, subStatus) => {
   const books = { currency: 'USD', amount: 1n, isAuthorization: false, captured: 0n, refunded: 1n };
   const told = { isShownAsAuthorized: false, opens: undefined, dispute };
   expect(currentStates({ ...books, isReleased: false }, told)).toEqual({ status, subStatus });
@@ -187,13 +187,13 @@ describe('shownTransaction', () => {
     return shownTransaction(create(PaymentSchema, { status, transactionsHistory }))?.id;
   };
 
-  it('is the last one', () => {
+  it('is the last transaction', () => {
     expect(told(Payment_Status.SUCCEEDED, DECLINED, SUCCEEDED)).toBe('1');
     expect(told(Payment_Status.ERROR, DECLINED, ERROR)).toBe('1');
     expect(told(Payment_Status.ERROR)).toBeUndefined();
   });
 
-  it('is, of a declined payment, the last that a provider declined', () => {
+  it('is the last declined transaction of a declined payment', () => {
     expect(told(Payment_Status.DECLINED, DECLINED, DECLINED, ERROR)).toBe('1');
     expect(told(Payment_Status.DECLINED, ERROR)).toBe('0');
   });
