@@ -78,7 +78,7 @@ describe('cardBrand', () => {
     ['00000000', ''],
   ])('of %s is "%s"', (number, brand) => {
     expect(cardBrand(number)).toBe(brand);
-    // // The second result comes from the cache.
+    // The second result comes from the cache.
     expect(cardBrand(number)).toBe(brand);
   });
 });

@@ -64,7 +64,7 @@ describe('an unknown outcome', () => {
   it('stays open while the provider does not report it, and is checked after growing pauses', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(UNKNOWN);
-    // // Half its age, however often it was checked before.
+    // Half its age, however often it was checked before.
     for (const pauseS of [5, 8, 20, 400]) {
       await setAge(2 * pauseS);
       await makeDue();
@@ -73,7 +73,7 @@ describe('an unknown outcome', () => {
       expect(mostS).toBeGreaterThan(pauseS * 0.79);
       expect(leastS).toBeLessThan(pauseS * 1.21);
     }
-    // // The key stays in progress: the provider has not answered, and no response may be made up.
+    // The key stays in progress: the provider has not answered, and no response may be made up.
     expect(await answerOf(attempt)).toBeUndefined();
     expect(seen).toEqual(['unknown', 'unknown', 'unknown', 'unknown']);
   });
@@ -95,7 +95,7 @@ describe('an unknown outcome', () => {
       await makeDue();
       await checkDue(deps);
       await notified(deps, 'scripted', attempt);
-      // // An unanswered look-up would delay the next news by two seconds.
+      // An unanswered look-up would delay the next news by two seconds.
       await tables.query('DELETE FROM notification');
     };
     for (const ageS of [0, 1, 2, 3, 12]) await askedAt(ageS);
@@ -130,7 +130,7 @@ describe('an unknown outcome', () => {
     const begunMs = performance.now();
     await checkDue({ ...deps, schedule: { ...deps.schedule, leaseMarginMs: 1_000 } });
     const leastS = (await leased.promise).map(({ due_in_s }) => Number(due_in_s));
-    // // The part of the leases that passed before they were read.
+    // The part of the leases that passed before they were read.
     const passedS = (performance.now() - begunMs) / 1_000;
     expect(Number(leastS[0]) + passedS).toBeGreaterThan(2.5);
     expect(leastS[0]).toBeLessThan(3.1);
@@ -168,7 +168,7 @@ describe('a worker that has lost its attempt', () => {
   it('does not write an unknown outcome over what another worker is about to learn', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(async () => {
-      // // Meanwhile the delayed worker comes back after its deadline.
+      // Meanwhile the delayed worker comes back after its deadline.
       expect(await writeLate(deps, attempt, 0, UNKNOWN)).toBe('lost');
       return APPROVED;
     });

@@ -11,7 +11,7 @@ const faults = (init: Init) =>
     ({ field, code }) => `${field} ${code}`,
   );
 
-// // api/bad-input.test.ts tests that every protocol refuses each bad field; this file tests the
+// api/bad-input.test.ts tests that every protocol refuses each bad field; this file tests the
 // values between.
 describe('checkRequest', () => {
   it('accepts a request that has only the required fields', () => {
@@ -89,7 +89,7 @@ describe('checkRequest', () => {
     ['1000000000001', 'JPY', 'OUT_OF_RANGE'],
     ['0', 'USD', 'OUT_OF_RANGE'],
     ['-10', 'USD', 'OUT_OF_RANGE'],
-    // // Below 10^12, but more minor units than a double holds exactly: providers read JSON.
+    // Below 10^12, but more minor units than a double holds exactly: providers read JSON.
     ['999999999999.9999', 'CLF', 'OUT_OF_RANGE'],
     ['900719925474.0992', 'CLF', 'OUT_OF_RANGE'],
     ['1.5', 'JPY', 'INVALID_FORMAT'],

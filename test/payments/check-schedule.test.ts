@@ -17,10 +17,7 @@ import { idOf, refund } from './requested-operations.ts';
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/**
- * Look-ups that the provider received, results that the observer received, and schedules that were
- * written.
- */
+/** Look-ups that the provider received, results that the observer received, and written schedules. */
 let asked: LookUp[];
 let told: unknown[];
 let scheduled: unknown[];
@@ -77,10 +74,7 @@ const STATUS = 'SELECT status FROM transaction WHERE id = $1';
 const statusOf = async (payment: Payment) =>
   (await payments.tables.query(STATUS, [idOf(payment)]))[0]?.status;
 
-/**
- * Claims a payment's last transaction at an age and checks it. @returns true if the check wrote
- * something.
- */
+/** Takes a payment's last transaction at an age and checks it. @returns true if the check wrote something. */
 async function check(payment: Payment, ageMs: number, connection = at(UNKNOWN)): Promise<boolean> {
   const names = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment) };
   const [row] = await payments.tables.query(TAKE, [names.transactionId]);
@@ -115,14 +109,11 @@ describe('a redirected payer', () => {
   it.each([
     [-1, false],
     [0, true],
-  ])(
-    'is looked up for the last time 30 s after the end of the term: %i ms: %j',
-    async (fromLastMs, close) => {
-      const payment = await sentAway();
-      await check(payment, LAST_MS + fromLastMs);
-      expect(asked.map((query) => query.close)).toEqual([close]);
-    },
-  );
+  ])('is looked up last 30 s after the end of the term: %i ms: %j', async (fromLastMs, close) => {
+    const payment = await sentAway();
+    await check(payment, LAST_MS + fromLastMs);
+    expect(asked.map((query) => query.close)).toEqual([close]);
+  });
 
   it.each([
     ['a minute at first', 0, 60],
@@ -135,7 +126,7 @@ describe('a redirected payer', () => {
     ['as before, once the term is over', LAST_MS, 3_600],
   ])('is looked up again after %s: at %i ms', async (_what, ageMs, pauseS) => {
     const payment = await sentAway();
-    // // However often it was looked up.
+    // However often it was looked up.
     for (const times of [1, 2, 5_000]) {
       await payments.tables.query('UPDATE transaction SET fence = $1', [times]);
       await check(payment, ageMs);
@@ -168,7 +159,7 @@ describe('a redirected payer', () => {
     expect(await check(payment, LAST_MS - 1, mute())).toBe(false);
     expect(await check(payment, LAST_MS, mute())).toBe(true);
     expect(await statusOf(payment)).toBe('EXPIRED');
-    // // The provider's first response stays shown.
+    // The provider's first response stays shown.
     expect(await getPayment(payments.deps, payment.id, payments.caller())).toMatchObject({
       transactions: { providerData: { transactionId: 'theirs' } },
     });
@@ -198,7 +189,7 @@ describe('an open operation', () => {
     'is closed at its provider after its call and a margin, %i ms: %j, and checked after growing pauses',
     async (ageMs, close, pauseS) => {
       const opened = await openRefund();
-      // // However often it was checked.
+      // However often it was checked.
       for (const times of [1, 1_000]) {
         await payments.tables.query('UPDATE transaction SET fence = $1', [times]);
         expect(await check(opened, ageMs)).toBe(false);
@@ -289,7 +280,7 @@ describe('an authorization', () => {
     const written = await check(payment, LAPSES_MS + fromLapseMs, at(says));
     expect(scheduled).toEqual(expected);
     expect(written).toBe(Array.isArray(expected[0]));
-    // // The provider does not know our terms, but may have ended or captured the authorization before.
+    // The provider does not know our terms, but may have ended or captured the authorization before.
     const isAsked = written || expected[0] === 5 || expected[0] === 1;
     const result = written ? 'lapsed' : UNKNOWN;
     expect(told).toEqual(written || isAsked ? [[idOf(payment), result]] : []);

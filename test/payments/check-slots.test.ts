@@ -40,7 +40,7 @@ describe('an outcome that the provider has yet to decide', () => {
       const { leastS, mostS } = await pauseOf(attempt, () => checkDue(deps));
       expect(mostS).toBeGreaterThan(pauseS * 0.79);
       expect(leastS).toBeLessThan(pauseS * 1.21);
-      // // An unchanged outcome does not change the record.
+      // An unchanged outcome does not change the record.
       expect(await standing(attempt)).toEqual(told);
       expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: false }]);
     }

@@ -78,7 +78,7 @@ describe('a redirect', () => {
     const told = await news(payment);
     expect(told).toBe('applied');
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
-    // // A second report changes nothing.
+    // A second report changes nothing.
     const version = await versionOf(payment);
     expect(await news(payment)).toBe('unchanged');
     expect(await versionOf(payment)).toBe(version);

@@ -14,7 +14,7 @@ let patient: TestServer;
 
 onHeldProvider({ config: { inProgressWaitMs: WAIT_MS } });
 beforeAll(async () => {
-  // // A second replica on the same database with the same keys, which waits longer for the first
+  // A second replica on the same database with the same keys, which waits longer for the first
   // request.
   patient = await startTestServer({
     config: { inProgressWaitMs: 60_000 },
@@ -56,7 +56,7 @@ describe('a hundred concurrent requests', () => {
     other.close();
     expect(await made(key)).toEqual({ payments: 1, charges: 1 });
     const answered = replies.filter(({ record }) => record !== '');
-    // // A request that waited in vain for the first response gets this error; on a busy machine, so
+    // A request that waited in vain for the first response gets this error; on a busy machine, so
     // does a request that waited in vain for the database.
     const refusals = replies.filter(({ record }) => record === '').map(({ reason }) => reason);
     expect(['REQUEST_IN_PROGRESS', 'SERVICE_UNAVAILABLE']).toEqual(expect.arrayContaining(refusals));

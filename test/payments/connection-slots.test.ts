@@ -33,7 +33,7 @@ it('a payment beyond the slots of a hanging provider is refused before its key i
     [],
   );
   expect(rows).toEqual([]);
-  // // A repeat is not another payment: it waits for its own.
+  // A repeat is not another payment: it waits for its own.
   const repeat = pay('first');
   answering.resolve();
   expect((await repeat).record.id).toBe((await first).record.id);

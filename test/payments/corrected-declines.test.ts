@@ -130,7 +130,7 @@ it('a correction waits if the record was read before the next attempt ended', as
   const transactionId = paid.calls[1]?.transactionId ?? '';
   const next = { accountId: ACCOUNT_ONE, paymentId: paid.id, transactionId, fence: 0 };
   const report = { kind: 'outcome', transactionId, outcome: DECLINED, pauseS: 5 } as const;
-  // // The second read belongs to the write.
+  // The second read belongs to the write.
   const end = async (nth: number) => nth === 2 && writeReport(payments.writeDeps, next, report);
   const database = interleave(payments.database, { after: { read_payment_state: end } });
   expect(await sign(paid, CORRECTED, { database })).toBe('waiting');

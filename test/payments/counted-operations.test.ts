@@ -40,7 +40,7 @@ async function refundWhile(meanwhile: (transactionId: string) => Promise<unknown
 it('an operation whose outcome another worker learned first counts as made, not as replayed', async () => {
   let checked = 0;
   const made = await refundWhile(async () => {
-    // // Simulates the end of its lease.
+    // Simulates the end of its lease.
     await payments.makeDue();
     checked = await checkDue(payments.deps);
   });

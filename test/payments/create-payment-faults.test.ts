@@ -89,7 +89,7 @@ describe('commit 2', () => {
     });
     const startedMs = performance.now();
     await expect(payment.send()).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
-    // // Within the remaining half of the lease's margin after the attempt was sent.
+    // Within the remaining half of the lease's margin after the attempt was sent.
     expect(performance.now() - startedMs).toBeLessThan(3_000);
     expect(finished).toEqual([]);
     held.resolve();

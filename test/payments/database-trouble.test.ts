@@ -92,7 +92,7 @@ describe('a database that is unavailable before the claim', () => {
     database = await createTestDatabase();
     line = await cuttableLine(database.url);
     await start(line.url);
-    // // Known keys are cached for a while, so the second refusal comes from the claim itself.
+    // Known keys are cached for a while, so the second refusal comes from the claim itself.
     expect((await clients.create('rest', cardPayment(), headersOne())).status).toBe(201);
     const before = await tables.counts();
     const key = randomUUID();
@@ -212,7 +212,7 @@ it('a database that keeps breaking every connection leaves one charge for each p
       answered = true;
     });
     while (!answered) await tables.query(BREAK_CONNECTIONS);
-    // // Accepted; or certainly not accepted, so that it may be sent again; or still unknown.
+    // Accepted; or certainly not accepted, so that it may be sent again; or still unknown.
     for (const reply of await calls) expect([201, 503, 409]).toContain(reply.status);
   }
   for (const key of keys) {

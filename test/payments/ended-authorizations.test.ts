@@ -209,7 +209,7 @@ describe('an authorization that its provider ended before our term', () => {
     await capture('30');
     expect([await apply(), await state()]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_CAPTURED']);
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
-    // // For an authorization that is final here, an end changes nothing, whatever its amount.
+    // For an authorization that is final here, an end changes nothing, whatever its amount.
     expect([await apply(7_000n), results]).toEqual(['unchanged', []]);
     payment = await payments.pay({ capture: false });
     await capture();
@@ -230,7 +230,7 @@ describe('an authorization that its provider ended before our term', () => {
 
   it('keeps its signed end waiting for a cancel that began just before the write', async () => {
     payments.provider.next.push('delays it');
-    // // The second read belongs to the write, which comes after the cancel has begun.
+    // The second read belongs to the write, which comes after the cancel has begun.
     const before = { read_payment_state: (nth: number) => nth === 2 && cancel() };
     const racing = { ...deps, database: interleave(payments.database, { before }) };
     expect(await signEnd({}, racing)).toBe('waiting');

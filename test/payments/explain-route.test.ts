@@ -272,7 +272,7 @@ describe('targets that do not support the request', () => {
   it('are passed over, with the fields that they lack', () => {
     const capabilities = { a: CARDS_ONLY, b: able };
     const explanation = explain([{ id: 1, targets: to('a', 'b', 'c') }], request, { capabilities });
-    // // Nothing is known about c.
+    // Nothing is known about c.
     expect(idsOf(explanation)).toEqual(['b', 'c']);
     expect(explanation).toMatchObject({ maxAttempts: 2, smartRouting: false });
     expect(explanation.passedOver).toMatchObject([{ connection: { id: 'a' }, lacks: ['installments'] }]);

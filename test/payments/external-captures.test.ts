@@ -96,7 +96,7 @@ describe('a capture made at the provider itself', () => {
     };
     expect([await check(), await state(payment), asked.length]).toEqual([1, 'SUCCEEDED/CAPTURED', 2]);
     expect([await check(), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
-    // // Without further news, the provider is left alone.
+    // Without further news, the provider is left alone.
     await check();
     const before = asked.length;
     expect([await check(), asked.length - before]).toEqual([0, 0]);

@@ -64,7 +64,7 @@ describe('a refund made at the provider itself', () => {
       { type: 'payment.refund', sequence: 2 },
     ];
     expect(await events()).toEqual(told);
-    // // A second report is recognized.
+    // A second report is recognized.
     expect([await news(payment), await events()]).toEqual(['unchanged', told]);
     await expect(refund(payment, '80')).rejects.toMatchObject({ reason: 'INVALID_AMOUNT' });
     await refund(payment);
@@ -89,7 +89,7 @@ describe('a refund made at the provider itself', () => {
     expect(await news(payment)).toBe('waiting');
     payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
     expect(await lookAgain(deps)).toBe('waiting');
-    // // An excess over the payment is no alarm yet: some of it may be ours.
+    // An excess over the payment is no alarm yet: some of it may be ours.
     payments.provider.elsewhere(idOf(payment), { refunded: 6_000n });
     expect([await lookAgain(deps), alarms]).toEqual(['waiting', []]);
     payments.provider.elsewhere(idOf(payment), { refunded: -6_000n });
@@ -120,7 +120,7 @@ describe('a refund made at the provider itself', () => {
   it('is booked once by any number of replicas, while refunds of ours begin and end', async () => {
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
-    // // Simulates the end of each replica's lease during its look-up.
+    // Simulates the end of each replica's lease during its look-up.
     const check = async () => {
       await news(payment);
       await payments.makeDue();
@@ -226,7 +226,7 @@ describe('a refund made at the provider itself', () => {
     'that the provider later undoes raises an alarm for a purchase: %j',
     async (isPurchase) => {
       const payment = await payments.pay({ capture: isPurchase });
-      // // Whatever the age of the payment: only a recent refund may be missing from the totals.
+      // Whatever the age of the payment: only a recent refund may be missing from the totals.
       await payments.tables.query("UPDATE transaction SET created_at = created_at - interval '2 hours'");
       payments.provider.elsewhere(idOf(payment), { captured: isPurchase ? 0n : 10_000n, refunded: 2_000n });
       await news(payment);

@@ -113,7 +113,7 @@ describe('a payment in a final state', () => {
     expect(await apply(DECLINED, 'UNDOING', 'psp-1')).toBe('applied');
     expect(await apply(APPROVED, 'DOING', 'psp-1', 'UNDOING')).toBe('unchanged');
     expect([results, await statusOf(id)]).toEqual([[], 'DECLINED']);
-    // // Another charge of the payment, or a charge that was never undone, is missing from the record.
+    // Another charge of the payment, or a charge that was never undone, is missing from the record.
     await apply(APPROVED, 'DOING', 'psp-2', 'UNDOING');
     await apply(APPROVED, 'DOING', 'psp-1', 'ANOTHER');
     expect(results).toEqual(['contradiction', 'contradiction']);

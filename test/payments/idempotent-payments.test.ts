@@ -14,7 +14,7 @@ import {
   withField,
 } from '../support/payment-requests.ts';
 
-// // Repeats wait 0.3 s for the first request.
+// Repeats wait 0.3 s for the first request.
 onService({ config: { inProgressWaitMs: 300 } });
 
 const idOf = (reply: Reply) => JSON.parse(reply.record).id as string;
@@ -52,7 +52,7 @@ describe('a repeat of the same request', () => {
         expect(replayed(first)).toBeNull();
         for (const protocol of PROTOCOLS) {
           const repeat = await clients.create(protocol, request, headers);
-          // // REST stores the bytes that it received; the others store the message, encoded as REST would.
+          // REST stores the bytes that it received; the others store the message, encoded as REST would.
           expect(repeat.record).toBe(first.record);
           expect(replayed(repeat)).toBe('true');
           if (protocol === 'rest') {
@@ -79,7 +79,7 @@ describe('a repeat of the same request', () => {
     ];
     for (const body of spellings) {
       for (const protocol of ['rest', 'connectJson'] as const) {
-        // // Connect refuses unknown fields or ignores them as we do; it must accept null and the rest.
+        // Connect refuses unknown fields or ignores them as we do; it must accept null and the rest.
         expect((await clients.send(protocol, body, headers)).record).toBe(first.record);
       }
     }
@@ -256,7 +256,7 @@ describe('a key of a caller with only the public key', () => {
     const merchant = await clients.create('rest', cardPayment(), headersOne(key));
     expect([page.reason, merchant.reason, replayed(merchant)]).toEqual([undefined, undefined, null]);
     expect(idOf(page)).not.toBe(idOf(merchant));
-    // // Nor vice versa: a page learns nothing about the keys that the merchant used.
+    // Nor vice versa: a page learns nothing about the keys that the merchant used.
     const used = randomUUID();
     await clients.create('rest', cardPayment(), headersOne(used));
     expect((await clients.create('rest', walletPayment(), publicOnly(used))).reason).toBeUndefined();

@@ -118,7 +118,7 @@ it('a payment that is claimed in the session at the same moment does not deadloc
   const [claim] = await claiming.query('SELECT pg_backend_pid() AS pid');
   const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
   const waiting = async () => (await database.query({ name: 'waiting', text }, [claim?.pid])).rowCount;
-  // // In the order of the claim: the session first, then its use.
+  // In the order of the claim: the session first, then its use.
   await claiming.query('BEGIN');
   await claiming.query('UPDATE checkout_session SET payment_id = $2 WHERE id = $1', [session, other]);
   const late = payerPays(payment, deps);
@@ -127,7 +127,7 @@ it('a payment that is claimed in the session at the same moment does not deadloc
   await claiming.query('COMMIT');
   await claiming.close();
   expect([await late, deadlocks]).toEqual(['applied', 0]);
-  // // It used the session first, so the session continues to show it.
+  // It used the session first, so the session continues to show it.
   expect(await readSession(payments.database, ACCOUNT_ONE, session)).toMatchObject({
     ...{ used: true, paymentId: other },
   });

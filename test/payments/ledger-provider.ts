@@ -67,7 +67,7 @@ export function ledgerProvider(): LedgerProvider {
   const chargeOf = (id: string) => charges.get(id) ?? fail(`there is no charge ${id}`);
 
   function take(id: string, kind: string, apply: () => void): Outcome {
-    // // A call after the close is refused, and proves nothing else.
+    // A call after the close is refused, and proves nothing else.
     if (closed.has(id)) return { kind: 'unknown', detail: 'closed', providerData: undefined };
     const behaviour = next.shift() ?? 'does it';
     const doIt = () => {

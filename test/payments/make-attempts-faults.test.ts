@@ -127,7 +127,7 @@ describe('faults between two attempts', () => {
         expect(payment.calls.map(({ outcome }) => outcome)).toEqual(sent);
         if (answered) expect(`${(await payment.send()).body}`).toBe(`${answered}`);
 
-        // // The sent attempts are shown in order; one more may follow that was begun and never sent.
+        // The sent attempts are shown in order; one more may follow that was begun and never sent.
         const made = await payments.rows();
         expect(shownOf(stands).map(({ id, status }) => `${id} ${status}`)).toEqual(
           made.map(({ id, status }) => `${id} ${status}`),
@@ -156,7 +156,7 @@ describe('faults between two attempts', () => {
       around: (statement, run) => {
         if (statement !== 'write_next_attempt') return run();
         tries += 1;
-        // // A silent database: each try takes long.
+        // A silent database: each try takes long.
         clock.aheadMs += LEASE_MARGIN_MS / 4;
         return Promise.reject(away());
       },

@@ -56,7 +56,7 @@ describe('any sequence of outcomes', () => {
           })),
         );
 
-        // // The response, the current record and the replay are equal, byte for byte.
+        // The response, the current record and the replay are equal, byte for byte.
         expect(replayed).toBe(false);
         expect(payments.encode(record)).toEqual(body);
         const caller = { accountId: ACCOUNT_ONE, secretPresented: true };
@@ -104,7 +104,7 @@ describe('a second attempt', () => {
     const withToken = payments.payment(token, script);
     expect((await withToken.send()).record.status).toBe(Payment_Status.ERROR);
     expect(withToken.calls).toHaveLength(1);
-    // // Allowed without a provider token.
+    // Allowed without a provider token.
     const without = payments.payment(request, script);
     expect((await without.send()).record.status).toBe(Payment_Status.PENDING);
     expect(without.calls).toHaveLength(2);
@@ -120,7 +120,7 @@ describe('a second attempt', () => {
     const history = ['DECLINED', 'ERROR', 'DECLINED', 'ERROR', 'ERROR'];
     expect(shownOf(record).map(({ status }) => status)).toEqual(history);
     expect(await payments.tables.query('SELECT status FROM payment')).toEqual([{ status: 'DECLINED' }]);
-    // // The record in the database shows the same transaction.
+    // The record in the database shows the same transaction.
     expect((await payment.settle()).transactions?.id).toBe(record.transactions?.id);
     expect((await payment.send()).record.transactions?.id).toBe(record.transactions?.id);
   });

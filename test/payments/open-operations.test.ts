@@ -33,7 +33,7 @@ const openOf = async () => Object.fromEntries((await followUps()).map(({ kind, o
 it('the watch over open outcomes counts open operations and redirected payers, by kind, and their age', async () => {
   expect(await openOf()).toEqual({ capture: 0, cancel: 0, refund: 0, payer: 0 });
   const [purchase, authorization] = [await payments.pay(), await payments.pay({ capture: false })];
-  // // An authorization that waits for its capture is checked after a day, and is not open.
+  // An authorization that waits for its capture is checked after a day, and is not open.
   await payments.pay({ capture: false });
   await payments.pay({ wallet: true });
   payments.provider.next.push('sends the payer away', 'does it, unanswered', 'never hears of it');

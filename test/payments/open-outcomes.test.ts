@@ -146,7 +146,7 @@ describe('a key whose payment no provider can be asked about', () => {
   it('is answered PENDING once no replica has claimed the payment for half a minute, and stays due', async () => {
     const [gone, elsewhere, mute] = (await claimUnaskable()) as [OpenAttempt, OpenAttempt, OpenAttempt];
     const attempts = [gone, elsewhere];
-    // // The checker answers those whose connection this replica has.
+    // The checker answers those whose connection this replica has.
     const checked = [mute, await claimAttempt(database)];
     await answerUnaskable(deps());
     for (const attempt of attempts) expect(await answerOf(attempt)).toBeUndefined();

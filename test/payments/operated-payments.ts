@@ -111,7 +111,7 @@ async function openOperatedPayments(): Promise<OperatedPayments> {
     now: systemClock(),
     publicUrl: () => 'https://payments.example',
     responses: await openStoredResponses(database),
-    // // Every sent request may be closed at once.
+    // Every sent request may be closed at once.
     schedule: { leaseMarginMs: 60_000, firstCheckMs: 1, closingMarginMs: -60_000 },
     patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
     observer: {

@@ -228,7 +228,7 @@ describe('a cancel-or-refund with an amount', () => {
     expect(shown((await undo(authorized, { amount: '20', transactionId })).record)).toBe(
       'REFUNDED/REFUNDED ← REFUND SUCCEEDED 20.00 ← captured 30.00, refunded 30.00',
     );
-    // // All captures are refunded: the rest is held.
+    // All captures are refunded: the rest is held.
     await expect(undo(authorized, { amount: '10' })).rejects.toMatchObject(HELD);
     expect(payments.provider.bookOf(idOf(authorized))).toMatchObject({ refunded: 3_000n, released: false });
   });

@@ -12,16 +12,16 @@ import {
   withField,
 } from '../support/payment-requests.ts';
 
-/** // No response is late, however busy the machine is. A missing response is awaited for TIMEOUT_MS. */
+/** No response is late, however busy the machine is. A missing response is awaited for TIMEOUT_MS. */
 const PATIENT = sandboxCatalogue(20_000);
 const TIMEOUT_MS = 2_000;
 
 onService({
   config: {
-    // // Outcomes that are not learned at once stay unknown in these tests: their first look-up is
+    // Outcomes that are not learned at once stay unknown in these tests: their first look-up is
     // after a minute.
     checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 60_000, closingMarginMs: 10_000 },
-    // // The provider's notifications, each of which would prompt a look-up, go nowhere.
+    // The provider's notifications, each of which would prompt a look-up, go nowhere.
     publicUrl: 'http://127.0.0.1:1',
   },
   catalogue: PATIENT,

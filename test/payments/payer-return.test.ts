@@ -94,7 +94,7 @@ it('a payer who pays after their payment has expired and then comes back is show
     { type: 'payment.expired' },
     { type: 'payment.purchase' },
   ]);
-  // // Final payments are not looked up again.
+  // Final payments are not looked up again.
   expect(await comeBack(payment)).toBe('SUCCEEDED');
   expect(asked).toHaveLength(2);
 });
@@ -196,7 +196,7 @@ it('a flood of evidence queues five pieces for one payment, and further payers a
   expect(await comeBack(payment, 'r=5', 60_000)).toBe('READY_TO_PAY');
   expect(performance.now() - begunMs).toBeLessThan(2_000);
   expect(await stored()).toHaveLength(5);
-  // // The others have nothing to wait for.
+  // The others have nothing to wait for.
   const elsewhere = comeBack(other, 'r=0', 100);
   await expect.poll(stored).toHaveLength(6);
   answer.resolve(UNKNOWN);

@@ -72,7 +72,7 @@ describe('a redirect at a provider without look-up', () => {
         'applied',
         'PENDING/IN_PROCESS',
       ]);
-      // // The evidence is kept and sent again.
+      // The evidence is kept and sent again.
       expect(await bringing(lost)).toBe('waiting');
       payments.setAhead(DAY_MS + 2 * MINUTE_MS);
       await check(mute());
@@ -121,7 +121,7 @@ describe('a redirect at a provider without look-up', () => {
     const lost = { kind: 'unknown', detail: 'timeout', providerData: undefined } as const;
     const connection = mute({
       complete: async () => {
-        // // Every call may take its full deadline.
+        // Every call may take its full deadline.
         const passed = 'UPDATE transaction SET check_at = check_at - make_interval(secs => $1)';
         await payments.tables.query(passed, [connection.deadlineMs / 1000]);
         await checkDue(at(connection));

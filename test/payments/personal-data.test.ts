@@ -58,14 +58,14 @@ const OF_METHOD = {
 };
 const within = (path: string, names: readonly string[]) => names.map((name) => `${path}.${name}`);
 
-// // Decide about each new field of the record: keep it by naming it in
+// Decide about each new field of the record: keep it by naming it in
 // src/payments/personal-data.ts, or list it here.
 it.each(['card', 'wallet'] as const)('erases these fields of a %s payment, and keeps all others', (kind) => {
   const record = full(PaymentSchema, kind);
   const erased = withoutPersonalData(record);
   const left = new Set(paths(erased));
   const gone = paths(record).filter((path) => !left.has(path));
-  // // A message that is erased as a whole is listed only by its own name.
+  // A message that is erased as a whole is listed only by its own name.
   const roots = gone.filter((path) => parentOf(path) === '' || left.has(parentOf(path)));
   const ofTransaction = [
     ...within('payment_method', ['token', ...within(`detail.${kind}`, OF_METHOD[kind])]),

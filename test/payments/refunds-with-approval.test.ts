@@ -35,7 +35,7 @@ describe('a refund made at the provider itself', () => {
       'SUCCEEDED/PARTIALLY_REFUNDED',
       [],
     ]);
-    // // The payment's reference continues to name only the payment.
+    // The payment's reference continues to name only the payment.
     const referring = "SELECT type FROM transaction WHERE reference = 'theirs'";
     expect(await payments.tables.query(referring)).toEqual([{ type: 'PURCHASE' }]);
     asked = 0;
@@ -61,7 +61,7 @@ describe('a refund made at the provider itself', () => {
       expect([await checkDue(scheduled), await state(payment), asked]).toEqual([1, 'SUCCEEDED/APPROVED', 2]);
       await payments.makeDue();
       expect([await checkDue(scheduled), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
-      // // No look-up is left to make.
+      // No look-up is left to make.
       await payments.makeDue();
       expect([await checkDue(scheduled), await others(payment)]).toEqual([0, ['REFUND SUCCEEDED 2500']]);
     },
@@ -92,7 +92,7 @@ describe('a refund made at the provider itself', () => {
     const lookUp = async () => ({ ...APPROVED, totals }) as Outcome;
     expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('applied');
     expect([await state(payment), alarms]).toEqual(['SUCCEEDED/APPROVED', ['mismatch']]);
-    // // No schedule repeats it: it needs manual review.
+    // No schedule repeats it: it needs manual review.
     await payments.makeDue();
     expect([await checkDue(deps), alarms]).toEqual([0, ['mismatch']]);
   });

@@ -53,7 +53,7 @@ describe('a repeated operation', () => {
       fields: [{ field: 'merchant_reference', message: 'was used before, under another x-idempotency-key' }],
     });
     expect(payments.provider.bookOf(idOf(payment)).refunded).toBe(1_000n);
-    // // Another payment, or another operation, has its own references.
+    // Another payment, or another operation, has its own references.
     await refund(await payments.pay(), { ...asked, key: 'refund-3' });
     expect((await undo(payment, { reference: 'r-1' })).replayed).toBe(false);
   });
@@ -88,7 +88,7 @@ describe('a repeated operation', () => {
     }
     const refunded = await refund(authorized, { key: 'r', transactionId: id.toUpperCase() });
     expect((await refund(upper, { key: 'r' })).replayed).toBe(true);
-    // // The service chose the only capture, so its ID requests the same.
+    // The service chose the only capture, so its ID requests the same.
     const transactionId = captured.record.transactions?.id ?? '';
     expect((await refund(authorized, { key: 'r', transactionId })).replayed).toBe(true);
     const other = refunded.record.transactions?.id ?? '';

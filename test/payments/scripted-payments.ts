@@ -277,7 +277,7 @@ function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map
     readNotification: undefined,
     async pay({ transactionId }: PaymentAttempt) {
       const [stood] = await tables.query(STOOD, [transactionId]);
-      // // Another request used this key: nothing is charged, and nothing else is known.
+      // Another request used this key: nothing is charged, and nothing else is known.
       if (closed.has(transactionId)) return { kind: 'unknown', detail: 'closed', providerData: undefined };
       calls.push({ connectionId, transactionId, outcome, stood });
       return script.aroundCall ? script.aroundCall(connectionId, async () => outcome) : outcome;

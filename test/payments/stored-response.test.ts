@@ -47,7 +47,7 @@ describe('a stored response', () => {
   });
 
   it('is rendered as at the time of storing: a response of 2026-11-22', async () => {
-    // // If this fails, the JSON encoder has changed its output for a schema by which responses are
+    // If this fails, the JSON encoder has changed its output for a schema by which responses are
     // stored. Its output for that schema must stay the same. The digest is made up, so that the schema
     // counts as another release's.
     const digest = Buffer.from('0102030405060708', 'hex');

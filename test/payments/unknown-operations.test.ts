@@ -64,7 +64,7 @@ describe('an operation with an unknown outcome', () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     await operate('refund', payment, '100', 'refund-1');
-    // // The state that a process leaves if it dies before its second commit.
+    // The state that a process leaves if it dies before its second commit.
     await payments.tables.query(
       "UPDATE transaction SET response = NULL, response_record = NULL WHERE type = 'REFUND'",
     );

@@ -49,7 +49,7 @@ it('a payment without look-up is answered PENDING, and its provider is asked to 
   const late = mute(0);
   await check(late.connection);
   expect(late.canceled).toMatchObject([{ transactionId: attempt.transactionId, of: { kind: 'card' } }]);
-  // // The cancel does not reveal the outcome: a notification will.
+  // The cancel does not reveal the outcome: a notification will.
   expect(await rowOf(attempt)).toMatchObject({ status: 'PENDING', transaction_status: 'PENDING' });
   expect(seen).toEqual(['unknown', 'unknown']);
 });
@@ -85,7 +85,7 @@ it('a notification with an unanswered look-up prompts another in two seconds, wh
   const { due_in_s: dueInS } = await rowOf(attempt);
   expect(dueInS).toBeGreaterThan(1);
   expect(dueInS).toBeLessThanOrEqual(2);
-  // // Another notification does not prompt it sooner.
+  // Another notification does not prompt it sooner.
   expect(await notified(depsOf(APPROVED), 'scripted', attempt)).toBe('waiting');
   expect(asked).toHaveLength(2);
   await makeDue();

@@ -144,7 +144,7 @@ describe('a write while the database is unavailable', () => {
     duringPause = (signal) => {
       signals.push(signal);
       stop.abort();
-      // // As the timer with the signal does.
+      // As the timer with the signal does.
       throw stop.signal.reason;
     };
     const write = failing(3);
@@ -174,7 +174,7 @@ describe('waiting for a write for a limited time', () => {
     const waited = within(write.promise, 5);
     vi.advanceTimersByTime(5);
     expect(await waited).toBeUndefined();
-    // // Unhandled, it would end the process.
+    // Unhandled, it would end the process.
     write.reject(new Error('failed later'));
     await new Promise((resolve) => setImmediate(resolve));
   });

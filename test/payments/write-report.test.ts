@@ -93,7 +93,7 @@ describe('the outcome of an operation', () => {
     const refund = await openRefund();
     const written = await write(refund, outcome);
     expect(await rowOf(refund)).toMatchObject(expected);
-    // // The operation was answered before, and its response stays unchanged.
+    // The operation was answered before, and its response stays unchanged.
     const { record, earlier } = isWritten(written);
     expect(record.transactions?.id).toBe(refund.transactions?.id);
     const response = earlier && (await readResponse(payments.deps.responses, earlier));
@@ -218,7 +218,7 @@ describe("the outcome of a payment's own transaction", () => {
     const { record } = isWritten(await write(payment, outcome));
     expect(await payments.tables.query('SELECT active FROM vaulted_token')).toEqual(cards);
     if (outcome !== APPROVED || !record.updatedAt) return;
-    // // The approval set the time of its last use.
+    // The approval set the time of its last use.
     expect(await payments.tables.query('SELECT last_used_at FROM vaulted_token')).toEqual([
       { last_used_at: timestampDate(record.updatedAt) },
     ]);

@@ -57,7 +57,7 @@ it('a final state changes only by a correction, late money, a lapse, or a disput
       left.add(`${one.type} ${one.status} ${next?.status}`);
     }
   });
-  // // Every transition occurred, so none is allowed needlessly.
+  // Every transition occurred, so none is allowed needlessly.
   expect([...left].sort()).toEqual([
     'AUTHORIZE DECLINED SUCCEEDED',
     'AUTHORIZE EXPIRED SUCCEEDED',

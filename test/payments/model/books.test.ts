@@ -101,7 +101,7 @@ describe('planCapture', () => {
         fields: [{ field: 'final_capture', code: 'NOT_SUPPORTED' }],
       });
     }
-    // // After a full capture, no rest is left to keep.
+    // After a full capture, no rest is left to keep.
     expect(keeping(0, { captures: 1 })).toMatchObject({ isWhole: true, isFinal: true });
   });
 
