@@ -67,6 +67,8 @@ it('a script that arrives late is not complained of, and then the payer can pay'
   const session = await calls.openSession({ callback_url: null });
   const arrived = page.goto(`${server.url}/checkout/${session}`);
   await page.waitForSelector('#pay button:disabled');
+  // The style that hides it at first may come after the markup.
+  await page.waitForFunction("document.querySelector('#no-script').getAnimations().length > 0");
   const seenAt = (ms: number) =>
     page.$eval(
       '#no-script',

@@ -21,7 +21,7 @@ it.each<[name: string, environment: Readonly<Record<string, string>>, args: stri
   ['explain-route', {}, [REQUEST], /Cards elsewhere: TAKEN\n/, 0],
   ['explain-route', {}, ['nowhere.json'], /^nowhere\.json cannot be read \(ENOENT\)\n$/, 1],
   ['retention', {}, ['--calls', '1'], /^calls {2}0\n$/, 0],
-  ['rotate-vault', {}, [], /^resealed {5}0\n(?:.*\n)*.*older keys may be retired\.\n$/, 0],
+  ['rotate-vault', {}, [], /^resealed {5}0\n(?:.*\n)*.*You may retire older keys\.\n$/, 0],
   ['rotate-vault', { HASH_KEY: 'short' }, [], /^Not done: HASH_KEY /, 1],
 ])(
   '%s with %j as a process of its own prints what it finds, and exits with it (%#)',
