@@ -223,7 +223,7 @@ async function undoAll(code: number): Promise<never> {
     }
   }
   if (!(await logWriter.end(LOG_MS))) {
-    console.error('The last lines of the log are lost: its reader did not take them in time.');
+    console.error('The last lines of the log were lost: the reader did not accept them in time.');
     // A write that hangs would prevent an orderly exit.
     process.kill(process.pid, 'SIGKILL');
   }

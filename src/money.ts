@@ -6,7 +6,7 @@ import { type Decimal, DecimalSchema } from '#gen/google/type/decimal_pb.js';
 export type Money = { readonly minorUnits: bigint; readonly currency: string };
 
 /**
- * Codes of ISO 4217 that nobody can be charged in: no currency, tests, precious metals and units of account. The
+ * ISO 4217 codes that nobody can be charged in: no currency, tests, precious metals and units of account. The
  * standard gives them no minor unit ("N.A.").
  */
 const NOT_MONEY = new Set('XXX XTS XAG XAU XPD XPT XBA XBB XBC XBD XDR XSU XUA'.split(' '));
@@ -30,7 +30,7 @@ export const MAX_DECIMAL_LENGTH = 64;
 export const MAX_DESCRIPTIVE_DECIMALS = 20;
 const NO_DECIMAL = `must be a decimal number without exponent, of at most ${MAX_DECIMAL_LENGTH} characters`;
 
-/** Returns the message for a text that is not a decimal. */
+/** Returns the message for a string that is not a decimal. */
 export function whyNoDecimal(text: string): string {
   return text.includes(',')
     ? 'must have a full stop before its decimals and no comma, as in 1055.75'

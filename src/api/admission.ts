@@ -65,7 +65,7 @@ export type Ticket = {
    * @throws ServiceError SERVICE_UNAVAILABLE, without running the work, if too many calls are in flight or at work.
    */
   work<T>(run: () => Promise<T>): Promise<T>;
-  /** Ends the call's response: the client received it, or the connection is gone. */
+  /** Marks the response as ended, because the client received it or the connection was lost. */
   close(): void;
 };
 

@@ -110,7 +110,7 @@ function refuseMethodsBut(known: ReadonlySet<string>, app: FastifyInstance, url:
   const allowed = [...known].sort((a, b) => Number(a === 'HEAD') - Number(b === 'HEAD')).join(', ');
   const refuse = async (_request: FastifyRequest, reply: FastifyReply): Promise<never> => {
     reply.header('allow', allowed);
-    throw new ServiceError('METHOD_NOT_ALLOWED', `this path allows ${allowed} only`);
+    throw new ServiceError('METHOD_NOT_ALLOWED', `this path allows only ${allowed}`);
   };
   // Before the body is read.
   app.route({ method, url, exposeHeadRoute: false, onRequest: refuse, handler: refuse });

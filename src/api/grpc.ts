@@ -138,7 +138,7 @@ async function withinTime<T>(work: Promise<T>, timeoutMs: number | undefined): P
 function readBody(stream: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // The stream emits no more events, so waiting would last until the deadline.
-    if (stream.complete) throw new ConnectError('the caller left', Code.Canceled);
+    if (stream.complete) throw new ConnectError('the client closed the call', Code.Canceled);
     const chunks: Buffer[] = [];
     let size = 0;
     stream.on('data', (chunk: Buffer) => {
@@ -151,7 +151,7 @@ function readBody(stream: IncomingMessage): Promise<Buffer> {
       reject(new ServiceError('REQUEST_TOO_LARGE', 'the message is larger than 256 KiB'));
     });
     stream.once('end', () => resolve((chunks.length === 1 && chunks[0]) || Buffer.concat(chunks)));
-    stream.once('close', () => reject(new ConnectError('the caller left', Code.Canceled)));
+    stream.once('close', () => reject(new ConnectError('the client closed the call', Code.Canceled)));
   });
 }
 

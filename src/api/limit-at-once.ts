@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
 
 /**
- * Limits how many requests to an application's routes run at once. These requests carry no account's keys to limit
- * them by.
+ * Limits how many requests to an application's routes run at once. The limit is not per account: these requests carry
+ * no account keys.
  */
 export function limitAtOnce(app: FastifyInstance, most: number): void {
   let atOnce = 0;

@@ -37,7 +37,8 @@ export function reflectionRoutes(services: readonly DescService[]): (router: Con
     const connection = connectionOf(context);
     let questions = 0;
     for await (const request of requests) {
-      if (++questions > MAX_QUESTIONS) throw new ConnectError('too many questions', Code.ResourceExhausted);
+      if (++questions > MAX_QUESTIONS)
+        throw new ConnectError('too many reflection requests', Code.ResourceExhausted);
       const messageResponse = answer(request.messageRequest);
       const bytes = (bytesOn.get(connection) ?? 0) + sizeOf(request, messageResponse);
       if (bytes > MAX_BYTES_PER_CONNECTION) {

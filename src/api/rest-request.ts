@@ -26,7 +26,7 @@ export function requestJson(request: FastifyRequest, binding: HttpBinding, input
 
 /**
  * Names the fields that a PATCH sends, `null` included, if the request has an `update_mask` for them. The mask
- * distinguishes a field to clear from an absent field: in a message, both are unset. An empty text that counts as
+ * distinguishes a field to clear from an absent field: in a message, both are unset. An empty string that counts as
  * absent is not in the mask.
  */
 function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMessage): string | undefined {

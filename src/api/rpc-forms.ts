@@ -19,7 +19,7 @@ export function refuseWrongForms(app: FastifyInstance, services: readonly DescSe
     if (!form) return done();
     if (!form.methods.includes(request.method)) {
       const allowed = form.methods.join(', ');
-      const refusal = new ServiceError('METHOD_NOT_ALLOWED', `this rpc allows ${allowed} only`);
+      const refusal = new ServiceError('METHOD_NOT_ALLOWED', `this rpc allows only ${allowed}`);
       return answerProblem(refusal, request, reply.header('allow', allowed));
     }
     if (request.method === 'POST' && !form.mediaType.test(request.headers['content-type'] ?? '')) {

@@ -61,7 +61,7 @@ function main(argv: readonly string[], { stdout, environment }: CommandIo): numb
     explainRoute(catalogue, readRequest(file), values.key ?? '', systemClock()()),
   );
   stdout.write(`${explanationText(explanation)}\n`);
-  if (explanation.targets.length === 0) throw new RouteError('No route takes this payment.');
+  if (explanation.targets.length === 0) throw new RouteError('No route accepts this payment.');
   return 0;
 }
 

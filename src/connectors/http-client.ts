@@ -98,7 +98,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: MAX_KEEP_ALIVE_MS,
     connectTimeout: options.timeoutMs,
-    // The deadline below covers both, to the millisecond and without a gap between them.
+    // Disabled: the deadline below covers both phases, to the millisecond and without a gap between them.
     headersTimeout: 0,
     bodyTimeout: 0,
   });

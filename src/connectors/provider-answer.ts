@@ -91,7 +91,7 @@ export function listOf<T>(reader: Reader<T>): Reader<readonly T[]> {
   return (value) => (Array.isArray(value) ? value.filter(isJsonObject).map(reader) : []);
 }
 
-/** Makes the reader of a text that `pattern` matches entirely. */
+/** Makes the reader of a string that `pattern` matches entirely. */
 export function textLike(pattern: RegExp): Reader<string | undefined> {
   return (value) => (isTextLike(value, pattern) ? value : undefined);
 }

@@ -4,14 +4,14 @@ import type { AttemptCard } from './attempt.ts';
 
 /** Functions that remove card data from a provider's data and limit its size. */
 export type Redactor = {
-  /** Returns a text without card data, cut to 1,024 characters. */
+  /** Returns a string without card data, cut to 1,024 characters. */
   text(value: string): string;
   /**
    * Returns an identifier without the attempt's own card data. It keeps lookalikes of other card numbers: one
    * identifier in ten may look like one.
    */
   identifier(value: string): string;
-  /** Returns true if a text of any length contains no card data. */
+  /** Returns true if a string of any length contains no card data. */
   isClean(value: string): boolean;
   /** Returns an object without card data in keys and values; numbers with card data become text. */
   json(value: JsonObject): JsonObject;
@@ -130,7 +130,7 @@ function digitCount(value: string): number {
   return count;
 }
 
-/** Removes every stretch of a text whose digits, whatever separates them, form a piece. */
+/** Removes every stretch of a string whose digits, whatever separates them, form a piece. */
 function withoutPieces(value: string, pieces: readonly string[]): string {
   const digits = value.replace(/\D+/g, '');
   if (!pieces.some((piece) => digits.includes(piece))) return value;
@@ -179,8 +179,8 @@ const KEPT_FORMS = [
 ].join('|');
 const KEPT = new RegExp(`((?<![0-9a-z])(?:${KEPT_FORMS})(?![0-9a-z]))`, 'i');
 /**
- * Matches a text that is entirely such a form, or one with a prefix of letters, as in identifiers: most texts with many
- * digits.
+ * Matches a string that consists of one such form, optionally with a prefix of letters, as in identifiers. Most strings
+ * with many digits do.
  */
 const ALL_KEPT = new RegExp(`^(?:[a-z]+_)?(?:${KEPT_FORMS})$`, 'i');
 
@@ -239,7 +239,7 @@ function looksLikeCardNumber(digits: string): boolean {
   );
 }
 
-/** Matches a text without digits or escapes: most texts. */
+/** Matches a string without digits or escapes: most strings. */
 const WORD = /^[A-Za-z_ .:-]*$/;
 
 /** Decodes percent-encoded bytes. */

@@ -46,7 +46,7 @@ export async function createCheckoutToken(
   caller: Caller,
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
   const card = cardOf(request);
-  // In one form, so that a call is the same in whichever form the card was sent.
+  // Normalized, so that repeated calls match whichever form the card was sent in.
   const same = { ...request, cardData: card, paymentMethod: undefined };
   const call = checkoutTokenCall(deps, same, caller);
   const replayed = await replayedCall(deps.database, call);
@@ -97,7 +97,7 @@ function cardOf({ cardData, paymentMethod }: CreateCheckoutTokenRequest): CardDa
  * @throws ServiceError INVALID_PARAMETERS.
  */
 export function requireCard(card: CardDataInput | undefined, at = 'card_data.'): CardDataInput {
-  if (!card) throw new Error('the card is missing after it was checked');
+  if (!card) throw new Error('the card is missing although it was checked');
   requireFaultless((report) => checkCard(report, at, card));
   return card;
 }

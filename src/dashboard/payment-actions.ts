@@ -107,7 +107,10 @@ async function show(
   };
 }
 
-/** Captures, cancels or refunds, as the API does. The form carries the idempotency key, so sending it twice acts once. */
+/**
+ * Captures, cancels or refunds, as the API does. The form carries the idempotency key, so sending it twice has one
+ * effect.
+ */
 export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): Promise<Reply> {
   const { accountId, paymentId } = namesOf(visit);
   const key = visit.form('key');

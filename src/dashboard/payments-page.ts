@@ -168,7 +168,7 @@ function table(requested: Search, { payments }: Found, accounts: Accounts): Html
 <tbody>${payments.map((found) => row(found, names.get(found.accountId) ?? found.accountId))}</tbody></table></div>`;
 }
 
-/** Offers to search elsewhere for a text without results: support callers do not say which number they read out. */
+/** Offers to search elsewhere when a term finds nothing: support callers do not say which number they read out. */
 function elsewhere(requested: Search): Html {
   const canBe = (by: string) =>
     by !== requested.by && by !== 'id' && (by !== 'last_four' || isLastFour(requested.text));

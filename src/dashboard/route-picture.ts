@@ -94,7 +94,7 @@ function connectionBox(
 <text x="${CONNECTION_X + 34}" y="${(y + 36).toFixed(1)}">${shortened(name || providerId, 40)}</text>`;
 }
 
-/** Breaks a text into lines at its spaces; the excess is cut off. */
+/** Breaks a string into lines at its spaces; the excess is cut off. */
 function inLines(text: string, length: number, most: number): string[] {
   const lines = [''];
   for (const word of text.split(/\s+/)) {

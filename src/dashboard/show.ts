@@ -65,7 +65,7 @@ export function duration(seconds: number): string {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
-/** Cuts a text off after a number of characters. */
+/** Cuts a string off after a number of characters. */
 export function shortened(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }

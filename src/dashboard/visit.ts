@@ -174,7 +174,7 @@ function comeIn(url: string): Html {
 }
 
 function visitOf(request: FastifyRequest, session: Session, address: string): Visit {
-  // PostgreSQL cannot store NUL in a text.
+  // PostgreSQL cannot store NUL in a text value.
   const text = (value: unknown) =>
     typeof value === 'string' ? value.slice(0, MAX_VALUE_LENGTH).replaceAll('\0', '').trim() : '';
   const params = request.params as Record<string, unknown>;

@@ -198,7 +198,7 @@ export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserv
       log.warn({ account_id: accountId, webhook_id: webhookId }, 'webhook answered 410 and was turned off');
     },
     failed(error) {
-      log.error({ err: error }, 'sending webhooks failed; it is retried');
+      log.error({ err: error }, 'sending webhooks failed; it will be retried');
     },
   };
 }

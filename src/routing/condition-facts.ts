@@ -52,7 +52,7 @@ export function factText(facts: RoutingFacts, { localName }: Fact): string {
 }
 
 /**
- * Returns a decimal in ten-thousandths, exactly: no currency of ISO 4217 has more than four decimals. undefined if
+ * Returns a decimal in ten-thousandths, exactly: no ISO 4217 currency has more than four decimals. undefined if
  * there are more, or if it is not a plain decimal.
  */
 export function scaleAmount(text: string): bigint | undefined {

@@ -86,7 +86,7 @@ function conditionError(error: unknown, text: string): unknown {
   const rest = text.slice(offset).split('\n', 1)[0];
   const hint = rest?.startsWith('=') ? ' (equality is written ==)' : '';
   return new ConditionError(
-    rest ? `cannot be read from here: ${rest}${hint}` : 'ends too early',
+    rest ? `cannot be read from here: ${rest}${hint}` : 'ends unexpectedly',
     text,
     offset,
   );

@@ -29,7 +29,7 @@ export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
     limitAtOnce(pages, MAX_AT_ONCE);
     pages.setErrorHandler((error, request, reply) => {
       const { reason, status, retryAfterS } = toServiceError(error);
-      if (reason === 'INTERNAL_ERROR') request.log.error({ err: error }, 'a checkout page failed');
+      if (reason === 'INTERNAL_ERROR') request.log.error({ err: error }, 'serving a checkout page failed');
       if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS);
       return sendPage(request, reply, { status, html: renderDeadEnd('busy', languageOf(request)) });
     });

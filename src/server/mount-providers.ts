@@ -70,7 +70,7 @@ function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
     if (!request.headers.accept?.includes('text/html')) return answerError(error, request, reply);
     const known = toServiceError(error);
     const { status, retryAfterS } = known;
-    if (isOurFault(known)) request.log.error({ err: error }, "a payer's return failed");
+    if (isOurFault(known)) request.log.error({ err: error }, "handling a payer's return failed");
     if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS);
     return sendPage(reply.code(status), failurePage(status, languageOf(request)));
   });

@@ -37,12 +37,12 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
     clock: observeClock(metrics, log),
     openOutcomes: observeOpenOutcomes(metrics, log),
     onFollowError: (err: unknown) =>
-      log.warn({ err }, 'the check of a wallet enrollment failed; it is retried'),
-    onSweepError: (err: unknown) => log.warn({ err }, 'deleting aged rows failed; it is retried'),
+      log.warn({ err }, 'the check of a wallet enrollment failed; it will be retried'),
+    onSweepError: (err: unknown) => log.warn({ err }, 'deleting aged rows failed; it will be retried'),
   };
 }
 
-/** Loads OpenTelemetry only if spans are sent: it is a fifth of everything that the service loads at its start. */
+/** Loads OpenTelemetry only if spans are sent: it would be a fifth of everything that is loaded at startup. */
 async function openTracing(otlpEndpoint: string | undefined): Promise<Tracing> {
   if (!otlpEndpoint) return NO_TRACING;
   return (await import('#src/observe/otlp-tracing.ts')).createTracing(otlpEndpoint);

@@ -45,12 +45,12 @@ export function chooseLanguage(asked: unknown, acceptLanguage: string | undefine
   return accepted.map(({ language }) => language).find(isLanguage) ?? 'en';
 }
 
-/** Returns true if a text is the code of a language of the checkout page. */
+/** Returns true if a string is the code of a language of the checkout page. */
 export function isLanguage(text: unknown): text is Language {
   return typeof text === 'string' && Object.hasOwn(LANGUAGES, text);
 }
 
-/** Replaces each `{name}` in a text by its value. */
+/** Replaces each `{name}` in a string by its value. */
 export function fill(text: string, values: Readonly<Record<string, string>>): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
 }

@@ -26,7 +26,7 @@ export function htmlText(content: Html): string {
   return content[MARKUP];
 }
 
-/** Escapes a text for use in HTML text or a quoted attribute. */
+/** Escapes a string for use in HTML text or a quoted attribute. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

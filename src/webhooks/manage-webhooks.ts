@@ -155,7 +155,7 @@ function webhookNotFound(): ServiceError {
 /** Requires a webhook to be on. @throws ServiceError WEBHOOK_OFF if it is off, so that nothing can be sent to it. */
 export function requireActive(webhook: StoredWebhook): void {
   if (webhook.active) return;
-  throw new ServiceError('WEBHOOK_OFF', 'the webhook is off; nothing was sent; switch it on first');
+  throw new ServiceError('WEBHOOK_OFF', 'the webhook is off, so nothing was sent; switch it on first');
 }
 
 /**

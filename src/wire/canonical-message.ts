@@ -25,7 +25,7 @@ import { canonicalDecimal } from './canonical-decimal.ts';
  * Brings a request message into its canonical form, in place, so that requests with the same meaning are equal.
  * Decimals get their canonical form (a malformed one stays, for validation to refuse), and a whole decimal becomes
  * the integer that it represents (`fraction_of`). Fields that a request cannot set are cleared: OUTPUT_ONLY fields,
- * as AIP-203 prescribes, and unsupported fields that ask for nothing. An empty text is cleared if its field requires
+ * as AIP-203 prescribes, and unsupported fields that ask for nothing. An empty string is cleared if its field requires
  * a form or has the option `empty_is_absent`, and so is an empty message with that option; free text stays as sent. A
  * change here changes hashes, so it needs another `CANONICAL_FORM` (payments/request-hash).
  */
@@ -116,19 +116,19 @@ export function asksForNothing(value: Value | undefined): boolean {
   }
 }
 
-/** Returns a text, number or boolean of free JSON as text; undefined for anything else. */
+/** Returns a string, number or boolean of free JSON as text; undefined for anything else. */
 function textOf(value: Value | undefined): string | undefined {
   const kind = value?.kind;
   const isScalar = kind?.case === 'numberValue' || kind?.case === 'stringValue' || kind?.case === 'boolValue';
   return isScalar ? String(kind.value) : undefined;
 }
 
-/** Returns true for a text field where an empty text counts as absent. */
+/** Returns true for a text field where an empty string counts as absent. */
 export function isTextAbsentIfEmpty(field: DescField): boolean {
   return hasForm(field) || (!field.message && getOption(field, empty_is_absent));
 }
 
-/** Returns true for a text field whose .proto rule requires a form, which an empty text never has. */
+/** Returns true for a text field whose .proto rule requires a form, which an empty string never has. */
 function hasForm(field: DescField): boolean {
   if (field.fieldKind !== 'scalar' || field.oneof || !hasOption(field, fieldRules)) return false;
   const { type } = getOption(field, fieldRules);

@@ -43,7 +43,7 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 /**
  * Compiles the reader of a message from REST JSON, once for each message type.
  *
- * Names are those of the .proto file; `null` counts as absent, and so does an empty text in a field that takes no
+ * Names are those of the .proto file; `null` counts as absent, and so does an empty string in a field that takes no
  * text, unless its absence would move money (`empty_is_refused`). Enums are value names, except the name of zero,
  * which means unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see
  * `canonicalDecimal`), so that `10`, `"10"` and `10.00` are equal messages.
@@ -106,7 +106,7 @@ type FieldReader = {
   /** Returns true for values that belong to the other field. */
   readonly isOther?: (json: unknown) => boolean;
   readonly read: Read;
-  /** An empty text, which many forms and languages send for an absent value, counts as absent. */
+  /** An empty string, which many forms and languages send for an absent value, counts as absent. */
   readonly emptyIsAbsent: boolean;
 };
 
@@ -145,7 +145,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   return read;
 }
 
-/** Returns true if an empty text may be the field's value. */
+/** Returns true if an empty string may be the field's value. */
 function takesText(field: DescField): boolean {
   if (field.message)
     return field.fieldKind === 'message' && field.message.typeName === 'google.protobuf.Value';

@@ -24,7 +24,7 @@ type Append<T = unknown> = (text: string, value: T) => string;
  * Names are those of the .proto file, in its order. Every field is written: `null` if it has presence and is unset,
  * its default if it has no presence. Enums are value names; google.type.Decimal is a JSON number with at least one
  * decimal; google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are their JSON;
- * an empty list is `null` if its field has the option `null_when_empty`, and an empty text is left out if its field,
+ * an empty list is `null` if its field has the option `null_when_empty`, and an empty string is left out if its field,
  * never the first, has the option `omit_when_empty`. The rest is as in ProtoJSON.
  *
  * @throws Error for a message type without a form here, and when writing an invalid decimal or timestamp: our bug.

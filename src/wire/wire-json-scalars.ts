@@ -63,7 +63,7 @@ export function enumReader(desc: DescEnum, lenient: boolean): Read {
   };
 }
 
-/** Reads a text that may also be sent as true or false. */
+/** Reads a string that may also be sent as true or false. */
 export function readTextOrBoolean(json: unknown, faults: Faults): string | undefined {
   return readString(typeof json === 'boolean' ? String(json) : json, faults);
 }

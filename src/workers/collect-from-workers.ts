@@ -9,11 +9,11 @@ export type Collection = {
   ended(worker: Worker): void;
 };
 
-/** Time limit for a worker's metrics; after that, its last ones count. */
+/** Time limit for a worker's metrics; after that, its previous metrics are used. */
 const COLLECT_TIMEOUT_MS = 1_000;
 
 /**
- * Sums up the metrics of the workers. The last counts of a worker that has ended stay in the sums: a falling sum
+ * Sums the metrics of the workers. The last counts of a worker that has ended stay in the sums: a falling sum
  * would be read as a restart, and counted twice.
  */
 export function collectFromWorkers(workers: ReadonlySet<Worker>): Collection {

@@ -87,7 +87,7 @@ describe('the route command with another catalogue', () => {
   it('says why no route takes the payment, with exit code 1', async () => {
     const request = file(withField(cardPayment(), 'amount.value', 1000.5));
     const { code, stdout, stderr } = await route([request, '--catalogue', catalogue]);
-    expect([code, stderr]).toEqual([1, 'No route takes this payment.\n']);
+    expect([code, stderr]).toEqual([1, 'No route accepts this payment.\n']);
     expect(stdout).toMatch(/\n {2}8 {2}Split: amount < 100 does not hold \(amount is 1000.5\)\n/);
   });
 });

@@ -23,8 +23,8 @@ const NO_AMOUNT =
 
 it.each([
   // Syntax.
-  ['', '1:1 ends too early'],
-  ['capture &&', '1:11 ends too early'],
+  ['', '1:1 ends unexpectedly'],
+  ['capture &&', '1:11 ends unexpectedly'],
   ['country = "BR"', '1:9 cannot be read from here: = "BR" (equality is written ==)'],
   ['capture\n  and vaulted', '2:3 cannot be read from here: and vaulted'],
   ['"\\ud800" == country', '1:2 Invalid Unicode surrogate: \\ud800'],

@@ -23,7 +23,7 @@ import { PREFERENCE_ID } from './reference.ts';
 /** Matches an id of a payment or a refund. */
 const NUMERIC_ID = /^\d{1,20}$/;
 
-/** Reads an id of a payment or a refund, which is a number in some responses and a text in others. */
+/** Reads an id of a payment or a refund, which is a number in some responses and a string in others. */
 export const idOf: Reader<string | undefined> = (value) => {
   const text = Number.isSafeInteger(value) ? String(value) : textOf(value);
   return NUMERIC_ID.test(text) ? text : undefined;

@@ -124,10 +124,10 @@ async function close(
 }
 
 /**
- * Returns the time since a preference became unpayable, negative while it is payable: its age minus the time it was
- * open according to its own fields. A clock that was ahead at closing makes the result too small.
+ * Returns how long ago a preference stopped being payable; negative while it still is. This is its age minus the time
+ * that it was open according to its own fields, and too small if the clock was ahead when the preference was closed.
  *
- * @param ageMs its age, which equals its transaction's: it was created right after the transaction was stored.
+ * @param ageMs the preference's age, taken from its transaction, which was stored just before it was created.
  */
 function closedForMs(
   { expires, expiration_date_to: end, date_created: made }: Preference,

@@ -185,7 +185,7 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/** Cuts a text to a number of characters, without splitting one; undefined if the text is empty. */
+/** Cuts a string to a number of characters, without splitting one; undefined if the string is empty. */
 function cut(text: string | undefined, length: number): string | undefined {
   if (!text) return undefined;
   return text.length <= length ? text : text.slice(0, length).replace(/[\ud800-\udbff]$/, '');

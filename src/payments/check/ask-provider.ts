@@ -130,7 +130,7 @@ function lookedUpAttempt(
   return { kind: isWalletRedirect(record) ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
 }
 
-/** The connectors' names of the operations. */
+/** The connectors' names for the operations. */
 export const OPERATION_KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
 const OPERATIONS: ReadonlySet<string> = new Set(Object.values(OPERATION_KINDS));
 

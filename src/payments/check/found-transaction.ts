@@ -28,17 +28,17 @@ export type CheckedTransaction = { readonly transactionId: string; readonly conn
 /** A transaction in its current state, with its payment and its provider's terms. */
 export type Found = TransactionInState & { readonly terms: Capabilities };
 
-/** The news, if any, that prompts a question to the provider. */
+/** The news, if any, that prompts us to ask the provider. */
 export type Prompt = {
   readonly hint: Hint | undefined;
   /**
-   * Has the provider close the transaction early. Unlike at the end of its time, only the provider's word then ends
-   * it.
+   * Has the provider close the transaction early. Then only the provider's word ends it, unlike when its
+   * time runs out.
    */
   readonly close: boolean;
 };
 
-/** The result of a question to the provider. */
+/** The result of asking the provider. */
 export type Asked = {
   readonly result: Exclude<NewsResult, 'unmatched'>;
   /** Seconds until the next check; undefined if nothing more is expected. */

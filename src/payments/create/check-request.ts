@@ -34,7 +34,7 @@ import { canonicalDecimal } from '#src/wire/canonical-decimal.ts';
 import { checkValues } from './check-values.ts';
 import { hasThreeDSecureResults, isCodeAlone } from './payment-method.ts';
 
-/** Every country code of ISO 3166-1 alpha-2. Kosovo's XK, which the package adds, is user-assigned and left out. */
+/** Every ISO 3166-1 alpha-2 country code. Kosovo's XK, which the package adds, is user-assigned and left out. */
 export const COUNTRIES: ReadonlySet<string> = new Set(
   (countryCodes as [string, ...unknown[]][]).map(([alpha2]) => alpha2).filter((code) => code !== 'XK'),
 );
@@ -142,7 +142,7 @@ function checkMoney(
 const checkDescriptive: typeof checkMoney = (report, field, decimal, currency) =>
   checkMoney(report, field, decimal, currency, MAX_DESCRIPTIVE_DECIMALS);
 
-/** Checks a country code of ISO 3166-1. */
+/** Checks an ISO 3166-1 country code. */
 export function checkCountry(report: Report, field: string, country: string | undefined): void {
   if (!country || COUNTRIES.has(country)) return;
   report(field, 'INVALID_FORMAT', 'must be an ISO 3166-1 alpha-2 country code');
@@ -223,7 +223,7 @@ export function checkCard(report: Report, at: string, card: CardDataInput): void
   if (!number) report(`${at}number`, 'REQUIRED', 'is required');
   if (!month) report(`${at}expiration_month`, 'REQUIRED', 'is required');
   if (year === undefined) report(`${at}expiration_year`, 'REQUIRED', 'is required');
-  // The .proto's rule reports a text that is not a number.
+  // The .proto's rule reports a string that is not a number.
   if (/^\d+$/.test(number) && !passesLuhn(number)) {
     report(`${at}number`, 'INVALID_FORMAT', 'must pass the Luhn check');
   }

@@ -93,7 +93,7 @@ function checkText(text: string, path: string, { report }: Check): void {
   if (fault) report(path, 'INVALID_FORMAT', fault);
 }
 
-/** Checks a text that is stored and shown. */
+/** Checks a string that is stored and shown. */
 function checkShownText(text: string, path: string, check: Check): void {
   checkText(text, path, check);
   if (holdsNumber(text, check.cardNumber)) check.report(path, 'NOT_ALLOWED', NO_CARD_NUMBER);
@@ -109,7 +109,7 @@ const NO_CARD_NUMBER = 'must not contain the card number, which would be stored 
 const BETWEEN_DIGITS = /[\s.-]+/g;
 
 function holdsNumber(text: string, cardNumber: string): boolean {
-  // Most texts end here: few contain the first digits of the number.
+  // Most strings end here: few contain the first digits of the number.
   if (cardNumber === '' || !text.includes(cardNumber.slice(0, 3))) return false;
   return text.replace(BETWEEN_DIGITS, '').includes(cardNumber);
 }

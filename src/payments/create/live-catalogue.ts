@@ -17,7 +17,7 @@ export type LiveCatalogue = {
   readonly learn: (connectionId: string, facts: RoutingFacts, outcome: Outcome) => void;
 };
 
-/** Returns a connection of the catalogue. @throws Error for an unknown id, which its router never gives. */
+/** Returns a connection of the catalogue. @throws Error for an unknown id, which the router never returns. */
 export function openConnection({ connections }: LiveCatalogue, id: string): ProviderConnection {
   const connection = connections.get(id);
   if (!connection) throw new Error(`connection ${id} is not open`);

@@ -136,7 +136,7 @@ function recordedPayer(
   });
 }
 
-/** Returns true for an empty text, and for a message of empty texts only. */
+/** Returns true for an empty string, and for a message of only empty strings. */
 function saysNothing(value: unknown): boolean {
   if (!isMessage(value)) return value === undefined || value === '';
   return Object.entries(value).every(([name, inner]) => name.startsWith('$') || saysNothing(inner));

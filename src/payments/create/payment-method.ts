@@ -76,7 +76,7 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
     const flag = kind?.value && flagNotForWallets(kind.value);
     if (flag) {
       const field = `payment_method.detail.${kind.case}.${flag}`;
-      throw notAllowed(field, 'is not for wallets, which pay in full and at once');
+      throw notAllowed(field, 'is not supported for wallets, which pay in full immediately');
     }
     if (input.token) throw notAllowed('payment_method.token', 'must not be sent with a wallet');
     const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
@@ -178,8 +178,8 @@ function storedCredentials(sent: StoredCredentialsInput | undefined): StoredCred
 }
 
 /**
- * Returns the type of the transaction to make. An authorization is shown as a purchase, as in the interface, unless
- * its account has authorizations shown as such.
+ * Returns the type of the transaction to make. As the interface specifies, an authorization is shown as a purchase,
+ * unless the account is set to show authorizations as AUTHORIZE.
  */
 export function transactionType(method: ChosenMethod, tellsAuthorized: boolean): Transaction_Type {
   if (method.kind === 'wallet') return Transaction_Type.PURCHASE;

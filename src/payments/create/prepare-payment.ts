@@ -150,6 +150,6 @@ function stateOf(record: Payment, attempt: PaymentAttempt, money: Money, type: T
 
 function requireMoney({ amount }: CreatePaymentRequest): Money {
   const money = amount && parseMoney(amount.value?.value ?? '', amount.currency);
-  if (!money) throw new Error('the amount is missing after it was checked');
+  if (!money) throw new Error('the amount is missing although it was checked');
   return money;
 }

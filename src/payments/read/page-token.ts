@@ -18,13 +18,13 @@ export function pageToken(key: Uint8Array, filter: object, { id, createdAt }: Pa
 /**
  * Reads a token.
  *
- * @throws ServiceError INVALID_PARAMETERS for a text that `pageToken` did not make for this filter.
+ * @throws ServiceError INVALID_PARAMETERS for a string that `pageToken` did not make for this filter.
  */
 export function readPageToken(key: Uint8Array, filter: object, token: string): PagePosition {
   const bytes = Buffer.from(token, 'base64url');
   const position = bytes.subarray(MAC_BYTES);
   const [, id, createdAt] = POSITION.exec(position.toString('latin1')) ?? [];
-  // Other spellings of the same bytes are refused too: elsewhere, tokens are compared as texts.
+  // Other spellings of the same bytes are refused too: elsewhere, tokens are compared as strings.
   const isOurs =
     bytes.toString('base64url') === token &&
     bytes.length > MAC_BYTES &&

@@ -1,6 +1,6 @@
 import type { Nullable } from './database.ts';
 
-/** An id that no object has. It replaces an unknown account, and a text that is not a UUID. */
+/** An id that no object has. It replaces an unknown account, and a string that is not a UUID. */
 export const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 
 /**

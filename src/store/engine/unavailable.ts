@@ -5,7 +5,7 @@ import { isUnavailable } from './database-error.ts';
 const RETRY_AFTER_S = 1;
 
 /**
- * Awaits work before anything is sent, and refuses the call if the database is unavailable.
+ * Awaits work that runs before anything is sent, and refuses the call if the database is unavailable.
  *
  * @throws ServiceError SERVICE_UNAVAILABLE; rethrows other errors.
  */

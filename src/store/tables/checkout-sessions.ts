@@ -17,7 +17,8 @@ export type SessionTerms = {
   /** The types that it may be paid with; empty: all. */
   readonly paymentMethodTypes: readonly string[];
   /**
-   * undefined for a session without terms, which accepts any number of payments; in a new session, for the default.
+   * When creating a session, undefined means the default expiry. When reading one, undefined means a session without
+   * terms, which accepts any number of payments.
    */
   readonly expiresAt: Date | undefined;
 };

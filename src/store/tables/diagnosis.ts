@@ -13,8 +13,9 @@ export type DatabaseFacts = {
   readonly maxConnections: number;
   /** true: the connection crosses a network unencrypted. */
   readonly isInTheClear: boolean;
-  /** Number of standbys that replicate from it, and whether commits wait for one. */
+  /** Number of standbys that replicate from the database. */
   readonly standbys: number;
+  /** true: commits wait for a standby. */
   readonly isSynchronous: boolean;
   readonly invalidIndexes: readonly string[];
   /** Age of the oldest open transaction of another session; 0 without any. */

@@ -36,7 +36,7 @@ export async function forgetKey(run: Run, name: string): Promise<void> {
 }
 
 /**
- * Counts the stored cards, one-time tokens and webhook secrets whose ciphertext begins with a text. Expired tokens do
+ * Counts the stored cards, one-time tokens and webhook secrets whose ciphertext begins with a prefix. Expired tokens do
  * not count: they no longer need their key, and are swept once the service runs. Reads the whole tables.
  */
 export async function countSealed(run: Run, prefix: string): Promise<bigint> {

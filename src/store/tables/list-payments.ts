@@ -1,7 +1,7 @@
 import type { Database, Statement } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 
-/** Filter of an account's payments. Times are texts such as 2026-01-31T09:08:07.000001Z. */
+/** Filter of an account's payments. Times are strings such as 2026-01-31T09:08:07.000001Z. */
 export type PaymentFilter = {
   readonly accountId: string;
   readonly merchantOrderId: string | undefined;

@@ -94,7 +94,7 @@ const SETTLE_SERVED = {
 };
 
 /**
- * Settles the news that a question to the provider has served: all news with the same contents about the transaction
+ * Settles the news that a request to the provider has served: all news with the same contents about the transaction
  * that arrived before it was read.
  *
  * @param isLookUp true: it has also served the news without details.

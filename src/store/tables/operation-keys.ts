@@ -7,7 +7,7 @@ export type OperationHolder = KeyHolder & {
   readonly idempotencyKey: string | undefined;
   /** The payment's own transaction. */
   readonly baseId: string;
-  /** The transaction that it acts on. */
+  /** The transaction that the operation acts on. */
   readonly parentId: string;
 };
 

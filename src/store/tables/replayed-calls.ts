@@ -58,7 +58,7 @@ export async function keepResponse(run: Run, call: CallName, response: Uint8Arra
   await run(KEEP, [call.accountId, call.method, call.idempotencyKey, response]);
 }
 
-// The expression and the condition are the same as an index's.
+// The expression and the condition must match those of an index.
 const LOCK_OF_CUSTOMER = `
   SELECT account_id AS "accountId", method, idempotency_key AS "idempotencyKey", response FROM replayed_call
   WHERE account_id = $1

@@ -2,11 +2,11 @@ import type { Database, Statement } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 import type { PagePosition } from './list-payments.ts';
 
-/** A search for payments. Times are texts such as 2026-01-31T09:08:07.000001Z. */
+/** A search for payments. Times are strings such as 2026-01-31T09:08:07.000001Z. */
 export type PaymentSearch = {
   /** The accounts whose payments are searched. */
   readonly accountIds: readonly string[];
-  /** At most one of these two. */
+  /** At most one of `merchantOrderId` and `cardLastFour` is set. */
   readonly merchantOrderId: string | undefined;
   readonly cardLastFour: string | undefined;
   readonly status: string | undefined;

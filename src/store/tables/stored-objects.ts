@@ -32,7 +32,7 @@ type Row = Omit<VaultedToken, 'id' | 'type' | 'card'> & {
   readonly cardNumber: string | undefined;
 };
 
-/** Returns true if a text can be compared with a uuid column. */
+/** Returns true if a string can be compared with a uuid column. */
 export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
@@ -51,7 +51,7 @@ const FIND = {
     LEFT JOIN vaulted_token t ON t.id = $3::uuid AND t.account_id = a.account_id AND t.active AND t.status = 'ENROLLED'`,
 };
 
-/** Finds the objects that a request refers to, among the account's own. A text that is not a UUID finds nothing. */
+/** Finds the objects that a request refers to, among the account's own. A string that is not a UUID finds nothing. */
 export async function findStoredObjects(
   database: Database,
   accountId: string,
@@ -72,7 +72,7 @@ export async function findStoredObjects(
   };
 }
 
-/** Replaces a text that is not a UUID with the nil UUID, which finds nothing. */
+/** Replaces a string that is not a UUID with the nil UUID, which finds nothing. */
 function uuidOrNil(text: string): string {
   return isUuid(text) ? text : NIL_UUID;
 }

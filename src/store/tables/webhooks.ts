@@ -18,7 +18,7 @@ export type StoredWebhook = {
   readonly previousSecretUntil: Date | undefined;
   /** The receiver's credentials as a JWE bound to `id`. */
   readonly credentials: string | undefined;
-  /** Names of the headers that the credentials make. */
+  /** Names of the headers derived from the credentials. */
   readonly credentialHeaders: readonly string[];
   readonly failingSince: Date | undefined;
   readonly createdAt: Date;
