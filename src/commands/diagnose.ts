@@ -61,7 +61,7 @@ export function diagnoseDatabase(
     const says = `${standbys} standbys replicate asynchronously: a failover loses the last payments`;
     findings.push(warning('replication', says, 'set synchronous_standby_names if you fail over to them'));
   }
-  // A pooler has connections of its own.
+  // A pooler has its own connections.
   if (!config.databaseDirectUrl && config.databaseMaxConnections + SPARE_CONNECTIONS > maxConnections) {
     const says = `a replica takes up to ${config.databaseMaxConnections} of ${maxConnections} connections`;
     findings.push(warning('connections', says, 'lower DATABASE_MAX_CONNECTIONS or raise max_connections'));

@@ -3,7 +3,7 @@ export type BreakerSettings = {
   /** Share of failed calls that opens the circuit, above 0 and up to 1. */
   readonly failureRate: number;
   /**
-   * Minimum number of calls in the window for `share` to apply. As many failures in a row also open the circuit,
+   * Minimum number of calls in the window for `failureRate` to apply. As many failures in a row also open the circuit,
    * however long they take.
    */
   readonly minCalls: number;

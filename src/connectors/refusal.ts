@@ -120,7 +120,7 @@ export type OptionalFields = {
  * Sends a request that charges nothing. If the provider refuses it only for optional fields, sends it once more without
  * them. A request that charges is never sent twice.
  *
- * @param send `isRepeat`: the request may need an idempotency key of its own.
+ * @param send `isRepeat`: the request may need a separate idempotency key.
  */
 export async function sendMended<Body extends object>(
   body: Body,

@@ -31,7 +31,7 @@ function post(id: string): HttpRequest {
 
 const answerOk: Script = (socket) => socket.write(httpAnswer(201, '{"ok":true}'));
 
-describe('an answer', () => {
+describe('a response', () => {
   it('consists of its status and its bytes', async () => {
     const server = await serve(answerOk);
     const result = await clientOf(server.port).request(post('a'));
@@ -114,7 +114,7 @@ describe('an answer', () => {
   });
 });
 
-describe('not_sent', () => {
+describe('the result not_sent', () => {
   it('results from a refused connection', async () => {
     expect(await clientOf(await freePort()).request(post('a'))).toEqual({
       kind: 'not_sent',
@@ -210,7 +210,7 @@ describe("a request's own deadline", () => {
   });
 });
 
-describe('unknown', () => {
+describe('the result unknown', () => {
   it('results from a response over the limit, whose socket is destroyed', async () => {
     const server = await serve((socket) => socket.write(httpAnswer(200, 'x'.repeat(65 * 1024))));
     const result = await clientOf(server.port).request(post('a'));

@@ -12,7 +12,7 @@ const redactor = createRedactor({ number: new Secret(NUMBER), securityCode: new 
 /** A number digit by digit: no piece of it appears contiguously. */
 const spelled = (digit: (digit: string) => string) => [...NUMBER].map(digit).join('');
 
-describe('a text', () => {
+describe('a redacted text', () => {
   it.each([
     ['Approved 4012 8888 8888 1881 cvc 123', 'Approved [removed] cvc [removed]'],
     ['4012-8888-8888-1881', '[removed]'],
@@ -123,7 +123,7 @@ it('keeps the first eight and the last four digits of a number that repeats one 
   expect(own.text('4111 1111 1111 1111')).toBe('[removed] 1111');
 });
 
-describe('an object', () => {
+describe('a redacted object', () => {
   it('loses card data in keys, numbers, lists and nested values', () => {
     const shown = redactor.json({
       exact: 4012888888881881,

@@ -53,7 +53,7 @@ export function openPayPalClient(settings: PayPalSettings): PayPalClient {
   };
 }
 
-/** Returns true if PayPal refuses the token in an error of its own form. */
+/** Returns true if a response is an error in PayPal's own form that refuses the token. */
 function isTokenRefused(result: HttpResult): boolean {
   const body = bodyOf(result, 401);
   return body !== undefined && isErrorBody(body);

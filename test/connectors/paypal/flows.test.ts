@@ -176,7 +176,7 @@ describe('a capture that PayPal does not make at once', () => {
     ['DECLINED', 'declined'],
     ['FAILED', 'declined'],
     ['RECEIVED', 'unknown'],
-  ])('tells %s: %s', async (status, kind) => {
+  ])('reports %s: %s', async (status, kind) => {
     const { attempt, orderId } = await approved(paypal);
     paypal.fake.ledger.fates.push({ status, details: { status_details: { reason: 'ECHECK' } } });
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind });

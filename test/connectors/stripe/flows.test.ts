@@ -12,7 +12,7 @@ const stripe = openedForEach(openStripe);
 const approve = '4242424242424242';
 const challenge = '4000002760003184';
 
-describe('a payment', () => {
+describe('a payment by Stripe', () => {
   it('is charged by confirming an intent, after two requests that charge nothing', async () => {
     const { attempt, outcome } = await paid(stripe);
     expect(outcome).toMatchObject({

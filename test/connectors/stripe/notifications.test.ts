@@ -42,7 +42,7 @@ function readSigned(body: string, over: Partial<typeof settings> = {}): Notifica
   return read(body, stripeSignature(body, [OLD], NOW_S), over);
 }
 
-describe('a notification', () => {
+describe('a notification from Stripe', () => {
   it('about the creation of an intent is ignored, since the intent is unconfirmed', () => {
     const { kind } = readSigned(event('payment_intent.created', intentAnswer(attempt)));
     expect(kind).toBe('ignored');

@@ -9,7 +9,7 @@ const stripe = openedForEach(openStripe);
 
 const approve = '4242424242424242';
 
-describe('operations', () => {
+describe('operations at Stripe', () => {
   it('capture part of an authorization once and release the rest', async () => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     const part = operationOn(attempt, reference, { money: { minorUnits: 100_000n, currency: 'USD' } });
