@@ -91,6 +91,10 @@ export function listOf<T>(reader: Reader<T>): Reader<readonly T[]> {
   return (value) => (Array.isArray(value) ? value.filter(isJsonObject).map(reader) : []);
 }
 
+/** Reads a string. */
+export const stringOf: Reader<string | undefined> = (value) =>
+  typeof value === 'string' ? value : undefined;
+
 /** Makes the reader of a string that `pattern` matches entirely. */
 export function textLike(pattern: RegExp): Reader<string | undefined> {
   return (value) => (isTextLike(value, pattern) ? value : undefined);

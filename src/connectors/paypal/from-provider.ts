@@ -35,7 +35,7 @@ export function fromAnswer(
   read: (body: JsonObject) => Outcome,
 ): Outcome {
   return fromResult(result, (body, answer) =>
-    isSuccess(answer.status) ? read(body) : fromRefusal(answer, shownAs),
+    isSuccess(answer.status) ? read(body) : fromRefusal(body, answer, shownAs),
   );
 }
 

@@ -1,3 +1,4 @@
+import type { JsonObject } from '@bufbuild/protobuf';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
@@ -73,13 +74,12 @@ export function declineOfProcessorCode(processor: string): DeclineMeaning {
 
 type Answer = Extract<HttpResult, { kind: 'answer' }>;
 
-/** Returns the outcome of a response with an error status, given its error. */
-export function fromRefusal({ status, headers, body }: Answer, shownAs: ShownAs): Outcome {
+/** Returns the outcome of a response with an error status. @param body the response's JSON object. */
+export function fromRefusal(body: JsonObject, { status, headers }: Answer, shownAs: ShownAs): Outcome {
   const said = headers['paypal-debug-id'] === undefined ? '' : ` (debug id ${headers['paypal-debug-id']})`;
-  const raw = readJsonObject(body) ?? {};
-  const error = readError(raw);
+  const error = readError(body);
   const [{ issue, field } = { issue: '', field: '' }] = error.details;
-  const byStatus = isErrorBody(raw) ? REFUSALS({ status }) : undefined;
+  const byStatus = isErrorBody(body) ? REFUSALS({ status }) : undefined;
   const meaning = byStatus && (REFUSALS({ issue }) ?? byStatus);
   const providerData = errorDataOf(error, shownAs);
   if (typeof meaning === 'object') return { kind: 'declined', providerData, ...meaning };

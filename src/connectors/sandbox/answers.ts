@@ -6,6 +6,7 @@ import {
   fields,
   pageAddress,
   type Read,
+  stringOf,
   textLike,
   textOf,
   withRaw,
@@ -27,7 +28,7 @@ export const readAnswer = withRaw(
     network_transaction_id: textLike(/^[A-Z0-9]{15}$/),
     ...each(pageAddress, 'checkout_url', 'challenge_url', 'agreement_url'),
     wallet_token: textLike(/^wt_[0-9a-f-]{36}$/),
-    error: fields({ type: textLike(/^/), message: textLike(/^/), param: textOf }),
+    error: fields({ type: stringOf, message: stringOf, param: textOf }),
   }),
 );
 

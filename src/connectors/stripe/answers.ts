@@ -11,6 +11,7 @@ import {
   pageAddress,
   type Read,
   readMoney,
+  stringOf,
   textLike,
   textOf,
   withoutFields,
@@ -40,7 +41,7 @@ const charge = fields({
 } satisfies FieldsOf<Stripe.Charge>);
 
 const error = fields({
-  type: textLike(/^/),
+  type: stringOf,
   code: textOf,
   decline_code: textOf,
   param: textOf,
