@@ -33,7 +33,7 @@ export type Address = {
   readonly city: string | null;
   /** Postal code. */
   readonly zip_code: string | null;
-  /** Neighborhood or district, where addresses have one. */
+  /** Neighborhood or district, if the address has one. */
   readonly neighborhood: string | null;
 };
 
@@ -50,11 +50,11 @@ export type AddressInput = {
   readonly city?: string | null;
   /** Postal code. */
   readonly zip_code?: string | null;
-  /** Neighborhood or district, where addresses have one. */
+  /** Neighborhood or district, if the address has one. */
   readonly neighborhood?: string | null;
 };
 
-/** An airline booking. Tickets are sent as `tickets`. In the record, a single ticket is `ticket`, and `tickets` is null; of several tickets, `ticket` is the first and `tickets` has all of them. */
+/** An airline booking. Send tickets as `tickets`. In the record, `ticket` is the only ticket, or the first of several; `tickets` lists all of them, and is null if there are fewer than two. */
 export type Airline = {
   /** Booking reference (passenger name record). */
   readonly pnr: string | null;
@@ -62,13 +62,13 @@ export type Airline = {
   readonly legs: readonly AirlineLeg[];
   /** Passengers, at most 200. */
   readonly passengers: readonly AirlinePassenger[];
-  /** The tickets, at most 200. Null in a record with fewer than two. */
+  /** The tickets, at most 200. Null in the record if there are fewer than two. */
   readonly tickets: readonly AirlineTicket[] | null;
   /** The only ticket, or the first of several. */
   readonly ticket: AirlineTicket | null;
 };
 
-/** An airline booking. Tickets are sent as `tickets`. In the record, a single ticket is `ticket`, and `tickets` is null; of several tickets, `ticket` is the first and `tickets` has all of them. */
+/** An airline booking. Send tickets as `tickets`. In the record, `ticket` is the only ticket, or the first of several; `tickets` lists all of them, and is null if there are fewer than two. */
 export type AirlineInput = {
   /** Booking reference (passenger name record). */
   readonly pnr?: string | null;
@@ -76,7 +76,7 @@ export type AirlineInput = {
   readonly legs?: readonly AirlineLegInput[] | null;
   /** Passengers, at most 200. */
   readonly passengers?: readonly AirlinePassengerInput[] | null;
-  /** The tickets, at most 200. Null in a record with fewer than two. */
+  /** The tickets, at most 200. Null in the record if there are fewer than two. */
   readonly tickets?: readonly AirlineTicketInput[] | null;
   /** The only ticket, or the first of several. */
   readonly ticket?: AirlineTicketInput | null;
@@ -95,15 +95,15 @@ export type AirlineLeg = {
   readonly carrier_code: string | null;
   /** Number of the flight, without the carrier's code. */
   readonly flight_number: string | null;
-  /** The carrier's code of the fare and its rules. */
+  /** The carrier's code for the fare and its rules. */
   readonly fare_basis_code: string | null;
   /** Booking class, such as Y. */
   readonly fare_class_code: string | null;
-  /** In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals. */
+  /** In base_fare_currency or, when absent, the payment's currency; with up to 20 decimals. */
   readonly base_fare: number | null;
   /** ISO 4217. */
   readonly base_fare_currency: string | null;
-  /** Whether a stopover is allowed; free text, usually O if it is and X if not. */
+  /** Whether a stopover is allowed; free text, usually O if allowed and X if not. */
   readonly stopover_code: string | null;
   /** Time zone of the arrival airport, as the merchant sends it. */
   readonly arrival_airport_timezone: string | null;
@@ -134,15 +134,15 @@ export type AirlineLegInput = {
   readonly carrier_code?: string | null;
   /** Number of the flight, without the carrier's code. */
   readonly flight_number?: string | null;
-  /** The carrier's code of the fare and its rules. */
+  /** The carrier's code for the fare and its rules. */
   readonly fare_basis_code?: string | null;
   /** Booking class, such as Y. */
   readonly fare_class_code?: string | null;
-  /** In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals. */
+  /** In base_fare_currency or, when absent, the payment's currency; with up to 20 decimals. */
   readonly base_fare?: number | string | null;
   /** ISO 4217. */
   readonly base_fare_currency?: string | null;
-  /** Whether a stopover is allowed; free text, usually O if it is and X if not. */
+  /** Whether a stopover is allowed; free text, usually O if allowed and X if not. */
   readonly stopover_code?: string | null;
   /** Time zone of the arrival airport, as the merchant sends it. */
   readonly arrival_airport_timezone?: string | null;
@@ -224,7 +224,7 @@ export type AirlineTicket = {
   readonly ticket_number: string | null;
   /** true for an electronic ticket. */
   readonly e_ticket: boolean | null;
-  /** true if the ticket cannot be changed or refunded freely. */
+  /** true if changes or refunds of the ticket are restricted. */
   readonly restricted: boolean | null;
   /** Fares of all legs. */
   readonly total_fare_amount: number | null;
@@ -242,7 +242,7 @@ export type AirlineTicketInput = {
   readonly ticket_number?: string | null;
   /** true for an electronic ticket. */
   readonly e_ticket?: boolean | null;
-  /** true if the ticket cannot be changed or refunded freely. */
+  /** true if changes or refunds of the ticket are restricted. */
   readonly restricted?: boolean | null;
   /** Fares of all legs. */
   readonly total_fare_amount?: number | string | null;
@@ -254,9 +254,9 @@ export type AirlineTicketInput = {
   readonly issue?: TicketIssueInput | null;
 };
 
-/** The amounts of a payment. Decimals have the digits that ISO 4217 gives the currency, but at least one. */
+/** The amounts of a payment. Decimals have as many fraction digits as ISO 4217 gives the currency, but at least one. */
 export type Amount = {
-  /** Sum of the captures of an authorization; 0 for a purchase, which is captured at once. */
+  /** Sum of the captures of an authorization; 0 for a purchase, which is captured immediately. */
   readonly captured: number;
   /** ISO 4217. */
   readonly currency: string;
@@ -268,7 +268,7 @@ export type Amount = {
   readonly value: number;
 };
 
-/** Data reported by the payer's browser. Missing values are "" in the record for the first group, null for the second. */
+/** Data reported by the payer's browser. In the record, missing values are "", or null for optional fields. */
 export type BrowserInfo = {
   /** The header User-Agent. */
   readonly user_agent: string;
@@ -296,7 +296,7 @@ export type BrowserInfo = {
   readonly platform: string | null;
 };
 
-/** Data reported by the payer's browser. Missing values are "" in the record for the first group, null for the second. */
+/** Data reported by the payer's browser. In the record, missing values are "", or null for optional fields. */
 export type BrowserInfoInput = {
   /** The header User-Agent. */
   readonly user_agent?: string | null;
@@ -324,13 +324,13 @@ export type BrowserInfoInput = {
   readonly platform?: string | null;
 };
 
-/** A cancel or a refund, whichever the payment's state calls for. */
+/** A cancel or a refund, depending on the payment's state. */
 export type CancelOrRefundPaymentRequest = {
-  /** UUID, the transaction to act on: the payment's own, which stands for the whole payment, or a capture. The payment's own when absent. */
+  /** UUID of the transaction to act on: the payment's own (the default), which means the whole payment, or a capture. */
   readonly transaction_id?: string | null;
-  /** The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent. */
+  /** The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent. */
   readonly merchant_reference?: string | null;
-  /** The amount to refund; refused while no money is taken. Everything left is canceled or refunded when absent. */
+  /** The amount to refund; refused if no money has been taken yet. When absent, all that is left is canceled or refunded. */
   readonly amount?: CreatePaymentRequestAmount | null;
   /** DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE. */
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
@@ -344,9 +344,9 @@ export type CancelOrRefundPaymentRequest = {
  * Refused with `NOT_SUPPORTED` when set: `amount`.
  */
 export type CancelPaymentRequest = {
-  /** UUID, the payment's own transaction; may be absent. */
+  /** UUID of the payment's own transaction. Optional. */
   readonly transaction_id?: string | null;
-  /** The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent. */
+  /** The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent. */
   readonly merchant_reference?: string | null;
   /** DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE. */
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
@@ -360,11 +360,11 @@ export type CancelPaymentRequest = {
  * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `simplified_mode`.
  */
 export type CapturePaymentRequest = {
-  /** UUID, the payment's own transaction; may be absent. */
+  /** UUID of the payment's own transaction. Optional. */
   readonly transaction_id?: string | null;
-  /** The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent. */
+  /** The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent. */
   readonly merchant_reference?: string | null;
-  /** Everything left of the authorization when absent. */
+  /** The amount to capture; all that is left of the authorization when absent. */
   readonly amount?: CreatePaymentRequestAmount | null;
   /** Free text. */
   readonly reason?: string | null;
@@ -375,9 +375,9 @@ export type CapturePaymentRequest = {
 };
 
 export type Card = {
-  /** true if the card was only verified, and nothing charged. */
+  /** true if the card was only verified and nothing was charged. */
   readonly verify: boolean;
-  /** true for every card payment, whatever was requested. For verifications, and for accounts that have authorizations shown as such, whether the payment was captured at once. */
+  /** true for every card payment, whatever was requested. For verifications, and for accounts that show authorizations as such, whether the payment was captured immediately. */
   readonly capture: boolean;
   /** Number of installments; 1 for a payment in full. */
   readonly installments: number;
@@ -391,9 +391,9 @@ export type Card = {
   readonly installment_amount: number | null;
   /** As sent; "" when absent. */
   readonly soft_descriptor: string;
-  /** The issuer's approval code; "" when it is not reported. */
+  /** The issuer's approval code; "" if not reported. */
   readonly authorization_code: string;
-  /** The acquirer's reference number (RRN); "" when it is not reported. */
+  /** The acquirer's reference number (RRN); "" if not reported. */
   readonly retrieval_reference_number: string;
   /** Null: vouchers are not supported. */
   readonly voucher: { readonly [name: string]: unknown } | null;
@@ -401,7 +401,7 @@ export type Card = {
   readonly card_data: CardData | null;
   /** Stored-credential data, as sent by the merchant and returned by the scheme. */
   readonly stored_credentials: StoredCredentials | null;
-  /** Where the payer passes a 3-D Secure challenge; only there. */
+  /** Where the payer completes a 3-D Secure challenge. Present only if there is one. */
   readonly redirect_url?: string;
 };
 
@@ -409,13 +409,13 @@ export type Card = {
 export type CardData = {
   /** Name on the card; "" when none was sent. */
   readonly holder_name: string;
-  /** The first 8 digits; 6 if the number has fewer than 16 digits, and fewer still below 12, so that four stay hidden. */
+  /** The first 8 digits, or 6 if the number has fewer than 16; even fewer if it has fewer than 12, so that four digits stay hidden. */
   readonly iin: string;
   /** The last four digits. */
   readonly lfd: string;
   /** Number of digits of the card number. */
   readonly number_length: number;
-  /** 0 without a security code, and with a vaulted token. */
+  /** Number of digits of the security code; 0 if none was sent, and with a vaulted token. */
   readonly security_code_length: number;
   /** Such as VISA; "" when unknown. */
   readonly brand: string;
@@ -429,9 +429,9 @@ export type CardData = {
   readonly category: string | null;
   /** Such as CREDIT or DEBIT; null when unknown. */
   readonly type: string | null;
-  /** Result of the 3-D Secure authentication; its members are null without one. */
+  /** Result of the 3-D Secure authentication; if there was none, all members are null. */
   readonly three_d_secure: ThreeDSecure | null;
-  /** A keyed hash in the form of a UUID of the number: the same card in the same account has the same fingerprint. */
+  /** A keyed hash of the card number, in UUID form. The same card in the same account has the same fingerprint. */
   readonly fingerprint: string;
   /** 1 to 12. */
   readonly expiration_month: number;
@@ -440,7 +440,7 @@ export type CardData = {
 };
 
 /**
- * The data printed on a card. Number and expiry are required, except with a vaulted_token, where they are not sent.
+ * The data printed on a card. Number and expiry are required, but must not be sent with a vaulted_token.
  *
  * Refused with `NOT_SUPPORTED` when set: `three_d_secure`.
  */
@@ -449,9 +449,9 @@ export type CardDataInput = {
   readonly number?: string | null;
   /** 1 to 12. */
   readonly expiration_month?: number | null;
-  /** Two digits, or four in this century, recorded as two. The provider judges whether the card has expired. */
+  /** Two digits, or four in this century; recorded as two. The provider decides whether the card has expired. */
   readonly expiration_year?: number | null;
-  /** 3 or 4 digits. Stored only sealed, in a one-time token. */
+  /** 3 or 4 digits. Stored only in a one-time token, encrypted. */
   readonly security_code?: string | null;
   /** Name on the card. */
   readonly holder_name?: string | null;
@@ -471,7 +471,7 @@ export type CardInput = {
   readonly verify?: boolean | null;
   /** Text on the cardholder's statement, if the provider supports it. */
   readonly soft_descriptor?: string | null;
-  /** States that the card is being stored, or was stored: card schemes require it with every payment by a stored card. */
+  /** States that the card is being stored, or was stored. Card schemes require this with every payment with a stored card. */
   readonly stored_credentials?: StoredCredentialsInput | null;
 };
 
@@ -479,7 +479,7 @@ export type CardInput = {
 export type Checkout = {
   /** Identifier of the session; "" when there is none. */
   readonly session: string;
-  /** The payer must act: true for redirect wallets, and while a card waits for a 3-D Secure challenge. */
+  /** true if the payer must act: for redirect wallets, and while a card waits for a 3-D Secure challenge. */
   readonly sdk_action_required: boolean;
 };
 
@@ -505,7 +505,7 @@ export type CheckoutInput = {
   readonly session?: string | null;
 };
 
-/** A payment as its payer may see it. */
+/** The fields of a payment that the payer may see. */
 export type CheckoutPayment = {
   /** UUID. */
   readonly id: string;
@@ -521,9 +521,9 @@ export type CheckoutPayment = {
   readonly response_code: string;
   /** `response_code` in words. */
   readonly response_message: string;
-  /** Where the payer must go now: a wallet's checkout, or a 3-D Secure challenge. "" when nowhere. */
+  /** Where the payer must go now: a wallet's checkout, or a 3-D Secure challenge. "" if nowhere. */
   readonly redirect_url: string;
-  /** Where the payer goes at the end: the session's address, with `payment_id` and `status` added. "" when there is none. */
+  /** Where the payer goes at the end: the session's callback_url, with `payment_id` and `status` added. "" if there is none. */
   readonly callback_url: string;
   /** payment_method.type. */
   readonly type: string;
@@ -544,13 +544,13 @@ export type CheckoutSession = {
   readonly payment_description: string;
   /** ISO 3166-1 alpha-2. */
   readonly country: string;
-  /** null for a session without terms, such as the sandbox's. */
+  /** The amount to be paid; null for a session without terms, such as the sandbox's. */
   readonly amount: CheckoutAmount | null;
   /** The stored customer who pays, a UUID; null for none. */
   readonly customer_id: string | null;
-  /** Where the payer returns; null for nowhere. */
+  /** Where the payer returns to; null if nowhere. */
   readonly callback_url: string | null;
-  /** Stored with the session and its payment: objects of `key` and `value`. */
+  /** Stored with the session and the payment: objects with `key` and `value`. */
   readonly metadata: readonly MetadataEntry[];
   /** Default workflow of the session's payments. */
   readonly workflow: PaymentWorkflow;
@@ -558,11 +558,11 @@ export type CheckoutSession = {
   readonly created_at: string;
   /** When the session last changed. */
   readonly updated_at: string;
-  /** When the session expires; null for a session that never does, such as the sandbox's. */
+  /** When the session expires; null for a session that never expires, such as the sandbox's. */
   readonly expires_at: string | null;
-  /** A payment that succeeded, or whose outcome is open, uses the session. */
+  /** true if a payment in the session has succeeded or is still open. */
   readonly used: boolean;
-  /** Accepted types of payment methods; every type that the catalogue offers when empty. */
+  /** Accepted types of payment methods; if empty, every type that the catalogue offers. */
   readonly payment_method_types: readonly string[];
 };
 
@@ -583,7 +583,7 @@ export type CheckoutTokenMethod = {
 
 export type CloseCheckoutPaymentRequest = Record<never, never>;
 
-/** An account at a provider, with its health. */
+/** An account at a provider, and its health. */
 export type Connection = {
   /** Identifier in the catalogue. */
   readonly id: string;
@@ -595,7 +595,7 @@ export type Connection = {
   readonly connector: string;
   /** State of the circuit breaker. */
   readonly circuit: ConnectionCircuit;
-  /** Whether payments are sent without a trial: UNGUARDED or CLOSED. Unavailable targets come last. */
+  /** true if payments are sent without a trial (UNGUARDED or CLOSED). Unavailable targets come last. */
   readonly available: boolean;
 };
 
@@ -605,11 +605,11 @@ export type Connection = {
  * - `UNGUARDED`: The circuit breaker is off: payments are always sent.
  * - `CLOSED`: Payments are sent.
  * - `OPEN`: No payments are sent, except a single trial after the pause.
- * - `HALF_OPEN`: A trial payment is in progress; nothing else is sent.
+ * - `HALF_OPEN`: A trial payment is in progress; no others are sent.
  */
 export type ConnectionCircuit = "UNGUARDED" | "CLOSED" | "OPEN" | "HALF_OPEN";
 
-/** The account's connection at the provider that was used. */
+/** The connection that was used. */
 export type ConnectionData = {
   /** Identifier of the connection in the operator's catalogue. */
   readonly id: string;
@@ -618,23 +618,23 @@ export type ConnectionData = {
 };
 
 export type CreateCheckoutPaymentRequest = {
-  /** A `token`, a `vaulted_token`, or the `type` of a wallet. Card numbers are refused, and so are card options other than `installments` and `three_d_secure_setup_id`: only the merchant sets them. */
+  /** A `token`, a `vaulted_token`, or the `type` of a wallet. Card numbers are refused, as are card options other than `installments` and `three_d_secure_setup_id`, which only the merchant may set. */
   readonly payment_method: PaymentMethodInput;
   /** The payer's data, without an `id`; if the session has a customer, only `browser_info` and `device_fingerprints`. */
   readonly customer_payer?: CustomerPayerInput | null;
-  /** The amount that the payer was shown. If the session's amount has changed since, the payment is refused, and nothing is sent: a payer never pays an amount that they have not seen. */
+  /** The amount that the payer was shown. If the session's amount has changed since then, the payment is refused before anything is sent, so that payers never pay an amount that they have not seen. */
   readonly amount?: CheckoutAmountInput | null;
 };
 
 /**
- * Its fields have the numbers of CheckoutSession's.
+ * The fields have the same numbers as in CheckoutSession.
  *
  * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`, `alternative_amount`, `recurring_payment`.
  */
 export type CreateCheckoutSessionRequest = {
-  /** The merchant account whose keys the call carries. */
+  /** The merchant account to which the call's keys belong. */
   readonly account_id: string;
-  /** The merchant's order number, also of the payment. */
+  /** The merchant's order number for the session and the payment. */
   readonly merchant_order_id: string;
   /** Default description of the session's payments. */
   readonly payment_description?: string | null;
@@ -644,15 +644,15 @@ export type CreateCheckoutSessionRequest = {
   readonly amount: CheckoutAmountInput;
   /** The stored customer who pays. */
   readonly customer_id?: string | null;
-  /** Where the payer returns, for payments without a callback_url; as in CreatePaymentRequest. */
+  /** Where the payer returns to, for payments without a callback_url; as in CreatePaymentRequest. */
   readonly callback_url?: string | null;
-  /** Stored with the session and its payment. */
+  /** Stored with the session and the payment. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
   /** Default workflow of the session's payments; SDK_CHECKOUT when absent. */
   readonly workflow?: PaymentWorkflow | null;
-  /** When the session expires: a future time, at most 30 days after the session is opened. Five hours after the opening when absent. */
+  /** When the session expires: a future time, at most 30 days after the session is opened. Five hours after opening when absent. */
   readonly expires_at?: string | null;
-  /** Accepted types of payment methods; every type that the catalogue offers when empty. */
+  /** Accepted types of payment methods; if empty, every type that the catalogue offers. */
   readonly payment_method_types?: readonly string[] | null;
   /** Settings of the hosted checkout. */
   readonly checkout?: CheckoutSettings | null;
@@ -665,7 +665,7 @@ export type CreateCheckoutTokenRequest = {
   readonly payment_method?: CheckoutTokenMethod | null;
 };
 
-/** Its fields have the numbers of Customer's. */
+/** The fields have the same numbers as in Customer. */
 export type CreateCustomerRequest = {
   /** The merchant's identifier of the customer, unique in the account. */
   readonly merchant_customer_id: string;
@@ -695,19 +695,19 @@ export type CreateCustomerRequest = {
   readonly merchant_customer_created_at?: string | null;
   /** Stored with the customer and echoed. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
-  /** If sent, it must be the account of the keys. */
+  /** If sent, it must be the account to which the call's keys belong. */
   readonly account_id?: string | null;
 };
 
 /** Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `currency_conversion`, `capture` (but to `true`). */
 export type CreatePaymentRequest = {
-  /** The merchant account whose keys the call carries. */
+  /** The merchant account to which the call's keys belong. */
   readonly account_id: string;
   /** The merchant's description of the payment, up to 255 characters. */
   readonly description?: string | null;
   /** The merchant's order number. */
   readonly merchant_order_id: string;
-  /** The merchant's reference of the payment; generated when absent. */
+  /** The merchant's reference for the payment; generated when absent. */
   readonly merchant_reference?: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country: string;
@@ -719,13 +719,13 @@ export type CreatePaymentRequest = {
   readonly payment_method: PaymentMethodInput;
   /** Required if the catalogue offers both workflows for the type. */
   readonly workflow?: PaymentWorkflow | null;
-  /** Where the payer returns: a host with optional port and path, an http(s) URL, or a URL with an app's own scheme, without credentials. Echoed, never fetched. */
+  /** Where the payer returns to: a host with optional port and path, an http(s) URL, or a URL with an app's own scheme, without credentials. Echoed, never fetched. */
   readonly callback_url?: string | null;
   /** The checkout session that the payment belongs to, if any. */
   readonly checkout?: CheckoutInput | null;
   /** The goods: an order or an airline booking. */
   readonly additional_data?: AdditionalDataInput | null;
-  /** Stored with the payment and echoed. */
+  /** The merchant's own data, stored with the payment and echoed. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
   /** Any JSON object or, in REST JSON, array; echoed as sent. Taxes are part of the payment's amount. */
   readonly taxes?: { readonly [name: string]: unknown } | readonly unknown[] | null;
@@ -749,13 +749,13 @@ export type CreateTokenRequest = {
 };
 
 export type CreateWebhookRequest = {
-  /** https, without user and password; http only where the service allows private addresses. */
+  /** An https URL without user and password; http is accepted only if the service allows private addresses. */
   readonly url: string;
   /** Names of events; at least one. */
   readonly events: readonly string[];
   /** The merchant's description of the webhook, up to 255 characters. */
   readonly description?: string | null;
-  /** When absent, deliveries carry only the signature. */
+  /** When absent, deliveries have only the signature. */
   readonly credentials?: ReceiverCredentials | null;
 };
 
@@ -763,7 +763,7 @@ export type CreateWebhookRequest = {
 export type Customer = {
   /** UUID. */
   readonly id: string;
-  /** The merchant's identifier of the customer, unique in the account; null when none was given. */
+  /** The merchant's identifier of the customer, unique in the account; null if none. */
   readonly merchant_customer_id: string | null;
   /** First name. */
   readonly first_name: string | null;
@@ -789,7 +789,7 @@ export type Customer = {
   readonly shipping_address: Address | null;
   /** When the merchant first recorded the customer. */
   readonly merchant_customer_created_at: string | null;
-  /** Stored with the customer: objects of `key` and `value`. */
+  /** Stored with the customer: objects with `key` and `value`. */
   readonly metadata: readonly MetadataEntry[];
   /** When the customer was added. */
   readonly created_at: string;
@@ -799,9 +799,9 @@ export type Customer = {
   readonly account_id: string;
 };
 
-/** The payer of a payment, in the request and in the record, where the stored customer's fields are filled in. Every field is optional; in the record a missing value is null. */
+/** The payer of a payment, in the request and in the record; in the record, the stored customer's fields are filled in. Every field is optional; in the record, missing values are null. */
 export type CustomerPayer = {
-  /** Identifier of a stored customer. Its fields fill those that the request leaves out. */
+  /** Identifier of a stored customer, whose values fill in the fields that the request leaves out. */
   readonly id: string | null;
   /** The merchant's identifier of the customer. */
   readonly merchant_customer_id: string | null;
@@ -823,7 +823,7 @@ export type CustomerPayer = {
   readonly ip_address: string | null;
   /** A fraud tool's identifier of the payer's device. */
   readonly device_fingerprint: string | null;
-  /** Any JSON values, echoed as sent; the shape of an element is the merchant's. */
+  /** Any JSON values, echoed as sent. */
   readonly device_fingerprints: readonly unknown[];
   /** The payer's identity document. */
   readonly document: Document | null;
@@ -839,9 +839,9 @@ export type CustomerPayer = {
   readonly merchant_customer_created_at: string | null;
 };
 
-/** The payer of a payment, in the request and in the record, where the stored customer's fields are filled in. Every field is optional; in the record a missing value is null. */
+/** The payer of a payment, in the request and in the record; in the record, the stored customer's fields are filled in. Every field is optional; in the record, missing values are null. */
 export type CustomerPayerInput = {
-  /** Identifier of a stored customer. Its fields fill those that the request leaves out. */
+  /** Identifier of a stored customer, whose values fill in the fields that the request leaves out. */
   readonly id?: string | null;
   /** The merchant's identifier of the customer. */
   readonly merchant_customer_id?: string | null;
@@ -863,7 +863,7 @@ export type CustomerPayerInput = {
   readonly ip_address?: string | null;
   /** A fraud tool's identifier of the payer's device. */
   readonly device_fingerprint?: string | null;
-  /** Any JSON values, echoed as sent; the shape of an element is the merchant's. */
+  /** Any JSON values, echoed as sent. */
   readonly device_fingerprints?: readonly unknown[] | null;
   /** The payer's identity document. */
   readonly document?: DocumentInput | null;
@@ -883,21 +883,21 @@ export type CustomerPayerInput = {
 export type Delivery = {
   /** UUID. */
   readonly id: string;
-  /** The webhook that the event is sent to, a UUID. */
+  /** The webhook to which the event is sent, a UUID. */
   readonly webhook_id: string;
-  /** The `id` of the body and the header `webhook-id`. */
+  /** The `id` in the body, and the header `webhook-id`. */
   readonly event_id: string;
-  /** The `type_event` of the body; "" once the event is deleted. */
+  /** The `type_event` in the body; "" once the event has been deleted. */
   readonly type_event: string;
-  /** "" for webhook.test. */
+  /** The payment that the event is about; "" for other events. */
   readonly payment_id: string;
   /** Outcome of the delivery. */
   readonly status: DeliveryStatus;
   /** Number of attempts so far. */
   readonly attempts: number;
-  /** The HTTP status of the last answer; null without an answer. */
+  /** The HTTP status of the last answer; null if there was none. */
   readonly response_status: number | null;
-  /** Why the last attempt failed: HTTP_STATUS, TIMEOUT, CONNECTION_FAILED, NAME_NOT_RESOLVED, TLS_FAILED, ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE, WEBHOOK_OFF or EVENT_GONE. "" if none failed. */
+  /** Why the last attempt failed: HTTP_STATUS, TIMEOUT, CONNECTION_FAILED, NAME_NOT_RESOLVED, TLS_FAILED, ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE, WEBHOOK_OFF or EVENT_GONE. "" if no attempt failed. */
   readonly error: string;
   /** When the next attempt is due; null unless PENDING. */
   readonly next_attempt_at: string | null;
@@ -910,7 +910,7 @@ export type Delivery = {
 /**
  * - `PENDING`: The event is being sent, or will be sent again.
  * - `DELIVERED`: The receiver answered with a 2xx status.
- * - `FAILED`: The receiver did not accept the event, and the service does not retry by itself.
+ * - `FAILED`: The receiver did not accept the event, and the service will not retry by itself.
  */
 export type DeliveryStatus = "PENDING" | "DELIVERED" | "FAILED";
 
@@ -936,9 +936,9 @@ export type EnrollPaymentMethodRequest = {
   readonly type?: string | null;
   /** The country where the method is used, ISO 3166-1 alpha-2. */
   readonly country?: string | null;
-  /** Required for a card. A security code may be sent, and is not stored. */
+  /** Required for a card. A security code may be sent but is not stored. */
   readonly card_data?: CardDataInput | null;
-  /** For a wallet: where the payer returns, with `vaulted_token` and `status` added to the query; as in CreatePaymentRequest. */
+  /** For a wallet: where the payer returns to, with `vaulted_token` and `status` added to the query; as in CreatePaymentRequest. */
   readonly callback_url?: string | null;
 };
 
@@ -975,9 +975,9 @@ export type Event = {
 };
 
 export type ExplainRouteRequest = {
-  /** The payment, with the same rules as in CreatePayment. The response reveals no more of a card than the facts do. */
+  /** The payment, with the same rules as in CreatePayment. The response reveals nothing about a card except the facts. */
   readonly payment: CreatePaymentRequest;
-  /** The idempotency key that the payment would have, by which SPLIT draws its target. "" is a key too; the weights show the other possible draws. */
+  /** The idempotency key that the payment would have, from which SPLIT draws the target. "" is also a key; the weights show the other possible targets. */
   readonly idempotency_key?: string | null;
 };
 
@@ -992,13 +992,13 @@ export type ExplainRouteResponse = {
   readonly choice: ExplainRouteResponseChoice;
   /** Maximum number of attempts, including the first. */
   readonly max_attempts: number;
-  /** Whether the payment fails over after a soft decline too. */
+  /** Whether the payment also fails over after a soft decline. */
   readonly soft_declines: boolean;
   /** As in the record's routing_rules. */
   readonly smart_routing: boolean;
   /** As in the record's routing_rules. */
   readonly monitors: boolean;
-  /** Whether the route has special targets for the account. */
+  /** Whether the route has separate targets for the account. */
   readonly account_override: boolean;
   /** Reasons why the actual payment may be routed differently. */
   readonly notes: readonly string[];
@@ -1031,7 +1031,7 @@ export type ExplainRouteResponseRoute = {
   readonly name: string;
   /** true for the route that the payment would take. */
   readonly taken: boolean;
-  /** The part of the condition that does not hold, with the facts that it uses; "" for the route taken. */
+  /** The part of the condition that is false, with the facts that it uses; "" for the route taken. */
   readonly why_not: string;
 };
 
@@ -1039,7 +1039,7 @@ export type ExplainRouteResponseRoute = {
 export type ExplainRouteResponseTarget = {
   /** The connection. */
   readonly connection: Connection;
-  /** Its share with SPLIT, in proportion to the others'. */
+  /** The target's share with SPLIT, relative to the others'. */
   readonly weight: number | null;
   /** The recent approval rate with SUCCESS_RATE, 0 to 1, as seen by this replica; 1 before it has seen payments. */
   readonly approval_rate: number | null;
@@ -1105,16 +1105,16 @@ export type OfferedPaymentMethod = {
   readonly vaulted_token: string;
   /** Card data of a stored card, without its number; null otherwise. */
   readonly card_data: CardData | null;
-  /** The payment may be in installments. */
+  /** true if the payment may be in installments. */
   readonly installments: boolean;
-  /** When a payment by the stored method last succeeded; null otherwise. */
+  /** When a payment with the stored method last succeeded; null otherwise. */
   readonly last_successfully_used_at: string | null;
 };
 
 export type OneTimeToken = {
   /** UUID. */
   readonly token: string;
-  /** The session that the token is for; "" for none. */
+  /** The only session for which the token is valid; "" if it is not limited to a session. */
   readonly checkout_session: string;
   /** payment_method.type: CARD. */
   readonly type: string;
@@ -1126,17 +1126,17 @@ export type OneTimeToken = {
   readonly expires_at: string;
 };
 
-/** An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20 decimals, and are returned as sent, with at least the decimals that ISO 4217 gives the currency. Providers that use the currency's decimals get them rounded half up. */
+/** An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20 decimals and are returned as sent, padded to the decimals that ISO 4217 gives the currency. For providers that use the currency's decimals, they are rounded half up. */
 export type Order = {
-  /** Fees of the merchant, part of the payment's amount. */
+  /** The merchant's fees, part of the payment's amount. */
   readonly fee_amount: number | null;
   /** Cost of shipping, part of the payment's amount. */
   readonly shipping_amount: number | null;
   /** At most 200 items. */
   readonly items: readonly OrderItem[];
-  /** Tip, part of the payment's amount like the fee and shipping. It has no more decimals than the currency. */
+  /** Tip, part of the payment's amount. At most as many decimals as the currency has. */
   readonly tip_amount: number | null;
-  /** The account that the money is for; null in the record. */
+  /** The account to be funded; null in the record. */
   readonly account_funding: { readonly [name: string]: unknown } | null;
   /** Event tickets, as any JSON; echoed as sent. */
   readonly tickets: readonly unknown[] | null;
@@ -1153,18 +1153,18 @@ export type Order = {
 };
 
 /**
- * An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20 decimals, and are returned as sent, with at least the decimals that ISO 4217 gives the currency. Providers that use the currency's decimals get them rounded half up.
+ * An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20 decimals and are returned as sent, padded to the decimals that ISO 4217 gives the currency. For providers that use the currency's decimals, they are rounded half up.
  *
  * Refused with `NOT_SUPPORTED` when set: `account_funding`.
  */
 export type OrderInput = {
-  /** Fees of the merchant, part of the payment's amount. */
+  /** The merchant's fees, part of the payment's amount. */
   readonly fee_amount?: number | string | null;
   /** Cost of shipping, part of the payment's amount. */
   readonly shipping_amount?: number | string | null;
   /** At most 200 items. */
   readonly items?: readonly OrderItemInput[] | null;
-  /** Tip, part of the payment's amount like the fee and shipping. It has no more decimals than the currency. */
+  /** Tip, part of the payment's amount. At most as many decimals as the currency has. */
   readonly tip_amount?: number | string | null;
   /** Event tickets, as any JSON; echoed as sent. */
   readonly tickets?: readonly unknown[] | null;
@@ -1183,46 +1183,46 @@ export type OrderInput = {
 export type OrderItem = {
   /** The merchant's identifier of the item. */
   readonly id: string | null;
-  /** Name of the item as the payer knows it. */
+  /** Name of the item, as the payer knows it. */
   readonly name: string | null;
-  /** Integer quantity. Protobuf has any other quantity in quantity_decimal instead. */
+  /** Integer quantity. In Protobuf, use quantity_decimal for any other quantity. */
   readonly quantity: number | null;
-  /** In the currency of the payment, with up to 20 decimals, as after dividing a total by a quantity. */
+  /** In the currency of the payment, with up to 20 decimals, as when a total is divided by a quantity. */
   readonly unit_amount: number | null;
   /** Free text. */
   readonly category: string | null;
   /** Brand of the item. */
   readonly brand: string | null;
-  /** Stock keeping unit: the merchant's code of the article. */
+  /** Stock keeping unit: the merchant's code for the item. */
   readonly sku_code: string | null;
   /** The manufacturer's part number. */
   readonly manufacture_part_number: string | null;
-  /** The item's page in the shop, as any text; never fetched. */
+  /** The item's page in the shop; any text, never fetched. */
   readonly url: string | null;
-  /** A picture of the item, as any text; never fetched. */
+  /** A picture of the item; any text, never fetched. */
   readonly image_url: string | null;
 };
 
 export type OrderItemInput = {
   /** The merchant's identifier of the item. */
   readonly id?: string | null;
-  /** Name of the item as the payer knows it. */
+  /** Name of the item, as the payer knows it. */
   readonly name?: string | null;
-  /** Integer quantity. Protobuf has any other quantity in quantity_decimal instead. */
+  /** Integer quantity. In Protobuf, use quantity_decimal for any other quantity. */
   readonly quantity?: number | string | null;
-  /** In the currency of the payment, with up to 20 decimals, as after dividing a total by a quantity. */
+  /** In the currency of the payment, with up to 20 decimals, as when a total is divided by a quantity. */
   readonly unit_amount?: number | string | null;
   /** Free text. */
   readonly category?: string | null;
   /** Brand of the item. */
   readonly brand?: string | null;
-  /** Stock keeping unit: the merchant's code of the article. */
+  /** Stock keeping unit: the merchant's code for the item. */
   readonly sku_code?: string | null;
   /** The manufacturer's part number. */
   readonly manufacture_part_number?: string | null;
-  /** The item's page in the shop, as any text; never fetched. */
+  /** The item's page in the shop; any text, never fetched. */
   readonly url?: string | null;
-  /** A picture of the item, as any text; never fetched. */
+  /** A picture of the item; any text, never fetched. */
   readonly image_url?: string | null;
 };
 
@@ -1244,7 +1244,7 @@ export type PassengerDocumentInput = {
   readonly country?: string | null;
 };
 
-/** The payment record: one order to pay, and the transactions (attempts at a provider) made for it. */
+/** The payment record: one order to pay, and its transactions (attempts and operations at providers). */
 export type Payment = {
   /** UUID. */
   readonly id: string;
@@ -1254,7 +1254,7 @@ export type Payment = {
   readonly description: string;
   /** ISO 3166-1 alpha-2. */
   readonly country: string;
-  /** Outcome of the payment. Ship on SUCCEEDED only. */
+  /** Outcome of the payment. Ship only on SUCCEEDED. */
   readonly status: PaymentStatus;
   /** The status in more detail. */
   readonly sub_status: PaymentSubStatusValue;
@@ -1270,23 +1270,23 @@ export type Payment = {
   readonly checkout: Checkout;
   /** How the payer pays. */
   readonly payment_method: PaymentMethod;
-  /** Always an object. */
+  /** The payer. Always an object. */
   readonly customer_payer: CustomerPayer;
-  /** Null when none was sent. */
+  /** The goods; null when not sent. */
   readonly additional_data: AdditionalData | null;
-  /** Echoed as sent, an object or, in REST JSON, an array; null when not sent. */
+  /** Echoed as sent; null when not sent. An object or, in REST JSON, an array. */
   readonly taxes: { readonly [name: string]: unknown } | readonly unknown[] | null;
-  /** The transaction that determines the payment's status: the last one or, if a provider declined and the next was unreachable, the last that a provider declined. */
+  /** The transaction that determines the payment's status: the last transaction or, if a provider declined and the next was unreachable, the last declined transaction. */
   readonly transactions: Transaction;
   /** Every transaction of the payment, in order. */
   readonly transactions_history: readonly Transaction[];
   /** Unspecified; empty. */
   readonly split: readonly ({ readonly [name: string]: unknown })[];
-  /** How the payment was made: during the request, or by a redirect. */
+  /** How the payment was made: during the request, or by redirect. */
   readonly workflow: PaymentWorkflow;
   /** Echoed as sent; null when not sent. */
   readonly callback_url: string | null;
-  /** Echoed as sent: objects of `key` and `value`, as MetadataEntry. */
+  /** Echoed as sent: objects with `key` and `value`, like MetadataEntry. */
   readonly metadata: readonly ({ readonly [name: string]: unknown })[];
   /** Unspecified; null. */
   readonly fraud_screening: { readonly [name: string]: unknown } | null;
@@ -1304,11 +1304,11 @@ export type Payment = {
 export type PaymentMethod = {
   /** CARD, or the name of a wallet in the operator's catalogue. */
   readonly type: string;
-  /** The token used, or stored by vault_on_success; "" when none. */
+  /** The vaulted token that was used, or created by vault_on_success; "" if none. */
   readonly vaulted_token: string;
-  /** true if the card is to be stored when the payment is approved. */
+  /** true if the card will be stored when the payment is approved. */
   readonly vault_on_success: boolean;
-  /** The one-time token sent; "" when none was. */
+  /** The one-time token that was sent; "" if none. */
   readonly token: string;
   /** Always null: types have no parents. */
   readonly parent_payment_method_type: string | null;
@@ -1324,7 +1324,7 @@ export type PaymentMethodDetail = {
 };
 
 /**
- * Data and options of the payment method's type. Any other kind of detail is refused if it sets anything.
+ * Data and options of the card or wallet. Any other kind of detail is refused if it sets anything.
  *
  * One of `card`, `wallet`.
  *
@@ -1338,18 +1338,18 @@ export type PaymentMethodDetailInput = {
 };
 
 /**
- * The payment method, as the merchant requests it.
+ * The payment method in a request.
  *
  * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`, `capture` (but to `true`).
  */
 export type PaymentMethodInput = {
-  /** "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides. Required unless a `token` is sent, which implies it. */
+  /** "CARD", or the name of a wallet: an open set, defined by the operator's catalogue. Required unless a `token` is sent, which implies the type. */
   readonly type?: string | null;
   /** Identifier of a stored payment method. With CARD, it replaces the card data. */
   readonly vaulted_token?: string | null;
-  /** Stores the card after a successful payment; the record then carries its vaulted_token. */
+  /** Stores the card after a successful payment; the record then contains its vaulted_token. */
   readonly vault_on_success?: boolean | null;
-  /** Data and options of the type: a card's or a wallet's. */
+  /** Data and options of the card or wallet. */
   readonly detail?: PaymentMethodDetailInput | null;
   /** A one-time token, which replaces the card data. */
   readonly token?: string | null;
@@ -1363,7 +1363,7 @@ export type PaymentMethodInput = {
  * - `ERROR`: No provider could be reached, and definitely nothing was sent.
  * - `EXPIRED`: The payer did not complete the redirect, or the authorization lapsed uncaptured.
  * - `CANCELED`: The authorization was released before it was captured.
- * - `REFUNDED`: All money taken was refunded, or is being refunded.
+ * - `REFUNDED`: All money that was taken has been refunded, or is being refunded.
  * - `VERIFIED`: The card was checked; nothing was charged.
  * - `IN_DISPUTE`: The cardholder disputes the charge.
  * - `CHARGEBACK`: The dispute was lost: the money went back to the cardholder.
@@ -1381,8 +1381,8 @@ export type PaymentSubStatusValue = "CREATED" | "PENDING_PROVIDER_CONFIRMATION" 
 
 /**
  * - `DIRECT`: The provider is called during the request.
- * - `REDIRECT`: The record carries a redirect_url to which the payer is sent.
- * - `SDK_CHECKOUT`: Within a checkout session: as DIRECT for cards, as REDIRECT for wallets. JSON may call it CHECKOUT or SDK_SEAMLESS.
+ * - `REDIRECT`: The record contains a redirect_url to which the merchant sends the payer.
+ * - `SDK_CHECKOUT`: Within a checkout session: DIRECT for cards, REDIRECT for wallets. JSON may also use the names CHECKOUT and SDK_SEAMLESS.
  */
 export type PaymentWorkflow = "DIRECT" | "REDIRECT" | "SDK_CHECKOUT";
 
@@ -1438,35 +1438,35 @@ export type ProviderData = {
   readonly response_message: string;
   /** The provider's code. */
   readonly response_code: string;
-  /** The provider's answer, without card numbers and secrets, in the provider's own shape; {"value": <text>} if it is not an object. */
+  /** The provider's answer in its original form, without card numbers and secrets; {"value": <text>} if it is not an object. */
   readonly raw_response: { readonly [name: string]: unknown };
   /** Unspecified; empty. */
   readonly third_party_transaction_id: string;
   /** Unspecified; empty. */
   readonly third_party_account_id: string;
-  /** ISO 8583 response code (field 39), if the provider reports it. */
+  /** ISO 8583 response code (field 39), if the provider reports one. */
   readonly iso8583_response_code: string | null;
   /** iso8583_response_code in words. */
   readonly iso8583_response_message: string | null;
 };
 
-/** Credentials that deliveries carry in headers beside the signature, for receivers that check them. Each is 1 to 255 printable ASCII characters, and is sent if set. They are stored sealed, and no response shows them. */
+/** Credentials that deliveries have in headers in addition to the signature, for receivers that check them. Each is 1 to 255 printable ASCII characters, and is sent if set. Credentials are stored encrypted, and no response contains them. */
 export type ReceiverCredentials = {
   /** Sent as the header `x-api-key`. */
   readonly api_key?: string | null;
   /** Sent as the header `x-secret`. */
   readonly secret?: string | null;
-  /** Never sent: the key of the header `x-hmac-signature`, which is the HMAC-SHA256 of the raw body in base64. */
+  /** Key for the header `x-hmac-signature`, which is the base64 HMAC-SHA256 of the raw body. The key itself is never sent. */
   readonly hmac_key?: string | null;
 };
 
 export type RedeliverFailedRequest = {
-  /** The earliest creation time of a delivery to send again. */
+  /** The earliest creation time of the deliveries to resend. */
   readonly since: string;
 };
 
 export type RedeliverFailedResponse = {
-  /** Number of deliveries that are sent again. */
+  /** Number of deliveries that will be resent. */
   readonly redelivered: number;
 };
 
@@ -1476,11 +1476,11 @@ export type RedeliverFailedResponse = {
  * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`.
  */
 export type RefundPaymentRequest = {
-  /** UUID, the transaction to refund: the purchase or a capture; chosen by the service when absent. */
+  /** UUID of the transaction to refund: the purchase or a capture. Chosen by the service when absent. */
   readonly transaction_id?: string | null;
-  /** The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent. */
+  /** The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent. */
   readonly merchant_reference?: string | null;
-  /** Everything left when absent. */
+  /** The amount to refund; all that is left when absent. */
   readonly amount?: CreatePaymentRequestAmount | null;
   /** DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE. */
   readonly reason?: "DUPLICATE" | "FRAUDULENT" | "REQUESTED_BY_CUSTOMER" | "REVERSE" | null;
@@ -1488,7 +1488,7 @@ export type RefundPaymentRequest = {
   readonly description?: string | null;
 };
 
-/** The facts of a payment by which its route is chosen: each field is a variable in a route's condition, under its own name. Unknown facts (an issuer missing from the BIN table, the card of a wallet) are "", 0 or false. */
+/** The facts of a payment that determine its route. Each field is a variable of the same name in a route's condition. Unknown facts (such as an issuer missing from the BIN table, or the card of a wallet) are "", 0 or false. */
 export type RoutingFacts = {
   /** The merchant account. */
   readonly account_id: string;
@@ -1510,31 +1510,31 @@ export type RoutingFacts = {
   readonly card_brand: string;
   /** The first eight digits of the card number, or six if it has fewer than 16. */
   readonly iin: string;
-  /** ISO 3166-1 alpha-2 of the card's issuer, by the catalogue's BIN table. */
+  /** Country of the card's issuer, ISO 3166-1 alpha-2, from the catalogue's BIN table. */
   readonly issuer_country: string;
-  /** CREDIT, DEBIT or PREPAID, by the catalogue's BIN table. */
+  /** CREDIT, DEBIT or PREPAID, from the catalogue's BIN table. */
   readonly issuer_type: string;
-  /** Whether the request asks for an immediate capture; false for an authorization only, and for every wallet. */
+  /** Whether the request is for an immediate capture; false for an authorization only, and for every wallet. */
   readonly capture: boolean;
-  /** Whether the request carries airline data. */
+  /** Whether the request has airline data. */
   readonly has_airline: boolean;
-  /** Whether the request carries order data. */
+  /** Whether the request has order data. */
   readonly has_order: boolean;
   /** Whether the payment uses a vaulted token. */
   readonly vaulted: boolean;
-  /** As sent; "" when the request has none. */
+  /** As sent; "" if the request has none. */
   readonly merchant_reference: string;
-  /** When the payment was accepted: time.getHours('America/Sao_Paulo') < 6. As defined by CEL, months count from 0, days of the month from 0 with getDayOfMonth and from 1 with getDate, and Sunday is 0. */
+  /** When the payment was accepted. Example: time.getHours('America/Sao_Paulo') < 6. As defined by CEL, months count from 0, days of the month from 0 with getDayOfMonth and from 1 with getDate, and Sunday is 0. */
   readonly time: string;
 };
 
 /** The route that was taken. */
 export type RoutingRules = {
-  /** The route, as the operator's catalogue names it. */
+  /** The route in the operator's catalogue. */
   readonly condition: RoutingRulesCondition;
-  /** The target was chosen by weight or health. */
+  /** true if the target was chosen by weight or health. */
   readonly smart_routing: boolean;
-  /** Health checks guard the route. */
+  /** true if health checks guard the route. */
   readonly monitors: boolean;
 };
 
@@ -1555,19 +1555,19 @@ export type StoredCredentials = {
   readonly usage: string | null;
   /** The merchant's agreement with the cardholder; null when none was sent. */
   readonly subscription_agreement_id: string | null;
-  /** The card scheme's identifier of the payment, to be sent with later payments by the stored card; null when it is not reported. */
+  /** The card scheme's identifier of the payment, to be sent with later payments with the stored card; null if not reported. */
   readonly network_transaction_id: string | null;
 };
 
 /** Stored-credential (credential on file) data of the card schemes, as the merchant sends it. */
 export type StoredCredentialsInput = {
-  /** CARD_ON_FILE (the cardholder pays with a stored card), SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE (the merchant charges it). */
+  /** CARD_ON_FILE (the cardholder pays with a stored card), SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE (the merchant charges the stored card). */
   readonly reason?: "CARD_ON_FILE" | "SUBSCRIPTION" | "UNSCHEDULED_CARD_ON_FILE" | null;
-  /** FIRST (the card is about to be stored) or USED (it was stored before). */
+  /** FIRST (the card is about to be stored) or USED (the card was stored before). */
   readonly usage?: "FIRST" | "USED" | null;
   /** The merchant's agreement with the cardholder. */
   readonly subscription_agreement_id?: string | null;
-  /** The scheme's id of the first payment by the stored card. */
+  /** The scheme's id of the first payment with the stored card. */
   readonly network_transaction_id?: string | null;
 };
 
@@ -1593,36 +1593,36 @@ export type StoredPaymentMethod = {
   readonly status: StoredPaymentMethodStatus;
   /** Card data without the number; null for other types, and once the customer is deleted. */
   readonly card_data: CardData | null;
-  /** Where the payer agrees; "" unless READY_TO_ENROLL. */
+  /** Where the payer consents; "" unless READY_TO_ENROLL. */
   readonly redirect_url: string;
   /** When the method was stored. */
   readonly created_at: string;
   /** When the method last changed. */
   readonly updated_at: string;
-  /** When a payment by the method was last approved; null before the first. */
+  /** When a payment with the method was last approved; null before the first. */
   readonly last_successfully_used_at: string | null;
 };
 
 /**
- * - `READY_TO_ENROLL`: The payer has yet to agree at `redirect_url`.
- * - `ENROLLED`: Payments can use it.
+ * - `READY_TO_ENROLL`: The payer has yet to consent at `redirect_url`.
+ * - `ENROLLED`: Payments can use the method.
  * - `DECLINED`: The payer or the provider refused.
- * - `EXPIRED`: The payer did not agree in time.
+ * - `EXPIRED`: The payer did not consent in time.
  * - `UNENROLLED`: The method was ended.
  */
 export type StoredPaymentMethodStatus = "READY_TO_ENROLL" | "ENROLLED" | "DECLINED" | "EXPIRED" | "UNENROLLED";
 
 /** The result of a 3-D Secure authentication (EMV 3-D Secure). */
 export type ThreeDSecure = {
-  /** Version of the protocol, as sent, such as 2.2.0; null when none was. */
+  /** Version of the protocol, as sent, such as 2.2.0; null if none. */
   readonly version: string | null;
-  /** ECI, which says how the cardholder was authenticated, as sent, such as 05; null when none was. */
+  /** ECI, which indicates how the cardholder was authenticated, as sent, such as 05; null if none. */
   readonly electronic_commerce_indicator: string | null;
-  /** CAVV or AAV in base64, as sent; null when none was. */
+  /** CAVV or AAV in base64, as sent; null if none. */
   readonly cryptogram: string | null;
-  /** The 3-D Secure server's identifier of the authentication, or XID, as sent; null when none was. */
+  /** The 3-D Secure server's identifier of the authentication, or XID, as sent; null if none. */
   readonly transaction_id: string | null;
-  /** The directory server's identifier of the authentication, as sent; null when none was. */
+  /** The directory server's identifier of the authentication, as sent; null if none. */
   readonly directory_server_transaction_id: string | null;
   /** Unspecified; null. */
   readonly pares_status: string | null;
@@ -1630,15 +1630,15 @@ export type ThreeDSecure = {
   readonly acs_id: string | null;
 };
 
-/** 3-D Secure: a reference to an earlier setup, or the results of an external authentication (EMV 3-D Secure). Either is passed to the provider. */
+/** 3-D Secure: a reference to an earlier setup, or the results of an external authentication (EMV 3-D Secure). The service passes it to the provider. */
 export type ThreeDSecureSetup = {
-  /** Identifier of an earlier setup at the provider. It is not sent together with results. */
+  /** Identifier of an earlier setup at the provider. Cannot be combined with results. */
   readonly three_d_secure_setup_id?: string | null;
   /** Version of the protocol, such as 2.2.0. */
   readonly version?: string | null;
   /** ECI, such as 05. */
   readonly electronic_commerce_indicator?: string | null;
-  /** CAVV or AAV, in base64 as the directory server gives it. */
+  /** CAVV or AAV, in base64, as received from the directory server. */
   readonly cryptogram?: string | null;
   /** The 3-D Secure server's transaction id, or XID. */
   readonly transaction_id?: string | null;
@@ -1694,19 +1694,19 @@ export type TicketIssueInput = {
   readonly booking_system_name?: string | null;
 };
 
-/** One attempt at a provider. */
+/** One attempt or operation at a provider. */
 export type Transaction = {
   /** UUID; also the idempotency key sent to the provider. */
   readonly id: string;
   /** A purchase, authorization, capture, cancel, refund, verification or dispute. */
   readonly type: TransactionType;
-  /** Its outcome. */
+  /** Outcome of the transaction. */
   readonly status: TransactionStatus;
   /** Kind of the payment method. */
   readonly category: TransactionCategory;
   /** In the currency of the payment. */
   readonly amount: number;
-  /** The provider that processed it. An open set: the operator's catalogue decides. */
+  /** The provider that processed the transaction. An open set, defined by the operator's catalogue. */
   readonly provider_id: string;
   /** The payment method as this transaction used it. */
   readonly payment_method: TransactionPaymentMethod;
@@ -1714,15 +1714,15 @@ export type Transaction = {
   readonly response_code: string;
   /** `response_code` in words. */
   readonly response_message: string;
-  /** The operation's reason; null for none, and for the payment's own transaction. */
+  /** The operation's reason; null if none was sent, and for the payment's own transaction. */
   readonly reason: string | null;
-  /** The operation's description; the payment's for its own transaction. */
+  /** The operation's description; for the payment's own transaction, the payment's description. */
   readonly description: string;
   /** As sent, or a generated "reference-<uuid>". */
   readonly merchant_reference: string;
   /** The provider's answer. */
   readonly provider_data: ProviderData;
-  /** The connection that the transaction was sent through. */
+  /** The connection through which the transaction was sent. */
   readonly connection_data: ConnectionData;
   /** As in customer_payer. */
   readonly device_fingerprint: string | null;
@@ -1730,21 +1730,21 @@ export type Transaction = {
   readonly created_at: string;
   /** When the transaction last changed. */
   readonly updated_at: string;
-  /** The transaction that a CAPTURE, CANCEL, REFUND or CHARGEBACK acts on; only there. */
+  /** The transaction on which a CAPTURE, CANCEL, REFUND or CHARGEBACK acts. Only these types have the field. */
   readonly parent_transaction_id?: string;
 };
 
 export type TransactionCategory = "CARD" | "WALLET";
 
-/** The payment method in a transaction: the same fields, with the names that the API uses there. */
+/** The payment method in a transaction: the same fields as PaymentMethod, except that payment_method_detail is named detail. */
 export type TransactionPaymentMethod = {
-  /** The token used, or stored by vault_on_success; "" when none. */
+  /** The vaulted token that was used, or created by vault_on_success; "" if none. */
   readonly vaulted_token: string;
   /** CARD, or the name of a wallet in the operator's catalogue. */
   readonly type: string;
-  /** true if the card is to be stored when the payment is approved. */
+  /** true if the card will be stored when the payment is approved. */
   readonly vault_on_success: boolean;
-  /** The one-time token sent; "" when none was. */
+  /** The one-time token that was sent; "" if none. */
   readonly token: string;
   /** Always null: types have no parents. */
   readonly parent_payment_method_type: string | null;
@@ -1755,7 +1755,7 @@ export type TransactionPaymentMethod = {
 export type TransactionStatus = "CREATED" | "PENDING" | "SUCCEEDED" | "DECLINED" | "ERROR" | "EXPIRED";
 
 /**
- * - `PURCHASE`: Authorized and captured at once.
+ * - `PURCHASE`: Authorized and captured immediately.
  * - `AUTHORIZE`: Authorized only.
  * - `VERIFY`: The card was checked with an amount of 0.
  * - `CHARGEBACK`: A dispute, reported by the provider.
@@ -1763,26 +1763,26 @@ export type TransactionStatus = "CREATED" | "PENDING" | "SUCCEEDED" | "DECLINED"
 export type TransactionType = "PURCHASE" | "AUTHORIZE" | "CAPTURE" | "CANCEL" | "REFUND" | "VERIFY" | "CHARGEBACK";
 
 /**
- * Its fields have the numbers of CheckoutSession's.
+ * The fields have the same numbers as in CheckoutSession.
  *
  * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`, `alternative_amount`, `recurring_payment`.
  */
 export type UpdateCheckoutSessionRequest = {
-  /** The merchant's order number. It can be changed but not cleared. */
+  /** The merchant's order number. Can be changed but not cleared. */
   readonly merchant_order_id?: string | null;
   /** Default description of the session's payments. */
   readonly payment_description?: string | null;
-  /** ISO 3166-1 alpha-2. It can be changed but not cleared. */
+  /** ISO 3166-1 alpha-2. Can be changed but not cleared. */
   readonly country?: string | null;
-  /** The amount to be paid. It can be changed but not cleared. */
+  /** The amount to be paid. Can be changed but not cleared. */
   readonly amount?: CheckoutAmountInput | null;
   /** A stored customer, a UUID. */
   readonly customer_id?: string | null;
-  /** Where the payer returns, for payments without a callback_url. */
+  /** Where the payer returns to, for payments without a callback_url. */
   readonly callback_url?: string | null;
   /** Replaces the list. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
-  /** Clearing it sets it to SDK_CHECKOUT. */
+  /** Default workflow of the session's payments; SDK_CHECKOUT when cleared. */
   readonly workflow?: PaymentWorkflow | null;
   /** A future time, at most 30 days after the session was opened. */
   readonly expires_at?: string | null;
@@ -1792,9 +1792,9 @@ export type UpdateCheckoutSessionRequest = {
   readonly checkout?: CheckoutSettings | null;
 };
 
-/** Its fields have the numbers of Customer's. A document, a phone or an address is replaced whole. */
+/** The fields have the same numbers as in Customer. A document, phone or address is replaced as a whole. */
 export type UpdateCustomerRequest = {
-  /** It can be changed but not cleared. */
+  /** The merchant's identifier of the customer. Can be changed but not cleared. */
   readonly merchant_customer_id?: string | null;
   /** First name. */
   readonly first_name?: string | null;
@@ -1840,7 +1840,7 @@ export type UpdateWebhookRequest = {
 export type Wallet = {
   /** Always false: wallets are not verified. */
   readonly verify: boolean;
-  /** Always false: the status shows whether the wallet has paid. */
+  /** Always false. The payment's status shows whether the wallet has paid. */
   readonly capture: boolean;
   /** Always 1: a wallet pays in full. */
   readonly installments: number | null;
@@ -1856,7 +1856,7 @@ export type Wallet = {
   readonly sponsor_id: string | null;
   /** Unspecified; null. */
   readonly authorization_code: string | null;
-  /** The provider's data about its customer; null when it reports none. */
+  /** The provider's data about the payer; null if it reports none. */
   readonly customer_data: { readonly [name: string]: unknown } | null;
   /** Null except for enrollments. */
   readonly card_data: CardData | null;
@@ -1878,7 +1878,7 @@ export type WalletCardDataInput = {
 };
 
 /**
- * A wallet pays in full and at once: its flags may be sent only with the values that mean this.
+ * A wallet pays in full and immediately, so the flags accept only the values that state this.
  *
  * Refused with `NOT_SUPPORTED` when set: `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`), `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `stored_credentials`, `soft_descriptor`.
  */
@@ -1905,115 +1905,115 @@ export type Webhook = {
   readonly description: string;
   /** Names of events, such as payment.refund. */
   readonly events: readonly string[];
-  /** Events are sent. */
+  /** true if events are sent. */
   readonly active: boolean;
-  /** Why the service turned the webhook off: GONE (the receiver answered 410). "" if the service did not. */
+  /** Why the service turned the webhook off: GONE (the receiver answered 410). "" if it did not. */
   readonly disabled_reason: string;
   /** whsec_ followed by base64; only in the responses of CreateWebhook and RotateWebhookSecret. */
   readonly secret: string;
-  /** Until when the previous secret signs too; null when there is none. */
+  /** Until when deliveries are also signed with the previous secret; null if there is none. */
   readonly previous_secret_until: string | null;
-  /** Since when no delivery has succeeded; null while deliveries succeed. */
+  /** The time since which no delivery has succeeded; null while deliveries succeed. */
   readonly failing_since: string | null;
   /** When the webhook was added. */
   readonly created_at: string;
   /** When the webhook last changed. */
   readonly updated_at: string;
-  /** The headers that deliveries carry beside the signature: x-api-key, x-secret, x-hmac-signature. */
+  /** The headers that deliveries have in addition to the signature: x-api-key, x-secret, x-hmac-signature. */
   readonly credential_headers: readonly string[];
 };
 
 /** Request and response of each operation. The request holds variables of the path, query parameters and body together. */
 export type Operations = {
   /**
-   * Creates a payment. The header `x-idempotency-key` (1 to 255 printable ASCII characters) is required: the same key with the same request returns the first response again, with `idempotent-replayed: true`, and calls no provider; with a different request the call fails with FAILED_PRECONDITION (HTTP 422).
+   * Creates a payment. The header `x-idempotency-key` (1 to 255 printable ASCII characters) is required. The same key with the same request returns the first response, with `idempotent-replayed: true`, and calls no provider. The same key with a different request fails with FAILED_PRECONDITION (HTTP 422).
    *
-   * A decline and an unknown outcome are not errors of the call: the returned Payment has them.
+   * Declines and unknown outcomes are not errors: the returned Payment shows them.
    */
   readonly createPayment: { readonly request: CreatePaymentRequest; readonly response: Payment };
   /**
-   * Lists the payments of the caller's account in their current state, newest first. REST returns only the array of payments, and links to the next page in the header `Link: <...>; rel="next"`.
+   * Lists the payments of the caller's account in their current state, newest first. REST returns only the array of payments and links to the next page in the header `Link: <...>; rel="next"`.
    *
-   * No payment that existed when the first page was read is missed or listed twice, even if payments are created meanwhile.
+   * Every payment that existed when the first page was read is listed exactly once, even if others are created while you read.
    */
   readonly listPayments: { readonly request: { readonly merchant_order_id?: string; readonly status?: PaymentStatus; readonly created_from?: string; readonly created_to?: string; readonly page_size?: number; readonly page_token?: string }; readonly response: readonly Payment[] };
-  /** Reads the current state of a payment of the caller's account. If the outcome was unknown when the payment was created, it appears here once it is known; the response of CreatePayment under its key does not change. */
+  /** Returns the current state of a payment of the caller's account. An outcome that was unknown when the payment was created appears here once it is known; the response of CreatePayment under its key does not change. */
   readonly getPayment: { readonly request: { readonly id: string }; readonly response: Payment };
   /**
-   * Captures an authorization: everything left of it, or the given amount. Returns the payment, whose `transactions` is the CAPTURE.
+   * Captures all that is left of an authorization, or the given amount. Returns the payment, whose `transactions` is the CAPTURE.
    *
-   * Like every operation on money it is idempotent: by the header `x-idempotency-key`, or else by `merchant_reference` within the payment. An unknown outcome is PENDING: its amount stays reserved, and the service asks the provider until the outcome is known. A payment has one open operation at a time; until it ends, another fails with ABORTED (HTTP 409).
+   * Like every operation on money, it is idempotent, by the header `x-idempotency-key` or else by `merchant_reference` within the payment. If the outcome is unknown, the operation is PENDING: its amount stays reserved, and the service queries the provider until the outcome is known. While a payment has an open operation, another fails with ABORTED (HTTP 409).
    */
   readonly capturePayment: { readonly request: CapturePaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Cancels an authorization: releases the uncaptured amount. It needs no key: a repeat returns the first response again. */
+  /** Cancels an authorization: releases the uncaptured amount. No idempotency key is needed: a retry returns the first response. */
   readonly cancelPayment: { readonly request: CancelPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Refunds money that was taken: everything left, or the given amount. */
+  /** Refunds money that was taken: all that is left, or the given amount. */
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Cancels a payment without captures. Refunds any other payment: everything left of it or of the named capture, or the given amount. If every capture has been refunded, cancels the amount that is still held. */
+  /** Cancels a payment without captures. Otherwise refunds all that is left of the payment or of the named capture, or the given amount. If every capture has been refunded, cancels the amount that is still held. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Opens a session for one payment. It lasts for 5 hours, or until its `expires_at`; a declined payment leaves it open. With the header `x-idempotency-key`, a repeat gets the first response again. */
+  /** Opens a session for one payment, which lasts for 5 hours or until `expires_at`; a declined payment leaves it open. With the header `x-idempotency-key`, a retry gets the first response again. */
   readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };
-  /** Reads a session, even if it is used or expired. With the public key alone, `customer_id` and `metadata` are left out. */
+  /** Returns a session, even if it is used or expired. With the public key alone, `customer_id` and `metadata` are left out. */
   readonly getCheckoutSession: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutSession };
-  /** Changes the sent fields of an open session. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask` names it and it is not set. */
+  /** Changes the fields sent, while the session is open. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask` names it and it is not set. */
   readonly updateCheckoutSession: { readonly request: UpdateCheckoutSessionRequest & { readonly checkout_session: string }; readonly response: CheckoutSession };
-  /** Lists the payment methods for an open session: the customer's stored methods, then the catalogue's methods for its country, currency and amount. REST returns only the array. */
+  /** Lists the payment methods for an open session: the customer's stored methods, then the catalogue's methods for the session's country, currency and amount. REST returns only the array. */
   readonly listCheckoutPaymentMethods: { readonly request: { readonly checkout_session: string }; readonly response: readonly OfferedPaymentMethod[] };
-  /** Pays the session by its own terms, such as amount and order; card numbers are refused here. The header `x-idempotency-key` is required, as for CreatePayment; browsers' keys are separate from servers' keys. */
+  /** Makes the session's payment on the session's terms, such as amount and order. Card numbers are refused here. The header `x-idempotency-key` is required, as for CreatePayment; browsers' keys are separate from servers' keys. */
   readonly createCheckoutPayment: { readonly request: CreateCheckoutPaymentRequest & { readonly checkout_session: string }; readonly response: CheckoutPayment };
-  /** Reads the current state of the session's last payment. */
+  /** Returns the current state of the session's last payment. */
   readonly getCheckoutPayment: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutPayment };
-  /** Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The provider is asked to close it first. Returns the payment's state after that: EXPIRED, and the session can be paid again; SUCCEEDED, if the payer has paid after all; or still open, if the provider could not close it, and no other payment can be made yet. */
+  /** Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The payment is first closed at the provider. Returns the resulting state: EXPIRED, and the session can be paid again; SUCCEEDED, if the payer paid after all; or still open, if the provider could not close the payment, so that no other payment can be made yet. */
   readonly closeCheckoutPayment: { readonly request: CloseCheckoutPaymentRequest & { readonly checkout_session: string; readonly payment: string }; readonly response: CheckoutPayment };
-  /** Adds a customer. With the header `x-idempotency-key`, a repeat gets the first response again; without it, the unique `merchant_customer_id` prevents a second customer. */
+  /** Adds a customer. With the header `x-idempotency-key`, a retry gets the first response again; without the header, the unique `merchant_customer_id` prevents a second customer. */
   readonly createCustomer: { readonly request: CreateCustomerRequest; readonly response: Customer };
   /** Finds a customer by the merchant's own identifier. */
   readonly findCustomer: { readonly request: { readonly merchant_customer_id?: string }; readonly response: Customer };
-  /** Reads a customer. */
+  /** Returns a customer. */
   readonly getCustomer: { readonly request: { readonly id: string }; readonly response: Customer };
-  /** Changes the sent fields. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask` names it and it is not set. */
+  /** Changes the fields sent. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask` names it and it is not set. */
   readonly updateCustomer: { readonly request: UpdateCustomerRequest & { readonly id: string }; readonly response: Customer };
-  /** Erases the customer's data: every field except the identifier, and the stored payment methods with their ciphertext. Records of existing payments do not change. */
+  /** Erases the customer's data: every field except the identifier, and the stored payment methods including their ciphertext. Records of existing payments do not change. */
   readonly deleteCustomer: { readonly request: { readonly id: string }; readonly response: undefined };
-  /** Lists the connections of the current catalogue, in its order, with their health as seen by this replica. */
+  /** Lists the connections of the current catalogue, in the catalogue's order, with their health as seen by this replica. */
   readonly listConnections: { readonly request: Record<never, never>; readonly response: ListConnectionsResponse };
   /**
-   * Explains which route and targets a payment would take now, and why no earlier route takes it. Sends nothing, and neither reads nor writes the database.
+   * Explains which route and targets a payment would take now, and why it would not take the earlier routes. Sends nothing, and neither reads nor writes the database.
    *
-   * The call is not declared NO_SIDE_EFFECTS: Connect clients would send it with GET, with the card number in the URL.
+   * The call is not declared NO_SIDE_EFFECTS, because Connect clients would then send it with GET and the card number in the URL.
    */
   readonly explainRoute: { readonly request: ExplainRouteRequest; readonly response: ExplainRouteResponse };
-  /** Stores a card for a customer, without charging or verifying it. The same card of the same customer is one method; storing it again replaces its expiry and holder. For a wallet, asks the payer to agree to later charges: the method is READY_TO_ENROLL, and ENROLLED once the payer has agreed at its `redirect_url`. With the header `x-idempotency-key`, a repeat gets the first response again. */
+  /** Stores a card for a customer, without charging or verifying it. The same card of the same customer is one method; storing it again replaces expiry and holder. For a wallet, requests the payer's consent to later charges: the method is READY_TO_ENROLL, and becomes ENROLLED once the payer has consented at its `redirect_url`. With the header `x-idempotency-key`, a retry gets the first response again. */
   readonly enrollPaymentMethod: { readonly request: EnrollPaymentMethodRequest & { readonly customer_id: string }; readonly response: StoredPaymentMethod };
   /** Lists a customer's usable methods, newest first. */
   readonly listPaymentMethods: { readonly request: { readonly customer_id: string }; readonly response: ListPaymentMethodsResponse };
-  /** Reads a method, even if it is unenrolled. */
+  /** Returns a method, even if it is unenrolled. */
   readonly getPaymentMethod: { readonly request: { readonly customer_id: string; readonly id: string }; readonly response: StoredPaymentMethod };
-  /** Ends a method: its ciphertext is deleted at once, and no payment can use it. A repeat gets the same response. */
+  /** Ends a method: its ciphertext is deleted immediately, and no payment can use it. A retry gets the same response. */
   readonly unenrollPaymentMethod: { readonly request: { readonly customer_id: string; readonly id: string }; readonly response: StoredPaymentMethod };
-  /** Makes a token, to be used as `payment_method: {token}`. */
+  /** Makes a token, for use as `payment_method: {token}`. */
   readonly createToken: { readonly request: CreateTokenRequest; readonly response: OneTimeToken };
   /** Makes a token for a payment of this session only. */
   readonly createCheckoutToken: { readonly request: CreateCheckoutTokenRequest & { readonly checkout_session: string }; readonly response: OneTimeToken };
-  /** Adds a webhook. Only this response shows its secret. */
+  /** Adds a webhook. Only this response contains the webhook's secret. */
   readonly createWebhook: { readonly request: CreateWebhookRequest; readonly response: Webhook };
   /** Lists the account's webhooks, oldest first. */
   readonly listWebhooks: { readonly request: Record<never, never>; readonly response: ListWebhooksResponse };
-  /** Reads a webhook. */
+  /** Returns a webhook. */
   readonly getWebhook: { readonly request: { readonly id: string }; readonly response: Webhook };
-  /** Changes the sent fields. Turning a webhook off ends its open deliveries as FAILED; they can be redelivered once it is on again. */
+  /** Changes the fields sent. Turning a webhook off ends its open deliveries as FAILED; they can be redelivered once the webhook is on again. */
   readonly updateWebhook: { readonly request: UpdateWebhookRequest & { readonly id: string }; readonly response: Webhook };
-  /** Deletes a webhook and ends its open deliveries. Its deliveries can no longer be listed or sent again. */
+  /** Deletes a webhook and ends its open deliveries. The webhook's deliveries can no longer be listed or redelivered. */
   readonly deleteWebhook: { readonly request: { readonly id: string }; readonly response: undefined };
-  /** Gives a webhook a new secret, which only this response shows. The previous secret signs too for a day, so that a receiver can switch without losing a delivery. */
+  /** Gives a webhook a new secret, which only this response contains. For a day, deliveries are also signed with the previous secret, so that the receiver can switch without losing a delivery. */
   readonly rotateWebhookSecret: { readonly request: { readonly id: string }; readonly response: Webhook };
   /** Sends the event `webhook.test` to a webhook that is on. */
   readonly testWebhook: { readonly request: { readonly id: string }; readonly response: Delivery };
   /** Lists a webhook's deliveries, newest first. Deliveries are kept for 30 days. */
   readonly listDeliveries: { readonly request: { readonly webhook_id: string; readonly page_size?: number; readonly page_token?: string }; readonly response: ListDeliveriesResponse };
-  /** Sends a delivery again, whatever its outcome, and restarts its schedule of retries. */
+  /** Sends a delivery again, whatever its outcome, and restarts its retry schedule. */
   readonly redeliverDelivery: { readonly request: { readonly id: string; readonly webhook_id?: string }; readonly response: Delivery };
-  /** Sends again the FAILED deliveries of a webhook that were created at or after a time, at most the oldest 10,000. */
+  /** Resends a webhook's FAILED deliveries that were created at or after a given time, up to the oldest 10,000. */
   readonly redeliverFailed: { readonly request: RedeliverFailedRequest & { readonly webhook_id: string }; readonly response: RedeliverFailedResponse };
 };
 

@@ -30,14 +30,14 @@ export declare type Catalogue = Message<"payments.config.Catalogue"> & {
   connections: ConnectionConfig[];
 
   /**
-   * Routes in order; a payment takes the first whose condition holds.
+   * Routes in order; a payment takes the first route whose condition is true.
    *
    * @generated from field: repeated payments.config.Route routes = 3;
    */
   routes: Route[];
 
   /**
-   * Card issuers by number prefix. The longest matching prefix counts.
+   * Card issuers by number prefix. The longest matching prefix is used.
    *
    * @generated from field: repeated payments.config.Bin bins = 4;
    */
@@ -67,21 +67,21 @@ export declare type PaymentMethodType = Message<"payments.config.PaymentMethodTy
   category: Transaction_Category;
 
   /**
-   * DIRECT, REDIRECT or both. If there is only one, requests need not name it.
+   * DIRECT, REDIRECT or both. If there is only one, requests may omit the workflow.
    *
    * @generated from field: repeated payments.v1.Payment.Workflow workflows = 3;
    */
   workflows: Payment_Workflow[];
 
   /**
-   * ISO 3166-1 alpha-2; every country when empty.
+   * ISO 3166-1 alpha-2; all countries if empty.
    *
    * @generated from field: repeated string countries = 4;
    */
   countries: string[];
 
   /**
-   * ISO 4217; every currency when empty.
+   * ISO 4217; all currencies if empty.
    *
    * @generated from field: repeated string currencies = 5;
    */
@@ -101,8 +101,8 @@ export declare const PaymentMethodTypeSchema: GenMessage<PaymentMethodType>;
  */
 export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig"> & {
   /**
-   * Shown in connection_data. It permanently stands for one account at one provider: unknown outcomes are looked up there
-   * until they are known.
+   * Shown in connection_data. An id permanently stands for one account at one provider, where unknown outcomes are
+   * looked up until they are known.
    *
    * @generated from field: string id = 1;
    */
@@ -121,7 +121,7 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
   providerId: string;
 
   /**
-   * A folder of src/connectors.
+   * The name of a folder in src/connectors.
    *
    * @generated from field: string connector = 4;
    */
@@ -135,7 +135,7 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
   settings?: JsonObject | undefined;
 
   /**
-   * Secrets by reference, never by value: setting name → name of an environment variable.
+   * Secrets by reference, never by value: maps a secret's name to the name of an environment variable.
    *
    * @generated from field: map<string, string> secrets_from_environment = 6;
    */
@@ -147,7 +147,7 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
   circuitBreaker?: CircuitBreaker | undefined;
 
   /**
-   * Days after which an authorization that was not captured counts as lapsed; the provider's own term when absent.
+   * Days after which an uncaptured authorization counts as lapsed; the provider's own term when absent.
    *
    * @generated from field: optional int32 authorization_valid_days = 8;
    */
@@ -168,42 +168,43 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
 export declare const ConnectionConfigSchema: GenMessage<ConnectionConfig>;
 
 /**
- * When a connection gets no payments because it does not answer. Calls that could not be sent and calls with an unknown
+ * Stops sending payments to a connection that does not answer. Calls that could not be sent and calls with an unknown
  * outcome count as failures.
  *
  * @generated from message payments.config.CircuitBreaker
  */
 export declare type CircuitBreaker = Message<"payments.config.CircuitBreaker"> & {
   /**
-   * Turns the breaker off: payments are always sent.
+   * true turns the breaker off: payments are always sent.
    *
    * @generated from field: bool off = 1;
    */
   off: boolean;
 
   /**
-   * The share of failing calls that opens the circuit; 50 when absent.
+   * The percentage of failing calls that opens the circuit; 50 when absent.
    *
    * @generated from field: optional int32 failure_percent = 2;
    */
   failurePercent?: number | undefined;
 
   /**
-   * Minimum number of calls within the window; this many failures in a row open the circuit too. 10 when absent.
+   * Minimum number of calls within the window; this many failures in a row also open the circuit. 10 when absent.
    *
    * @generated from field: optional int32 min_calls = 3;
    */
   minCalls?: number | undefined;
 
   /**
-   * Length of the window; 30 when absent.
+   * Length of the window in seconds; 30 when absent.
    *
    * @generated from field: optional int32 window_s = 4;
    */
   windowS?: number | undefined;
 
   /**
-   * Pause before the first probe; each failed probe doubles it, up to the larger of 5 minutes and this. 15 when absent.
+   * Seconds before the first probe; 15 when absent. Each failed probe doubles the pause, up to 5 minutes or this value
+   * if it is larger.
    *
    * @generated from field: optional int32 open_s = 5;
    */
@@ -217,7 +218,7 @@ export declare type CircuitBreaker = Message<"payments.config.CircuitBreaker"> &
 export declare const CircuitBreakerSchema: GenMessage<CircuitBreaker>;
 
 /**
- * The connections for payments that satisfy a condition.
+ * The connections for payments that match a condition.
  *
  * @generated from message payments.config.Route
  */
@@ -240,14 +241,15 @@ export declare type Route = Message<"payments.config.Route"> & {
   description: string;
 
   /**
-   * A CEL expression (https://cel.dev) over the fields of payments.v1.RoutingFacts; without it the route takes every payment.
+   * A CEL expression (https://cel.dev) over the fields of payments.v1.RoutingFacts; without a condition, the route
+   * takes every payment.
    *
    * @generated from field: string condition = 8;
    */
   condition: string;
 
   /**
-   * The first target chosen gets the payment; it fails over to the others (see failover).
+   * The payment goes to the target that is chosen first, and may fail over to the others (see failover).
    *
    * @generated from field: repeated payments.config.Target targets = 9;
    */
@@ -278,7 +280,7 @@ export declare type Route = Message<"payments.config.Route"> & {
 export declare const RouteSchema: GenMessage<Route>;
 
 /**
- * A connection that a payment may be sent to.
+ * A connection to which a payment may be sent.
  *
  * @generated from message payments.config.Target
  */
@@ -291,7 +293,7 @@ export declare type Target = Message<"payments.config.Target"> & {
   connection: string;
 
   /**
-   * For SPLIT: its share, in proportion to the others'. A target with 0 gets a payment only by failover.
+   * For SPLIT: the target's share, relative to the others'. A target with weight 0 gets payments only by failover.
    *
    * @generated from field: optional int32 weight = 2;
    */
@@ -305,7 +307,7 @@ export declare type Target = Message<"payments.config.Target"> & {
 export declare const TargetSchema: GenMessage<Target>;
 
 /**
- * Whether a payment fails over to another target. It never does after an unknown outcome.
+ * Whether a payment fails over to another target. After an unknown outcome, it never does.
  *
  * @generated from message payments.config.Failover
  */
@@ -318,7 +320,7 @@ export declare type Failover = Message<"payments.config.Failover"> & {
   maxAttempts?: number | undefined;
 
   /**
-   * Fails over after a soft decline too, not only when nothing was sent; never after a hard decline.
+   * Also fails over after a soft decline, not only when nothing was sent. Never after a hard decline.
    *
    * @generated from field: bool soft_declines = 2;
    */
@@ -332,7 +334,7 @@ export declare type Failover = Message<"payments.config.Failover"> & {
 export declare const FailoverSchema: GenMessage<Failover>;
 
 /**
- * Targets that replace the route's own for some accounts.
+ * Targets that replace the route's own targets for some accounts.
  *
  * @generated from message payments.config.AccountTargets
  */
@@ -436,14 +438,15 @@ export enum Choice {
   PRIORITY = 1,
 
   /**
-   * By weight; the same for every try of one payment.
+   * By weight; the same for every retry of a payment.
    *
    * @generated from enum value: SPLIT = 2;
    */
   SPLIT = 2,
 
   /**
-   * By recent approval rate for the card's brand and issuer country; a small share goes to other targets, to keep learning.
+   * By recent approval rate for the card's brand and issuer country; a small share goes to other targets, to keep their
+   * rates current.
    *
    * @generated from enum value: SUCCESS_RATE = 3;
    */

@@ -2,8 +2,8 @@
 // @generated from file payments/config/connector_settings.proto (package payments.config, syntax proto3)
 /* eslint-disable */
 
-// Settings and secrets of connections, one message per connector. In a catalogue, the settings are ConnectionConfig's
-// `settings`; fields with debug_redact are secrets, and `secrets_from_environment` names their environment variables.
+// Settings and secrets of connections, one message per connector. In a catalogue, settings are in ConnectionConfig's
+// `settings`. Fields with debug_redact are secrets, whose environment variables are in `secrets_from_environment`.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -20,7 +20,7 @@ export declare const file_payments_config_connector_settings: GenFile;
  */
 export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   /**
-   * Address of the Checkout API, without its version: https://checkout-test.adyen.com, or
+   * Address of the Checkout API, without the version: https://checkout-test.adyen.com, or
    * https://PREFIX-checkout-live.adyenpayments.com/checkout.
    *
    * @generated from field: string base_url = 1;
@@ -28,7 +28,7 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   baseUrl: string;
 
   /**
-   * Deadline of a call with all its requests; 20000 when absent.
+   * Deadline of a call, including all its requests; 20000 when absent.
    *
    * @generated from field: optional int32 timeout_ms = 2;
    */
@@ -56,8 +56,8 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   redirectMethods: { [key: string]: string };
 
   /**
-   * Minutes after which a payment without a notification is canceled at Adyen; 60 when absent. The cancel must not
-   * overtake the request.
+   * Minutes after which a payment without a notification is canceled at Adyen; 60 when absent. Must be long enough that
+   * the cancel cannot overtake the request.
    *
    * @generated from field: optional int32 technical_cancel_minutes = 6;
    */
@@ -106,7 +106,7 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
   baseUrl?: string | undefined;
 
   /**
-   * Deadline of a call with all its requests; 20000 when absent.
+   * Deadline of a call, including all its requests; 20000 when absent.
    *
    * @generated from field: optional int32 timeout_ms = 2;
    */
@@ -120,14 +120,14 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
   country: string;
 
   /**
-   * The account's number (collector_id). It identifies the account, so that the token may be renewed.
+   * The account's number (collector_id). It identifies the account, so that the token can be renewed.
    *
    * @generated from field: optional string account_id = 4;
    */
   accountId?: string | undefined;
 
   /**
-   * Payments are approved or rejected immediately, never pending.
+   * true if payments are approved or rejected immediately, never pending.
    *
    * @generated from field: bool binary_mode = 5;
    */
@@ -156,7 +156,7 @@ export declare type MercadoPagoConfig = Message<"payments.config.MercadoPagoConf
   accessToken?: string | undefined;
 
   /**
-   * Verifies notifications; without it, none are accepted.
+   * Verifies notifications; when absent, none are accepted.
    *
    * @generated from field: optional string webhook_secret = 9;
    */
@@ -190,22 +190,22 @@ export declare type PayPalConfig = Message<"payments.config.PayPalConfig"> & {
   baseUrl?: string | undefined;
 
   /**
-   * Deadline of a call with all its requests; 20000 when absent.
+   * Deadline of a call, including all its requests; 20000 when absent.
    *
    * @generated from field: optional int32 timeout_ms = 2;
    */
   timeoutMs?: number | undefined;
 
   /**
-   * The merchant's id at PayPal. It identifies the account, so that the credentials may be replaced.
+   * The merchant's id at PayPal. It identifies the account, so that the credentials can be replaced.
    *
    * @generated from field: optional string account_id = 3;
    */
   accountId?: string | undefined;
 
   /**
-   * Ids of the webhook that delivers notifications: two while one replaces the other. Without an id, no notifications
-   * are accepted.
+   * Id of the webhook that delivers notifications, or two ids while one replaces the other. Without an id, no
+   * notifications are accepted.
    *
    * @generated from field: repeated string webhook_ids = 4;
    */
@@ -226,7 +226,7 @@ export declare type PayPalConfig = Message<"payments.config.PayPalConfig"> & {
   locale?: string | undefined;
 
   /**
-   * Sends the payer's shipping address to PayPal, which validates it and may refuse it.
+   * true sends the payer's shipping address to PayPal, which validates the address and may refuse it.
    *
    * @generated from field: bool send_shipping_address = 7;
    */
@@ -258,7 +258,7 @@ export declare const PayPalConfigSchema: GenMessage<PayPalConfig>;
  */
 export declare type SandboxConfig = Message<"payments.config.SandboxConfig"> & {
   /**
-   * Its path is a prefix of the provider's own paths.
+   * Address of the provider. The path, if any, is a prefix of the provider's paths.
    *
    * @generated from field: string base_url = 1;
    */
@@ -272,14 +272,14 @@ export declare type SandboxConfig = Message<"payments.config.SandboxConfig"> & {
   timeoutMs?: number | undefined;
 
   /**
-   * ONE when absent.
+   * The acquirer, ONE or TWO; ONE when absent.
    *
    * @generated from field: optional string acquirer = 3;
    */
   acquirer?: string | undefined;
 
   /**
-   * The account at the provider; the provider has a default.
+   * The account at the provider; the provider's default account when absent.
    *
    * @generated from field: optional string account_id = 4;
    */
@@ -293,7 +293,7 @@ export declare type SandboxConfig = Message<"payments.config.SandboxConfig"> & {
   apiKey?: string | undefined;
 
   /**
-   * Verifies notifications; without it, none are accepted.
+   * Verifies notifications; when absent, none are accepted.
    *
    * @generated from field: optional string notification_secret = 6;
    */
@@ -327,14 +327,14 @@ export declare type StripeConfig = Message<"payments.config.StripeConfig"> & {
   baseUrl?: string | undefined;
 
   /**
-   * Deadline of a call with all its requests; 20000 when absent.
+   * Deadline of a call, including all its requests; 20000 when absent.
    *
    * @generated from field: optional int32 timeout_ms = 2;
    */
   timeoutMs?: number | undefined;
 
   /**
-   * Identifies the account, so that the key may be rolled.
+   * Identifies the account, so that the key can be rolled.
    *
    * @generated from field: optional string account_id = 3;
    */
@@ -348,8 +348,8 @@ export declare type StripeConfig = Message<"payments.config.StripeConfig"> & {
   installments: boolean;
 
   /**
-   * automatic: Stripe requests 3-D Secure where laws or scheme rules require it; any: for every capable card. automatic
-   * when absent.
+   * automatic (the default): Stripe requests 3-D Secure if laws or scheme rules require it. any: Stripe requests it for
+   * every capable card.
    *
    * @generated from field: optional string request_three_d_secure = 5;
    */
@@ -363,7 +363,7 @@ export declare type StripeConfig = Message<"payments.config.StripeConfig"> & {
   apiKey?: string | undefined;
 
   /**
-   * Verifies notifications; without it, none are accepted.
+   * Verifies notifications; when absent, none are accepted.
    *
    * @generated from field: optional string webhook_secret = 7;
    */

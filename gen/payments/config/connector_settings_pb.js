@@ -2,8 +2,8 @@
 // @generated from file payments/config/connector_settings.proto (package payments.config, syntax proto3)
 /* eslint-disable */
 
-// Settings and secrets of connections, one message per connector. In a catalogue, the settings are ConnectionConfig's
-// `settings`; fields with debug_redact are secrets, and `secrets_from_environment` names their environment variables.
+// Settings and secrets of connections, one message per connector. In a catalogue, settings are in ConnectionConfig's
+// `settings`. Fields with debug_redact are secrets, whose environment variables are in `secrets_from_environment`.
 
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../buf/validate/validate_pb.js";

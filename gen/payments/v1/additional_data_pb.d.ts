@@ -48,15 +48,15 @@ export declare type AdditionalData = Message<"payments.v1.AdditionalData"> & {
 export declare const AdditionalDataSchema: GenMessage<AdditionalData>;
 
 /**
- * An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20
- * decimals, and are returned as sent, with at least the decimals that ISO 4217 gives the currency. Providers that use the
- * currency's decimals get them rounded half up.
+ * An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up
+ * to 20 decimals and are returned as sent, padded to the decimals that ISO 4217 gives the currency. For providers that
+ * use the currency's decimals, they are rounded half up.
  *
  * @generated from message payments.v1.Order
  */
 export declare type Order = Message<"payments.v1.Order"> & {
   /**
-   * Fees of the merchant, part of the payment's amount.
+   * The merchant's fees, part of the payment's amount.
    *
    * @generated from field: optional google.type.Decimal fee_amount = 1;
    */
@@ -77,14 +77,14 @@ export declare type Order = Message<"payments.v1.Order"> & {
   items: OrderItem[];
 
   /**
-   * Tip, part of the payment's amount like the fee and shipping. It has no more decimals than the currency.
+   * Tip, part of the payment's amount. At most as many decimals as the currency has.
    *
    * @generated from field: optional google.type.Decimal tip_amount = 4;
    */
   tipAmount?: Decimal | undefined;
 
   /**
-   * The account that the money is for; null in the record.
+   * The account to be funded; null in the record.
    *
    * @generated from field: optional google.protobuf.Struct account_funding = 5;
    */
@@ -151,21 +151,21 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   id?: string | undefined;
 
   /**
-   * Name of the item as the payer knows it.
+   * Name of the item, as the payer knows it.
    *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
 
   /**
-   * Integer quantity. Protobuf has any other quantity in quantity_decimal instead.
+   * Integer quantity. In Protobuf, use quantity_decimal for any other quantity.
    *
    * @generated from field: optional int32 quantity = 3;
    */
   quantity?: number | undefined;
 
   /**
-   * In the currency of the payment, with up to 20 decimals, as after dividing a total by a quantity.
+   * In the currency of the payment, with up to 20 decimals, as when a total is divided by a quantity.
    *
    * @generated from field: optional google.type.Decimal unit_amount = 4;
    */
@@ -186,7 +186,7 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   brand?: string | undefined;
 
   /**
-   * Stock keeping unit: the merchant's code of the article.
+   * Stock keeping unit: the merchant's code for the item.
    *
    * @generated from field: optional string sku_code = 7;
    */
@@ -200,22 +200,22 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   manufacturePartNumber?: string | undefined;
 
   /**
-   * A fractional quantity, such as 1.5 kilograms; quantity is then not set. An integer here counts as quantity. In REST JSON
-   * both are `quantity`.
+   * A fractional quantity, such as 1.5 kilograms; `quantity` is then not set. An integer here counts as `quantity`. In
+   * REST JSON, both are `quantity`.
    *
    * @generated from field: optional google.type.Decimal quantity_decimal = 9;
    */
   quantityDecimal?: Decimal | undefined;
 
   /**
-   * The item's page in the shop, as any text; never fetched.
+   * The item's page in the shop; any text, never fetched.
    *
    * @generated from field: optional string url = 10;
    */
   url?: string | undefined;
 
   /**
-   * A picture of the item, as any text; never fetched.
+   * A picture of the item; any text, never fetched.
    *
    * @generated from field: optional string image_url = 11;
    */
@@ -229,8 +229,8 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
 export declare const OrderItemSchema: GenMessage<OrderItem>;
 
 /**
- * An airline booking. Tickets are sent as `tickets`. In the record, a single ticket is `ticket`, and `tickets` is null; of
- * several tickets, `ticket` is the first and `tickets` has all of them.
+ * An airline booking. Send tickets as `tickets`. In the record, `ticket` is the only ticket, or the first of several;
+ * `tickets` lists all of them, and is null if there are fewer than two.
  *
  * @generated from message payments.v1.Airline
  */
@@ -257,7 +257,7 @@ export declare type Airline = Message<"payments.v1.Airline"> & {
   passengers: AirlinePassenger[];
 
   /**
-   * The tickets, at most 200. Null in a record with fewer than two.
+   * The tickets, at most 200. Null in the record if there are fewer than two.
    *
    * @generated from field: repeated payments.v1.AirlineTicket tickets = 4;
    */
@@ -324,7 +324,7 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   flightNumber?: string | undefined;
 
   /**
-   * The carrier's code of the fare and its rules.
+   * The carrier's code for the fare and its rules.
    *
    * @generated from field: optional string fare_basis_code = 7;
    */
@@ -338,7 +338,7 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   fareClassCode?: string | undefined;
 
   /**
-   * In base_fare_currency, or the payment's currency when that is absent; with up to 20 decimals.
+   * In base_fare_currency or, when absent, the payment's currency; with up to 20 decimals.
    *
    * @generated from field: optional google.type.Decimal base_fare = 9;
    */
@@ -352,7 +352,7 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   baseFareCurrency?: string | undefined;
 
   /**
-   * Whether a stopover is allowed; free text, usually O if it is and X if not.
+   * Whether a stopover is allowed; free text, usually O if allowed and X if not.
    *
    * @generated from field: optional string stopover_code = 11;
    */
@@ -569,7 +569,7 @@ export declare type AirlineTicket = Message<"payments.v1.AirlineTicket"> & {
   eTicket?: boolean | undefined;
 
   /**
-   * true if the ticket cannot be changed or refunded freely.
+   * true if changes or refunds of the ticket are restricted.
    *
    * @generated from field: optional bool restricted = 3;
    */

@@ -47,7 +47,7 @@ export declare const IdempotencyKeySchema: GenEnum<IdempotencyKey>;
 export declare const idempotency_key: GenExtension<MethodOptions, IdempotencyKey>;
 
 /**
- * Some requests need no secret key: the call's documentation says which.
+ * Some requests need no secret key; the call's documentation states which.
  *
  * @generated from extension: bool public_key_can_suffice = 50002;
  */
@@ -61,7 +61,8 @@ export declare const public_key_can_suffice: GenExtension<MethodOptions, boolean
 export declare const for_browsers: GenExtension<MethodOptions, boolean>;
 
 /**
- * Operators call the service, with `operator-key`; merchants call the other services, with their account's keys.
+ * The service is for operators, who call it with `operator-key`. Merchants call the other services with their
+ * account's keys.
  *
  * @generated from extension: bool for_operators = 50001;
  */

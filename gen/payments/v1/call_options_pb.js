@@ -32,7 +32,7 @@ export const idempotency_key = /*@__PURE__*/
   extDesc(file_payments_v1_call_options, 0);
 
 /**
- * Some requests need no secret key: the call's documentation says which.
+ * Some requests need no secret key; the call's documentation states which.
  *
  * @generated from extension: bool public_key_can_suffice = 50002;
  */
@@ -48,7 +48,8 @@ export const for_browsers = /*@__PURE__*/
   extDesc(file_payments_v1_call_options, 2);
 
 /**
- * Operators call the service, with `operator-key`; merchants call the other services, with their account's keys.
+ * The service is for operators, who call it with `operator-key`. Merchants call the other services with their
+ * account's keys.
  *
  * @generated from extension: bool for_operators = 50001;
  */

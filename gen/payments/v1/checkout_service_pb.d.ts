@@ -82,7 +82,7 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   country: string;
 
   /**
-   * null for a session without terms, such as the sandbox's.
+   * The amount to be paid; null for a session without terms, such as the sandbox's.
    *
    * @generated from field: optional payments.v1.CheckoutAmount amount = 6;
    */
@@ -96,14 +96,14 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   customerId?: string | undefined;
 
   /**
-   * Where the payer returns; null for nowhere.
+   * Where the payer returns to; null if nowhere.
    *
    * @generated from field: optional string callback_url = 8;
    */
   callbackUrl?: string | undefined;
 
   /**
-   * Stored with the session and its payment: objects of `key` and `value`.
+   * Stored with the session and the payment: objects with `key` and `value`.
    *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 9;
    */
@@ -131,21 +131,21 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * When the session expires; null for a session that never does, such as the sandbox's.
+   * When the session expires; null for a session that never expires, such as the sandbox's.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * A payment that succeeded, or whose outcome is open, uses the session.
+   * true if a payment in the session has succeeded or is still open.
    *
    * @generated from field: bool used = 14;
    */
   used: boolean;
 
   /**
-   * Accepted types of payment methods; every type that the catalogue offers when empty.
+   * Accepted types of payment methods; if empty, every type that the catalogue offers.
    *
    * @generated from field: repeated string payment_method_types = 15;
    */
@@ -179,20 +179,20 @@ export declare type CheckoutSettings = Message<"payments.v1.CheckoutSettings"> &
 export declare const CheckoutSettingsSchema: GenMessage<CheckoutSettings>;
 
 /**
- * Its fields have the numbers of CheckoutSession's.
+ * The fields have the same numbers as in CheckoutSession.
  *
  * @generated from message payments.v1.CreateCheckoutSessionRequest
  */
 export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCheckoutSessionRequest"> & {
   /**
-   * The merchant account whose keys the call carries.
+   * The merchant account to which the call's keys belong.
    *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
-   * The merchant's order number, also of the payment.
+   * The merchant's order number for the session and the payment.
    *
    * @generated from field: string merchant_order_id = 3;
    */
@@ -227,14 +227,14 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
   customerId?: string | undefined;
 
   /**
-   * Where the payer returns, for payments without a callback_url; as in CreatePaymentRequest.
+   * Where the payer returns to, for payments without a callback_url; as in CreatePaymentRequest.
    *
    * @generated from field: optional string callback_url = 8;
    */
   callbackUrl?: string | undefined;
 
   /**
-   * Stored with the session and its payment.
+   * Stored with the session and the payment.
    *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 9;
    */
@@ -248,7 +248,7 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
   workflow: Payment_Workflow;
 
   /**
-   * When the session expires: a future time, at most 30 days after the session is opened. Five hours after the opening when
+   * When the session expires: a future time, at most 30 days after the session is opened. Five hours after opening when
    * absent.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
@@ -256,7 +256,7 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
   expiresAt?: Timestamp | undefined;
 
   /**
-   * Accepted types of payment methods; every type that the catalogue offers when empty.
+   * Accepted types of payment methods; if empty, every type that the catalogue offers.
    *
    * @generated from field: repeated string payment_method_types = 15;
    */
@@ -298,14 +298,14 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
   currencyConversion?: Value | undefined;
 
   /**
-   * Which installments a payer may choose.
+   * Installments that a payer may choose.
    *
    * @generated from field: optional google.protobuf.Value installments = 37;
    */
   installments?: Value | undefined;
 
   /**
-   * Another amount that a payer may choose.
+   * An alternative amount that a payer may choose.
    *
    * @generated from field: optional google.protobuf.Value alternative_amount = 38;
    */
@@ -349,7 +349,7 @@ export declare type GetCheckoutSessionRequest = Message<"payments.v1.GetCheckout
 export declare const GetCheckoutSessionRequestSchema: GenMessage<GetCheckoutSessionRequest>;
 
 /**
- * Its fields have the numbers of CheckoutSession's.
+ * The fields have the same numbers as in CheckoutSession.
  *
  * @generated from message payments.v1.UpdateCheckoutSessionRequest
  */
@@ -362,7 +362,7 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   checkoutSession: string;
 
   /**
-   * The merchant's order number. It can be changed but not cleared.
+   * The merchant's order number. Can be changed but not cleared.
    *
    * @generated from field: optional string merchant_order_id = 3;
    */
@@ -376,14 +376,14 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   paymentDescription?: string | undefined;
 
   /**
-   * ISO 3166-1 alpha-2. It can be changed but not cleared.
+   * ISO 3166-1 alpha-2. Can be changed but not cleared.
    *
    * @generated from field: optional string country = 5;
    */
   country?: string | undefined;
 
   /**
-   * The amount to be paid. It can be changed but not cleared.
+   * The amount to be paid. Can be changed but not cleared.
    *
    * @generated from field: optional payments.v1.CheckoutAmount amount = 6;
    */
@@ -397,7 +397,7 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   customerId?: string | undefined;
 
   /**
-   * Where the payer returns, for payments without a callback_url.
+   * Where the payer returns to, for payments without a callback_url.
    *
    * @generated from field: optional string callback_url = 8;
    */
@@ -411,7 +411,7 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   metadata: MetadataEntry[];
 
   /**
-   * Clearing it sets it to SDK_CHECKOUT.
+   * Default workflow of the session's payments; SDK_CHECKOUT when cleared.
    *
    * @generated from field: payments.v1.Payment.Workflow workflow = 10;
    */
@@ -432,7 +432,7 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   paymentMethodTypes: string[];
 
   /**
-   * The fields to change; the fields that are set when absent. REST derives it from the members of the body.
+   * The fields to change; when absent, the fields that are set. REST derives the mask from the members of the body.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 16;
    */
@@ -474,14 +474,14 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   currencyConversion?: Value | undefined;
 
   /**
-   * Which installments a payer may choose.
+   * Installments that a payer may choose.
    *
    * @generated from field: optional google.protobuf.Value installments = 37;
    */
   installments?: Value | undefined;
 
   /**
-   * Another amount that a payer may choose.
+   * An alternative amount that a payer may choose.
    *
    * @generated from field: optional google.protobuf.Value alternative_amount = 38;
    */
@@ -582,14 +582,14 @@ export declare type OfferedPaymentMethod = Message<"payments.v1.OfferedPaymentMe
   cardData?: CardData | undefined;
 
   /**
-   * The payment may be in installments.
+   * true if the payment may be in installments.
    *
    * @generated from field: bool installments = 6;
    */
   installments: boolean;
 
   /**
-   * When a payment by the stored method last succeeded; null otherwise.
+   * When a payment with the stored method last succeeded; null otherwise.
    *
    * @generated from field: optional google.protobuf.Timestamp last_successfully_used_at = 7;
    */
@@ -614,8 +614,8 @@ export declare type CreateCheckoutPaymentRequest = Message<"payments.v1.CreateCh
   checkoutSession: string;
 
   /**
-   * A `token`, a `vaulted_token`, or the `type` of a wallet. Card numbers are refused, and so are card options other than
-   * `installments` and `three_d_secure_setup_id`: only the merchant sets them.
+   * A `token`, a `vaulted_token`, or the `type` of a wallet. Card numbers are refused, as are card options other than
+   * `installments` and `three_d_secure_setup_id`, which only the merchant may set.
    *
    * @generated from field: payments.v1.PaymentMethodInput payment_method = 2;
    */
@@ -629,8 +629,8 @@ export declare type CreateCheckoutPaymentRequest = Message<"payments.v1.CreateCh
   customerPayer?: CustomerPayer | undefined;
 
   /**
-   * The amount that the payer was shown. If the session's amount has changed since, the payment is refused, and nothing is
-   * sent: a payer never pays an amount that they have not seen.
+   * The amount that the payer was shown. If the session's amount has changed since then, the payment is refused before
+   * anything is sent, so that payers never pay an amount that they have not seen.
    *
    * @generated from field: optional payments.v1.CheckoutAmount amount = 4;
    */
@@ -673,8 +673,8 @@ export declare type CloseCheckoutPaymentRequest = Message<"payments.v1.CloseChec
   checkoutSession: string;
 
   /**
-   * The `id` of the payment that the payer was shown. If the session has another payment by now, nothing is closed, and the
-   * current payment is returned.
+   * The `id` of the payment that the payer was shown. If the session already has another payment, nothing is closed,
+   * and the current payment is returned.
    *
    * @generated from field: string payment = 2;
    */
@@ -688,7 +688,7 @@ export declare type CloseCheckoutPaymentRequest = Message<"payments.v1.CloseChec
 export declare const CloseCheckoutPaymentRequestSchema: GenMessage<CloseCheckoutPaymentRequest>;
 
 /**
- * A payment as its payer may see it.
+ * The fields of a payment that the payer may see.
  *
  * @generated from message payments.v1.CheckoutPayment
  */
@@ -743,14 +743,15 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   responseMessage: string;
 
   /**
-   * Where the payer must go now: a wallet's checkout, or a 3-D Secure challenge. "" when nowhere.
+   * Where the payer must go now: a wallet's checkout, or a 3-D Secure challenge. "" if nowhere.
    *
    * @generated from field: string redirect_url = 8;
    */
   redirectUrl: string;
 
   /**
-   * Where the payer goes at the end: the session's address, with `payment_id` and `status` added. "" when there is none.
+   * Where the payer goes at the end: the session's callback_url, with `payment_id` and `status` added. "" if there is
+   * none.
    *
    * @generated from field: string callback_url = 9;
    */
@@ -785,9 +786,10 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
 export declare const CheckoutPaymentSchema: GenMessage<CheckoutPayment>;
 
 /**
- * Checkout sessions: servers fix the terms of a payment before a browser asks the payer for a card. Every call carries the
- * header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls, `private-secret-key`. Anyone who knows
- * a session's identifier may make the `for_browsers` calls for it, with the public key alone.
+ * Checkout sessions, in which a server sets the terms of a payment before a browser asks the payer for a card. Every
+ * call needs the header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls,
+ * `private-secret-key`. Anyone who knows a session's identifier may make the `for_browsers` calls for that session,
+ * with the public key alone.
  *
  * Errors are the same as PaymentService's.
  *
@@ -795,8 +797,8 @@ export declare const CheckoutPaymentSchema: GenMessage<CheckoutPayment>;
  */
 export declare const CheckoutService: GenService<{
   /**
-   * Opens a session for one payment. It lasts for 5 hours, or until its `expires_at`; a declined payment leaves it open.
-   * With the header `x-idempotency-key`, a repeat gets the first response again.
+   * Opens a session for one payment, which lasts for 5 hours or until `expires_at`; a declined payment leaves it open.
+   * With the header `x-idempotency-key`, a retry gets the first response again.
    *
    * @generated from rpc payments.v1.CheckoutService.CreateCheckoutSession
    */
@@ -806,7 +808,8 @@ export declare const CheckoutService: GenService<{
     output: typeof CheckoutSessionSchema;
   },
   /**
-   * Reads a session, even if it is used or expired. With the public key alone, `customer_id` and `metadata` are left out.
+   * Returns a session, even if it is used or expired. With the public key alone, `customer_id` and `metadata` are left
+   * out.
    *
    * @generated from rpc payments.v1.CheckoutService.GetCheckoutSession
    */
@@ -816,8 +819,8 @@ export declare const CheckoutService: GenService<{
     output: typeof CheckoutSessionSchema;
   },
   /**
-   * Changes the sent fields of an open session. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask`
-   * names it and it is not set.
+   * Changes the fields sent, while the session is open. In REST, `null` clears a field; by rpc, a field is cleared if
+   * `update_mask` names it and it is not set.
    *
    * @generated from rpc payments.v1.CheckoutService.UpdateCheckoutSession
    */
@@ -827,8 +830,8 @@ export declare const CheckoutService: GenService<{
     output: typeof CheckoutSessionSchema;
   },
   /**
-   * Lists the payment methods for an open session: the customer's stored methods, then the catalogue's methods for its
-   * country, currency and amount. REST returns only the array.
+   * Lists the payment methods for an open session: the customer's stored methods, then the catalogue's methods for the
+   * session's country, currency and amount. REST returns only the array.
    *
    * @generated from rpc payments.v1.CheckoutService.ListCheckoutPaymentMethods
    */
@@ -838,8 +841,8 @@ export declare const CheckoutService: GenService<{
     output: typeof ListCheckoutPaymentMethodsResponseSchema;
   },
   /**
-   * Pays the session by its own terms, such as amount and order; card numbers are refused here. The header
-   * `x-idempotency-key` is required, as for CreatePayment; browsers' keys are separate from servers' keys.
+   * Makes the session's payment on the session's terms, such as amount and order. Card numbers are refused here. The
+   * header `x-idempotency-key` is required, as for CreatePayment; browsers' keys are separate from servers' keys.
    *
    * @generated from rpc payments.v1.CheckoutService.CreateCheckoutPayment
    */
@@ -849,7 +852,7 @@ export declare const CheckoutService: GenService<{
     output: typeof CheckoutPaymentSchema;
   },
   /**
-   * Reads the current state of the session's last payment.
+   * Returns the current state of the session's last payment.
    *
    * @generated from rpc payments.v1.CheckoutService.GetCheckoutPayment
    */
@@ -860,9 +863,9 @@ export declare const CheckoutService: GenService<{
   },
   /**
    * Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The
-   * provider is asked to close it first. Returns the payment's state after that: EXPIRED, and the session can be paid
-   * again; SUCCEEDED, if the payer has paid after all; or still open, if the provider could not close it, and no other
-   * payment can be made yet.
+   * payment is first closed at the provider. Returns the resulting state: EXPIRED, and the session can be paid again;
+   * SUCCEEDED, if the payer paid after all; or still open, if the provider could not close the payment, so that no
+   * other payment can be made yet.
    *
    * @generated from rpc payments.v1.CheckoutService.CloseCheckoutPayment
    */

@@ -112,9 +112,10 @@ export const CheckoutPaymentSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_checkout_service, 12);
 
 /**
- * Checkout sessions: servers fix the terms of a payment before a browser asks the payer for a card. Every call carries the
- * header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls, `private-secret-key`. Anyone who knows
- * a session's identifier may make the `for_browsers` calls for it, with the public key alone.
+ * Checkout sessions, in which a server sets the terms of a payment before a browser asks the payer for a card. Every
+ * call needs the header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls,
+ * `private-secret-key`. Anyone who knows a session's identifier may make the `for_browsers` calls for that session,
+ * with the public key alone.
  *
  * Errors are the same as PaymentService's.
  *

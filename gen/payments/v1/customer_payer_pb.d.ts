@@ -12,14 +12,14 @@ import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_customer_payer: GenFile;
 
 /**
- * The payer of a payment, in the request and in the record, where the stored customer's fields are filled in. Every field
- * is optional; in the record a missing value is null.
+ * The payer of a payment, in the request and in the record; in the record, the stored customer's fields are filled in.
+ * Every field is optional; in the record, missing values are null.
  *
  * @generated from message payments.v1.CustomerPayer
  */
 export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   /**
-   * Identifier of a stored customer. Its fields fill those that the request leaves out.
+   * Identifier of a stored customer, whose values fill in the fields that the request leaves out.
    *
    * @generated from field: optional string id = 1;
    */
@@ -96,7 +96,7 @@ export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   deviceFingerprint?: string | undefined;
 
   /**
-   * Any JSON values, echoed as sent; the shape of an element is the merchant's.
+   * Any JSON values, echoed as sent.
    *
    * @generated from field: repeated google.protobuf.Value device_fingerprints = 12;
    */
@@ -250,7 +250,7 @@ export declare type Address = Message<"payments.v1.Address"> & {
   zipCode?: string | undefined;
 
   /**
-   * Neighborhood or district, where addresses have one.
+   * Neighborhood or district, if the address has one.
    *
    * @generated from field: optional string neighborhood = 7;
    */
@@ -264,7 +264,7 @@ export declare type Address = Message<"payments.v1.Address"> & {
 export declare const AddressSchema: GenMessage<Address>;
 
 /**
- * Data reported by the payer's browser. Missing values are "" in the record for the first group, null for the second.
+ * Data reported by the payer's browser. In the record, missing values are "", or null for optional fields.
  *
  * @generated from message payments.v1.BrowserInfo
  */

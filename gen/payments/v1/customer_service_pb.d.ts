@@ -27,7 +27,7 @@ export declare type Customer = Message<"payments.v1.Customer"> & {
   id: string;
 
   /**
-   * The merchant's identifier of the customer, unique in the account; null when none was given.
+   * The merchant's identifier of the customer, unique in the account; null if none.
    *
    * @generated from field: optional string merchant_customer_id = 2;
    */
@@ -118,7 +118,7 @@ export declare type Customer = Message<"payments.v1.Customer"> & {
   merchantCustomerCreatedAt?: Timestamp | undefined;
 
   /**
-   * Stored with the customer: objects of `key` and `value`.
+   * Stored with the customer: objects with `key` and `value`.
    *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 15;
    */
@@ -153,7 +153,7 @@ export declare type Customer = Message<"payments.v1.Customer"> & {
 export declare const CustomerSchema: GenMessage<Customer>;
 
 /**
- * Its fields have the numbers of Customer's.
+ * The fields have the same numbers as in Customer.
  *
  * @generated from message payments.v1.CreateCustomerRequest
  */
@@ -257,7 +257,7 @@ export declare type CreateCustomerRequest = Message<"payments.v1.CreateCustomerR
   metadata: MetadataEntry[];
 
   /**
-   * If sent, it must be the account of the keys.
+   * If sent, it must be the account to which the call's keys belong.
    *
    * @generated from field: string account_id = 18;
    */
@@ -307,7 +307,7 @@ export declare type FindCustomerRequest = Message<"payments.v1.FindCustomerReque
 export declare const FindCustomerRequestSchema: GenMessage<FindCustomerRequest>;
 
 /**
- * Its fields have the numbers of Customer's. A document, a phone or an address is replaced whole.
+ * The fields have the same numbers as in Customer. A document, phone or address is replaced as a whole.
  *
  * @generated from message payments.v1.UpdateCustomerRequest
  */
@@ -320,7 +320,7 @@ export declare type UpdateCustomerRequest = Message<"payments.v1.UpdateCustomerR
   id: string;
 
   /**
-   * It can be changed but not cleared.
+   * The merchant's identifier of the customer. Can be changed but not cleared.
    *
    * @generated from field: optional string merchant_customer_id = 2;
    */
@@ -418,7 +418,7 @@ export declare type UpdateCustomerRequest = Message<"payments.v1.UpdateCustomerR
   metadata: MetadataEntry[];
 
   /**
-   * The fields to change; the fields that are set when absent. REST derives it from the members of the body.
+   * The fields to change; when absent, the fields that are set. REST derives the mask from the members of the body.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 16;
    */
@@ -452,16 +452,16 @@ export declare const DeleteCustomerRequestSchema: GenMessage<DeleteCustomerReque
 /**
  * Stores the customers of an account. A payment that names a customer (`customer_payer.id`, or the checkout session's)
  * takes the fields that it leaves out from the stored customer. Stored payment methods belong to customers. Every call
- * carries the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
+ * needs the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
  *
- * Errors are the same as PaymentService's. A customer of another account counts as nonexistent.
+ * Errors are the same as PaymentService's. Another account's customer counts as nonexistent.
  *
  * @generated from service payments.v1.CustomerService
  */
 export declare const CustomerService: GenService<{
   /**
-   * Adds a customer. With the header `x-idempotency-key`, a repeat gets the first response again; without it, the unique
-   * `merchant_customer_id` prevents a second customer.
+   * Adds a customer. With the header `x-idempotency-key`, a retry gets the first response again; without the header,
+   * the unique `merchant_customer_id` prevents a second customer.
    *
    * @generated from rpc payments.v1.CustomerService.CreateCustomer
    */
@@ -471,7 +471,7 @@ export declare const CustomerService: GenService<{
     output: typeof CustomerSchema;
   },
   /**
-   * Reads a customer.
+   * Returns a customer.
    *
    * @generated from rpc payments.v1.CustomerService.GetCustomer
    */
@@ -491,8 +491,8 @@ export declare const CustomerService: GenService<{
     output: typeof CustomerSchema;
   },
   /**
-   * Changes the sent fields. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask` names it and it is
-   * not set.
+   * Changes the fields sent. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask` names it and
+   * it is not set.
    *
    * @generated from rpc payments.v1.CustomerService.UpdateCustomer
    */
@@ -502,8 +502,8 @@ export declare const CustomerService: GenService<{
     output: typeof CustomerSchema;
   },
   /**
-   * Erases the customer's data: every field except the identifier, and the stored payment methods with their ciphertext.
-   * Records of existing payments do not change.
+   * Erases the customer's data: every field except the identifier, and the stored payment methods including their
+   * ciphertext. Records of existing payments do not change.
    *
    * @generated from rpc payments.v1.CustomerService.DeleteCustomer
    */

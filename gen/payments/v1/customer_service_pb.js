@@ -62,9 +62,9 @@ export const DeleteCustomerRequestSchema = /*@__PURE__*/
 /**
  * Stores the customers of an account. A payment that names a customer (`customer_payer.id`, or the checkout session's)
  * takes the fields that it leaves out from the stored customer. Stored payment methods belong to customers. Every call
- * carries the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
+ * needs the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
  *
- * Errors are the same as PaymentService's. A customer of another account counts as nonexistent.
+ * Errors are the same as PaymentService's. Another account's customer counts as nonexistent.
  *
  * @generated from service payments.v1.CustomerService
  */

@@ -11,7 +11,7 @@ import type { EnumValueOptions, FieldOptions, MessageOptions } from "@bufbuild/p
 export declare const file_payments_v1_json_options: GenFile;
 
 /**
- * An unknown member that sets something is refused like a `not_supported` field.
+ * An unknown member is refused like a `not_supported` field if it sets something.
  *
  * @generated from extension: bool unknown_not_supported = 50101;
  */
@@ -39,38 +39,39 @@ export declare const null_when_empty: GenExtension<FieldOptions, boolean>;
 export declare const omit_when_empty: GenExtension<FieldOptions, boolean>;
 
 /**
- * A string that merchants also send as true or false; it is read as "true" or "false".
+ * A string that merchants may also send as true or false, which are read as "true" and "false".
  *
  * @generated from extension: bool or_boolean = 50003;
  */
 export declare const or_boolean: GenExtension<FieldOptions, boolean>;
 
 /**
- * A request that sets the field is refused with NOT_SUPPORTED, whatever the protocol: ignoring it would change who gets
- * money, how much, when, or with whose liability. null, false, "", [] and {} set nothing.
+ * A request that sets the field is refused with NOT_SUPPORTED, whatever the protocol: ignoring it would change who
+ * gets money, how much, when, or who is liable. null, false, "", [] and {} set nothing.
  *
  * @generated from extension: bool not_supported = 50005;
  */
 export declare const not_supported: GenExtension<FieldOptions, boolean>;
 
 /**
- * The string, number or boolean that a not_supported field may still have: it states the default behavior, as records
- * do. If it is "true", every other value except null sets something.
+ * The string, number or boolean that a not_supported field may still have, because it states the default behavior, as
+ * records do. If this value is "true", every other value except null sets something.
  *
  * @generated from extension: string done_anyway = 50008;
  */
 export declare const done_anyway: GenExtension<FieldOptions, string>;
 
 /**
- * An empty string, or a message without set fields, counts as absent, like null, whatever the protocol. Strings with a
- * format rule do not need this option; free text is used as sent.
+ * An empty string, or a message in which no field is set, counts as absent, like null, whatever the protocol. Strings
+ * with a format rule do not need this option; free text is used as sent.
  *
  * @generated from extension: bool empty_is_absent = 50006;
  */
 export declare const empty_is_absent: GenExtension<FieldOptions, boolean>;
 
 /**
- * An empty string is refused, although the field is not a string: its absence would move money.
+ * An empty string is refused instead of counting as absent, because absence moves money. For fields that are not
+ * strings.
  *
  * @generated from extension: bool empty_is_refused = 50007;
  */

@@ -12,7 +12,7 @@ export const file_payments_v1_json_options = /*@__PURE__*/
   fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOlUKFXVua25vd25fbm90X3N1cHBvcnRlZBIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxi1hwMgASgIUhN1bmtub3duTm90U3VwcG9ydGVkOkIKCmFsc29fbmFtZWQSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiZiAMgAygJUglhbHNvTmFtZWQ6RwoPbnVsbF93aGVuX2VtcHR5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUg1udWxsV2hlbkVtcHR5OkcKD29taXRfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0oYDIAEoCFINb21pdFdoZW5FbXB0eTo+Cgpvcl9ib29sZWFuEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUglvckJvb2xlYW46RAoNbm90X3N1cHBvcnRlZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1YYDIAEoCFIMbm90U3VwcG9ydGVkOkAKC2RvbmVfYW55d2F5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjYhgMgASgJUgpkb25lQW55d2F5OkcKD2VtcHR5X2lzX2Fic2VudBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1oYDIAEoCFINZW1wdHlJc0Fic2VudDpJChBlbXB0eV9pc19yZWZ1c2VkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjXhgMgASgIUg5lbXB0eUlzUmVmdXNlZDpACgtmcmFjdGlvbl9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1IYDIAEoCVIKZnJhY3Rpb25PZjo6CghhcnJheV9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY2YYDIAEoCVIHYXJyYXlPZkJMCg9jb20ucGF5bWVudHMudjFQAVo3ZXhhbXBsZS5jb20vcGF5bWVudHMtc2VydmljZS9nZW4vcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * An unknown member that sets something is refused like a `not_supported` field.
+ * An unknown member is refused like a `not_supported` field if it sets something.
  *
  * @generated from extension: bool unknown_not_supported = 50101;
  */
@@ -44,7 +44,7 @@ export const omit_when_empty = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 3);
 
 /**
- * A string that merchants also send as true or false; it is read as "true" or "false".
+ * A string that merchants may also send as true or false, which are read as "true" and "false".
  *
  * @generated from extension: bool or_boolean = 50003;
  */
@@ -52,8 +52,8 @@ export const or_boolean = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 4);
 
 /**
- * A request that sets the field is refused with NOT_SUPPORTED, whatever the protocol: ignoring it would change who gets
- * money, how much, when, or with whose liability. null, false, "", [] and {} set nothing.
+ * A request that sets the field is refused with NOT_SUPPORTED, whatever the protocol: ignoring it would change who
+ * gets money, how much, when, or who is liable. null, false, "", [] and {} set nothing.
  *
  * @generated from extension: bool not_supported = 50005;
  */
@@ -61,8 +61,8 @@ export const not_supported = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 5);
 
 /**
- * The string, number or boolean that a not_supported field may still have: it states the default behavior, as records
- * do. If it is "true", every other value except null sets something.
+ * The string, number or boolean that a not_supported field may still have, because it states the default behavior, as
+ * records do. If this value is "true", every other value except null sets something.
  *
  * @generated from extension: string done_anyway = 50008;
  */
@@ -70,8 +70,8 @@ export const done_anyway = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 6);
 
 /**
- * An empty string, or a message without set fields, counts as absent, like null, whatever the protocol. Strings with a
- * format rule do not need this option; free text is used as sent.
+ * An empty string, or a message in which no field is set, counts as absent, like null, whatever the protocol. Strings
+ * with a format rule do not need this option; free text is used as sent.
  *
  * @generated from extension: bool empty_is_absent = 50006;
  */
@@ -79,7 +79,8 @@ export const empty_is_absent = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 7);
 
 /**
- * An empty string is refused, although the field is not a string: its absence would move money.
+ * An empty string is refused instead of counting as absent, because absence moves money. For fields that are not
+ * strings.
  *
  * @generated from extension: bool empty_is_refused = 50007;
  */

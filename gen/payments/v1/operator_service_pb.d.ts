@@ -43,7 +43,7 @@ export declare type ListConnectionsResponse = Message<"payments.v1.ListConnectio
 export declare const ListConnectionsResponseSchema: GenMessage<ListConnectionsResponse>;
 
 /**
- * An account at a provider, with its health.
+ * An account at a provider, and its health.
  *
  * @generated from message payments.v1.Connection
  */
@@ -84,7 +84,7 @@ export declare type Connection = Message<"payments.v1.Connection"> & {
   circuit: Connection_Circuit;
 
   /**
-   * Whether payments are sent without a trial: UNGUARDED or CLOSED. Unavailable targets come last.
+   * true if payments are sent without a trial (UNGUARDED or CLOSED). Unavailable targets come last.
    *
    * @generated from field: bool available = 6;
    */
@@ -130,7 +130,7 @@ export enum Connection_Circuit {
   OPEN = 3,
 
   /**
-   * A trial payment is in progress; nothing else is sent.
+   * A trial payment is in progress; no others are sent.
    *
    * @generated from enum value: HALF_OPEN = 4;
    */
@@ -147,15 +147,15 @@ export declare const Connection_CircuitSchema: GenEnum<Connection_Circuit>;
  */
 export declare type ExplainRouteRequest = Message<"payments.v1.ExplainRouteRequest"> & {
   /**
-   * The payment, with the same rules as in CreatePayment. The response reveals no more of a card than the facts do.
+   * The payment, with the same rules as in CreatePayment. The response reveals nothing about a card except the facts.
    *
    * @generated from field: payments.v1.CreatePaymentRequest payment = 1;
    */
   payment?: CreatePaymentRequest | undefined;
 
   /**
-   * The idempotency key that the payment would have, by which SPLIT draws its target. "" is a key too; the weights show the
-   * other possible draws.
+   * The idempotency key that the payment would have, from which SPLIT draws the target. "" is also a key; the weights
+   * show the other possible targets.
    *
    * @generated from field: string idempotency_key = 2;
    */
@@ -208,7 +208,7 @@ export declare type ExplainRouteResponse = Message<"payments.v1.ExplainRouteResp
   maxAttempts: number;
 
   /**
-   * Whether the payment fails over after a soft decline too.
+   * Whether the payment also fails over after a soft decline.
    *
    * @generated from field: bool soft_declines = 6;
    */
@@ -229,7 +229,7 @@ export declare type ExplainRouteResponse = Message<"payments.v1.ExplainRouteResp
   monitors: boolean;
 
   /**
-   * Whether the route has special targets for the account.
+   * Whether the route has separate targets for the account.
    *
    * @generated from field: bool account_override = 9;
    */
@@ -284,7 +284,7 @@ export declare type ExplainRouteResponse_Route = Message<"payments.v1.ExplainRou
   taken: boolean;
 
   /**
-   * The part of the condition that does not hold, with the facts that it uses; "" for the route taken.
+   * The part of the condition that is false, with the facts that it uses; "" for the route taken.
    *
    * @generated from field: string why_not = 4;
    */
@@ -311,7 +311,7 @@ export declare type ExplainRouteResponse_Target = Message<"payments.v1.ExplainRo
   connection?: Connection | undefined;
 
   /**
-   * Its share with SPLIT, in proportion to the others'.
+   * The target's share with SPLIT, relative to the others'.
    *
    * @generated from field: optional int32 weight = 2;
    */
@@ -397,8 +397,8 @@ export enum ExplainRouteResponse_Choice {
 export declare const ExplainRouteResponse_ChoiceSchema: GenEnum<ExplainRouteResponse_Choice>;
 
 /**
- * Operators' calls. Every call carries the header (gRPC: metadata) `operator-key`; account keys do not authorize these
- * calls, and an operator key authorizes no account's calls.
+ * Operators' calls. Every call needs the header (gRPC: metadata) `operator-key`. Account keys do not authorize these
+ * calls, and operator keys do not authorize accounts' calls.
  *
  * Errors are the same as PaymentService's.
  *
@@ -406,7 +406,8 @@ export declare const ExplainRouteResponse_ChoiceSchema: GenEnum<ExplainRouteResp
  */
 export declare const OperatorService: GenService<{
   /**
-   * Lists the connections of the current catalogue, in its order, with their health as seen by this replica.
+   * Lists the connections of the current catalogue, in the catalogue's order, with their health as seen by this
+   * replica.
    *
    * @generated from rpc payments.v1.OperatorService.ListConnections
    */
@@ -416,10 +417,11 @@ export declare const OperatorService: GenService<{
     output: typeof ListConnectionsResponseSchema;
   },
   /**
-   * Explains which route and targets a payment would take now, and why no earlier route takes it. Sends nothing, and
-   * neither reads nor writes the database.
+   * Explains which route and targets a payment would take now, and why it would not take the earlier routes. Sends
+   * nothing, and neither reads nor writes the database.
    *
-   * The call is not declared NO_SIDE_EFFECTS: Connect clients would send it with GET, with the card number in the URL.
+   * The call is not declared NO_SIDE_EFFECTS, because Connect clients would then send it with GET and the card number
+   * in the URL.
    *
    * @generated from rpc payments.v1.OperatorService.ExplainRoute
    */

@@ -101,8 +101,8 @@ export const ExplainRouteResponse_Choice = /*@__PURE__*/
   tsEnum(ExplainRouteResponse_ChoiceSchema);
 
 /**
- * Operators' calls. Every call carries the header (gRPC: metadata) `operator-key`; account keys do not authorize these
- * calls, and an operator key authorizes no account's calls.
+ * Operators' calls. Every call needs the header (gRPC: metadata) `operator-key`. Account keys do not authorize these
+ * calls, and operator keys do not authorize accounts' calls.
  *
  * Errors are the same as PaymentService's.
  *

@@ -13,14 +13,14 @@ import type { Decimal } from "../../google/type/decimal_pb.js";
 export declare const file_payments_v1_payment_method: GenFile;
 
 /**
- * The payment method, as the merchant requests it.
+ * The payment method in a request.
  *
  * @generated from message payments.v1.PaymentMethodInput
  */
 export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput"> & {
   /**
-   * "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides. Required unless a
-   * `token` is sent, which implies it.
+   * "CARD", or the name of a wallet: an open set, defined by the operator's catalogue. Required unless a `token` is
+   * sent, which implies the type.
    *
    * @generated from field: string type = 1;
    */
@@ -34,14 +34,14 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
   vaultedToken: string;
 
   /**
-   * Stores the card after a successful payment; the record then carries its vaulted_token.
+   * Stores the card after a successful payment; the record then contains its vaulted_token.
    *
    * @generated from field: bool vault_on_success = 3;
    */
   vaultOnSuccess: boolean;
 
   /**
-   * Data and options of the type: a card's or a wallet's.
+   * Data and options of the card or wallet.
    *
    * @generated from field: optional payments.v1.PaymentMethodDetailInput detail = 4;
    */
@@ -96,7 +96,7 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
 export declare const PaymentMethodInputSchema: GenMessage<PaymentMethodInput>;
 
 /**
- * Data and options of the payment method's type. Any other kind of detail is refused if it sets anything.
+ * Data and options of the card or wallet. Any other kind of detail is refused if it sets anything.
  *
  * @generated from message payments.v1.PaymentMethodDetailInput
  */
@@ -183,7 +183,8 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
   softDescriptor: string;
 
   /**
-   * States that the card is being stored, or was stored: card schemes require it with every payment by a stored card.
+   * States that the card is being stored, or was stored. Card schemes require this with every payment with a stored
+   * card.
    *
    * @generated from field: optional payments.v1.StoredCredentialsInput stored_credentials = 7;
    */
@@ -232,7 +233,7 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
   installmentAmount?: Value | undefined;
 
   /**
-   * Who pays for them.
+   * Who pays for the installments.
    *
    * @generated from field: optional google.protobuf.Value installments_type = 38;
    */
@@ -257,14 +258,15 @@ export declare const CardInputSchema: GenMessage<CardInput>;
  */
 export declare type StoredCredentialsInput = Message<"payments.v1.StoredCredentialsInput"> & {
   /**
-   * CARD_ON_FILE (the cardholder pays with a stored card), SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE (the merchant charges it).
+   * CARD_ON_FILE (the cardholder pays with a stored card), SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE (the merchant
+   * charges the stored card).
    *
    * @generated from field: string reason = 1;
    */
   reason: string;
 
   /**
-   * FIRST (the card is about to be stored) or USED (it was stored before).
+   * FIRST (the card is about to be stored) or USED (the card was stored before).
    *
    * @generated from field: string usage = 2;
    */
@@ -278,7 +280,7 @@ export declare type StoredCredentialsInput = Message<"payments.v1.StoredCredenti
   subscriptionAgreementId: string;
 
   /**
-   * The scheme's id of the first payment by the stored card.
+   * The scheme's id of the first payment with the stored card.
    *
    * @generated from field: string network_transaction_id = 4;
    */
@@ -292,7 +294,7 @@ export declare type StoredCredentialsInput = Message<"payments.v1.StoredCredenti
 export declare const StoredCredentialsInputSchema: GenMessage<StoredCredentialsInput>;
 
 /**
- * The data printed on a card. Number and expiry are required, except with a vaulted_token, where they are not sent.
+ * The data printed on a card. Number and expiry are required, but must not be sent with a vaulted_token.
  *
  * @generated from message payments.v1.CardDataInput
  */
@@ -312,14 +314,14 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
   expirationMonth: number;
 
   /**
-   * Two digits, or four in this century, recorded as two. The provider judges whether the card has expired.
+   * Two digits, or four in this century; recorded as two. The provider decides whether the card has expired.
    *
    * @generated from field: optional int32 expiration_year = 3;
    */
   expirationYear?: number | undefined;
 
   /**
-   * 3 or 4 digits. Stored only sealed, in a one-time token.
+   * 3 or 4 digits. Stored only in a one-time token, encrypted.
    *
    * @generated from field: string security_code = 4;
    */
@@ -333,7 +335,7 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
   holderName: string;
 
   /**
-   * Send the results of an authentication beside card_data.
+   * Send the results of an authentication next to card_data instead.
    *
    * @generated from field: optional google.protobuf.Value three_d_secure = 30;
    */
@@ -347,14 +349,14 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
 export declare const CardDataInputSchema: GenMessage<CardDataInput>;
 
 /**
- * 3-D Secure: a reference to an earlier setup, or the results of an external authentication (EMV 3-D Secure). Either is
- * passed to the provider.
+ * 3-D Secure: a reference to an earlier setup, or the results of an external authentication (EMV 3-D Secure). The
+ * service passes it to the provider.
  *
  * @generated from message payments.v1.ThreeDSecureSetup
  */
 export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup"> & {
   /**
-   * Identifier of an earlier setup at the provider. It is not sent together with results.
+   * Identifier of an earlier setup at the provider. Cannot be combined with results.
    *
    * @generated from field: string three_d_secure_setup_id = 1;
    */
@@ -375,7 +377,7 @@ export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup">
   electronicCommerceIndicator: string;
 
   /**
-   * CAVV or AAV, in base64 as the directory server gives it.
+   * CAVV or AAV, in base64, as received from the directory server.
    *
    * @generated from field: string cryptogram = 4;
    */
@@ -403,7 +405,7 @@ export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup">
 export declare const ThreeDSecureSetupSchema: GenMessage<ThreeDSecureSetup>;
 
 /**
- * A wallet pays in full and at once: its flags may be sent only with the values that mean this.
+ * A wallet pays in full and immediately, so the flags accept only the values that state this.
  *
  * @generated from message payments.v1.WalletInput
  */
@@ -449,7 +451,7 @@ export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
   installmentAmount?: Value | undefined;
 
   /**
-   * Who pays for them.
+   * Who pays for the installments.
    *
    * @generated from field: optional google.protobuf.Value installments_type = 32;
    */
@@ -539,21 +541,21 @@ export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
   type: string;
 
   /**
-   * The token used, or stored by vault_on_success; "" when none.
+   * The vaulted token that was used, or created by vault_on_success; "" if none.
    *
    * @generated from field: string vaulted_token = 2;
    */
   vaultedToken: string;
 
   /**
-   * true if the card is to be stored when the payment is approved.
+   * true if the card will be stored when the payment is approved.
    *
    * @generated from field: bool vault_on_success = 3;
    */
   vaultOnSuccess: boolean;
 
   /**
-   * The one-time token sent; "" when none was.
+   * The one-time token that was sent; "" if none.
    *
    * @generated from field: string token = 4;
    */
@@ -581,13 +583,14 @@ export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
 export declare const PaymentMethodSchema: GenMessage<PaymentMethod>;
 
 /**
- * The payment method in a transaction: the same fields, with the names that the API uses there.
+ * The payment method in a transaction: the same fields as PaymentMethod, except that payment_method_detail is named
+ * detail.
  *
  * @generated from message payments.v1.TransactionPaymentMethod
  */
 export declare type TransactionPaymentMethod = Message<"payments.v1.TransactionPaymentMethod"> & {
   /**
-   * The token used, or stored by vault_on_success; "" when none.
+   * The vaulted token that was used, or created by vault_on_success; "" if none.
    *
    * @generated from field: string vaulted_token = 1;
    */
@@ -601,14 +604,14 @@ export declare type TransactionPaymentMethod = Message<"payments.v1.TransactionP
   type: string;
 
   /**
-   * true if the card is to be stored when the payment is approved.
+   * true if the card will be stored when the payment is approved.
    *
    * @generated from field: bool vault_on_success = 3;
    */
   vaultOnSuccess: boolean;
 
   /**
-   * The one-time token sent; "" when none was.
+   * The one-time token that was sent; "" if none.
    *
    * @generated from field: string token = 4;
    */
@@ -672,15 +675,15 @@ export declare const PaymentMethodDetailSchema: GenMessage<PaymentMethodDetail>;
  */
 export declare type Card = Message<"payments.v1.Card"> & {
   /**
-   * true if the card was only verified, and nothing charged.
+   * true if the card was only verified and nothing was charged.
    *
    * @generated from field: bool verify = 1;
    */
   verify: boolean;
 
   /**
-   * true for every card payment, whatever was requested. For verifications, and for accounts that have authorizations shown
-   * as such, whether the payment was captured at once.
+   * true for every card payment, whatever was requested. For verifications, and for accounts that show authorizations
+   * as such, whether the payment was captured immediately.
    *
    * @generated from field: bool capture = 2;
    */
@@ -729,14 +732,14 @@ export declare type Card = Message<"payments.v1.Card"> & {
   softDescriptor: string;
 
   /**
-   * The issuer's approval code; "" when it is not reported.
+   * The issuer's approval code; "" if not reported.
    *
    * @generated from field: string authorization_code = 9;
    */
   authorizationCode: string;
 
   /**
-   * The acquirer's reference number (RRN); "" when it is not reported.
+   * The acquirer's reference number (RRN); "" if not reported.
    *
    * @generated from field: string retrieval_reference_number = 10;
    */
@@ -764,7 +767,7 @@ export declare type Card = Message<"payments.v1.Card"> & {
   storedCredentials?: StoredCredentials | undefined;
 
   /**
-   * Where the payer passes a 3-D Secure challenge; only there.
+   * Where the payer completes a 3-D Secure challenge. Present only if there is one.
    *
    * @generated from field: string redirect_url = 14;
    */
@@ -791,7 +794,8 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   holderName: string;
 
   /**
-   * The first 8 digits; 6 if the number has fewer than 16 digits, and fewer still below 12, so that four stay hidden.
+   * The first 8 digits, or 6 if the number has fewer than 16; even fewer if it has fewer than 12, so that four digits
+   * stay hidden.
    *
    * @generated from field: string iin = 2;
    */
@@ -812,7 +816,7 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   numberLength: number;
 
   /**
-   * 0 without a security code, and with a vaulted token.
+   * Number of digits of the security code; 0 if none was sent, and with a vaulted token.
    *
    * @generated from field: int32 security_code_length = 5;
    */
@@ -861,14 +865,14 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   type?: string | undefined;
 
   /**
-   * Result of the 3-D Secure authentication; its members are null without one.
+   * Result of the 3-D Secure authentication; if there was none, all members are null.
    *
    * @generated from field: optional payments.v1.ThreeDSecure three_d_secure = 12;
    */
   threeDSecure?: ThreeDSecure | undefined;
 
   /**
-   * A keyed hash in the form of a UUID of the number: the same card in the same account has the same fingerprint.
+   * A keyed hash of the card number, in UUID form. The same card in the same account has the same fingerprint.
    *
    * @generated from field: string fingerprint = 13;
    */
@@ -902,35 +906,35 @@ export declare const CardDataSchema: GenMessage<CardData>;
  */
 export declare type ThreeDSecure = Message<"payments.v1.ThreeDSecure"> & {
   /**
-   * Version of the protocol, as sent, such as 2.2.0; null when none was.
+   * Version of the protocol, as sent, such as 2.2.0; null if none.
    *
    * @generated from field: optional string version = 1;
    */
   version?: string | undefined;
 
   /**
-   * ECI, which says how the cardholder was authenticated, as sent, such as 05; null when none was.
+   * ECI, which indicates how the cardholder was authenticated, as sent, such as 05; null if none.
    *
    * @generated from field: optional string electronic_commerce_indicator = 2;
    */
   electronicCommerceIndicator?: string | undefined;
 
   /**
-   * CAVV or AAV in base64, as sent; null when none was.
+   * CAVV or AAV in base64, as sent; null if none.
    *
    * @generated from field: optional string cryptogram = 3;
    */
   cryptogram?: string | undefined;
 
   /**
-   * The 3-D Secure server's identifier of the authentication, or XID, as sent; null when none was.
+   * The 3-D Secure server's identifier of the authentication, or XID, as sent; null if none.
    *
    * @generated from field: optional string transaction_id = 4;
    */
   transactionId?: string | undefined;
 
   /**
-   * The directory server's identifier of the authentication, as sent; null when none was.
+   * The directory server's identifier of the authentication, as sent; null if none.
    *
    * @generated from field: optional string directory_server_transaction_id = 5;
    */
@@ -985,7 +989,7 @@ export declare type StoredCredentials = Message<"payments.v1.StoredCredentials">
   subscriptionAgreementId?: string | undefined;
 
   /**
-   * The card scheme's identifier of the payment, to be sent with later payments by the stored card; null when it is not
+   * The card scheme's identifier of the payment, to be sent with later payments with the stored card; null if not
    * reported.
    *
    * @generated from field: optional string network_transaction_id = 4;
@@ -1011,7 +1015,7 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
   verify: boolean;
 
   /**
-   * Always false: the status shows whether the wallet has paid.
+   * Always false. The payment's status shows whether the wallet has paid.
    *
    * @generated from field: bool capture = 2;
    */
@@ -1067,7 +1071,7 @@ export declare type Wallet = Message<"payments.v1.Wallet"> & {
   authorizationCode?: string | undefined;
 
   /**
-   * The provider's data about its customer; null when it reports none.
+   * The provider's data about the payer; null if it reports none.
    *
    * @generated from field: optional google.protobuf.Struct customer_data = 10;
    */

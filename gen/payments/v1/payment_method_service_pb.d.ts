@@ -89,7 +89,7 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   cardData?: CardData | undefined;
 
   /**
-   * Where the payer agrees; "" unless READY_TO_ENROLL.
+   * Where the payer consents; "" unless READY_TO_ENROLL.
    *
    * @generated from field: string redirect_url = 11;
    */
@@ -110,7 +110,7 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   updatedAt?: Timestamp | undefined;
 
   /**
-   * When a payment by the method was last approved; null before the first.
+   * When a payment with the method was last approved; null before the first.
    *
    * @generated from field: optional google.protobuf.Timestamp last_successfully_used_at = 14;
    */
@@ -133,14 +133,14 @@ export enum StoredPaymentMethod_Status {
   STATUS_UNSPECIFIED = 0,
 
   /**
-   * The payer has yet to agree at `redirect_url`.
+   * The payer has yet to consent at `redirect_url`.
    *
    * @generated from enum value: READY_TO_ENROLL = 1;
    */
   READY_TO_ENROLL = 1,
 
   /**
-   * Payments can use it.
+   * Payments can use the method.
    *
    * @generated from enum value: ENROLLED = 2;
    */
@@ -154,7 +154,7 @@ export enum StoredPaymentMethod_Status {
   DECLINED = 3,
 
   /**
-   * The payer did not agree in time.
+   * The payer did not consent in time.
    *
    * @generated from enum value: EXPIRED = 4;
    */
@@ -199,14 +199,15 @@ export declare type EnrollPaymentMethodRequest = Message<"payments.v1.EnrollPaym
   country: string;
 
   /**
-   * Required for a card. A security code may be sent, and is not stored.
+   * Required for a card. A security code may be sent but is not stored.
    *
    * @generated from field: payments.v1.CardDataInput card_data = 4;
    */
   cardData?: CardDataInput | undefined;
 
   /**
-   * For a wallet: where the payer returns, with `vaulted_token` and `status` added to the query; as in CreatePaymentRequest.
+   * For a wallet: where the payer returns to, with `vaulted_token` and `status` added to the query; as in
+   * CreatePaymentRequest.
    *
    * @generated from field: optional string callback_url = 5;
    */
@@ -320,19 +321,20 @@ export declare type UnenrollPaymentMethodRequest = Message<"payments.v1.Unenroll
 export declare const UnenrollPaymentMethodRequestSchema: GenMessage<UnenrollPaymentMethodRequest>;
 
 /**
- * Stored payment methods of customers, which payments name by `vaulted_token`. They are enrolled here, or by a payment with
- * `vault_on_success`. Every call carries the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
+ * Manages customers' stored payment methods, which payments name by `vaulted_token`. Methods are enrolled here, or by a
+ * payment with `vault_on_success`. Every call needs the headers (gRPC: metadata) `public-api-key` and
+ * `private-secret-key`.
  *
- * Errors are the same as PaymentService's. A method of another account or customer counts as nonexistent.
+ * Errors are the same as PaymentService's. Another account's or customer's method counts as nonexistent.
  *
  * @generated from service payments.v1.PaymentMethodService
  */
 export declare const PaymentMethodService: GenService<{
   /**
    * Stores a card for a customer, without charging or verifying it. The same card of the same customer is one method;
-   * storing it again replaces its expiry and holder. For a wallet, asks the payer to agree to later charges: the method is
-   * READY_TO_ENROLL, and ENROLLED once the payer has agreed at its `redirect_url`. With the header `x-idempotency-key`, a
-   * repeat gets the first response again.
+   * storing it again replaces expiry and holder. For a wallet, requests the payer's consent to later charges: the
+   * method is READY_TO_ENROLL, and becomes ENROLLED once the payer has consented at its `redirect_url`. With the header
+   * `x-idempotency-key`, a retry gets the first response again.
    *
    * @generated from rpc payments.v1.PaymentMethodService.EnrollPaymentMethod
    */
@@ -352,7 +354,7 @@ export declare const PaymentMethodService: GenService<{
     output: typeof ListPaymentMethodsResponseSchema;
   },
   /**
-   * Reads a method, even if it is unenrolled.
+   * Returns a method, even if it is unenrolled.
    *
    * @generated from rpc payments.v1.PaymentMethodService.GetPaymentMethod
    */
@@ -362,7 +364,7 @@ export declare const PaymentMethodService: GenService<{
     output: typeof StoredPaymentMethodSchema;
   },
   /**
-   * Ends a method: its ciphertext is deleted at once, and no payment can use it. A repeat gets the same response.
+   * Ends a method: its ciphertext is deleted immediately, and no payment can use it. A retry gets the same response.
    *
    * @generated from rpc payments.v1.PaymentMethodService.UnenrollPaymentMethod
    */

@@ -72,10 +72,11 @@ export const UnenrollPaymentMethodRequestSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_payment_method_service, 5);
 
 /**
- * Stored payment methods of customers, which payments name by `vaulted_token`. They are enrolled here, or by a payment with
- * `vault_on_success`. Every call carries the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
+ * Manages customers' stored payment methods, which payments name by `vaulted_token`. Methods are enrolled here, or by a
+ * payment with `vault_on_success`. Every call needs the headers (gRPC: metadata) `public-api-key` and
+ * `private-secret-key`.
  *
- * Errors are the same as PaymentService's. A method of another account or customer counts as nonexistent.
+ * Errors are the same as PaymentService's. Another account's or customer's method counts as nonexistent.
  *
  * @generated from service payments.v1.PaymentMethodService
  */

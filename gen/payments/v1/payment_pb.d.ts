@@ -16,7 +16,7 @@ import type { Decimal } from "../../google/type/decimal_pb.js";
 export declare const file_payments_v1_payment: GenFile;
 
 /**
- * The payment record: one order to pay, and the transactions (attempts at a provider) made for it.
+ * The payment record: one order to pay, and its transactions (attempts and operations at providers).
  *
  * @generated from message payments.v1.Payment
  */
@@ -50,7 +50,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   country: string;
 
   /**
-   * Outcome of the payment. Ship on SUCCEEDED only.
+   * Outcome of the payment. Ship only on SUCCEEDED.
    *
    * @generated from field: payments.v1.Payment.Status status = 5;
    */
@@ -106,29 +106,29 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   paymentMethod?: PaymentMethod | undefined;
 
   /**
-   * Always an object.
+   * The payer. Always an object.
    *
    * @generated from field: payments.v1.CustomerPayer customer_payer = 13;
    */
   customerPayer?: CustomerPayer | undefined;
 
   /**
-   * Null when none was sent.
+   * The goods; null when not sent.
    *
    * @generated from field: optional payments.v1.AdditionalData additional_data = 14;
    */
   additionalData?: AdditionalData | undefined;
 
   /**
-   * Echoed as sent, an object or, in REST JSON, an array; null when not sent.
+   * Echoed as sent; null when not sent. An object or, in REST JSON, an array.
    *
    * @generated from field: optional google.protobuf.Struct taxes = 15;
    */
   taxes?: JsonObject | undefined;
 
   /**
-   * The transaction that determines the payment's status: the last one or, if a provider declined and the next was
-   * unreachable, the last that a provider declined.
+   * The transaction that determines the payment's status: the last transaction or, if a provider declined and the next
+   * was unreachable, the last declined transaction.
    *
    * @generated from field: payments.v1.Transaction transactions = 16;
    */
@@ -149,7 +149,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   split: JsonObject[];
 
   /**
-   * How the payment was made: during the request, or by a redirect.
+   * How the payment was made: during the request, or by redirect.
    *
    * @generated from field: payments.v1.Payment.Workflow workflow = 19;
    */
@@ -163,7 +163,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   callbackUrl?: string | undefined;
 
   /**
-   * Echoed as sent: objects of `key` and `value`, as MetadataEntry.
+   * Echoed as sent: objects with `key` and `value`, like MetadataEntry.
    *
    * @generated from field: repeated google.protobuf.Struct metadata = 21;
    */
@@ -205,7 +205,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   simplifiedMode: boolean;
 
   /**
-   * Taxes that were sent as an array; Protobuf has them here instead of in taxes.
+   * Taxes that were sent as an array, which Protobuf messages contain instead of `taxes`.
    *
    * @generated from field: optional google.protobuf.ListValue taxes_list = 27;
    */
@@ -399,7 +399,7 @@ export enum Payment_Status {
   CANCELED = 7,
 
   /**
-   * All money taken was refunded, or is being refunded.
+   * All money that was taken has been refunded, or is being refunded.
    *
    * @generated from enum value: REFUNDED = 8;
    */
@@ -449,14 +449,15 @@ export enum Payment_Workflow {
   DIRECT = 1,
 
   /**
-   * The record carries a redirect_url to which the payer is sent.
+   * The record contains a redirect_url to which the merchant sends the payer.
    *
    * @generated from enum value: REDIRECT = 2;
    */
   REDIRECT = 2,
 
   /**
-   * Within a checkout session: as DIRECT for cards, as REDIRECT for wallets. JSON may call it CHECKOUT or SDK_SEAMLESS.
+   * Within a checkout session: DIRECT for cards, REDIRECT for wallets. JSON may also use the names CHECKOUT and
+   * SDK_SEAMLESS.
    *
    * @generated from enum value: SDK_CHECKOUT = 3;
    */
@@ -496,13 +497,13 @@ export declare type MetadataEntry = Message<"payments.v1.MetadataEntry"> & {
 export declare const MetadataEntrySchema: GenMessage<MetadataEntry>;
 
 /**
- * The amounts of a payment. Decimals have the digits that ISO 4217 gives the currency, but at least one.
+ * The amounts of a payment. Decimals have as many fraction digits as ISO 4217 gives the currency, but at least one.
  *
  * @generated from message payments.v1.Amount
  */
 export declare type Amount = Message<"payments.v1.Amount"> & {
   /**
-   * Sum of the captures of an authorization; 0 for a purchase, which is captured at once.
+   * Sum of the captures of an authorization; 0 for a purchase, which is captured immediately.
    *
    * @generated from field: google.type.Decimal captured = 1;
    */
@@ -544,7 +545,7 @@ export declare type Amount = Message<"payments.v1.Amount"> & {
 export declare const AmountSchema: GenMessage<Amount>;
 
 /**
- * One attempt at a provider.
+ * One attempt or operation at a provider.
  *
  * @generated from message payments.v1.Transaction
  */
@@ -564,7 +565,7 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   type: Transaction_Type;
 
   /**
-   * Its outcome.
+   * Outcome of the transaction.
    *
    * @generated from field: payments.v1.Transaction.Status status = 3;
    */
@@ -585,7 +586,7 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   amount?: Decimal | undefined;
 
   /**
-   * The provider that processed it. An open set: the operator's catalogue decides.
+   * The provider that processed the transaction. An open set, defined by the operator's catalogue.
    *
    * @generated from field: string provider_id = 6;
    */
@@ -613,14 +614,14 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   responseMessage: string;
 
   /**
-   * The operation's reason; null for none, and for the payment's own transaction.
+   * The operation's reason; null if none was sent, and for the payment's own transaction.
    *
    * @generated from field: optional string reason = 10;
    */
   reason?: string | undefined;
 
   /**
-   * The operation's description; the payment's for its own transaction.
+   * The operation's description; for the payment's own transaction, the payment's description.
    *
    * @generated from field: string description = 11;
    */
@@ -641,7 +642,7 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   providerData?: ProviderData | undefined;
 
   /**
-   * The connection that the transaction was sent through.
+   * The connection through which the transaction was sent.
    *
    * @generated from field: payments.v1.ConnectionData connection_data = 14;
    */
@@ -669,7 +670,7 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * The transaction that a CAPTURE, CANCEL, REFUND or CHARGEBACK acts on; only there.
+   * The transaction on which a CAPTURE, CANCEL, REFUND or CHARGEBACK acts. Only these types have the field.
    *
    * @generated from field: string parent_transaction_id = 18;
    */
@@ -692,7 +693,7 @@ export enum Transaction_Type {
   TYPE_UNSPECIFIED = 0,
 
   /**
-   * Authorized and captured at once.
+   * Authorized and captured immediately.
    *
    * @generated from enum value: PURCHASE = 1;
    */
@@ -873,7 +874,7 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
   responseCode: string;
 
   /**
-   * The provider's answer, without card numbers and secrets, in the provider's own shape; {"value": <text>} if it is not an
+   * The provider's answer in its original form, without card numbers and secrets; {"value": <text>} if it is not an
    * object.
    *
    * @generated from field: google.protobuf.Struct raw_response = 9;
@@ -895,7 +896,7 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
   thirdPartyAccountId: string;
 
   /**
-   * ISO 8583 response code (field 39), if the provider reports it.
+   * ISO 8583 response code (field 39), if the provider reports one.
    *
    * @generated from field: optional string iso8583_response_code = 12;
    */
@@ -916,7 +917,7 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
 export declare const ProviderDataSchema: GenMessage<ProviderData>;
 
 /**
- * The account's connection at the provider that was used.
+ * The connection that was used.
  *
  * @generated from message payments.v1.ConnectionData
  */
@@ -949,21 +950,21 @@ export declare const ConnectionDataSchema: GenMessage<ConnectionData>;
  */
 export declare type RoutingRules = Message<"payments.v1.RoutingRules"> & {
   /**
-   * The route, as the operator's catalogue names it.
+   * The route in the operator's catalogue.
    *
    * @generated from field: payments.v1.RoutingRules.Condition condition = 1;
    */
   condition?: RoutingRules_Condition | undefined;
 
   /**
-   * The target was chosen by weight or health.
+   * true if the target was chosen by weight or health.
    *
    * @generated from field: bool smart_routing = 2;
    */
   smartRouting: boolean;
 
   /**
-   * Health checks guard the route.
+   * true if health checks guard the route.
    *
    * @generated from field: bool monitors = 3;
    */
@@ -1022,7 +1023,7 @@ export declare type Checkout = Message<"payments.v1.Checkout"> & {
   session: string;
 
   /**
-   * The payer must act: true for redirect wallets, and while a card waits for a 3-D Secure challenge.
+   * true if the payer must act: for redirect wallets, and while a card waits for a 3-D Secure challenge.
    *
    * @generated from field: bool sdk_action_required = 2;
    */

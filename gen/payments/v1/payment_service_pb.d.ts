@@ -38,7 +38,7 @@ export declare type GetPaymentRequest = Message<"payments.v1.GetPaymentRequest">
 export declare const GetPaymentRequestSchema: GenMessage<GetPaymentRequest>;
 
 /**
- * Filters of the list; a payment must match all of them.
+ * Filters for the list. A payment must match all of them.
  *
  * @generated from message payments.v1.ListPaymentsRequest
  */
@@ -72,14 +72,14 @@ export declare type ListPaymentsRequest = Message<"payments.v1.ListPaymentsReque
   createdTo: string;
 
   /**
-   * Maximum number of payments in a page; 0 means 20, and more than 100 means 100.
+   * Maximum number of payments per page; 0 means 20, and more than 100 means 100.
    *
    * @generated from field: int32 page_size = 5;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the previous page, of a list with the same filters.
+   * The `next_page_token` of the previous page. The filters must be the same.
    *
    * @generated from field: string page_token = 6;
    */
@@ -122,7 +122,7 @@ export declare const ListPaymentsResponseSchema: GenMessage<ListPaymentsResponse
  */
 export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentRequest"> & {
   /**
-   * The merchant account whose keys the call carries.
+   * The merchant account to which the call's keys belong.
    *
    * @generated from field: string account_id = 1;
    */
@@ -143,7 +143,7 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   merchantOrderId: string;
 
   /**
-   * The merchant's reference of the payment; generated when absent.
+   * The merchant's reference for the payment; generated when absent.
    *
    * @generated from field: string merchant_reference = 4;
    */
@@ -185,8 +185,8 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   workflow: Payment_Workflow;
 
   /**
-   * Where the payer returns: a host with optional port and path, an http(s) URL, or a URL with an app's own scheme, without
-   * credentials. Echoed, never fetched.
+   * Where the payer returns to: a host with optional port and path, an http(s) URL, or a URL with an app's own scheme,
+   * without credentials. Echoed, never fetched.
    *
    * @generated from field: optional string callback_url = 10;
    */
@@ -207,7 +207,7 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   additionalData?: AdditionalData | undefined;
 
   /**
-   * Stored with the payment and echoed.
+   * The merchant's own data, stored with the payment and echoed.
    *
    * @generated from field: repeated payments.v1.MetadataEntry metadata = 13;
    */
@@ -221,14 +221,14 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   taxes?: JsonObject | undefined;
 
   /**
-   * Taxes as an array; Protobuf has them here instead of in taxes.
+   * Taxes as an array, which Protobuf messages set instead of `taxes`.
    *
    * @generated from field: optional google.protobuf.ListValue taxes_list = 15;
    */
   taxesList?: ListValue | undefined;
 
   /**
-   * Known but not supported: refused when set. Some belong in a nested message, and are refused there too.
+   * Known but not supported: refused when set. Some belong in a nested message and are refused there too.
    *
    * @generated from field: optional google.protobuf.Value split = 30;
    */
@@ -344,21 +344,21 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
   paymentId: string;
 
   /**
-   * UUID, the payment's own transaction; may be absent.
+   * UUID of the payment's own transaction. Optional.
    *
    * @generated from field: string transaction_id = 2;
    */
   transactionId: string;
 
   /**
-   * The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent.
+   * The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent.
    *
    * @generated from field: string merchant_reference = 3;
    */
   merchantReference: string;
 
   /**
-   * Everything left of the authorization when absent.
+   * The amount to capture; all that is left of the authorization when absent.
    *
    * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
    */
@@ -422,14 +422,14 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
   paymentId: string;
 
   /**
-   * UUID, the payment's own transaction; may be absent.
+   * UUID of the payment's own transaction. Optional.
    *
    * @generated from field: string transaction_id = 2;
    */
   transactionId: string;
 
   /**
-   * The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent.
+   * The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent.
    *
    * @generated from field: string merchant_reference = 3;
    */
@@ -450,7 +450,7 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
   description: string;
 
   /**
-   * A cancel always releases everything left.
+   * A cancel always releases all that is left.
    *
    * @generated from field: optional google.protobuf.Value amount = 30;
    */
@@ -477,21 +477,21 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
   paymentId: string;
 
   /**
-   * UUID, the transaction to refund: the purchase or a capture; chosen by the service when absent.
+   * UUID of the transaction to refund: the purchase or a capture. Chosen by the service when absent.
    *
    * @generated from field: string transaction_id = 2;
    */
   transactionId: string;
 
   /**
-   * The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent.
+   * The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent.
    *
    * @generated from field: string merchant_reference = 3;
    */
   merchantReference: string;
 
   /**
-   * Everything left when absent.
+   * The amount to refund; all that is left when absent.
    *
    * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
    */
@@ -529,7 +529,7 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
 export declare const RefundPaymentRequestSchema: GenMessage<RefundPaymentRequest>;
 
 /**
- * A cancel or a refund, whichever the payment's state calls for.
+ * A cancel or a refund, depending on the payment's state.
  *
  * @generated from message payments.v1.CancelOrRefundPaymentRequest
  */
@@ -542,22 +542,22 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   paymentId: string;
 
   /**
-   * UUID, the transaction to act on: the payment's own, which stands for the whole payment, or a capture. The payment's own
-   * when absent.
+   * UUID of the transaction to act on: the payment's own (the default), which means the whole payment, or a capture.
    *
    * @generated from field: string transaction_id = 2;
    */
   transactionId: string;
 
   /**
-   * The merchant's reference of the operation; generated when absent. It is the idempotency key when none is sent.
+   * The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent.
    *
    * @generated from field: string merchant_reference = 3;
    */
   merchantReference: string;
 
   /**
-   * The amount to refund; refused while no money is taken. Everything left is canceled or refunded when absent.
+   * The amount to refund; refused if no money has been taken yet. When absent, all that is left is canceled or
+   * refunded.
    *
    * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
    */
@@ -585,21 +585,21 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
 export declare const CancelOrRefundPaymentRequestSchema: GenMessage<CancelOrRefundPaymentRequest>;
 
 /**
- * Makes payments. Every call carries the headers (gRPC: metadata) `public-api-key` and, except in the one documented case,
- * `private-secret-key`.
+ * Makes payments. Every call needs the headers (gRPC: metadata) `public-api-key` and, except in the one documented
+ * case, `private-secret-key`.
  *
- * Errors carry a google.rpc.ErrorInfo whose reason is a code in docs/errors.md, google.rpc.BadRequest if fields are
- * faulty, and google.rpc.RetryInfo if a later try makes sense.
+ * Errors contain a google.rpc.ErrorInfo whose reason is a code in docs/errors.md, google.rpc.BadRequest if fields are
+ * faulty, and google.rpc.RetryInfo if a retry makes sense.
  *
  * @generated from service payments.v1.PaymentService
  */
 export declare const PaymentService: GenService<{
   /**
-   * Creates a payment. The header `x-idempotency-key` (1 to 255 printable ASCII characters) is required: the same key
-   * with the same request returns the first response again, with `idempotent-replayed: true`, and calls no provider; with
-   * a different request the call fails with FAILED_PRECONDITION (HTTP 422).
+   * Creates a payment. The header `x-idempotency-key` (1 to 255 printable ASCII characters) is required. The same key
+   * with the same request returns the first response, with `idempotent-replayed: true`, and calls no provider. The same
+   * key with a different request fails with FAILED_PRECONDITION (HTTP 422).
    *
-   * A decline and an unknown outcome are not errors of the call: the returned Payment has them.
+   * Declines and unknown outcomes are not errors: the returned Payment shows them.
    *
    * @generated from rpc payments.v1.PaymentService.CreatePayment
    */
@@ -609,8 +609,8 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Reads the current state of a payment of the caller's account. If the outcome was unknown when the payment was created,
-   * it appears here once it is known; the response of CreatePayment under its key does not change.
+   * Returns the current state of a payment of the caller's account. An outcome that was unknown when the payment was
+   * created appears here once it is known; the response of CreatePayment under its key does not change.
    *
    * @generated from rpc payments.v1.PaymentService.GetPayment
    */
@@ -621,9 +621,10 @@ export declare const PaymentService: GenService<{
   },
   /**
    * Lists the payments of the caller's account in their current state, newest first. REST returns only the array of
-   * payments, and links to the next page in the header `Link: <...>; rel="next"`.
+   * payments and links to the next page in the header `Link: <...>; rel="next"`.
    *
-   * No payment that existed when the first page was read is missed or listed twice, even if payments are created meanwhile.
+   * Every payment that existed when the first page was read is listed exactly once, even if others are created while
+   * you read.
    *
    * @generated from rpc payments.v1.PaymentService.ListPayments
    */
@@ -633,12 +634,13 @@ export declare const PaymentService: GenService<{
     output: typeof ListPaymentsResponseSchema;
   },
   /**
-   * Captures an authorization: everything left of it, or the given amount. Returns the payment, whose `transactions` is the
-   * CAPTURE.
+   * Captures all that is left of an authorization, or the given amount. Returns the payment, whose `transactions` is
+   * the CAPTURE.
    *
-   * Like every operation on money it is idempotent: by the header `x-idempotency-key`, or else by `merchant_reference` within
-   * the payment. An unknown outcome is PENDING: its amount stays reserved, and the service asks the provider until the
-   * outcome is known. A payment has one open operation at a time; until it ends, another fails with ABORTED (HTTP 409).
+   * Like every operation on money, it is idempotent, by the header `x-idempotency-key` or else by `merchant_reference`
+   * within the payment. If the outcome is unknown, the operation is PENDING: its amount stays reserved, and the service
+   * queries the provider until the outcome is known. While a payment has an open operation, another fails with ABORTED
+   * (HTTP 409).
    *
    * @generated from rpc payments.v1.PaymentService.CapturePayment
    */
@@ -648,7 +650,8 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Cancels an authorization: releases the uncaptured amount. It needs no key: a repeat returns the first response again.
+   * Cancels an authorization: releases the uncaptured amount. No idempotency key is needed: a retry returns the first
+   * response.
    *
    * @generated from rpc payments.v1.PaymentService.CancelPayment
    */
@@ -658,7 +661,7 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Refunds money that was taken: everything left, or the given amount.
+   * Refunds money that was taken: all that is left, or the given amount.
    *
    * @generated from rpc payments.v1.PaymentService.RefundPayment
    */
@@ -668,8 +671,8 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Cancels a payment without captures. Refunds any other payment: everything left of it or of the named capture, or the
-   * given amount. If every capture has been refunded, cancels the amount that is still held.
+   * Cancels a payment without captures. Otherwise refunds all that is left of the payment or of the named capture, or
+   * the given amount. If every capture has been refunded, cancels the amount that is still held.
    *
    * @generated from rpc payments.v1.PaymentService.CancelOrRefundPayment
    */

@@ -88,11 +88,11 @@ export const CancelOrRefundPaymentRequestSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_payment_service, 7);
 
 /**
- * Makes payments. Every call carries the headers (gRPC: metadata) `public-api-key` and, except in the one documented case,
- * `private-secret-key`.
+ * Makes payments. Every call needs the headers (gRPC: metadata) `public-api-key` and, except in the one documented
+ * case, `private-secret-key`.
  *
- * Errors carry a google.rpc.ErrorInfo whose reason is a code in docs/errors.md, google.rpc.BadRequest if fields are
- * faulty, and google.rpc.RetryInfo if a later try makes sense.
+ * Errors contain a google.rpc.ErrorInfo whose reason is a code in docs/errors.md, google.rpc.BadRequest if fields are
+ * faulty, and google.rpc.RetryInfo if a retry makes sense.
  *
  * @generated from service payments.v1.PaymentService
  */

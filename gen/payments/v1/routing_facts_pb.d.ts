@@ -13,8 +13,8 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_routing_facts: GenFile;
 
 /**
- * The facts of a payment by which its route is chosen: each field is a variable in a route's condition, under its own name.
- * Unknown facts (an issuer missing from the BIN table, the card of a wallet) are "", 0 or false.
+ * The facts of a payment that determine its route. Each field is a variable of the same name in a route's condition.
+ * Unknown facts (such as an issuer missing from the BIN table, or the card of a wallet) are "", 0 or false.
  *
  * @generated from message payments.v1.RoutingFacts
  */
@@ -90,35 +90,35 @@ export declare type RoutingFacts = Message<"payments.v1.RoutingFacts"> & {
   iin: string;
 
   /**
-   * ISO 3166-1 alpha-2 of the card's issuer, by the catalogue's BIN table.
+   * Country of the card's issuer, ISO 3166-1 alpha-2, from the catalogue's BIN table.
    *
    * @generated from field: string issuer_country = 11;
    */
   issuerCountry: string;
 
   /**
-   * CREDIT, DEBIT or PREPAID, by the catalogue's BIN table.
+   * CREDIT, DEBIT or PREPAID, from the catalogue's BIN table.
    *
    * @generated from field: string issuer_type = 12;
    */
   issuerType: string;
 
   /**
-   * Whether the request asks for an immediate capture; false for an authorization only, and for every wallet.
+   * Whether the request is for an immediate capture; false for an authorization only, and for every wallet.
    *
    * @generated from field: bool capture = 13;
    */
   capture: boolean;
 
   /**
-   * Whether the request carries airline data.
+   * Whether the request has airline data.
    *
    * @generated from field: bool has_airline = 14;
    */
   hasAirline: boolean;
 
   /**
-   * Whether the request carries order data.
+   * Whether the request has order data.
    *
    * @generated from field: bool has_order = 15;
    */
@@ -132,15 +132,15 @@ export declare type RoutingFacts = Message<"payments.v1.RoutingFacts"> & {
   vaulted: boolean;
 
   /**
-   * As sent; "" when the request has none.
+   * As sent; "" if the request has none.
    *
    * @generated from field: string merchant_reference = 17;
    */
   merchantReference: string;
 
   /**
-   * When the payment was accepted: time.getHours('America/Sao_Paulo') < 6. As defined by CEL, months count from 0, days of
-   * the month from 0 with getDayOfMonth and from 1 with getDate, and Sunday is 0.
+   * When the payment was accepted. Example: time.getHours('America/Sao_Paulo') < 6. As defined by CEL, months count
+   * from 0, days of the month from 0 with getDayOfMonth and from 1 with getDate, and Sunday is 0.
    *
    * @generated from field: google.protobuf.Timestamp time = 18;
    */

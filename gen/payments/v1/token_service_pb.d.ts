@@ -101,7 +101,7 @@ export declare type OneTimeToken = Message<"payments.v1.OneTimeToken"> & {
   token: string;
 
   /**
-   * The session that the token is for; "" for none.
+   * The only session for which the token is valid; "" if it is not limited to a session.
    *
    * @generated from field: string checkout_session = 2;
    */
@@ -143,19 +143,19 @@ export declare type OneTimeToken = Message<"payments.v1.OneTimeToken"> & {
 export declare const OneTimeTokenSchema: GenMessage<OneTimeToken>;
 
 /**
- * Exchanges card data for one-time tokens, so that a merchant's server never needs to see a card number. Every call carries
- * the header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls, `private-secret-key`.
+ * Exchanges card data for one-time tokens, so that a merchant's server never needs to see a card number. Every call
+ * needs the header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls, `private-secret-key`.
  *
- * A token is valid for one payment, whatever its outcome, and for 30 minutes. Its card data is stored sealed, and deleted
- * in the commit that claims the payment, or when the token expires.
+ * A token is valid for 30 minutes and for one payment, whatever the outcome. The card data is stored encrypted, and
+ * deleted in the commit that claims the payment, or when the token expires.
  *
- * Errors are the same as PaymentService's. With the header `x-idempotency-key`, a repeat gets the first token again.
+ * Errors are the same as PaymentService's. With the header `x-idempotency-key`, a retry gets the first token again.
  *
  * @generated from service payments.v1.TokenService
  */
 export declare const TokenService: GenService<{
   /**
-   * Makes a token, to be used as `payment_method: {token}`.
+   * Makes a token, for use as `payment_method: {token}`.
    *
    * @generated from rpc payments.v1.TokenService.CreateToken
    */

@@ -45,13 +45,13 @@ export const OneTimeTokenSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_token_service, 3);
 
 /**
- * Exchanges card data for one-time tokens, so that a merchant's server never needs to see a card number. Every call carries
- * the header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls, `private-secret-key`.
+ * Exchanges card data for one-time tokens, so that a merchant's server never needs to see a card number. Every call
+ * needs the header (gRPC: metadata) `public-api-key` and, except for the `for_browsers` calls, `private-secret-key`.
  *
- * A token is valid for one payment, whatever its outcome, and for 30 minutes. Its card data is stored sealed, and deleted
- * in the commit that claims the payment, or when the token expires.
+ * A token is valid for 30 minutes and for one payment, whatever the outcome. The card data is stored encrypted, and
+ * deleted in the commit that claims the payment, or when the token expires.
  *
- * Errors are the same as PaymentService's. With the header `x-idempotency-key`, a repeat gets the first token again.
+ * Errors are the same as PaymentService's. With the header `x-idempotency-key`, a retry gets the first token again.
  *
  * @generated from service payments.v1.TokenService
  */

@@ -53,14 +53,14 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   events: string[];
 
   /**
-   * Events are sent.
+   * true if events are sent.
    *
    * @generated from field: bool active = 6;
    */
   active: boolean;
 
   /**
-   * Why the service turned the webhook off: GONE (the receiver answered 410). "" if the service did not.
+   * Why the service turned the webhook off: GONE (the receiver answered 410). "" if it did not.
    *
    * @generated from field: string disabled_reason = 7;
    */
@@ -74,14 +74,14 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   secret: string;
 
   /**
-   * Until when the previous secret signs too; null when there is none.
+   * Until when deliveries are also signed with the previous secret; null if there is none.
    *
    * @generated from field: optional google.protobuf.Timestamp previous_secret_until = 9;
    */
   previousSecretUntil?: Timestamp | undefined;
 
   /**
-   * Since when no delivery has succeeded; null while deliveries succeed.
+   * The time since which no delivery has succeeded; null while deliveries succeed.
    *
    * @generated from field: optional google.protobuf.Timestamp failing_since = 10;
    */
@@ -102,7 +102,7 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * The headers that deliveries carry beside the signature: x-api-key, x-secret, x-hmac-signature.
+   * The headers that deliveries have in addition to the signature: x-api-key, x-secret, x-hmac-signature.
    *
    * @generated from field: repeated string credential_headers = 13;
    */
@@ -116,8 +116,8 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
 export declare const WebhookSchema: GenMessage<Webhook>;
 
 /**
- * Credentials that deliveries carry in headers beside the signature, for receivers that check them. Each is 1 to 255
- * printable ASCII characters, and is sent if set. They are stored sealed, and no response shows them.
+ * Credentials that deliveries have in headers in addition to the signature, for receivers that check them. Each is 1 to
+ * 255 printable ASCII characters, and is sent if set. Credentials are stored encrypted, and no response contains them.
  *
  * @generated from message payments.v1.ReceiverCredentials
  */
@@ -137,7 +137,8 @@ export declare type ReceiverCredentials = Message<"payments.v1.ReceiverCredentia
   secret: string;
 
   /**
-   * Never sent: the key of the header `x-hmac-signature`, which is the HMAC-SHA256 of the raw body in base64.
+   * Key for the header `x-hmac-signature`, which is the base64 HMAC-SHA256 of the raw body. The key itself is never
+   * sent.
    *
    * @generated from field: string hmac_key = 3;
    */
@@ -164,28 +165,28 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   id: string;
 
   /**
-   * The webhook that the event is sent to, a UUID.
+   * The webhook to which the event is sent, a UUID.
    *
    * @generated from field: string webhook_id = 2;
    */
   webhookId: string;
 
   /**
-   * The `id` of the body and the header `webhook-id`.
+   * The `id` in the body, and the header `webhook-id`.
    *
    * @generated from field: string event_id = 3;
    */
   eventId: string;
 
   /**
-   * The `type_event` of the body; "" once the event is deleted.
+   * The `type_event` in the body; "" once the event has been deleted.
    *
    * @generated from field: string type_event = 4;
    */
   typeEvent: string;
 
   /**
-   * "" for webhook.test.
+   * The payment that the event is about; "" for other events.
    *
    * @generated from field: string payment_id = 5;
    */
@@ -206,7 +207,7 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   attempts: number;
 
   /**
-   * The HTTP status of the last answer; null without an answer.
+   * The HTTP status of the last answer; null if there was none.
    *
    * @generated from field: optional int32 response_status = 8;
    */
@@ -214,7 +215,7 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
 
   /**
    * Why the last attempt failed: HTTP_STATUS, TIMEOUT, CONNECTION_FAILED, NAME_NOT_RESOLVED, TLS_FAILED,
-   * ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE, WEBHOOK_OFF or EVENT_GONE. "" if none failed.
+   * ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE, WEBHOOK_OFF or EVENT_GONE. "" if no attempt failed.
    *
    * @generated from field: string error = 9;
    */
@@ -272,7 +273,7 @@ export enum Delivery_Status {
   DELIVERED = 2,
 
   /**
-   * The receiver did not accept the event, and the service does not retry by itself.
+   * The receiver did not accept the event, and the service will not retry by itself.
    *
    * @generated from enum value: FAILED = 3;
    */
@@ -289,7 +290,7 @@ export declare const Delivery_StatusSchema: GenEnum<Delivery_Status>;
  */
 export declare type CreateWebhookRequest = Message<"payments.v1.CreateWebhookRequest"> & {
   /**
-   * https, without user and password; http only where the service allows private addresses.
+   * An https URL without user and password; http is accepted only if the service allows private addresses.
    *
    * @generated from field: string url = 1;
    */
@@ -310,7 +311,7 @@ export declare type CreateWebhookRequest = Message<"payments.v1.CreateWebhookReq
   description: string;
 
   /**
-   * When absent, deliveries carry only the signature.
+   * When absent, deliveries have only the signature.
    *
    * @generated from field: optional payments.v1.ReceiverCredentials credentials = 4;
    */
@@ -490,7 +491,7 @@ export declare type ListDeliveriesRequest = Message<"payments.v1.ListDeliveriesR
   webhookId: string;
 
   /**
-   * At most 100; 0 means 50.
+   * Maximum number of deliveries per page, up to 100; 0 means 50.
    *
    * @generated from field: int32 page_size = 2;
    */
@@ -572,7 +573,7 @@ export declare type RedeliverFailedRequest = Message<"payments.v1.RedeliverFaile
   webhookId: string;
 
   /**
-   * The earliest creation time of a delivery to send again.
+   * The earliest creation time of the deliveries to resend.
    *
    * @generated from field: google.protobuf.Timestamp since = 2;
    */
@@ -590,7 +591,7 @@ export declare const RedeliverFailedRequestSchema: GenMessage<RedeliverFailedReq
  */
 export declare type RedeliverFailedResponse = Message<"payments.v1.RedeliverFailedResponse"> & {
   /**
-   * Number of deliveries that are sent again.
+   * Number of deliveries that will be resent.
    *
    * @generated from field: int32 redelivered = 1;
    */
@@ -604,12 +605,12 @@ export declare type RedeliverFailedResponse = Message<"payments.v1.RedeliverFail
 export declare const RedeliverFailedResponseSchema: GenMessage<RedeliverFailedResponse>;
 
 /**
- * Manages the webhooks of an account, which receive its events, and their deliveries. Every call carries the headers (gRPC:
+ * Manages the webhooks that receive an account's events, and their deliveries. Every call needs the headers (gRPC:
  * metadata) `public-api-key` and `private-secret-key`.
  *
- * A delivery is a POST signed according to Standard Webhooks (https://www.standardwebhooks.com). It is repeated until
- * the receiver answers with a 2xx status within 10 seconds, so a receiver may see an event more than once: `webhook-id`
- * stays the same.
+ * A delivery is a POST signed according to Standard Webhooks (https://www.standardwebhooks.com). It is retried until
+ * the receiver answers with a 2xx status within 10 seconds, so a receiver may see an event more than once, always with
+ * the same `webhook-id`.
  *
  * Errors are the same as PaymentService's.
  *
@@ -617,7 +618,7 @@ export declare const RedeliverFailedResponseSchema: GenMessage<RedeliverFailedRe
  */
 export declare const WebhookService: GenService<{
   /**
-   * Adds a webhook. Only this response shows its secret.
+   * Adds a webhook. Only this response contains the webhook's secret.
    *
    * @generated from rpc payments.v1.WebhookService.CreateWebhook
    */
@@ -637,7 +638,7 @@ export declare const WebhookService: GenService<{
     output: typeof ListWebhooksResponseSchema;
   },
   /**
-   * Reads a webhook.
+   * Returns a webhook.
    *
    * @generated from rpc payments.v1.WebhookService.GetWebhook
    */
@@ -647,8 +648,8 @@ export declare const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
-   * Changes the sent fields. Turning a webhook off ends its open deliveries as FAILED; they can be redelivered
-   * once it is on again.
+   * Changes the fields sent. Turning a webhook off ends its open deliveries as FAILED; they can be redelivered once the
+   * webhook is on again.
    *
    * @generated from rpc payments.v1.WebhookService.UpdateWebhook
    */
@@ -658,7 +659,7 @@ export declare const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
-   * Deletes a webhook and ends its open deliveries. Its deliveries can no longer be listed or sent again.
+   * Deletes a webhook and ends its open deliveries. The webhook's deliveries can no longer be listed or redelivered.
    *
    * @generated from rpc payments.v1.WebhookService.DeleteWebhook
    */
@@ -668,8 +669,8 @@ export declare const WebhookService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Gives a webhook a new secret, which only this response shows. The previous secret signs too for a day, so that a
-   * receiver can switch without losing a delivery.
+   * Gives a webhook a new secret, which only this response contains. For a day, deliveries are also signed with the
+   * previous secret, so that the receiver can switch without losing a delivery.
    *
    * @generated from rpc payments.v1.WebhookService.RotateWebhookSecret
    */
@@ -699,7 +700,7 @@ export declare const WebhookService: GenService<{
     output: typeof ListDeliveriesResponseSchema;
   },
   /**
-   * Sends a delivery again, whatever its outcome, and restarts its schedule of retries.
+   * Sends a delivery again, whatever its outcome, and restarts its retry schedule.
    *
    * @generated from rpc payments.v1.WebhookService.RedeliverDelivery
    */
@@ -709,7 +710,7 @@ export declare const WebhookService: GenService<{
     output: typeof DeliverySchema;
   },
   /**
-   * Sends again the FAILED deliveries of a webhook that were created at or after a time, at most the oldest 10,000.
+   * Resends a webhook's FAILED deliveries that were created at or after a given time, up to the oldest 10,000.
    *
    * @generated from rpc payments.v1.WebhookService.RedeliverFailed
    */

@@ -140,12 +140,12 @@ export const RedeliverFailedResponseSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_webhook_service, 15);
 
 /**
- * Manages the webhooks of an account, which receive its events, and their deliveries. Every call carries the headers (gRPC:
+ * Manages the webhooks that receive an account's events, and their deliveries. Every call needs the headers (gRPC:
  * metadata) `public-api-key` and `private-secret-key`.
  *
- * A delivery is a POST signed according to Standard Webhooks (https://www.standardwebhooks.com). It is repeated until
- * the receiver answers with a 2xx status within 10 seconds, so a receiver may see an event more than once: `webhook-id`
- * stays the same.
+ * A delivery is a POST signed according to Standard Webhooks (https://www.standardwebhooks.com). It is retried until
+ * the receiver answers with a 2xx status within 10 seconds, so a receiver may see an event more than once, always with
+ * the same `webhook-id`.
  *
  * Errors are the same as PaymentService's.
  *

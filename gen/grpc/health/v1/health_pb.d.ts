@@ -81,7 +81,7 @@ export declare const HealthCheckResponse_ServingStatusSchema: GenEnum<HealthChec
  */
 export declare const Health: GenService<{
   /**
-   * The status of a service; of the whole server when the name is empty. An unknown name is NOT_FOUND.
+   * Returns the status of a service, or of the whole server if the name is empty. An unknown name is NOT_FOUND.
    *
    * @generated from rpc grpc.health.v1.Health.Check
    */
@@ -91,7 +91,7 @@ export declare const Health: GenService<{
     output: typeof HealthCheckResponseSchema;
   },
   /**
-   * The status now, and again on every change. An unknown name is SERVICE_UNKNOWN.
+   * Streams the current status, and the new status on every change. An unknown name is SERVICE_UNKNOWN.
    *
    * @generated from rpc grpc.health.v1.Health.Watch
    */
