@@ -30,8 +30,6 @@ type Reported = {
    * Opaque to the core, at most 512 characters, stored with the transaction. Absent: an earlier reference is kept.
    */
   readonly reference?: string;
-  /** Needs manual review: money may have moved without a request. The response message says why. */
-  readonly alarm?: true;
 };
 
 /** Field of the two outcomes that may change a final state. */
@@ -49,6 +47,8 @@ export type Outcome =
   | (Reported &
       Correcting & {
         readonly kind: 'approved';
+        /** Needs manual review: money may have moved without a request. The response message says why. */
+        readonly alarm?: true;
         /** '' if the provider reports none. */
         readonly authorizationCode: string;
         readonly retrievalReferenceNumber: string;
