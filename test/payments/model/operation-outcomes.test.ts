@@ -1,11 +1,17 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import {
+  Payment_Status,
+  Payment_SubStatus_Value,
+  ProviderDataSchema,
+  Transaction_Status,
+} from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { apply } from '#src/payments/model/apply.ts';
+import type { OperationType } from '#src/payments/model/books.ts';
 import type { Change } from '#src/payments/model/change.ts';
 import type { PaymentState, TransactionRow } from '#src/payments/model/state.ts';
-import { APPROVED, approved, BASE_ID, begun, learned, timeOf } from './kept-payment.ts';
+import { AMOUNT, APPROVED, approved, BASE_ID, begun, claimed, learned, timeOf } from './kept-payment.ts';
 
 const providerData = create(ProviderDataSchema);
 const FAILED: Outcome = { kind: 'declined', providerData, iso8583Code: '05', corrects: true };
@@ -80,4 +86,139 @@ it('a report that a succeeded transaction was declined or expired is a contradic
     const outcome: Outcome = { kind, providerData, iso8583Code: '05' };
     expect([kind, apply(state, of('first', outcome), timeOf(state))]).toEqual([kind, 'contradiction']);
   }
+});
+
+const succeeded = (state: PaymentState, id: string) => learned(state, of(id, APPROVED)).state;
+
+it.each<[OperationType, string]>([
+  ['CAPTURE', 'CAPTURE_FAILED'],
+  ['REFUND', 'REFUND_FAILED'],
+  ['CANCEL', 'DO_NOT_HONOR'],
+])('the failure of a %s may be reported before its success, and leaves the books alone', (type, code) => {
+  const state = begun(approved(type === 'REFUND'), type, 60n, 'first');
+  const { record, books, transaction } = change(state, 'first', FAILED);
+  expect([transaction?.status, record.transactions?.responseCode]).toEqual([
+    Transaction_Status.DECLINED,
+    code,
+  ]);
+  expect(books).toMatchObject({ captured: 0n, refunded: 0n, isReleased: false });
+});
+
+it('an operation shows the provider’s last words, and only its own transaction changes', () => {
+  const words = create(ProviderDataSchema, { id: 'theirs' });
+  const begunOne = begun(approved(true), 'REFUND', 60n, 'first');
+  const shownAfter = (outcome: Outcome) => change(begunOne, 'first', outcome).record;
+  const { transactions, transactionsHistory } = shownAfter({ ...APPROVED, providerData: words });
+  expect(transactions).toMatchObject({ id: 'first', providerData: words, updatedAt: timeOf(begunOne) });
+  expect(transactionsHistory).toEqual([begunOne.record.transactionsHistory[0], transactions]);
+  const kept = begunOne.record.transactions?.providerData;
+  const notSent: Outcome = { kind: 'not_sent', because: 'unreachable', detail: '' };
+  const unknown: Outcome = { kind: 'unknown', detail: '', providerData: undefined };
+  expect([notSent, unknown].map((outcome) => shownAfter(outcome).transactions?.providerData)).toEqual([
+    kept,
+    kept,
+  ]);
+});
+
+const shown = ({ status, subStatus }: PaymentState['record']) =>
+  `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
+const PART = operated('CAPTURE');
+it.each<[string, PaymentState, string]>([
+  [
+    'a refund of everything',
+    begun(approved(true), 'REFUND', AMOUNT, 'r'),
+    'REFUNDED/PENDING_PROVIDER_CONFIRMATION',
+  ],
+  ['a refund of a part', begun(approved(true), 'REFUND', 99n, 'r'), 'SUCCEEDED/APPROVED'],
+  ['a refund of all captures', begun(PART, 'REFUND', 60n, 'r'), 'REFUNDED/PENDING_PROVIDER_CONFIRMATION'],
+  ['a capture of everything', begun(approved(false), 'CAPTURE', AMOUNT, 'c'), 'PENDING/AUTHORIZED'],
+  ['a cancel', begun(approved(false), 'CANCEL', 1n, 'c'), 'CANCELED/PENDING_PROVIDER_CONFIRMATION'],
+  ['a cancel of the uncaptured rest', begun(PART, 'CANCEL', 1n, 'c'), 'SUCCEEDED/PARTIALLY_CAPTURED'],
+])('a payment shows the expected state while %s is open', (_what, state, expected) => {
+  expect(shown(state.record)).toBe(expected);
+  const open = state.transactions.at(-1)?.id ?? '';
+  expect(shown(change(state, open, { kind: 'pending', providerData }).record)).toBe(expected);
+  const declined = change(state, open, { kind: 'declined', providerData, iso8583Code: '05' }).record;
+  expect(declined.subStatus).not.toBe(Payment_SubStatus_Value.PENDING_PROVIDER_CONFIRMATION);
+});
+
+it('a payment shows its captured and refunded amounts', () => {
+  expect(succeeded(begun(PART, 'REFUND', 25n, 'r'), 'r').record.amount).toMatchObject({
+    ...{ captured: { value: '0.60' }, refunded: { value: '0.25' } },
+  });
+});
+
+const REFUSED: Outcome = { kind: 'declined', providerData, iso8583Code: '05' };
+const LAPSED = { kind: 'lapsed', transactionId: BASE_ID } as const;
+
+it('a lapse expires an authorization, and its payment shows the last transaction', () => {
+  const failed = learned(begun(approved(false), 'CAPTURE', 60n, 'first'), of('first', REFUSED));
+  const { state } = failed;
+  const made = apply(state, LAPSED, timeOf(state));
+  expect(made).toMatchObject({
+    ...{ event: 'payment.expired', books: { captured: 0n, amount: AMOUNT, isReleased: true } },
+    transaction: { status: Transaction_Status.EXPIRED },
+    record: {
+      ...{ id: 'payment', status: Payment_Status.EXPIRED, subStatus: Payment_SubStatus_Value.EXPIRED },
+      ...{ updatedAt: timeOf(state), transactions: { id: 'first' } },
+      transactionsHistory: [
+        {
+          id: BASE_ID,
+          status: Transaction_Status.EXPIRED,
+          responseCode: 'EXPIRED',
+          updatedAt: timeOf(state),
+        },
+        state.record.transactionsHistory[1],
+      ],
+    },
+  });
+});
+
+it('a lapse of the rest of a captured or released authorization only ends its schedule', () => {
+  const { payment, ...rest } = approved(false);
+  for (const state of [PART, { ...rest, payment: { ...payment, isReleased: true } }]) {
+    expect(apply(state, LAPSED, timeOf(state))).toMatchObject({
+      ...{ record: state.record, event: undefined, books: { amount: AMOUNT, isReleased: true } },
+      transaction: { status: Transaction_Status.SUCCEEDED },
+    });
+  }
+});
+
+it.each([
+  [Payment_SubStatus_Value.CREATED, Payment_SubStatus_Value.IN_PROCESS],
+  [Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP, Payment_SubStatus_Value.IN_PROCESS],
+  [Payment_SubStatus_Value.IN_PROCESS, Payment_SubStatus_Value.IN_PROCESS],
+  [
+    Payment_SubStatus_Value.PENDING_PROVIDER_CONFIRMATION,
+    Payment_SubStatus_Value.PENDING_PROVIDER_CONFIRMATION,
+  ],
+])('a pending outcome is shown as in process only after the payer was sent away: %i', (before, after) => {
+  const state = claimed(true);
+  const sent = { ...state, record: { ...state.record, subStatus: before } };
+  expect(change(sent, BASE_ID, { kind: 'pending', providerData }).record.subStatus).toBe(after);
+  expect(change(sent, BASE_ID, APPROVED).record.subStatus).toBe(Payment_SubStatus_Value.APPROVED);
+});
+
+it('a payer has to act only while the last outcome is a redirect', () => {
+  const redirect: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://acs.example' };
+  const { state } = learned(claimed(true), of(BASE_ID, redirect));
+  expect(state.record.checkout?.sdkActionRequired).toBe(true);
+  expect(change(state, BASE_ID, redirect).record.checkout?.sdkActionRequired).toBe(true);
+  expect(change(state, BASE_ID, APPROVED).record.checkout?.sdkActionRequired).toBe(false);
+  const { checkout: _, ...record } = state.record;
+  expect(change({ ...state, record }, BASE_ID, APPROVED).record.checkout).toBeUndefined();
+});
+
+it('an outcome of an earlier attempt is written as the last', () => {
+  const state = claimed(true);
+  const [own] = state.record.transactionsHistory;
+  if (!own) throw new Error('there is no attempt');
+  const record = { ...state.record, transactionsHistory: [own, { ...own, id: 'other' }] };
+  const { transactionsHistory } = change({ ...state, record }, BASE_ID, APPROVED).record;
+  expect(transactionsHistory.map(({ id }) => id)).toEqual(['other', BASE_ID]);
+});
+
+it('a record without the reported transaction is an error', () => {
+  const state = { ...claimed(true), record: { ...claimed(true).record, transactionsHistory: [] } };
+  expect(() => learned(state, of(BASE_ID, APPROVED))).toThrow('record payment has no transaction base');
 });

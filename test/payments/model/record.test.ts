@@ -1,16 +1,20 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampNow } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs, timestampNow } from '@bufbuild/protobuf/wkt';
 import { expect, it } from 'vitest';
+import { ConnectionConfigSchema } from '#gen/payments/config/catalogue_pb.js';
+import type { Card, StoredCredentials } from '#gen/payments/v1/payment_method_pb.js';
 import {
+  type Payment,
   Payment_Status,
   PaymentSchema,
   ProviderDataSchema,
   Transaction_Category,
+  Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
-import { recordOutcome } from '#src/payments/model/record.ts';
-import { APPROVED, declined } from '../attempt-outcomes.ts';
+import { atConnection, recordOutcome, withAttempt } from '#src/payments/model/record.ts';
+import { APPROVED, declined, NOT_SENT } from '../attempt-outcomes.ts';
 
 const providerData = create(ProviderDataSchema);
 const CHALLENGE: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://acs.example' };
@@ -42,4 +46,134 @@ it.each<[string, Outcome, string]>([
   const told = record.transactionsHistory.map(({ paymentMethod }) => paymentMethod?.detail?.kind.value);
   expect(told).toMatchObject([{ redirectUrl: address }]);
   expect(record.paymentMethod?.paymentMethodDetail?.kind.value).toMatchObject({ redirectUrl: address });
+});
+
+const AT = timestampFromMs(1_000);
+const WALLET = { kind: { case: 'wallet', value: {} } } as const;
+const CARD = { kind: { case: 'card', value: {} } } as const;
+
+/** A record with one attempt. */
+function attempted(
+  detail: typeof WALLET | typeof CARD = CARD,
+  category = Transaction_Category.CARD,
+): Payment {
+  const own = { id: 't', type: Transaction_Type.PURCHASE, category, providerData };
+  const paymentMethod = { type: 'CARD', detail };
+  return create(PaymentSchema, { paymentMethod, transactionsHistory: [{ ...own, paymentMethod }] } as never);
+}
+
+function recorded(record: Payment, outcome: Outcome, vaultedToken?: string): Payment {
+  recordOutcome(record, outcome, vaultedToken, AT);
+  return record;
+}
+
+it('an outcome replaces the provider’s words unless it has none', () => {
+  const words = create(ProviderDataSchema, { id: 'theirs' });
+  const wordsAfter = (outcome: Outcome) =>
+    recorded(attempted(), outcome).transactionsHistory[0]?.providerData?.id;
+  expect([{ ...PENDING, providerData: words }, NOT_SENT, UNKNOWN].map(wordsAfter)).toEqual([
+    'theirs',
+    '',
+    '',
+  ]);
+});
+
+it('the address of a wallet’s page is shown once the payer is redirected to it', () => {
+  const addressAfter = (outcome: Outcome) =>
+    recorded(attempted(WALLET, Transaction_Category.WALLET), outcome).paymentMethod?.paymentMethodDetail?.kind
+      .value;
+  expect(addressAfter(CHALLENGE)).toMatchObject({ redirectUrl: 'https://acs.example' });
+  expect(addressAfter(APPROVED)).not.toMatchObject({ redirectUrl: 'https://acs.example' });
+  expect(addressAfter(APPROVED)).not.toHaveProperty('authorizationCode', 'A1B2C3');
+});
+
+it('an approval shows its codes, and stores the card', () => {
+  const approved = recorded(attempted(), APPROVED, 'token');
+  expect(approved).toMatchObject({
+    paymentMethod: { vaultedToken: 'token' },
+    transactionsHistory: [{ paymentMethod: { vaultedToken: 'token' } }],
+  });
+  expect(approved.paymentMethod?.paymentMethodDetail?.kind.value).toMatchObject({
+    ...{ authorizationCode: 'A1B2C3', retrievalReferenceNumber: '012345678901' },
+  });
+  for (const record of [recorded(attempted(), APPROVED), recorded(attempted(), declined('05'), 'token')]) {
+    expect(record.paymentMethod?.vaultedToken).toBe(attempted().paymentMethod?.vaultedToken);
+  }
+  const refused = recorded(attempted(), declined('05')).paymentMethod?.paymentMethodDetail?.kind.value;
+  expect(refused).toMatchObject({ authorizationCode: '' });
+});
+
+it.each<[string, Partial<StoredCredentials> | undefined, string | undefined, string | undefined]>([
+  ['if the request gave the reason', { reason: 'CARD_ON_FILE' }, 'net', 'net'],
+  ['if the request gave the usage', { usage: 'FIRST' }, 'net', 'net'],
+  ['if the request gave both', { reason: 'CARD_ON_FILE', usage: 'FIRST' }, 'net', 'net'],
+  ['unless the request gave neither', {}, 'net', undefined],
+  ['unless the request gave no stored credentials', undefined, 'net', undefined],
+  ['unless the request gave another', { reason: 'CARD_ON_FILE', networkTransactionId: 'own' }, 'net', 'own'],
+  ['unless the provider reports none', { reason: 'CARD_ON_FILE' }, undefined, undefined],
+])('the scheme’s id of an approval is shown %s', (_what, storedCredentials, networkTransactionId, shown) => {
+  const record = attempted({ kind: { case: 'card', value: { storedCredentials } } } as never);
+  recorded(record, { ...APPROVED, networkTransactionId } as Outcome);
+  const card = record.paymentMethod?.paymentMethodDetail?.kind.value as Card | undefined;
+  expect(card?.storedCredentials?.networkTransactionId).toBe(shown);
+  expect(card?.storedCredentials?.reason).toBe(storedCredentials?.reason);
+});
+
+it('only an earlier declined attempt makes the payment of an unsent attempt declined', () => {
+  const statusAfter = (...statuses: Transaction_Status[]) => {
+    const record = attempted();
+    const [last] = record.transactionsHistory;
+    if (!last) throw new Error('there is no attempt');
+    const earlier = statuses.map((status, i) => ({ ...last, id: String(i), status }));
+    last.status = Transaction_Status.DECLINED;
+    record.transactionsHistory = [...earlier, last];
+    return Payment_Status[recorded(record, NOT_SENT).status];
+  };
+  const { DECLINED, ERROR } = Transaction_Status;
+  expect([statusAfter(), statusAfter(ERROR), statusAfter(DECLINED, ERROR)]).toEqual([
+    ...['ERROR', 'ERROR', 'DECLINED'],
+  ]);
+});
+
+it('a record without a checkout has no action for its payer', () => {
+  expect(recorded(attempted(), CHALLENGE).checkout).toBeUndefined();
+});
+
+const CONNECTION = create(ConnectionConfigSchema, { id: 'two', name: 'Two', providerId: 'ADYEN' });
+
+it('the next attempt is at its own connection, waits, and has its own payment method', () => {
+  const record = recorded(attempted(), declined('05'));
+  const next = withAttempt(record, 'u', CONNECTION, AT);
+  expect(next).toMatchObject({
+    ...{ status: Payment_Status.PENDING, updatedAt: AT, transactions: { id: 'u' } },
+    transactionsHistory: [
+      { id: 't', status: Transaction_Status.DECLINED },
+      {
+        ...{ id: 'u', status: Transaction_Status.PENDING, providerId: 'ADYEN', createdAt: AT },
+        ...{ connectionData: { id: 'two', name: 'Two' }, providerData: { id: 'ADYEN' } },
+      },
+    ],
+  });
+  const [first, second] = next.transactionsHistory;
+  expect(second?.paymentMethod).toEqual(first?.paymentMethod);
+  expect(second?.paymentMethod).not.toBe(first?.paymentMethod);
+  expect(record.transactionsHistory).toHaveLength(1);
+  expect(atConnection({ ...CONNECTION, name: '' }).connectionData.name).toBeUndefined();
+});
+
+it('a record without an attempt or a payment method is an error', () => {
+  const bare = create(PaymentSchema, { transactionsHistory: [{ id: 't' }] });
+  const undetailed = create(PaymentSchema, {
+    ...{
+      paymentMethod: { type: 'CARD' },
+      transactionsHistory: [{ id: 't', paymentMethod: { type: 'CARD' } }],
+    },
+  });
+  const { paymentMethod: _, ...unnamed } = attempted();
+  for (const record of [create(PaymentSchema), bare, undetailed, unnamed]) {
+    expect(() => recorded(record, APPROVED)).toThrow('the record has no transaction');
+  }
+  for (const record of [create(PaymentSchema), bare]) {
+    expect(() => withAttempt(record, 'u', CONNECTION, AT)).toThrow('the record has no transaction');
+  }
 });

@@ -1,13 +1,17 @@
 import { expect, it } from 'vitest';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import {
+  approvedPauseS,
   heldPauseS,
   leaseS,
   mayBeClosed,
   newsPauseS,
   payerPauseS,
   payerTimeLeftMs,
+  reportsMore,
   variedPauseS,
 } from '#src/payments/model/schedule.ts';
+import { APPROVED } from './kept-payment.ts';
 
 const schedule = { leaseMarginMs: 10_000, firstCheckMs: 5_000, closingMarginMs: 20_000 };
 const connection = { deadlineMs: 30_000 };
@@ -33,6 +37,7 @@ it.each([
   [1e9, 1e9, 3_600],
   [240_000, 90_000, 90],
   [240_000, 1, 1],
+  [240_000, 0, 120],
   [240_000, -1, 120],
 ])(
   'the pause before a payer is looked up is half the age, from a minute to an hour, and ends with their time: %i ms, %i ms left',
@@ -76,4 +81,19 @@ it('a payer’s remaining time is the term less the age, and may be negative', (
 
 it('a lease lasts for its calls and the margin', () => {
   expect([leaseS(connection, schedule), leaseS(connection, schedule, 2)]).toEqual([40, 70]);
+});
+
+const withTotals = (captured: bigint, refunded: bigint) => ({ ...APPROVED, totals: { captured, refunded } });
+const PENDING: Outcome = { kind: 'pending', providerData: APPROVED.providerData };
+it.each<[string, Outcome, boolean, number | undefined, boolean]>([
+  ['of a purchase', APPROVED, true, undefined, false],
+  ['of an authorization', APPROVED, false, 86_400, false],
+  ['of a purchase, which is captured', withTotals(1n, 0n), true, undefined, false],
+  ['of an authorization that is captured', withTotals(1n, 0n), false, 60, true],
+  ['of an authorization with totals of nothing', withTotals(0n, 0n), false, 86_400, false],
+  ['of a purchase that is refunded', withTotals(1n, 1n), true, 60, true],
+  ['still to come', PENDING, false, undefined, false],
+])('an approval %s is checked later if money may still move', (_what, outcome, capture, pauseS, isMore) => {
+  expect(approvedPauseS({ capture }, outcome)).toBe(pauseS);
+  expect(reportsMore(outcome, { capture })).toBe(isMore);
 });

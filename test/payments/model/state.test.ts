@@ -1,5 +1,20 @@
+import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { booksOf, isOperation, targetOf } from '#src/payments/model/state.ts';
+import { Payment_SubStatus_Value, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import {
+  booksOf,
+  isLapsing,
+  isOpen,
+  isOpenAttempt,
+  isOpenDispute,
+  isOperation,
+  isOver,
+  shownOf,
+  succeededBase,
+  targetOf,
+  waitsForPayer,
+} from '#src/payments/model/state.ts';
+import { approved } from './kept-payment.ts';
 
 it('operations act on another transaction; purchases, authorizations, verifications and disputes do not', () => {
   const types = ['CAPTURE', 'CANCEL', 'REFUND', 'PURCHASE', 'AUTHORIZE', 'VERIFY', 'CHARGEBACK', ''];
@@ -19,4 +34,63 @@ it('books and targets are derived from stored columns', () => {
   expect(targetOf(transaction)).toEqual({
     ...{ transactionId: 'ours', reference: 'theirs', money: { minorUnits: 100n, currency: 'USD' } },
   });
+});
+
+const STATUSES = ['CREATED', 'PENDING', 'SUCCEEDED', 'DECLINED', 'ERROR', 'EXPIRED'];
+
+it('money may still move only while a transaction is created or pending', () => {
+  expect(STATUSES.filter((status) => isOpen({ status }))).toEqual(['CREATED', 'PENDING']);
+});
+
+it('only an open attempt without a payer to wait for has an unknown outcome', () => {
+  const attempt = { type: 'PURCHASE', status: 'PENDING', awaitsPayer: false };
+  expect(isOpenAttempt(attempt)).toBe(true);
+  expect(isOpenAttempt({ ...attempt, status: 'SUCCEEDED' })).toBe(false);
+  expect(isOpenAttempt({ ...attempt, type: 'REFUND' })).toBe(false);
+  expect(isOpenAttempt({ ...attempt, awaitsPayer: true })).toBe(false);
+});
+
+it('only a succeeded authorization that waits for its capture can lapse, until nothing of it is left', () => {
+  const [authorized] = approved(false).transactions;
+  if (!authorized) throw new Error('there is no transaction');
+  expect(isLapsing(authorized)).toBe(true);
+  expect(isLapsing({ ...authorized, capture: true })).toBe(false);
+  expect(isLapsing({ ...authorized, status: 'PENDING' })).toBe(false);
+  expect(isLapsing({ ...authorized, type: 'CAPTURE' })).toBe(false);
+  const { payment } = approved(false);
+  const isOverAt = (capturedMinorUnits: bigint, isReleased = false) =>
+    isOver({ payment: { ...payment, capturedMinorUnits, isReleased }, transaction: authorized });
+  expect([isOverAt(99n), isOverAt(100n), isOverAt(0n, true)]).toEqual([false, true, true]);
+});
+
+it('a dispute is open while it is pending', () => {
+  expect(STATUSES.filter((status) => isOpenDispute({ type: 'CHARGEBACK', status }))).toEqual(['PENDING']);
+  expect(isOpenDispute({ type: 'REFUND', status: 'PENDING' })).toBe(false);
+});
+
+it('a payer has yet to act after a redirect or a challenge', () => {
+  const record = create(PaymentSchema);
+  const challenged = { ...record, subStatus: Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP };
+  expect(waitsForPayer(record, { status: 'CREATED' })).toBe(true);
+  expect(waitsForPayer(record, { status: 'PENDING' })).toBe(false);
+  expect(waitsForPayer(challenged, { status: 'PENDING' })).toBe(true);
+});
+
+it('operations act on the attempt that succeeded, not on a declined attempt or a capture', () => {
+  const rows = [
+    { type: 'AUTHORIZE', status: 'DECLINED' },
+    { type: 'CAPTURE', status: 'SUCCEEDED' },
+    { type: 'AUTHORIZE', status: 'SUCCEEDED' },
+  ];
+  expect(succeededBase(rows)).toBe(rows[2]);
+  expect(succeededBase(rows.slice(0, 2))).toBeUndefined();
+});
+
+it("the provider's words are shown for their own transaction", () => {
+  const { record, transactions } = approved(true);
+  const [transaction] = transactions;
+  if (!transaction) throw new Error('there is no transaction');
+  expect(shownOf({ record, transaction })).toEqual(record.transactionsHistory[0]?.providerData);
+  expect(shownOf({ record, transaction })).toBeDefined();
+  expect(shownOf({ record, transaction: { ...transaction, id: 'other' } })).toBeUndefined();
 });

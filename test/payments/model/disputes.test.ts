@@ -1,0 +1,173 @@
+import { expect, it } from 'vitest';
+import {
+  Payment_Status,
+  Payment_SubStatus_Value,
+  Transaction_Status,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
+import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
+import type { Change } from '#src/payments/model/change.ts';
+import type { DisputeReport } from '#src/payments/model/disputes.ts';
+import type { PaymentState } from '#src/payments/model/state.ts';
+import { AMOUNT, APPROVED, approved, BASE_ID, begun, claimed, learned, timeOf } from './kept-payment.ts';
+
+/** The payment after a report on a dispute, and the result of the report. */
+function told(state: PaymentState, dispute: Dispute, over: Partial<DisputeReport> = {}) {
+  return learned(state, { kind: 'dispute', dispute, newId: 'new', onlyOpen: false, ...over });
+}
+
+function change(state: PaymentState, dispute: Dispute, over: Partial<DisputeReport> = {}): Change {
+  const { change: made } = told(state, dispute, over);
+  if (typeof made === 'string') throw new Error(made);
+  return made;
+}
+
+/** The payment after its disputes went through these stages; each has its number as its id. */
+function disputed(...disputes: readonly Dispute[]): PaymentState {
+  let state = approved(true);
+  for (const [nth, dispute] of disputes.entries()) state = told(state, dispute, { newId: String(nth) }).state;
+  return state;
+}
+
+const OPENED: Dispute = { stage: 'opened', reference: 'dp_1', money: undefined };
+const usd = (minorUnits: bigint) => ({ minorUnits, currency: 'USD' });
+
+it('an opened dispute becomes a CHARGEBACK of the payment, for the disputed money', () => {
+  const state = approved(true);
+  const made = change(state, { ...OPENED, money: usd(40n) });
+  expect(made).toMatchObject({
+    event: 'payment.chargeback',
+    books: { captured: 0n, refunded: 0n, isReleased: false },
+    record: { status: Payment_Status.IN_DISPUTE, subStatus: Payment_SubStatus_Value.RECEIVED },
+    added: {
+      ...{ id: 'new', type: 'CHARGEBACK', status: Transaction_Status.PENDING, reference: 'dp_1' },
+      ...{ minorUnits: 40n, parentId: BASE_ID, isFinal: false, connectionId: 'one', currency: 'USD' },
+      ...{ connectionIdentity: 'one', capture: false, checkInS: undefined, vaultedToken: undefined },
+    },
+  });
+  const shown = {
+    ...{
+      id: 'new',
+      type: Transaction_Type.CHARGEBACK,
+      status: Transaction_Status.PENDING,
+      reason: undefined,
+    },
+    ...{ parentTransactionId: BASE_ID, createdAt: timeOf(state), updatedAt: timeOf(state) },
+    ...{ amount: { value: '0.40' }, responseCode: 'DISPUTE_RECEIVED', responseMessage: 'Dispute received' },
+  };
+  expect(made.record.transactionsHistory).toMatchObject([{ id: BASE_ID }, shown]);
+  expect(made.record.transactions).toMatchObject(shown);
+});
+
+it.each([
+  [40n, 40n],
+  [AMOUNT, AMOUNT],
+  [AMOUNT + 1n, AMOUNT],
+  [0n, AMOUNT],
+  [-1n, AMOUNT],
+])('a dispute over %s concerns a part of the payment, or else all of it: %s', (reported, recorded) => {
+  const { added } = change(approved(true), { ...OPENED, money: usd(reported) });
+  expect(added?.minorUnits).toBe(recorded);
+});
+
+it('a dispute over money in another currency concerns the whole payment', () => {
+  const { added } = change(approved(true), { ...OPENED, money: { minorUnits: 40n, currency: 'EUR' } });
+  expect(added).toMatchObject({ minorUnits: AMOUNT, currency: 'USD' });
+});
+
+it('a later stage updates the recorded dispute, and keeps its money unless another amount is reported', () => {
+  const state = disputed({ ...OPENED, money: usd(40n) });
+  const opened = state.record.transactionsHistory[1]?.createdAt;
+  const lost = change(state, { ...OPENED, stage: 'lost' });
+  expect(lost.added).toMatchObject({ id: '0', minorUnits: 40n, status: Transaction_Status.SUCCEEDED });
+  expect(lost.record.transactionsHistory).toMatchObject([
+    { id: BASE_ID },
+    {
+      id: '0',
+      amount: { value: '0.40' },
+      createdAt: opened,
+      updatedAt: timeOf(state),
+      responseCode: 'DISPUTE_LOST',
+    },
+  ]);
+  expect(lost.record.transactionsHistory).toHaveLength(2);
+  expect(change(state, { ...OPENED, stage: 'lost', money: usd(30n) }).added?.minorUnits).toBe(30n);
+});
+
+it('a dispute of an unfinished payment, or during an operation, waits', () => {
+  expect(told(claimed(true), OPENED).change).toBe('waiting');
+  expect(told(begun(approved(true), 'REFUND', 10n, 'first'), OPENED).change).toBe('waiting');
+});
+
+it('a report for open disputes counts only if its dispute is recorded as open', () => {
+  const only = { onlyOpen: true };
+  const won: Dispute = { ...OPENED, stage: 'won' };
+  expect(told(approved(true), won, only).change).toBe('unchanged');
+  expect(told(disputed(OPENED, won), { ...OPENED, stage: 'lost' }, only).change).toBe('unchanged');
+  expect(change(disputed(OPENED), won, only).added).toMatchObject({ status: Transaction_Status.DECLINED });
+});
+
+it.each<[DisputeStage, DisputeStage, boolean]>([
+  ['opened', 'opened', false],
+  ['opened', 'won', true],
+  ['opened', 'lost', true],
+  ['won', 'opened', false],
+  ['won', 'won', false],
+  ['won', 'lost', true],
+  ['lost', 'opened', false],
+  ['lost', 'won', false],
+  ['lost', 'lost', false],
+])('a recorded dispute that was %s may become %s: %s', (before, stage, isApplied) => {
+  const { change: made } = told(disputed({ ...OPENED, stage: before }), { ...OPENED, stage });
+  expect(typeof made === 'object').toBe(isApplied);
+});
+
+const named = (reference: string | undefined, stage: DisputeStage = 'opened'): Dispute => ({
+  ...{ stage, reference, money: undefined },
+});
+it.each<[string, readonly Dispute[], Dispute, string | undefined]>([
+  ['with an id is about the dispute with this id', [named('a'), named('b')], named('a', 'won'), '0'],
+  ['with another id opens another dispute', [named('a')], named('b'), 'new'],
+  ['with another id that is lost adds another dispute', [named('a')], named('b', 'lost'), 'new'],
+  [
+    'without an id is about the last dispute',
+    [named('a', 'won'), named('b', 'won')],
+    named(undefined, 'lost'),
+    '1',
+  ],
+  ['without an id is about the open dispute', [named('a'), named('b', 'won')], named(undefined, 'won'), '0'],
+  ['without an id repeats the open dispute', [named('a')], named(undefined), undefined],
+  ['with an id gives it to an open dispute without one', [named(undefined)], named('a'), '0'],
+  [
+    'with an id opens another dispute after a dispute without an id has ended',
+    [named(undefined, 'won')],
+    named('a'),
+    'new',
+  ],
+  ['with an id loses a dispute without an id', [named(undefined, 'won')], named('a', 'lost'), '0'],
+  [
+    'with an id is about its own dispute before an open one',
+    [named('a', 'won'), named(undefined)],
+    named('a', 'lost'),
+    '0',
+  ],
+])('a report %s', (_what, before, dispute, id) => {
+  const { change: made } = told(disputed(...before), dispute);
+  expect(typeof made === 'string' ? undefined : made.added?.id).toBe(id);
+});
+
+it('a payment shows a lost dispute before an open one, and its books once its disputes are won', () => {
+  const shownAfter = (...disputes: readonly Dispute[]) => Payment_Status[disputed(...disputes).record.status];
+  expect(shownAfter(named('a', 'lost'), named('b'))).toBe('CHARGEBACK');
+  expect(shownAfter(named('a', 'won'), named('b'))).toBe('IN_DISPUTE');
+  expect(shownAfter(named('a', 'won'), named('b', 'won'))).toBe('SUCCEEDED');
+});
+
+it('a dispute of an authorization is recorded beside its captures', () => {
+  const captured = begun(approved(false), 'CAPTURE', 60n, 'first');
+  const report = { kind: 'outcome', transactionId: 'first', outcome: APPROVED, pauseS: 5 } as const;
+  const { state } = learned(captured, report);
+  const { record, books, added } = change(state, OPENED);
+  expect([record.status, books.captured, added?.parentId]).toEqual([Payment_Status.IN_DISPUTE, 60n, BASE_ID]);
+  expect(record.transactionsHistory.map(({ id }) => id)).toEqual([BASE_ID, 'first', 'new']);
+});
