@@ -94,6 +94,7 @@ export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOpt
 
   function open(): void {
     phase = 'paused';
+    // Stryker disable next-line AssignmentOperator: any new number tells the openings apart
     openings += 1;
     pauseMs = pauseMs === 0 ? settings.openMs : Math.min(pauseMs * 2, maxPauseMs);
     pausedUntilMs = nowMs() + pauseMs;
@@ -119,6 +120,7 @@ export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOpt
     admitProbe: () => (isProbed && isPauseOver() ? tryOut() : undefined),
     report(admission, isHealthy) {
       if (admission.openings !== openings) return;
+      // Stryker disable next-line ConditionalExpression: no other admission since the last opening has a trial beside it
       if (admission.isTrial) isTrying = false;
       if (isHealthy !== undefined) learn(isHealthy, admission.isTrial);
       tell();

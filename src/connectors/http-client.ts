@@ -158,6 +158,7 @@ function exchange(
     const chunks: Buffer[] = [];
 
     function settle(result: HttpResult): void {
+      // Stryker disable next-line ConditionalExpression: a promise ignores all but its first result
       if (settled) return;
       settled = true;
       clearTimeout(deadline);

@@ -72,6 +72,23 @@ describe('a closed circuit', () => {
     expect(health.state()).toBe('OPEN');
   });
 
+  it('forgets calls by tenths of the window', async () => {
+    const first = guarded({ failureRate: 0.5, minCalls: 4 });
+    await first.make(unknown);
+    later(999);
+    await first.make(unknown, approved);
+    later(9_001);
+    await first.make(unknown, unknown);
+    expect(first.health.state()).toBe('CLOSED');
+    const second = guarded({ failureRate: 0.5, minCalls: 4 });
+    await second.make(approved);
+    later(1_000);
+    await second.make(unknown, approved);
+    later(9_000);
+    await second.make(unknown, unknown);
+    expect(second.health.state()).toBe('OPEN');
+  });
+
   it('opens after enough failures in a row, however long they take', async () => {
     const { health, make } = guarded({ minCalls: 3 });
     for (const outcome of [unknown, approved, notSent, turnedAway, unknown]) {

@@ -143,11 +143,49 @@ describe('a notification from Stripe', () => {
         status: 'warning_needs_response',
       }),
     ],
+    [
+      'a dispute without its payment',
+      event('charge.dispute.created', { object: 'dispute', status: 'lost', payment_intent: null }),
+    ],
+    ['an event without an object', JSON.stringify({ id: 'evt_1', type: 'refund.created', livemode: false })],
+    ['an event with a foreign id', event('payment_intent.succeeded', intentAnswer(attempt), { id: 'x' })],
+    [
+      'an event without its mode',
+      event('payment_intent.succeeded', intentAnswer(attempt), { livemode: null }),
+    ],
+    ['a type that only contains a payment', event('x.payment_intent.succeeded', intentAnswer(attempt))],
+    ['a type that only contains a refund', event('x.refund.created', refundAnswer(attempt.transactionId, 1))],
+    ['a refund that is no refund', event('refund.created', intentAnswer(attempt))],
+    [
+      'a payment that is no payment',
+      event('payment_intent.succeeded', refundAnswer(attempt.transactionId, 1)),
+    ],
+    [
+      'a type that only contains a capture',
+      event('x.charge.captured', { object: 'charge', payment_intent: INTENT_ID }),
+    ],
+    [
+      'a type that only begins with a capture',
+      event('charge.captured.x', { object: 'charge', payment_intent: INTENT_ID }),
+    ],
     ['nothing', '{}'],
     ['no JSON', 'hello'],
     ['a list', '[]'],
   ])('of %s is ignored', (_what, body) => {
     expect(readSigned(body)).toEqual({ kind: 'ignored' });
+  });
+
+  it('of an object without an id is about our transaction alone', () => {
+    const body = event('payment_intent.succeeded', { ...intentAnswer(attempt), id: '' });
+    const { transactionId } = attempt;
+    expect(readSigned(body)).toMatchObject({ subjects: [{ transactionId }] });
+    expect(readSigned(body)).not.toHaveProperty('subjects.0.reference');
+  });
+
+  it('whose type only begins like a creation is read', () => {
+    expect(readSigned(event('payment_intent.created.x', intentAnswer(attempt)))).toMatchObject({
+      kind: 'about',
+    });
   });
 
   it('of our own account is read if it names the account', () => {
@@ -210,6 +248,11 @@ describe('a notification from Stripe', () => {
     expect(readSigned(event('charge.dispute.closed', { ...dispute, amount, currency }))).toMatchObject({
       subjects: [{ dispute: { stage: 'lost', reference: 'dp_1', money } }],
     });
+    for (const id of ['xdp_1', 'dp_1 ', 'dp_', `dp_${'1'.repeat(201)}`]) {
+      expect(readSigned(event('charge.dispute.closed', { ...dispute, id }))).toMatchObject({
+        subjects: [{ dispute: { stage: 'lost', reference: undefined } }],
+      });
+    }
   });
 });
 
