@@ -1,19 +1,34 @@
-import type { JsonValue } from '@bufbuild/protobuf';
+import { create, type JsonValue } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   answeredAboutAnother,
+  approvedOutcome,
   asIs,
+  bodyOf,
   differingMoney,
+  each,
   fields,
+  fromResult,
   isHttpUrl,
   isSuccess,
   isTextLike,
+  isUuid,
   listOf,
+  neverHappens,
+  numberOf,
   optional,
+  pageAddress,
   readJsonObject,
   readMoney,
+  stringOf,
   textLike,
   textOf,
+  turnedAway,
+  unknownOutcome,
+  uuidOf,
+  withoutFields,
   withRaw,
 } from '#src/connectors/provider-answer.ts';
 
@@ -174,4 +189,61 @@ it.each([
   [402, false],
 ])('the status %i says that the request succeeded: %s', (status, isOne) => {
   expect(isSuccess(status)).toBe(isOne);
+});
+
+const answer = (status: number, text: string): HttpResult => ({
+  ...{ kind: 'answer', status, headers: {}, body: Buffer.from(text) },
+});
+const NOT_SENT: HttpResult = { kind: 'not_sent', detail: 'before sending: CLOSED', because: 'unreachable' };
+const LOST: HttpResult = { kind: 'unknown', detail: 'awaiting the response: DEADLINE' };
+
+it('the body of a response is read only at the expected status', () => {
+  expect(bodyOf(answer(200, '{"a":1}'))).toEqual({ a: 1 });
+  expect(bodyOf(answer(404, '{"a":1}'), 404)).toEqual({ a: 1 });
+  for (const result of [answer(201, '{"a":1}'), answer(200, '[]'), NOT_SENT, LOST]) {
+    expect(bodyOf(result)).toBeUndefined();
+  }
+});
+
+it('a result that may have moved money is known only from a readable response, at any status', () => {
+  const read = () => unknownOutcome('read');
+  expect(fromResult(answer(500, '{}'), read)).toEqual(unknownOutcome('read'));
+  expect(fromResult(answer(200, 'no'), read)).toEqual(unknownOutcome('unreadable response: 200'));
+  expect(fromResult(NOT_SENT, read)).toEqual(NOT_SENT);
+  expect(fromResult(LOST, read)).toEqual(unknownOutcome('awaiting the response: DEADLINE'));
+});
+
+it('fields that merchants must not see are left out at any depth, also in lists', () => {
+  const object = {
+    secret: 1,
+    kept: [{ secret: 2, a: null }, 'secret', [{ secret: 3 }]],
+    inner: { secret: {}, b: 4 },
+  };
+  expect(withoutFields(object, new Set(['secret']))).toEqual({
+    ...{ kept: [{ a: null }, 'secret', [{}]], inner: { b: 4 } },
+  });
+});
+
+it('values are read only in their own form', () => {
+  const id = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+  const forms = [id, `${id}0`, `x${id}`, id.toUpperCase(), '', 7, null, undefined] as const;
+  expect(forms.map(isUuid)).toEqual([true, ...Array(7).fill(false)]);
+  expect(forms.map(uuidOf)).toEqual([id, ...Array(7).fill(undefined)]);
+  expect([7, '7', null].map(numberOf)).toEqual([7, undefined, undefined]);
+  expect(['7', 7, null].map(stringOf)).toEqual(['7', undefined, undefined]);
+  expect(['https://x', 'ftp://x', 7].map(pageAddress)).toEqual(['https://x', undefined, undefined]);
+  expect(fields(each(numberOf, 'a', 'b'))({ a: 1, b: 2, c: 3 })).toEqual({ a: 1, b: 2 });
+});
+
+it('an approval without a code has an empty code', () => {
+  const reported = { providerData: create(ProviderDataSchema), reference: 'theirs', corrects: true } as const;
+  const approved = { kind: 'approved', ...reported, retrievalReferenceNumber: '' };
+  expect(approvedOutcome(reported)).toEqual({ ...approved, authorizationCode: '' });
+  expect(approvedOutcome(reported, 'A1')).toEqual({ ...approved, authorizationCode: 'A1' });
+});
+
+it('an attempt that did not happen may be made elsewhere', () => {
+  const turned = { kind: 'not_sent', because: 'turned_away' };
+  expect(neverHappens('gone')).toEqual({ ...turned, detail: 'gone' });
+  expect(turnedAway('no')).toEqual({ ...turned, detail: 'nothing was sent to the provider: no' });
 });

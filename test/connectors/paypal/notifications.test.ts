@@ -28,6 +28,12 @@ const CAPTURED = event('PAYMENT.CAPTURE.COMPLETED', {
   supplementary_data: { related_ids: { order_id: ORDER_ID } },
 });
 
+/** A refund that names only its capture. */
+const OF_CAPTURE = {
+  id: '1JU08902781691411',
+  links: [{ rel: 'up', href: 'https://api.paypal.com/v2/payments/captures/3C679366HH908993F' }],
+};
+
 function read(notification: RawNotification, nowMs = Date.now()) {
   return paypal.connection.readNotification?.(notification, nowMs);
 }
@@ -87,6 +93,8 @@ describe('a notification from PayPal', () => {
     ['another type', event('BILLING.PLAN.CREATED', { id: 'P-1', custom_id: TRANSACTION })],
     ["someone else's payment", event('PAYMENT.CAPTURE.COMPLETED', { custom_id: 'their-own-id' })],
     ['no event', { hello: 'world' }],
+    ['a type that only contains a refund', event('BILLING.PAYMENT.REFUND.COMPLETED', OF_CAPTURE)],
+    ['a type that only begins like a refund', event('PAYMENT.CAPTURE.REFUNDED.LATER', OF_CAPTURE)],
   ])('is ignored if it is genuine and about %s', async (_what, body) => {
     expect(await read(paypal.fake.notify(body))).toEqual({ kind: 'ignored' });
   });

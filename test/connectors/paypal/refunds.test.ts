@@ -180,6 +180,67 @@ describe('a refund by PayPal', () => {
     });
   });
 
+  it('whose order cannot be read is not repeated', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const operation = operationOn(attempt, reference, { money: PART });
+    paypal.fake.trouble(/GET .*\/orders\//, 'error before');
+    expect(await lookUpOperation(paypal, 'refund', operation)).toMatchObject({ kind: 'unknown' });
+    expect(paypal.seen(REFUND)).toBe(0);
+  });
+
+  it('is repeated if the order lists only a refund of another transaction', async () => {
+    const { attempt, orderId, reference } = await paid(paypal);
+    await paypal.connection.refund?.(operationOn(attempt, reference, { money: PART }));
+    const operation = operationOn(attempt, reference, { money: PART });
+    const found = await lookUpOperation(paypal, 'refund', operation);
+    const refunds = paypal.fake.ledger.orders.get(orderId)?.refunds;
+    expect([found, refunds?.length]).toMatchObject([{ kind: 'approved', reference: refunds?.[1]?.id }, 2]);
+  });
+
+  it('that was looked up by its id is unknown if the response is about another refund', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const operation = operationOn(attempt, reference, { money: PART });
+    const made = referenceOf(await paypal.connection.refund?.(operation));
+    const body = { id: '9XX00000XX000000X', status: 'COMPLETED', custom_id: operation.transactionId };
+    const amount = { currency_code: 'USD', value: '1000.00' };
+    paypal.fake.trouble(/GET .*\/refunds\//, { status: 200, body: { ...body, amount } });
+    const asked = { reference: made };
+    expect(await lookUpOperation(paypal, 'refund', operation, asked)).toMatchObject({
+      ...{ kind: 'unknown', alarm: true },
+    });
+  });
+
+  it('is never looked up by an id in another form', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const operation = operationOn(attempt, reference, { money: PART });
+    await paypal.connection.refund?.(operation);
+    const asked = { reference: '../orders/X' };
+    expect(await lookUpOperation(paypal, 'refund', operation, asked)).toMatchObject({ kind: 'approved' });
+    expect(paypal.seen(/GET .*\/refunds\//)).toBe(0);
+  });
+
+  it('acts on the capture of its payment unless its target names another', async () => {
+    const { attempt, orderId, reference } = await paid(paypal);
+    const { payment } = operationOn(attempt, reference);
+    const target = { ...payment, reference: undefined };
+    const refund = (over: object) =>
+      paypal.connection.refund?.({ ...operationOn(attempt, reference), ...over });
+    expect(await refund({ target, money: PART })).toMatchObject({ kind: 'approved' });
+    expect(await refund({ payment: target, money: PART })).toMatchObject({ kind: 'approved' });
+    expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(2);
+  });
+
+  it.each([undefined, 'no order', '5O190127TN364715T'])(
+    'of a payment with an unknown order or capture is never repeated: %s',
+    async (reference) => {
+      const { attempt } = await paid(paypal);
+      const before = paypal.fake.requests.length;
+      const operation = operationOn(attempt, reference, { money: PART });
+      expect(await lookUpOperation(paypal, 'refund', operation)).toMatchObject({ kind: 'unknown' });
+      expect(paypal.fake.requests).toHaveLength(before);
+    },
+  );
+
   it('of a payment with an unknown capture is turned away before anything is sent', async () => {
     const { attempt, orderId } = await paid(paypal);
     const before = paypal.fake.requests.length;
