@@ -91,7 +91,7 @@ function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPa
     throw invalidField('country', 'REQUIRED', message);
   }
   if (offered.countries.length > 0 && !offered.countries.includes(country)) {
-    throw notAvailable('country', 'is not one where this payment method is offered');
+    throw notAvailable('country', 'is not a country where this payment method is offered');
   }
   requireFaultless((report) => {
     if (cardData) report('card_data', 'NOT_ALLOWED', 'must not be sent with a wallet');

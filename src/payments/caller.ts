@@ -7,11 +7,11 @@ export type Caller = {
   readonly idempotencyKey: string | undefined;
   /** false when only the public key was sent. */
   readonly secretPresented: boolean;
-  /** Setting of the account: authorizations are shown as such, not as purchases. */
+  /** Account setting: shows authorizations as authorizations, not as purchases. */
   readonly tellsAuthorized?: boolean;
   /**
-   * Checkout session that the public key alone may pay, since the request was completed from its terms in this
-   * version.
+   * The checkout session that this call may pay with the public key alone. The request was completed from the terms of
+   * this version of the session.
    */
   readonly withinSession?: SessionUse;
 };
@@ -26,13 +26,13 @@ export function accountOf(caller: Pick<Caller, 'accountId' | 'secretPresented'>)
 }
 
 /**
- * Refuses another account: objects and payments belong to accounts, and a key is valid only for its own.
+ * Checks that a request names the caller's own account.
  *
  * @param accountId the request's `account_id`.
- * @throws ServiceError AUTHORIZATION_REQUIRED.
+ * @throws ServiceError AUTHORIZATION_REQUIRED for another account.
  */
 export function requireOwnAccount(accountId: string, caller: Pick<Caller, 'accountId'>): void {
   if (accountId === caller.accountId) return;
-  const message = 'is not the account of these keys';
+  const message = 'is not the account that these keys belong to';
   throw fieldRefusal('AUTHORIZATION_REQUIRED', 'account_id', 'NOT_ALLOWED', message);
 }

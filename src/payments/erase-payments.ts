@@ -6,9 +6,9 @@ import { withoutPersonalData } from './personal-data.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';
 
-/** Options of a sweep through the payments. */
+/** Options of an erasure run. */
 export type EraseOptions = {
-  /** A payment is due once nothing has been written to it for this many days. */
+  /** Number of days without a write after which a payment is due. */
   readonly days: number;
   /** The stored form of the responses to later retries; undefined for a dry run. */
   readonly response: StoredResponses['own'] | undefined;
@@ -17,10 +17,10 @@ export type EraseOptions = {
 };
 
 /**
- * Erases the payer's personal data from old payments: from the record, and from the responses to retries. The key and
- * the request's hash stay, so that a retry can always be distinguished from another request, gets the rest of the
- * response, and never pays again. Payments with anything open are not changed. It is safe to run beside a running
- * service or another such run, and the next run completes an interrupted one.
+ * Erases the payer's personal data from old payments, both in the record and in responses to retries. The key and the
+ * request's hash are kept, so that a retry can always be told apart from another request, gets the rest of the
+ * response, and never pays again. Payments with anything open are left unchanged. May run beside a running service or
+ * another such run; the next run completes an interrupted one.
  *
  * @returns the number of payments that were due.
  */

@@ -26,12 +26,15 @@ export function requireIdempotencyKey(header: string | undefined): string {
   throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', HEADER, code, message);
 }
 
-/** Prefix for the public key alone. Not printable, so no merchant's key begins with it; older keys lack it. */
+/**
+ * Prefix of stored keys of callers with only the public key. Unprintable, so no merchant's key begins with it. Older
+ * keys lack it.
+ */
 const PUBLIC_KEY_SPACE = '\u0001';
 
 /**
- * Returns a caller's idempotency key in its stored form. Callers with the public key alone have a separate key space:
- * the public key appears in web pages, where anybody could otherwise claim `order-1001`, or learn whether it is used.
+ * Returns a caller's idempotency key in its stored form. Callers with only the public key have a separate key space:
+ * the public key appears in web pages, so anyone could otherwise claim `order-1001` or learn whether it is used.
  *
  * @throws ServiceError as requireIdempotencyKey does.
  */
@@ -49,9 +52,9 @@ export function sentIdempotencyKey(stored: string): string {
 }
 
 /**
- * Refuses another request under a held key. If a release with other fields hashed the holder's request, the two
- * cannot be compared: the request counts as the same and gets the holder's response, since a refusal would make the
- * merchant pay again under another key.
+ * Rejects a different request under a held key. If a release with other fields hashed the holder's request, the hashes
+ * cannot be compared. The request then counts as the same and gets the holder's response, since a refusal would make
+ * the merchant pay again under another key.
  *
  * @param field the key's name, as the caller sent it.
  * @throws ServiceError IDEMPOTENCY_KEY_REUSED.
@@ -63,7 +66,7 @@ export function requireSameRequest(
 ): void {
   const isComparable = areEqual(holder.requestShape, request.shape);
   if (!isComparable || areEqual(holder.requestHash, request.hash)) return;
-  const message = 'was used before, with another request';
+  const message = 'was already used with a different request';
   throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', field, 'NOT_ALLOWED', message);
 }
 
@@ -71,25 +74,25 @@ function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Dependencies of answering a call with its key's response. */
+/** Dependencies of replaying a key's response. */
 export type ReplayDeps = {
   readonly responses: StoredResponses;
   readonly patience: Patience;
   readonly observer: { replayed(): void };
 };
 
-/** A payment or operation made under a key, which gets a stored response. */
+/** Kind of object made under a key. */
 type Keyed = 'payment' | 'operation';
 
-/** The part of a key's holder that contains its response: none yet while `answer` is absent. */
+/** The part of a key's holder that contains its response; there is none yet while `answer` is absent. */
 type Answered = Pick<KeyHolder, 'record' | 'answer'>;
 
 /**
- * Answers a call whose key is already held, with the holder's response.
+ * Answers a call whose key is already held with the holder's response.
  *
- * @param read reads the holder again.
+ * @param read rereads the holder.
  * @param keyField the key's name, as the caller sent it.
- * @throws ServiceError IDEMPOTENCY_KEY_REUSED; and as `storedResponse` does.
+ * @throws ServiceError IDEMPOTENCY_KEY_REUSED; also as `storedResponse` does.
  */
 export async function replay(
   deps: ReplayDeps,
@@ -106,11 +109,11 @@ export async function replay(
 }
 
 /**
- * Awaits and reads the response of a key's holder.
+ * Waits for the response of a key's holder, and reads it.
  *
- * @param first the holder, if it was read already.
- * @throws ServiceError REQUEST_IN_PROGRESS if it has none in time, or the database cannot be reached: a claimed
- * payment or operation gets its response, which can be requested again.
+ * @param first the holder, if already read.
+ * @throws ServiceError REQUEST_IN_PROGRESS if there is no response in time or the database cannot be reached. A claimed
+ * payment or operation always gets a response, which a retry returns.
  */
 export async function storedResponse(
   { responses, patience }: Omit<ReplayDeps, 'observer'>,
@@ -125,13 +128,13 @@ export async function storedResponse(
   }
 }
 
-/** Refuses a call whose payment or operation was, or may have been, claimed. */
+/** Returns the error for a call whose payment or operation has been, or may have been, claimed. */
 export function inProgress({ retryAfterS }: Patience, keyed: Keyed, cause?: unknown): ServiceError {
   const message = `the ${keyed} may have been sent; retry with the same key to get its response`;
   return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
 }
 
-/** Limits of a wait for a write by another call or worker: it is read again for up to `waitMs`. */
+/** Limits of a wait for a write by another call or worker, which is polled for up to `waitMs`. */
 export type Patience = {
   readonly waitMs: number;
   readonly retryAfterS: number;
@@ -142,11 +145,11 @@ const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 250;
 
 /**
- * Waits until the payment that holds a key has its response.
+ * Waits until the payment that holds a key has a response.
  *
- * @param first the holder, if it was read already.
- * @param read reads the holder again.
- * @throws ServiceError REQUEST_IN_PROGRESS if it has none in time.
+ * @param first the holder, if already read.
+ * @param read rereads the holder.
+ * @throws ServiceError REQUEST_IN_PROGRESS if there is no response in time.
  */
 export async function awaitResponse(
   first: Answered | undefined,
@@ -166,9 +169,9 @@ export async function awaitResponse(
 }
 
 /**
- * Reads something, with growing pauses, until it is there.
+ * Polls with growing pauses until `read` returns a value.
  *
- * @returns undefined if it is not there in time.
+ * @returns undefined if there is none in time.
  */
 export async function waitFor<T>(
   read: () => Promise<T | undefined>,

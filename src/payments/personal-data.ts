@@ -3,13 +3,13 @@ import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { shownTransaction } from './model/states.ts';
 
-/** Keeps the whole message. */
+/** Marks messages that are kept whole. */
 const WHOLE = 'whole';
 
 /**
- * Fields of a record that outlive the payer's personal data, by message: the fate of the money, and the ids by which
- * the merchant and the provider find it. Every field that is not listed is erased, including fields added later:
- * names, addresses, documents, devices, free text, and data that merchants and providers send in their own formats.
+ * Fields of a record that outlive the payer's personal data, by message: the outcome of the payment, and the ids by
+ * which the merchant and the provider find it. All other fields are erased, including fields added later: names,
+ * addresses, documents, devices, free text, and data that merchants and providers send in their own formats.
  */
 const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   'google.protobuf.Timestamp': WHOLE,
@@ -32,7 +32,7 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   'payments.v1.Checkout': WHOLE,
   'payments.v1.RoutingRules': WHOLE,
   'payments.v1.ConnectionData': WHOLE,
-  // The id of a stored customer identifies nobody once that customer is erased.
+  // A stored customer's id identifies nobody once that customer is erased.
   'payments.v1.CustomerPayer': ['id', 'browser_info'],
   'payments.v1.BrowserInfo': [],
   'payments.v1.Transaction': [

@@ -17,33 +17,33 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 
-/** Hash of a request, with the fields that were hashed. */
+/** Hash of a request, and a digest of the fields it covers. */
 export type RequestHash = {
   /** Keyed hash of the canonical request. */
   readonly hash: Uint8Array;
   /**
-   * Digest of the fields that this release knows. Two hashes can be compared only if their shapes are equal: a
-   * release that does not know a field ignores it, and hashes the same request differently.
+   * Digest of the fields that this release knows. Two hashes can be compared only if their shapes are equal, since a
+   * release ignores fields it does not know and so hashes the same request differently.
    */
   readonly shape: Uint8Array;
 };
 
 /**
- * Raise this whenever a canonical form changes, below or in `wire/canonical-message`, so that hashes of the two forms
+ * Increment whenever a canonical form changes, here or in `wire/canonical-message`, so that hashes of different forms
  * are never compared.
  */
 const CANONICAL_FORM = 4;
-/** The form of operations, whose ids are hashed in one spelling. */
+/** Form of operation requests, whose ids are hashed in one spelling. */
 export const OPERATION_FORM = 5;
 const SHAPE_BYTES = 16;
 
 /**
- * Returns a function that hashes requests of one type, by their binary encoding (the fields that are set, in the
- * order of their numbers, without unknown fields). Field order, white space, the choice of number or string, and the
- * protocol make no difference.
+ * Returns a function that hashes requests of one type by their binary encoding: the set fields in order of their
+ * numbers, without unknown fields. Field order, white space, numbers sent as strings, and the protocol make no
+ * difference.
  *
  * @param canonical returns a copy of a request in the form to hash.
- * @param form number of that form.
+ * @param form the number of that form.
  */
 export function requestHasher<Desc extends DescMessage>(
   schema: Desc,
@@ -64,15 +64,15 @@ const ordered = orderOf(CreatePaymentRequestSchema) as (
   request: CreatePaymentRequest,
 ) => CreatePaymentRequest;
 
-/** Hashes the request for a payment, without its security code. */
+/** Hashes a payment request without its security code. */
 export const hashPaymentRequest = requestHasher(CreatePaymentRequestSchema, (request) =>
   ordered(withoutSecurityCode(request)),
 );
 
-/** Digests the number, name and type of every field of a message and of the messages within it. */
+/** Digests the number, name and type of every field of a message and its nested messages. */
 export function shapeOf(schema: DescMessage, form: number = CANONICAL_FORM): Uint8Array {
   const digest = createHash('sha256').update(`${form}\n`);
-  // Each message is described once: free JSON refers to itself.
+  // Each message is described once, since free JSON refers to itself.
   const messages = new Set([schema]);
   for (const message of messages) {
     const fields = message.fields.toSorted((a, b) => a.number - b.number);
@@ -104,9 +104,9 @@ function withoutSecurityCode(request: CreatePaymentRequest): CreatePaymentReques
 }
 
 /**
- * Returns the function that copies a message with the members of its free JSON sorted, since their order means
- * nothing: Protobuf writes maps in order of arrival. It is made once for each type; undefined if a message of the
- * type contains no free JSON.
+ * Returns a function that copies a message with the members of its free JSON sorted, since Protobuf writes maps in
+ * order of arrival and their order has no meaning. Built once per type; undefined if messages of the type contain no
+ * free JSON.
  */
 function orderOf(desc: DescMessage): Order | undefined {
   switch (desc.typeName) {

@@ -15,14 +15,14 @@ import { decodeRecord } from './stored-record.ts';
 
 /**
  * Responses in the form stored for replay. A response is its record in REST JSON, so only the schema that rendered it
- * is stored beside the record: NUL and the schema's digest. A release with another schema renders it by the stored
- * schema, and so byte for byte the same.
+ * is stored beside the record, as NUL and the schema's digest. A release with a different schema renders the record by
+ * the stored schema, and so reproduces the response byte for byte.
  */
 export type StoredResponses = {
-  /** The stored form of every response of this release: the current record in this release's schema. */
+  /** The stored form of all responses of this release: the current record in this release's schema. */
   readonly own: Uint8Array;
   /**
-   * Returns the REST body of a stored response; undefined if this release renders the record the same.
+   * Returns the REST body of a stored response; undefined if this release renders the record identically.
    *
    * @param record the encoded record that the response shows.
    */
@@ -32,11 +32,11 @@ export type StoredResponses = {
 /** A response to a call. */
 export type PaymentResponse = {
   readonly record: Payment;
-  /** Its REST body; undefined if this release renders the record the same. */
+  /** The REST body; undefined if this release renders the record identically. */
   readonly body: Uint8Array | undefined;
 };
 
-/** The response to a call under a key: always the same. */
+/** The response to a call under a key, which never changes. */
 export type KeyedResponse = PaymentResponse & { readonly replayed: boolean };
 
 /** Reads a stored response, with the record that it shows. */
@@ -51,7 +51,7 @@ export async function readResponse(
 /** Renders an encoded record as a REST body. */
 type Render = (record: Uint8Array) => Uint8Array;
 
-/** First byte of a response that names its schema. */
+/** First byte of a response that refers to its schema. */
 const BY_SCHEMA = 0;
 
 /**
@@ -71,7 +71,7 @@ export async function openStoredResponses(
     const known = renders.get(name);
     if (known) return known;
     const descriptors = await readResponseSchema(database, asked);
-    if (!descriptors) throw new Error(`a response was stored by schema ${name}, which is missing`);
+    if (!descriptors) throw new Error(`a stored response refers to schema ${name}, which is missing`);
     const render = renderBy(descriptors);
     renders.set(name, render);
     return render;
@@ -94,7 +94,7 @@ function renderBy(descriptors: Uint8Array): Render {
   return (record) => Buffer.from(encodeJson(decodeRecord(record, schema)));
 }
 
-/** Returns the descriptors of a message's file and of all its imports, each after its own imports. */
+/** Returns the descriptors of a message's file and all its imports, dependencies first. */
 function descriptorsOf({ file }: DescMessage): Uint8Array {
   const files = new Map<string, FileDescriptorProto>();
   const add = ({ dependencies, proto }: DescFile) => {

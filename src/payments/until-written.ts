@@ -6,12 +6,12 @@ import type { CheckSchedule } from './model/schedule.ts';
 /** Observer of writes. */
 export type WriteObserver = {
   /**
-   * Called when a change was written, by any worker and however late.
+   * Called when any worker has written a change, however late.
    *
-   * @param isLearnedLater true: the payment's response was stored before, and does not change.
+   * @param isLearnedLater true: the payment's response was stored earlier and does not change.
    */
   finished(payment: Payment, isLearnedLater: boolean): void;
-  /** Called when a change cannot be written yet; the write is retried. */
+  /** Called when a change cannot be written yet; the write will be retried. */
   finishFailed(paymentId: string, error: unknown): void;
 };
 
@@ -21,19 +21,19 @@ const WRITE_TRIES = 60;
 const LONGEST_WRITE_WAIT_MS = 5_000;
 
 /**
- * Returns the longest time that a caller waits for commit 2 while the database is unavailable; the commit itself is
- * tried for longer. The first attempt is sent within one half of the lease's margin, and this wait takes at most the
- * other half: the caller has a response before another worker may take the attempt.
+ * Returns the longest time in milliseconds that a caller waits for commit 2 while the database is unavailable; the
+ * commit is retried for longer. The first attempt is sent within one half of the lease's margin and this wait takes at
+ * most the other half, so the caller has a response before another worker may take the attempt.
  */
 export function writeWaitMs({ leaseMarginMs }: CheckSchedule): number {
   return Math.min(LONGEST_WRITE_WAIT_MS, leaseMarginMs / 2);
 }
 
 /**
- * Runs a write, and retries it while the database is unavailable: an outage must not lose an outcome.
+ * Runs a write, and retries it while the database is unavailable, since an outage must not lose an outcome.
  *
- * @param stop ends the tries.
- * @returns the result of the write; its last error is thrown.
+ * @param stop ends the retries.
+ * @returns the result of the write. Throws its last error.
  */
 export async function untilWritten<T>(
   { observer }: { readonly observer: WriteObserver },
@@ -55,12 +55,12 @@ export async function untilWritten<T>(
 }
 
 /**
- * Awaits a promise for a limited time; undefined if it takes longer. A failure within the time is thrown; a later
- * failure is ignored here, and left for the promise's maker to report.
+ * Awaits a promise for a limited time; undefined if it takes longer. Throws a failure within that time. A later failure
+ * is ignored here and left for the promise's creator to report.
  */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();
-  // Not the timer of timers/promises: aborting one creates two errors with stack traces, for every payment.
+  // Not the timer of timers/promises: aborting it creates two errors with stack traces per payment.
   const timer = globalThis.setTimeout(late.resolve, timeoutMs, undefined);
   try {
     return await Promise.race([promise, late.promise]);

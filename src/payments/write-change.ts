@@ -28,7 +28,7 @@ export type WriteDeps = {
   readonly now: () => Timestamp;
   readonly responses: StoredResponses;
   readonly observer: WriteObserver;
-  /** Called when a write has left an event to relay to webhooks. */
+  /** Called when a write has produced an event to relay to webhooks. */
   readonly eventWritten?: () => void;
   readonly schedule: CheckSchedule;
 };
@@ -38,7 +38,7 @@ export type CallObserver = {
   /**
    * Runs a provider call and observes its outcome.
    *
-   * @param transactionId the transaction that the call is about; undefined for an enrollment, which has none.
+   * @param transactionId the transaction that the call concerns; undefined for an enrollment, which has none.
    */
   providerCall(
     connectionId: string,
@@ -47,7 +47,7 @@ export type CallObserver = {
   ): Promise<Outcome>;
 };
 
-/** A transaction, by its name, and its writer's token: 0 for the caller that claimed it. */
+/** Identifies a transaction, with its writer's token: 0 for the caller that claimed it. */
 export type LeasedTransaction = {
   readonly accountId: string;
   readonly paymentId: string;
@@ -58,26 +58,26 @@ export type LeasedTransaction = {
 /** A written change. */
 export type Written = {
   readonly record: Payment;
-  /** The writer's token from now on; undefined if another worker has the transaction. */
+  /** The writer's new token; undefined if another worker has the transaction. */
   readonly fence: number | undefined;
-  /** The response stored before this change; it wins over the change's own. */
+  /** The response stored before this change, which takes precedence over the change's own. */
   readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
 };
 
 /**
- * Result of a report: the written change; the reason why it changes nothing; or `lost`: the outcome is still open,
- * and another worker holds the transaction.
+ * Result of a report: the written change; the reason why it changes nothing; or `lost` if the outcome is still open and
+ * another worker holds the transaction.
  */
 export type Reported = Written | Unapplied | 'lost';
 
-/** Limit on tries after the payment has changed since it was read. */
+/** Maximum number of tries after the payment has changed since it was read. */
 const MAX_OUTDATED = 60;
 
 /**
- * Applies a report to its current payment, and writes the change: THE way that reports reach the database. It tries
- * again while the database is unavailable, and decides again if the payment has changed.
+ * Applies a report to its current payment and writes the change: THE way that reports reach the database. Retries while
+ * the database is unavailable, and decides again if the payment has changed.
  *
- * @param stop ends the tries; an unwritten report is learned again later.
+ * @param stop ends the retries; an unwritten report will be learned again later.
  */
 export async function writeReport(
   deps: WriteDeps,
@@ -97,7 +97,7 @@ export async function writeReport(
 }
 
 /**
- * Applies a report to a payment that was read before, and writes the change if the payment is still the same.
+ * Applies a report to a payment that was read earlier, and writes the change if the payment is still the same.
  *
  * @returns 'waiting' if the payment has changed since.
  */
@@ -126,7 +126,7 @@ async function writeOnce(
   return written;
 }
 
-/** Writes a change decided from a version of its payment. */
+/** Writes a change that was decided from a version of its payment. */
 async function write(
   deps: WriteDeps,
   { accountId, paymentId, fence }: LeasedTransaction,
@@ -139,7 +139,7 @@ async function write(
     ...(books && { books }),
     status: Payment_Status[record.status],
     record: encodeRecord(record),
-    // An attempt that replaces another has no response yet.
+    // An attempt that is replaced by another has no response yet.
     response: added && transaction ? undefined : deps.responses.own,
     transaction: transaction && { ...transaction, status: Transaction_Status[transaction.status], fence },
     added: added && { ...added, status: Transaction_Status[added.status] },
@@ -151,21 +151,21 @@ async function write(
   return { record, fence: written.fence, earlier: written.earlier };
 }
 
-/** A change; `books` is undefined if they do not change. */
+/** A change of any kind; `books` is undefined if they do not change. */
 type ChangeOfAny = Omit<Change, 'books'> & { readonly books?: Books };
 
-/** A caller's attempt, with the payment's version and record as the caller knows them. */
+/** A caller's own attempt, with the payment's version and record as the caller knows them. */
 export type OwnAttempt = LeasedTransaction & {
   readonly version: number;
-  /** It is changed. */
+  /** The record, which is modified. */
   readonly record: Payment;
   readonly attempt: LastAttempt;
 };
 
 /**
- * Writes the outcome of an attempt for the caller that made it: unless another worker was faster, the caller's own
- * writes are the current state, and so nothing is read. It calls the piece of the model that decides about attempts,
- * not `apply`, which would copy the record of every payment.
+ * Writes the outcome of an attempt for the caller that made it. Unless another worker was faster, the caller's own
+ * writes are the current state, so nothing is read. Calls the model's function for attempts rather than `apply`, which
+ * would copy the record of every payment.
  */
 export async function writeOwnOutcome(deps: WriteDeps, own: OwnAttempt, outcome: Outcome): Promise<Reported> {
   const pause = pauseS(deps.schedule, 0);
@@ -180,11 +180,11 @@ export async function writeOwnOutcome(deps: WriteDeps, own: OwnAttempt, outcome:
 }
 
 /**
- * Ends a failed attempt and begins the next, before it is sent: one commit. It may be repeated if its acknowledgement
- * was lost.
+ * Ends a failed attempt and begins the next in one commit, before the next is sent. May be repeated if the
+ * acknowledgement was lost.
  *
- * @param record its last transaction is the next attempt.
- * @returns false if another worker has taken the payment over since; then nothing was changed.
+ * @param moved.record the record whose last transaction is the next attempt.
+ * @returns false if another worker has taken the payment over; then nothing was changed.
  */
 export async function writeNextAttempt(
   deps: WriteDeps,
@@ -192,7 +192,7 @@ export async function writeNextAttempt(
   moved: { readonly record: Payment; readonly ended: EndedAttempt; readonly next: AddedTransaction },
 ): Promise<boolean> {
   const { record, ended, next } = moved;
-  // By the claimer's token alone: a transaction that another worker took belongs to that worker.
+  // Uses only the claimer's token: a transaction taken by another worker belongs to that worker.
   const transaction = {
     ...ended,
     id: own.transactionId,
@@ -205,22 +205,22 @@ export async function writeNextAttempt(
   return typeof written !== 'string';
 }
 
-/** The end of an attempt that another attempt follows. */
+/** The end of an attempt that is followed by another. */
 type EndedAttempt = { readonly status: Transaction_Status; readonly reference: string | undefined };
 
-/** Reads the current payment with its transactions. @throws Error if there is none. */
+/** Reads the current payment with its transactions. @throws Error if it does not exist. */
 export async function loadPayment(
   database: Database,
   { accountId, paymentId }: Pick<LeasedTransaction, 'accountId' | 'paymentId'>,
 ): Promise<PaymentState> {
   const state = await readPaymentState(database, accountId, paymentId);
-  if (!state) throw new Error(`there is no payment ${paymentId}`);
+  if (!state) throw new Error(`payment ${paymentId} does not exist`);
   return { ...state, record: decodeRecord(state.payment.record) };
 }
 
 /**
- * Returns a state with the token of the card that the transaction's approval keeps or uses. A card that waited for a
- * transaction was dropped when that expired or was declined; a card stored before is kept.
+ * Returns a state with the token of the card that the transaction's approval keeps or uses. A card that waited for the
+ * transaction was dropped when it expired or was declined; a card stored earlier is kept.
  */
 async function withCurrentToken(
   { database }: WriteDeps,
@@ -238,7 +238,7 @@ async function withCurrentToken(
   return { ...state, transactions };
 }
 
-/** Returns the stored form of a stored method's fate: with its shown form, once it is kept. */
+/** Returns the stored form of a method's fate, including the displayable form of a kept method. */
 function storedFate(record: Payment, method: MethodChange | undefined): MethodFate | undefined {
   if (!method) return undefined;
   const { token, fate } = method;
@@ -247,7 +247,7 @@ function storedFate(record: Payment, method: MethodChange | undefined): MethodFa
   return { token, fate, at: at.toISOString(), record: enrolledByPayment(record, token, at) };
 }
 
-/** Returns the pause before the next check of a transaction of this age, in seconds, varied by chance. */
+/** Returns the seconds until the next check of a transaction of this age, varied randomly. */
 export function pauseS(schedule: CheckSchedule, ageMs: number): number {
   return variedPauseS(schedule, ageMs, Math.random());
 }

@@ -188,7 +188,7 @@ it('takes the flags of a card with a wallet, and nothing that asks for a card', 
 
 it.each([
   ['country', 'usa', 'must be an ISO 3166-1 alpha-2 country code'],
-  ['amount.currency', 'usd', 'must be the ISO 4217 code of a currency for payments'],
+  ['amount.currency', 'usd', 'must be the ISO 4217 code of a payment currency'],
   [`${CARD_DATA}.security_code`, '12a', 'must be 3 or 4 digits'],
   [`${CARD_DATA}.number`, '4111-1111', 'must be 8 to 19 digits, without spaces or dashes'],
   [`${PAYER}.phone.country_code`, 'x', 'must be 1 to 7 digits, with or without a leading plus sign'],

@@ -220,7 +220,7 @@ describe('an open operation', () => {
 
   it('without a stored record is an internal fault, and its provider is not called', async () => {
     const opened = await openRefund();
-    await expect(check({ ...opened, id: randomUUID() }, 0)).rejects.toThrow('there is no payment');
+    await expect(check({ ...opened, id: randomUUID() }, 0)).rejects.toThrow('does not exist');
     const ofAnother = check({ ...opened, id: (await payments.pay()).id }, 0, at(APPROVED));
     await expect(ofAnother).rejects.toThrow('lacks transaction');
     expect([asked, told, scheduled]).toEqual([[], [], []]);

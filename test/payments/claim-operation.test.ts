@@ -204,7 +204,7 @@ describe('a payment', () => {
   ])('that %s has nothing to operate on', async (_what, columns) => {
     const payment = await payments.pay();
     await set(columns);
-    await expectRefused(asked(payment), /^the payment neither took nor holds money/);
+    await expectRefused(asked(payment), /^the payment has taken no money and holds none/);
   });
 
   it.each([
@@ -240,7 +240,7 @@ describe('a payment', () => {
        VALUES ($1, $2, $3, 'ledger', 'ledger', 'PENDING', 10000, 'USD', false, 'CHARGEBACK')`,
       [randomUUID(), ACCOUNT_ONE, payment.id],
     );
-    await expectRefused(asked(payment), /^the payment is disputed/);
+    await expectRefused(asked(payment), /^the payment is in dispute/);
     await payments.tables.query("UPDATE transaction SET status = 'DECLINED' WHERE type = 'CHARGEBACK'");
     expect((await claim(asked(payment))).written.type).toBe('REFUND');
   });

@@ -233,7 +233,7 @@ describe('targets', () => {
     expect(explain(routes, enrolled, { circuits: { a: 'OPEN' } })).toMatchObject({
       targets: [{ connection: { id: 'a' } }],
       maxAttempts: 1,
-      notes: [expect.stringContaining('one provider only')],
+      notes: [expect.stringContaining('Only one provider')],
     });
     expect(explain(routes, walletPayment())).toMatchObject({ maxAttempts: 2, notes: [] });
   });

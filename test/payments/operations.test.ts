@@ -22,7 +22,7 @@ const HELD = {
     {
       ...{ field: 'amount', code: 'NOT_ALLOWED' },
       message:
-        'must be left out: nothing is left to refund; call cancel to release the authorization, or capture to keep a part of it; nothing was sent',
+        'must be omitted: nothing is left to refund; nothing was sent; call cancel to release the authorization, or capture to keep part of it',
     },
   ],
 };

@@ -120,7 +120,7 @@ describe('the outcome of an operation', () => {
 
   it('of a missing transaction is an error', async () => {
     const refund = await openRefund();
-    await expect(write({ ...refund, id: randomUUID() }, APPROVED)).rejects.toThrow('there is no payment');
+    await expect(write({ ...refund, id: randomUUID() }, APPROVED)).rejects.toThrow('does not exist');
     await payments.tables.query("DELETE FROM transaction WHERE type = 'REFUND'");
     await expect(write(refund, APPROVED)).rejects.toThrow('lacks transaction');
   });

@@ -168,7 +168,7 @@ it('the count of what is open after its call reads no attempt that is open', asy
   expect(mostTouched(nodes.filter((node) => node['Relation Name'] === 'transaction'))).toBe(0);
 });
 
-it('the search for attempts that nobody can be asked about reads what is open only, and no payment', async () => {
+it('the search for attempts that no replica can query the provider about reads what is open only, and no payment', async () => {
   const work = (database: Database) => takeUnaskable(database, [], { dueForS: 1, leaseS: 1 });
   const nodes = await carriedOut(await callOf(work), 'seqscan', 'hashjoin', 'mergejoin');
   const read = new Set(nodes.flatMap((node) => node['Relation Name'] ?? []));

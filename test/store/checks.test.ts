@@ -156,7 +156,7 @@ describe('taking what is due', () => {
   });
 });
 
-describe('taking what nobody can be asked about', () => {
+describe('taking what no replica can query the provider about', () => {
   const takeThem = (dueForS = 30) => takeUnaskable(database, [HERE], { dueForS, leaseS: 60 });
 
   it('takes attempts without a response, of connections and accounts that cannot be asked', async () => {

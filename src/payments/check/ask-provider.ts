@@ -18,10 +18,11 @@ import { NO_LOOK_UP, timeLeftMs } from '../model/waiting.ts';
 import type { CheckDeps, Found, Prompt } from './found-transaction.ts';
 
 /**
- * Asks the provider about a transaction. An open payment is also completed, if its payer has agreed and completing it
- * is up to us. At a provider without look-up, an attempt that no notification has reported for too long is canceled.
+ * Queries the provider about a transaction. Also completes an open payment that its payer has approved, if the provider
+ * leaves completion to us. If the provider has no look-up, cancels an attempt that no notification has reported for too
+ * long.
  *
- * @param prompt.isLast the payer's time is over, so the provider closes the payment.
+ * @param prompt.isLast true once the payer's time is over, so the provider closes the payment.
  */
 export async function askAbout(
   deps: Pick<CheckDeps, 'publicUrl' | 'schedule'>,
@@ -45,7 +46,7 @@ export function lookUpOf(
 ): LookUp {
   const { transaction } = found;
   const { ageMs } = transaction;
-  // A transaction that waits for no payer is closed by its age alone.
+  // A transaction that awaits no payer is closed by age alone.
   const goesByAge = isOperation(transaction.type) || isOpenAttempt(transaction);
   return {
     transactionId: transaction.id,
@@ -59,28 +60,28 @@ export function lookUpOf(
   };
 }
 
-/** Facts about an attempt that a look-up needs besides its record. */
+/** Facts that the look-up of an attempt needs besides its record. */
 type AskedAttempt = {
   readonly capture: boolean;
   readonly isVerification: boolean;
 };
 
-/** Returns true if the provider answered; an alarm is an answer too. */
+/** Returns true if the provider answered. An alarm counts as an answer. */
 export function isAnswered(reported: Outcome): boolean {
   return reported.kind !== 'unknown' || isAlarm(reported);
 }
 
-/** Asks the provider for an outcome, but completes nothing: the payment is over here. */
+/** Queries the provider but completes nothing, since the payment is over here. */
 async function askOnly({ lookUp }: ProviderConnection, query: LookUp): Promise<Outcome> {
   return lookUp ? lookUp(query) : NO_LOOK_UP;
 }
 
-/** Asks the provider for an outcome. Completes the payment if its payer has agreed and completing it is up to us. */
+/** Queries the provider, and completes the payment if its payer has approved it and completion is up to us. */
 async function askAndComplete(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
   const { lookUp, complete, repeatOperation } = connection;
   if (!lookUp) {
     if (repeatOperation && OPERATIONS.has(query.of.kind)) return repeatOperation(query);
-    // Without a look-up, only the payer's return shows that they agreed.
+    // Without a look-up, only the payer's return proves approval.
     if (query.hint?.returnQuery === undefined || !complete) return NO_LOOK_UP;
     const completed = await complete(query);
     if (completed.kind === 'not_sent') return NO_LOOK_UP;
@@ -92,7 +93,7 @@ async function askAndComplete(connection: ProviderConnection, query: LookUp): Pr
   const outcome = await lookUp(query);
   if (outcome.kind !== 'to_complete' || !complete) return outcome;
   const completed = await complete(query);
-  // The payer's agreement is still valid, so a call that did not reach the provider is repeated later.
+  // The payer's approval is still valid, so a call that did not reach the provider will be repeated.
   return completed.kind === 'not_sent' ? outcome : completed;
 }
 
@@ -101,14 +102,14 @@ async function cancelTechnically({ technicalCancel }: ProviderConnection, query:
   if (!technicalCancel || query.ageMs < technicalCancel.afterMs) return NO_LOOK_UP;
   const isTaken = await technicalCancel.send(query);
   return unknownOutcome(
-    isTaken ? 'the provider was asked to cancel it' : 'the provider did not accept the cancel',
+    isTaken ? 'the provider accepted the cancel request' : 'the provider did not accept the cancel request',
   );
 }
 
 /**
- * Describes an attempt for a look-up at its provider, from stored data alone.
+ * Describes an attempt for a look-up, from stored data alone.
  *
- * @param record its `transactions` field is the attempt.
+ * @param record the record whose `transactions` field is the attempt.
  */
 function lookedUpAttempt(
   record: Payment,
@@ -130,11 +131,11 @@ function lookedUpAttempt(
   return { kind: isWalletRedirect(record) ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
 }
 
-/** The connectors' names for the operations. */
+/** The connectors' names for operations. */
 export const OPERATION_KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
 const OPERATIONS: ReadonlySet<string> = new Set(Object.values(OPERATION_KINDS));
 
-/** Describes a transaction for a look-up: an attempt, or an operation with the transactions that it acts on. */
+/** Describes a transaction for a look-up: an attempt, or an operation with the transactions it acts on. */
 function lookedUpTransaction(
   record: Payment,
   transaction: TransactionRow,

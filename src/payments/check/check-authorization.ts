@@ -15,9 +15,9 @@ const DAY_MS = 86_400_000;
 const WHILE_OPERATED_S = 3_600;
 
 /**
- * Checks an authorization: expires it after its term, once its provider has released it. An authorization that is
- * over here is asked about only for news, and after a capture that the provider's totals reported, since a refund may
- * come with it.
+ * Checks an authorization, and expires it after its term once the provider has released it. An authorization that is
+ * over here is checked only if there is news, or if the provider's totals reported a capture, since a refund may
+ * follow.
  */
 export async function checkAuthorization(
   deps: CheckDeps,
@@ -32,7 +32,7 @@ export async function checkAuthorization(
   const { hint } = prompt;
   const restS = (terms.authorizationValidDays * DAY_MS - transaction.ageMs) / 1000;
   const isHeld = !isOver(found);
-  // Totals contain no references, so a capture found in them has none.
+  // Totals contain no references, so a capture without a reference was found in totals.
   const hasReportedCapture = found.transactions.some(
     ({ type, reference }) => type === 'CAPTURE' && !reference,
   );
@@ -69,23 +69,22 @@ export async function checkAuthorization(
 
 const NOT_RELEASED = alarmingOutcome('the term of the authorization is over, and its release was refused');
 
-/** Has the provider release an authorization past our term, if the provider reports it as still held. */
+/** Asks the provider to release an authorization whose term is over, if the provider reports it as still held. */
 async function releaseOf(
   connection: ProviderConnection,
   found: Found,
   query: ReturnType<typeof lookUpOf>,
   reported: Outcome | undefined,
 ): Promise<Release | undefined> {
-  // Where the provider cannot be asked, our term decides.
+  // If the provider cannot be queried, our term decides.
   if (!reported) return 'released';
   const isOver = reported.kind === 'declined' || reported.kind === 'not_sent' || reported.kind === 'expired';
   return isOver || reported.kind === 'unknown' ? undefined : releaseAuthorization(connection, found, query);
 }
 
 /**
- * Returns the end of an authorization that is current here: its provider reports it as over, or has released it. If
- * the provider denies ever having approved it, it is over too, since nothing is held; but it was approved, so it
- * needs manual review.
+ * Returns how a current authorization ended: the provider reports it as over or has released it. 'denied' if the
+ * provider claims that it never approved the authorization: nothing is held, but manual review is needed.
  */
 function endOfAuthorization(
   reported: Outcome | undefined,

@@ -10,10 +10,10 @@ import { askAbout, isAnswered } from './ask-provider.ts';
 import { recordExternal, reportDispute } from './external-reports.ts';
 import type { Asked, CheckDeps, Found, Prompt } from './found-transaction.ts';
 
-/** Time from an expiry to the last check, so that a payment made at the last moment is not reported as expired. */
+/** Delay from an expiry to the last check, so that a payment made at the last moment is not reported as expired. */
 const GRACE_MS = 30_000;
 
-/** Learns the outcome of an attempt, of a payer's redirect or challenge, or of an operation. */
+/** Checks the outcome of an attempt, of a payer's redirect or challenge, or of an operation. */
 export async function checkOutcome(
   deps: CheckDeps,
   connection: ProviderConnection,
@@ -55,12 +55,11 @@ export async function checkOutcome(
   }
 
   const outcome = connection.lookUp ? reported : withoutLookUp(reported, found, isLast);
-  // An operation gets its response here, PENDING while its outcome is unknown; so does an attempt at a provider
-  // without look-up. Any other attempt gets its response once its outcome is known; until then its key is in
-  // progress.
+  // An operation, or an attempt at a provider without look-up, gets its response here: PENDING while the outcome is
+  // unknown. Any other attempt gets its response once the outcome is known; until then its key is in progress.
   const mustRespond = transaction.isUnanswered && (isOperation(transaction.type) || !connection.lookUp);
   if (!mustRespond && isNothingNew(outcome, found, isLast)) {
-    // Without a look-up, no question went unanswered.
+    // Without a look-up, no query went unanswered.
     const isSilent = !isAnswered(reported) && reported !== NO_LOOK_UP;
     return { result: isSilent ? 'unanswered' : 'unchanged', checkInS, fence };
   }
@@ -79,12 +78,12 @@ export async function checkOutcome(
   return { result: 'applied', checkInS: undefined, fence: written.fence, isScheduled: true, again };
 }
 
-/** Returns true for the last check in a payer's time: the provider then closes an unfinished payment. */
+/** Returns true for the last check within a payer's time, after which the provider closes an unfinished payment. */
 function isLastCheck(found: Found): boolean {
   return !isOpenAttempt(found.transaction) && timeLeftMs(found, found.terms) + GRACE_MS <= 0;
 }
 
-/** Returns the pause of a transaction that stays open. */
+/** Returns the pause before the next check of an open transaction, in seconds. */
 function nextPauseS({ schedule }: CheckDeps, found: Found): number {
   const { awaitsPayer, ageMs } = found.transaction;
   return awaitsPayer

@@ -17,18 +17,18 @@ import { GIVEN_UP_MS, type NewsResult, PROMPTED_APART_S } from './route-news.ts'
 import { believe } from './signed-news.ts';
 
 /**
- * Number of successive calls in a check. No other worker may take the transaction between them: until it is written,
- * only this check knows that the payer came back.
+ * Maximum number of successive provider calls in a check. The lease must cover them all: until the result is written,
+ * only this check knows that the payer returned.
  */
 export const MOST_CALLS = 2;
 
-/** Limit on the questions of one check. Anything more that the provider reports waits for the next check. */
+/** Maximum number of queries in one check. The next check handles anything else that the provider reports. */
 const MOST_QUESTIONS = 8;
 
 /**
- * Checks a transaction: applies signed news, asks the provider with the other news as hints, writes the result like
- * any outcome, settles the news, and sets the time of the next check. If the process dies in between, the check is
- * repeated when its lease is over, and changes nothing more.
+ * Checks a transaction: applies signed news, queries the provider with the other news as hints, writes the result,
+ * settles the news, and schedules the next check. If the process dies partway, the check is repeated after its lease
+ * ends, and the repetition changes nothing twice.
  */
 export async function checkTransaction(
   deps: CheckDeps,
@@ -54,14 +54,14 @@ export async function checkTransaction(
   await postponeCheck(deps.database, { ...leased, fence }, soonest(checkInS, left, isMore));
 }
 
-/** Limit on the hints of one check. Each is used only if the provider left the previous one unanswered. */
+/** Maximum number of hints in one check. A hint is tried only if the provider left the previous one unanswered. */
 const MOST_HINTS = 3;
 
 /**
- * Asks the provider with the news as hints, the most specific first, until it answers; and settles the news that the
- * question serves.
+ * Queries the provider with the news as hints, most specific first, until it answers. Settles the news that each query
+ * covers.
  *
- * @returns `kept`: the news left unsettled; `isMore`: the provider answers, and some news is left to ask by.
+ * @returns `kept`: the unsettled news; `isMore`: the provider answers, and some news is still to be used as a hint.
  */
 async function askWith(
   deps: CheckDeps,
@@ -73,7 +73,7 @@ async function askWith(
   if (hints.length === 0) {
     return { asked: await ask(deps, connection, leased, promptOf(undefined), stop), kept: [], isMore: false };
   }
-  // In random order, so that news that the provider never answers delays no other news.
+  // Random order, so that news that the provider never answers cannot block other news.
   const drawn = hints
     .map((news) => ({ news, order: rank(news) + Math.random() }))
     .sort((a, b) => b.order - a.order)
@@ -96,14 +96,14 @@ async function askWith(
   return { asked, kept: [...kept, ...open], isMore: asked.result !== 'unanswered' && open.length > 0 };
 }
 
-/** Separates signed news, which can be believed, from hints, which only say where to look. */
+/** Separates signed news, which is trusted, from hints, which only say where to look. */
 function sorted({ lookUp }: ProviderConnection, news: readonly OpenNews[]) {
   const isSigned = ({ dispute, kind }: OpenNews) =>
     dispute !== undefined || (!lookUp && kind === 'notification');
   return { signed: news.filter(isSigned), hints: news.filter((one) => !isSigned(one)) };
 }
 
-/** Ranks news: the question prompted by the highest also serves the rest. */
+/** Ranks news: a query prompted by the highest rank also covers the lower ranks. */
 function rank({ kind, reference, query }: OpenNews): number {
   if (kind === 'close') return 3;
   if (kind === 'return' && query !== '') return 2;
@@ -111,8 +111,7 @@ function rank({ kind, reference, query }: OpenNews): number {
 }
 
 /**
- * Returns true if the question prompted by the first news also serves the second. A look-up serves all news without
- * details.
+ * Returns true if a query prompted by the first news also covers the second. A look-up covers all news without details.
  */
 function serves({ lookUp }: ProviderConnection, asked: OpenNews, other: OpenNews): boolean {
   if (lookUp && rank(other) === 0) return true;
@@ -130,7 +129,7 @@ function promptOf(news: OpenNews | undefined): Prompt {
   return { hint: reference === undefined ? {} : { reference }, close: kind === 'close' };
 }
 
-/** Returns the seconds until the next check, given the remaining news. */
+/** Returns the seconds until the next check, given the remaining news; undefined if none is needed. */
 function soonest(
   checkInS: number | undefined,
   left: readonly OpenNews[],
@@ -147,7 +146,7 @@ async function settle(deps: CheckDeps, news: OpenNews, result: NewsResult): Prom
   deps.settled(news.connectionId, result);
 }
 
-/** Settles all the news that a question served. */
+/** Settles all the news that a query covered. */
 async function settleAll(
   deps: CheckDeps,
   { lookUp }: ProviderConnection,
@@ -163,7 +162,7 @@ async function settleAll(
   } while (served === MAX_SETTLED && !stop?.aborted);
 }
 
-/** Asks the provider, and asks again while it reports more than was written. */
+/** Queries the provider, and repeats the query while the provider reports more than was written. */
 async function ask(
   deps: CheckDeps,
   connection: ProviderConnection,
@@ -175,7 +174,7 @@ async function ask(
   for (let questions = 1; asked.again && questions < MOST_QUESTIONS; questions++) {
     const current = { ...leased, fence: asked.fence ?? leased.fence };
     const next = await askOnce(deps, connection, current, { ...prompt, hint: prompt.hint ?? {} }, stop);
-    // The write is kept, and its schedule has the provider asked again.
+    // The write stands, and its schedule queries the provider again.
     if (next.result === 'unanswered') return { ...asked, checkInS: asked.checkInS ?? FIRST_CHECK_S };
     asked = { ...next, result: next.result === 'unchanged' ? 'applied' : next.result };
   }

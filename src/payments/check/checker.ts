@@ -11,38 +11,38 @@ import { routeDueNews } from './route-news.ts';
 export type CheckerDeps = CheckDeps & {
   /** Connections through which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Returns true while a connection's circuit is open, so its provider is not called. */
+  /** Returns true while a connection's circuit is open and its provider must not be called. */
   readonly isLeftAlone: (connectionId: string) => boolean;
 };
 
 /** A running checker. */
 export type Checker = {
-  /** Looks for due checks after this many seconds, by default at once. */
+  /** Looks for due checks after this many seconds; immediately by default. */
   readonly wake: (inS?: number) => void;
-  /** Resolves once the checks in progress have ended. */
+  /** Resolves when the checks in progress have ended. */
   readonly stop: () => Promise<void>;
 };
 
 /**
- * Limit on concurrent checks at one connection. Each connection has its own slots, so a slow provider delays no
- * other.
+ * Maximum number of concurrent checks per connection. Each connection has its own slots, so a slow provider cannot
+ * delay the others.
  */
 const CONNECTION_SLOTS = 20;
-/** Limit on concurrent checks over all connections; each connection has at least one slot. */
+/** Maximum number of concurrent checks across all connections. Each connection has at least one slot. */
 const ALL_SLOTS = 200;
-/** Pause between the end of a check and the search for the next, so that one search fills several slots. */
+/** Pause between the end of a check and the next search, so that one search fills several slots. */
 const BREATH_MS = 20;
 
 /** Checks in progress, by connection. */
 type UnderWay = Map<string, Set<Promise<void>>>;
 
 /**
- * Checks the transactions that are due: unknown outcomes, redirected payers, authorizations at the end of their term,
- * and any with news. Any number of replicas may run it. Each takes due transactions of its connections, under a lease
- * by the database's clock; a token keeps a replica that has lost its lease from overwriting what another learned. No
- * outcome becomes "failed" without the provider's word.
+ * Checks transactions that are due: unknown outcomes, redirected payers, authorizations at the end of their term, and
+ * transactions with news. Any number of replicas may run checkers. Each replica leases due transactions of its
+ * connections by the database's clock, and a token keeps a replica that has lost its lease from overwriting newer
+ * results. Only the provider can turn an outcome into "failed".
  *
- * @param options.intervalMs pause between two searches for due transactions.
+ * @param options.intervalMs pause between searches for due transactions.
  */
 export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: number }): Checker {
   const underWay: UnderWay = new Map();
@@ -52,14 +52,14 @@ export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: 
     freed = undefined;
     woken = Promise.withResolvers();
     const { busy, isMore } = await beginDue(deps, underWay, stop);
-    // More checks may be due at connections without a free slot.
+    // More checks may be due at connections without free slots.
     if (busy.length > 0) freed = Promise.race(busy).then(() => setTimeout(BREATH_MS));
     return isMore;
   };
   const sooner = () => (freed ? Promise.race([freed, woken.promise]) : woken.promise);
   const stop = repeat(search, { ...options, sooner, onError: deps.checked.failed });
   return {
-    // A little later than due, since the database's clock decides.
+    // Slightly later than due, since the database's clock decides.
     wake: (inS = 0) =>
       void setTimeout(inS > 0 ? inS * 1_000 + BREATH_MS : 0, undefined, { ref: false }).then(() =>
         woken.resolve(),
@@ -79,10 +79,10 @@ export async function checkDue(deps: CheckerDeps, stop?: AbortSignal): Promise<n
 }
 
 /**
- * Takes due transactions and starts to check them.
+ * Leases due transactions and starts their checks.
  *
- * @returns `begun`: every check that it started; `busy`: the checks in progress at connections without a free slot;
- * `isMore`: more may be due, for which there is a free slot.
+ * @returns `begun`: the checks that it started; `busy`: the checks in progress at connections without free slots;
+ * `isMore`: a slot is free and more checks may be due.
  */
 async function beginDue(
   deps: CheckerDeps,
@@ -109,7 +109,7 @@ async function beginDue(
       const options = { limit: slots - checks.size, leaseS: leaseS(connection, deps.schedule, MOST_CALLS) };
       const due = await takeDue(deps.database, { connectionId, identity: connection.identity }, options);
       for (const leased of due) begun.push(begin(deps, connection, leased, checks, stop));
-      // Checks that ended while these were taken have freed slots, and start no search of their own.
+      // Checks that ended during the query freed slots, but start no search themselves.
       if (due.length === options.limit && checks.size < slots) isMore = true;
     }
     if (checks.size >= slots) busy.push(...checks);

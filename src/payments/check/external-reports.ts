@@ -6,15 +6,15 @@ import type { TransactionInState } from '../model/state.ts';
 import { type LeasedTransaction, type Reported, writeReport, writeReportOn } from '../write-change.ts';
 import type { CheckDeps } from './found-transaction.ts';
 
-/** Result of a report on something that nobody requested here. */
+/** Result of a report that no request here caused. */
 export type ExternalResult = 'applied' | 'waiting' | 'unchanged';
 
 /**
- * Writes a provider's report on a dispute into its payment. Reports may be repeated, and come in any order.
+ * Writes a provider's dispute report into its payment. Reports may be repeated and arrive in any order.
  *
  * @param leased the disputed purchase or authorization, or one of its captures.
- * @param options.onlyOpen ignores a report unless its dispute is recorded as open.
- * @returns 'waiting' while the payment has an operation open.
+ * @param options.onlyOpen ignores the report unless its dispute is recorded as open.
+ * @returns 'waiting' while an operation on the payment is open.
  */
 export async function reportDispute(
   deps: CheckDeps,
@@ -28,13 +28,12 @@ export async function reportDispute(
 }
 
 /**
- * Records an external capture or refund (made at the provider itself) like one of ours that succeeded. A report that
- * the payment does not allow changes nothing and raises an alarm, since it needs manual review.
+ * Records an external capture or refund (made at the provider itself) as a successful operation. A report that does not
+ * fit the payment changes nothing and raises an alarm for manual review.
  *
- * @param before the payment before its provider was asked.
- * @returns 'waiting' while the payment has an operation open, since that may be the reported one; while the refunded
- * capture is yet to be reported; and if the payment has changed since it was read. The provider has to be asked
- * again.
+ * @param before the payment before the provider was queried.
+ * @returns 'waiting' if the provider must be queried again: an operation on the payment is open and may be the reported
+ * one, the refunded capture is yet to be reported, or the payment has changed since it was read.
  */
 export async function recordExternal(
   deps: CheckDeps,

@@ -15,8 +15,8 @@ export type CheckDeps = WriteDeps &
 /** Observer of checks, for metrics and logs. */
 export type CheckObserver = {
   /**
-   * Called with the result of a check. 'mismatch': the provider's report does not fit the payment; 'contradiction':
-   * it is the opposite of the final state that the merchant was shown.
+   * Called with the result of a check. 'mismatch': the report does not fit the payment; 'contradiction': the report is
+   * the opposite of the final state shown to the merchant.
    */
   learned(about: CheckedTransaction, result: Outcome | 'lapsed' | 'mismatch' | 'contradiction'): void;
   failed(error: unknown): void;
@@ -28,26 +28,26 @@ export type CheckedTransaction = { readonly transactionId: string; readonly conn
 /** A transaction in its current state, with its payment and its provider's terms. */
 export type Found = TransactionInState & { readonly terms: Capabilities };
 
-/** The news, if any, that prompts us to ask the provider. */
+/** News, if any, that prompts a query to the provider. */
 export type Prompt = {
   readonly hint: Hint | undefined;
   /**
-   * Has the provider close the transaction early. Then only the provider's word ends it, unlike when its
-   * time runs out.
+   * Asks the provider to close the transaction early. Unlike at expiry, only the provider's word then ends the
+   * transaction.
    */
   readonly close: boolean;
 };
 
-/** The result of asking the provider. */
+/** Result of a query to the provider. */
 export type Asked = {
   readonly result: Exclude<NewsResult, 'unmatched'>;
-  /** Seconds until the next check; undefined if nothing more is expected. */
+  /** Seconds until the next check; undefined if no more news is expected. */
   readonly checkInS: number | undefined;
   /** The worker's token from now on; undefined if another worker has the transaction. */
   readonly fence: number | undefined;
   /** true: the write has scheduled the next check. */
   readonly isScheduled?: boolean;
-  /** true: the provider reports more than was written, so it is asked again about the new state. */
+  /** true: the provider reports more than was written, so it is queried again about the new state. */
   readonly again?: boolean;
 };
 

@@ -38,9 +38,9 @@ export type OpenOutcomes = {
   readonly followUps: readonly OpenFollowUpKind[];
 };
 
-/** Open follow-ups of one kind. */
+/** The open follow-ups of one kind. */
 export type OpenFollowUpKind = {
-  /** `payer`: a payer was redirected, or has come back and the provider has yet to confirm. */
+  /** `payer`: a payer was redirected, or has returned and the provider has yet to confirm. */
   readonly kind: 'capture' | 'cancel' | 'refund' | 'payer';
   /** Includes requests in progress; counted up to 100,000. */
   readonly open: number;
@@ -69,9 +69,9 @@ const COUNT_EVERY_MS = 12_500;
 const JITTER = 0.2;
 
 /**
- * Counts open outcomes periodically, however busy the checker is, and reports the outcomes that this replica cannot
- * look up: their connection is not in the catalogue, now points to a different account, or offers no look-up. No
- * other account is ever asked about them.
+ * Counts open outcomes periodically, even when the checker is busy, and reports those that this replica cannot look up:
+ * their connection is not in the catalogue, now points to a different account, or has no look-up. A different account
+ * is never queried about them.
  */
 export function watchOpenOutcomes(
   deps: OpenOutcomesDeps,
@@ -127,7 +127,7 @@ export function unaskableOf(
     if (identity !== connection.identity) {
       return [{ ...reported, reason: 'other_account', open }];
     }
-    // An attempt that is not due yet, and that has no write since, belongs to a request in progress.
+    // An attempt that is not yet due belongs to a request in progress.
     return connection.lookUp || due === 0 ? [] : [{ ...reported, reason: 'no_look_up', open: due }];
   });
 }
@@ -148,7 +148,7 @@ const KINDS: Readonly<Record<string, OpenFollowUpKind['kind']>> = {
   VERIFY: 'payer',
 };
 
-/** Returns every kind, even with nothing open: a gauge that is not set keeps its last value. */
+/** Returns every kind, even kinds with nothing open, because an unset gauge keeps its last value. */
 function followUpKinds(found: readonly OpenLater[]): OpenFollowUpKind[] {
   return [...new Set(Object.values(KINDS))].map((kind) => ({
     kind,
@@ -156,31 +156,35 @@ function followUpKinds(found: readonly OpenLater[]): OpenFollowUpKind[] {
   }));
 }
 
-/** Explains why outcomes are not looked up, and what to do. */
+/** Explains why outcomes cannot be looked up, and what to do. */
 export function describeUnaskable({ connectionId, reason, identity, open }: UnaskableOutcomes): string {
   const begun = ` (${identity})`;
   const why = {
     no_connection: `the catalogue has no such connection${begun}; add it again to have them looked up`,
-    other_account: `it now points to a different account than when they began${begun}; to have them looked up, give the other account a connection of its own, and this connection its old account`,
+    other_account: `it now points to a different account than when they began${begun}; point it back at the old account, and add a separate connection for the other`,
     no_look_up:
       'its provider offers no look-up, and no notification has reported them yet; if none does, settle them with the provider',
   };
   return `${open} open outcomes of connection ${connectionId} cannot be looked up, and their payments stay PENDING: ${why[reason]}`;
 }
 
-/** Lists the connections whose transactions this replica checks, with the account of each. */
+/** Lists the connections whose transactions this replica checks, each with its account. */
 function askableConnections(connections: ReadonlyMap<string, ProviderConnection>): AskableConnection[] {
   return [...connections].map(([connectionId, { identity }]) => ({ connectionId, identity }));
 }
 
-/** Time that a due attempt waits for a replica that can ask; such a replica would take it within seconds. */
+/** Age at which a due attempt counts as unclaimed. A replica that can query the provider takes one within seconds. */
 const NOBODY_ASKS_AFTER_S = 30;
 const ANSWER_LEASE_S = 30;
-const NOBODY_KNOWS: Outcome = { kind: 'unknown', detail: 'nobody can be asked', providerData: undefined };
+const NOBODY_KNOWS: Outcome = {
+  kind: 'unknown',
+  detail: 'no replica can query the provider',
+  providerData: undefined,
+};
 
 /**
- * Stores the response PENDING for payments whose process died before it responded, if no replica can ask about them:
- * otherwise their key would be in progress for ever. They stay due, for a replica that can ask.
+ * Stores a PENDING response for payments whose process died before it responded, if no replica can query their
+ * provider; otherwise their keys would stay in progress forever. The payments stay due for a replica that can.
  */
 export async function answerUnaskable(deps: OpenOutcomesDeps, stop?: AbortSignal): Promise<void> {
   const leased = await takeUnaskable(deps.database, askableConnections(deps.connections()), {

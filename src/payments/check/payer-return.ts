@@ -18,15 +18,15 @@ import { PROMPTED_APART_S } from './route-news.ts';
 export type ReturnDeps = {
   readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Limit on the time that the payer's page waits for the check. */
+  /** Maximum time that the payer's page waits for the check. */
   readonly patience: Patience;
   /** Makes the checker look for due checks after this many seconds. */
   readonly wake: (inS?: number) => void;
 };
 
 /**
- * Stores that a payer came back, which makes the check of their payment due, and waits a few seconds for it. The
- * return address itself is only a hint, since anybody can invent one.
+ * Stores that a payer returned, which makes the payment's check due, and waits a few seconds for the check. The return
+ * address is only a hint, since anyone can make one up.
  *
  * @param returnQuery query string of the return address, without the question mark.
  * @returns the payment after the wait.
@@ -40,19 +40,19 @@ export async function returnPayer(
   const own = isUuid(paymentId)
     ? await orUnavailable(findOwnTransaction(deps.database, paymentId))
     : undefined;
-  if (!own) throw new ServiceError('PAYMENT_NOT_FOUND', 'there is no such payment');
+  if (!own) throw new ServiceError('PAYMENT_NOT_FOUND', 'no such payment');
   const before = await current(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
   if (!connection || !mayChange(before, own)) return before;
-  // A provider without look-up learns of the payer's agreement from the return query. No other provider needs it.
+  // A provider without look-up learns of the payer's approval from the return query. Other providers do not need it.
   const isEvidence = !connection.lookUp && returnQuery.length <= MAX_QUERY_LENGTH;
   await checked(deps, own, { kind: 'return', query: isEvidence ? returnQuery : '' });
   return current(deps, paymentId, own);
 }
 
 /**
- * Closes a payment whose payer has left the provider's page to pay another way. Only the provider's word, that the
- * payment is closed or paid, ends it; otherwise it stays open, since its payer might still be charged.
+ * Closes a payment whose payer has left the provider's page to pay another way. The payment ends only if the provider
+ * reports it as closed or paid; otherwise it stays open, since the payer might still be charged.
  */
 export async function closePayment(deps: ReturnDeps, paymentId: string): Promise<void> {
   const own = await orUnavailable(findOwnTransaction(deps.database, paymentId));
@@ -62,8 +62,8 @@ export async function closePayment(deps: ReturnDeps, paymentId: string): Promise
 }
 
 /**
- * Stores what a payer did and waits until it is settled. Does not wait if too many of the payment's news wait
- * already.
+ * Stores a payer's action and waits until it is settled. Does not wait if the payment already has too much pending
+ * news.
  */
 async function checked(
   deps: ReturnDeps,
@@ -74,7 +74,7 @@ async function checked(
   const named = { accountId, connectionId, transactionId };
   const news: PayerNews = { ...named, ...did, deduplicationKey: `${did.kind} ${transactionId} ${digest}` };
   const name = { ...news, subject: 0 };
-  // In one transaction, so that each of many payers at one address sees what the previous one has prompted.
+  // In one transaction, so that each of many concurrent returns sees the check that the previous one prompted.
   const prompted = deps.database.transaction(async (run) => {
     const queries = queriesOf(run);
     const stored = await insertPayerNews(queries, news);
@@ -90,18 +90,18 @@ async function checked(
   await waitFor(async () => (await isSettled()) || undefined, deps.patience);
 }
 
-/** Returns true if a payment needs only its payer's approval. */
+/** Returns true if a payment lacks only its payer's approval. */
 function awaitsPayer({ status, subStatus }: Payment): boolean {
   return (
     status === Payment_Status.READY_TO_PAY || subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP
   );
 }
 
-/** Limit on the length of a query string that is passed on: providers put a few ids and a signed text into it. */
+/** Maximum length of a query string that is passed on. Providers put a few ids and a signed string into it. */
 const MAX_QUERY_LENGTH = 8_192;
 const OPEN = new Set([Payment_Status.READY_TO_PAY, Payment_Status.PENDING]);
 
-/** Returns true if asking may bring news: a payer may have paid even after their payment expired here. */
+/** Returns true if a query may bring news. A payer may have paid even after the payment expired here. */
 function mayChange({ status }: Payment, { isReleased }: OwnTransaction): boolean {
   return OPEN.has(status) || (status === Payment_Status.EXPIRED && !isReleased);
 }
@@ -112,15 +112,15 @@ async function current(
   { accountId }: OwnTransaction,
 ): Promise<Payment> {
   const record = await orUnavailable(getPaymentRecord(database, accountId, paymentId));
-  if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'there is no such payment');
+  if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'no such payment');
   return decodeRecord(record);
 }
 
 /**
- * Returns the address that the payer is sent to: the merchant's `callback_url` with `payment_id` and `status` added.
- * A bare host gets `https://`.
+ * Returns the address to redirect the payer to: the merchant's `callback_url` with `payment_id` and `status` added. A
+ * bare host gets `https://`.
  *
- * @returns undefined if the payment has none.
+ * @returns undefined if the payment has no `callback_url`.
  */
 export function callbackAddress(payment: Payment): string | undefined {
   const url = merchantAddress(payment.callbackUrl);
@@ -130,14 +130,14 @@ export function callbackAddress(payment: Payment): string | undefined {
   return url.href;
 }
 
-/** Returns the address that a `callback_url` denotes; undefined without one. */
+/** Parses a `callback_url`; undefined without one. */
 export function merchantAddress(callbackUrl: string | undefined): URL | undefined {
   if (!callbackUrl) return undefined;
   const hasScheme = /^[a-z][a-z0-9+.-]*:\/?\/?/i.test(callbackUrl) && !isHostWithPort(callbackUrl);
   return URL.parse(hasScheme ? callbackUrl : `https://${callbackUrl}`) ?? undefined;
 }
 
-/** `shop.example:8443/back` is a host with a port, not a scheme. */
+/** Returns true for a host with a port, such as `shop.example:8443/back`, rather than a scheme. */
 function isHostWithPort(text: string): boolean {
   return /^[a-z0-9.-]+:\d/i.test(text);
 }

@@ -6,7 +6,7 @@ import { type RouteDeps, routeNews } from './route-news.ts';
 
 /** Dependencies of receiving a notification. */
 export type ReceiveDeps = RouteDeps & {
-  /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
+  /** Connections that can reach a payment's provider, including those that have left the catalogue. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly nowMs: () => number;
   /** Makes the checker look for due checks after this many seconds. */
@@ -20,12 +20,12 @@ const MAX_SUBJECTS = 100;
 const SEND_AGAIN_AFTER_S = 60;
 
 /**
- * Verifies a provider's notification, stores it, and makes the check of its transaction due, before it is
- * acknowledged. It calls no provider: the checker does.
+ * Verifies and stores a provider's notification, and makes the check of its transaction due, before the notification is
+ * acknowledged. Calls no provider; the checker does.
  *
  * @returns the body of the acknowledgement.
- * @throws ServiceError NOT_FOUND for a connection that takes no notifications, INVALID_CREDENTIALS for a forged one,
- * SERVICE_UNAVAILABLE if it could not be verified or stored: the provider then sends it again.
+ * @throws ServiceError NOT_FOUND for a connection without notifications, INVALID_CREDENTIALS for a forged notification,
+ * SERVICE_UNAVAILABLE if the notification could not be verified or stored, which makes the provider resend it.
  */
 export async function receiveNotification(
   deps: ReceiveDeps,
@@ -33,7 +33,7 @@ export async function receiveNotification(
   raw: RawNotification,
 ): Promise<string> {
   const read = deps.connections().get(connectionId)?.readNotification;
-  if (!read) throw new ServiceError('NOT_FOUND', 'no connection takes notifications at this path');
+  if (!read) throw new ServiceError('NOT_FOUND', 'no connection accepts notifications at this path');
   const headers: Record<string, string> = {};
   const header = (name: string) => {
     const value = raw.header(name);
@@ -60,7 +60,7 @@ export async function receiveNotification(
         headers: JSON.stringify(headers),
       }),
     );
-    // News that is not routed now stays due, so the checker routes it.
+    // News that is not routed now stays due for the checker to route.
     for (const news of stored) deps.wake(await orUnavailable(routeNews(deps, news)));
   }
   return reading.acknowledgement ?? '';

@@ -3,14 +3,14 @@ import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import { targetOf } from '../model/state.ts';
 import type { Found } from './found-transaction.ts';
 
-/** Result of a release; 'unknown': the provider has to be asked again. */
+/** Result of a release. 'unknown': the provider must be queried again. */
 export type Release = 'released' | 'refused' | 'unknown';
 
 const DESCRIPTION = 'The term of the authorization is over';
 
 /**
- * Has the provider release the remainder of an authorization past its term. A repeat uses the same key, so repeating
- * is safe until the provider answers.
+ * Asks the provider to release the rest of an authorization whose term is over. Every call uses the same key, so it can
+ * be repeated safely until the provider answers.
  *
  * @param query the look-up of the authorization itself.
  * @returns 'released' once nothing is held.
@@ -34,17 +34,17 @@ export async function releaseAuthorization(
   };
   const released = await cancel({ ...facts, transactionId, money, isWhole: true });
   if (released.kind === 'approved') return 'released';
-  // The answer may be lost, or a repeat refused, although the release succeeded: the current report decides.
+  // The release may have succeeded even if its answer was lost or a repeat was refused, so the current report decides.
   const of = { ...facts, kind: 'cancel', claimed: [] } as const;
   const known = { reference: undefined, ageMs: 0, payerTimeLeftMs: Number.POSITIVE_INFINITY, close: false };
   const reported = await lookUp({ ...known, transactionId, money, of });
   if (reported.kind === 'approved' || (await lookUp(query)).kind === 'expired') return 'released';
   if (released.kind !== 'declined') return 'unknown';
-  // For an authorization captured in part, declined means that nothing was left to release.
+  // For a partly captured authorization, declined means that nothing was left to release.
   return payment.capturedMinorUnits > 0n ? 'released' : 'refused';
 }
 
-/** Returns the key of an authorization's release: a UUID (version 8) derived from the authorization's own. */
+/** Returns the key of an authorization's release: a version 8 UUID derived from the authorization's id. */
 function releaseId(transactionId: string): string {
   const digest = createHash('sha256').update(`release ${transactionId}`).digest();
   digest.writeUInt8((digest.readUInt8(6) & 0x0f) | 0x80, 6);

@@ -19,22 +19,22 @@ export type RouteDeps = {
 };
 
 /**
- * Result of news. 'waiting': it may apply later; 'unanswered': the provider did not answer; 'unmatched': its
- * transaction is not found.
+ * Result of processing news. 'waiting': the news may apply later; 'unanswered': the provider did not answer;
+ * 'unmatched': its transaction was not found.
  */
 export type NewsResult = 'applied' | 'unchanged' | 'waiting' | 'unanswered' | 'unmatched';
 
-/** Least time between two checks of a transaction that are prompted by news. */
+/** Minimum time between two checks of a transaction that news prompts. */
 export const PROMPTED_APART_S = 2;
-/** Age at which unmatched news is given up. */
+/** Age at which unmatched news is abandoned. */
 export const GIVEN_UP_MS = 2 * 86_400_000;
 const MOST_ROUTED = 20;
 
 /**
- * Makes the check of the news' transaction due. If the transaction is not there yet, or the call that makes it is in
- * progress, the search for it is repeated later.
+ * Makes the check of the news' transaction due. The search is repeated later if the transaction does not exist yet or
+ * the call that makes it is in progress.
  *
- * @returns the seconds until a check is due; undefined if none is yet.
+ * @returns the seconds until the check is due; undefined if none is due yet.
  */
 export async function routeNews(
   { database, settled }: RouteDeps,
@@ -59,14 +59,14 @@ export async function routeNews(
   return 0;
 }
 
-/** Routes the unmatched news of a connection again. @returns true if there may be more. */
+/** Retries routing a connection's unmatched news. @returns true if there may be more. */
 export async function routeDueNews(deps: RouteDeps, connectionId: string): Promise<boolean> {
   const due = await takeDueNews(deps.database, connectionId, MOST_ROUTED, NEWS_PAUSES);
   for (const news of due) await routeNews(deps, news);
   return due.length === MOST_ROUTED;
 }
 
-/** A notification without a transaction may be about a wallet that is being enrolled. */
+/** Finds the wallet enrollment that a notification without a transaction may be about. */
 async function enrollmentOf(database: Database, { transactionId, connectionId }: UnroutedNews) {
   return transactionId === undefined
     ? undefined

@@ -6,14 +6,14 @@ import { type LeasedTransaction, pauseS, writeReport } from '../write-change.ts'
 import { type ExternalResult, recordExternal, reportDispute } from './external-reports.ts';
 import { type CheckDeps, type Found, findTransaction } from './found-transaction.ts';
 
-/** Result of signed news, with the worker's token from now on; undefined if another worker has the transaction. */
+/** Result of signed news, with the worker's current token; undefined if another worker has the transaction. */
 type Believed = { readonly result: ExternalResult; readonly fence: number | undefined };
 
 /**
- * Writes the contents of signed news: a stage of a dispute, or an outcome at a provider without look-up, if its
- * amount and currency match the transaction. Otherwise nothing changes, and an alarm is raised.
+ * Applies signed news: a stage of a dispute, or an outcome at a provider without look-up. An outcome whose amount or
+ * currency differs from the transaction's changes nothing and raises an alarm.
  *
- * @returns 'waiting' if the news may apply later: another operation on the payment is open, and may be its cause.
+ * @returns 'waiting' if the news may apply later because another operation on the payment is open and may be its cause.
  */
 export async function believe(
   deps: CheckDeps,
@@ -44,7 +44,7 @@ async function applyOutcome(
   const { outcome } = signed;
   const stays = (result: ExternalResult) => ({ result, fence: leased.fence });
   const isEnd = outcome.kind === 'expired' && isLapsing(transaction);
-  // The end of an ended transaction says nothing, and its amount may be the amount left after a capture.
+  // A report that an ended transaction ended adds nothing, and its amount may be what a capture left over.
   if ((isEnd && isOver(found)) || !decides(deps, signed, found)) return stays('unchanged');
   if (!isEnd && isUndone(signed, found)) return stays('unchanged');
   const { id: transactionId, connectionId, ageMs } = transaction;
@@ -55,14 +55,14 @@ async function applyOutcome(
   if (typeof written !== 'string') return { result: 'applied', fence: written.fence };
   if (written === 'contradiction') deps.checked.learned({ transactionId, connectionId }, written);
   if (written === 'lost') return { result: 'waiting', fence: undefined };
-  // More would be refunded than captured: the correction waits until the refund has failed as well.
+  // Applied now, more would be refunded than captured, so the correction waits until the refund has failed as well.
   const isCorrection = outcome.kind === 'declined' && outcome.corrects && transaction.type === 'CAPTURE';
   return stays(
     written === 'waiting' || (written === 'contradiction' && isCorrection) ? 'waiting' : 'unchanged',
   );
 }
 
-/** Records an external capture or refund, unless it is one of ours. */
+/** Records a reported capture or refund as external, unless it is one of ours. */
 async function applyOperation(
   deps: CheckDeps,
   connection: ProviderConnection,
@@ -76,7 +76,7 @@ async function applyOperation(
   return recordExternal(deps, connection, leased, found, made);
 }
 
-/** Reads a stored notification as of its arrival: its signature may be too old by now. */
+/** Reads a stored notification as of its arrival, since its signature may have expired by now. */
 async function readAgain(
   connection: ProviderConnection,
   { headers: stored, query, body, receivedAt, subject }: OpenNews,
@@ -88,8 +88,8 @@ async function readAgain(
 }
 
 /**
- * Returns true if the signed report decides the outcome of a transaction. Otherwise it does not apply to this kind of
- * transaction, or an alarm is raised: its money is not the transaction's, or it is only an alarm.
+ * Returns true if the signed report decides the outcome of a transaction. Returns false if it does not apply to this
+ * kind of transaction; also, and raises an alarm, if the money differs or the report is itself an alarm.
  */
 function decides(
   { checked }: CheckDeps,
@@ -104,17 +104,17 @@ function decides(
   return false;
 }
 
-/** Returns true unless the signed report is about another charge under our reference, which raises an alarm. */
+/** Returns false and raises an alarm if the signed report is about another charge under our reference. */
 function isOfPaid({ checked }: CheckDeps, { paidReference }: SignedOutcome, { transaction }: Found): boolean {
   const { id: transactionId, connectionId, reference } = transaction;
   if (!paidReference || !reference || paidReference === reference) return true;
-  // While the outcome of an attempt is unknown, the first signed report says which charge is ours.
+  // While the outcome of an attempt is unknown, the first signed report determines which charge is ours.
   if (isOpen(transaction) && !transaction.awaitsPayer) return true;
   checked.learned({ transactionId, connectionId }, 'mismatch');
   return false;
 }
 
-/** Returns true if the record says that the reported event was undone since: the report came late. */
+/** Returns true if the record shows that the reported event has been undone since, so the report is late. */
 function isUndone({ undoneBy, outcome }: SignedOutcome, found: Found): boolean {
   const { reference } = found.transaction;
   const isSame = reference !== undefined && 'reference' in outcome && outcome.reference === reference;

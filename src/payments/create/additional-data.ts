@@ -14,7 +14,7 @@ import {
 } from '#gen/payments/v1/additional_data_pb.js';
 import { parseMoney, toDecimal } from '#src/money.ts';
 
-/** Returns the additional data for the record: echoed, with every amount in at least the decimals of its currency. */
+/** Returns the additional data for the record: as sent, with every amount padded to the decimals of its currency. */
 export function recordedAdditionalData(
   sent: AdditionalData | undefined,
   currency: string,
@@ -39,7 +39,7 @@ function recordedOrder(sent: Order, currency: string): Order {
   });
 }
 
-/** One ticket becomes `ticket`. Of several, `ticket` is the first and `tickets` holds all. */
+/** Records a single ticket as `ticket`. With several, `ticket` is the first and `tickets` holds all. */
 function recordedAirline(sent: Airline, currency: string): Airline {
   const tickets = (sent.tickets.length === 0 && sent.ticket ? [sent.ticket] : sent.tickets).map((ticket) =>
     recordedTicket(ticket, currency),
@@ -67,7 +67,7 @@ function recordedTicket(sent: AirlineTicket, currency: string): AirlineTicket {
   });
 }
 
-/** Writes a decimal with all the decimals of its currency; a decimal with more stays as sent. */
+/** Pads a decimal to the digits of its currency. A decimal with more digits stays as sent. */
 function inDigitsOf(currency: string, decimal: Decimal | undefined): Decimal | undefined {
   const money = decimal && parseMoney(decimal.value, currency);
   return money ? toDecimal(money) : decimal;

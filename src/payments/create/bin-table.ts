@@ -1,6 +1,6 @@
 import type { Bin } from '#gen/payments/config/catalogue_pb.js';
 
-/** Finds a card's issuer by the longest known prefix of its number; undefined if no prefix is known. */
+/** Finds a card's issuer by the longest known prefix of its number; undefined if none is known. */
 export type BinTable = (cardNumber: string) => Bin | undefined;
 
 const LONGEST_PREFIX = 8;

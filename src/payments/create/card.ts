@@ -10,9 +10,9 @@ import {
 } from '#gen/payments/v1/payment_method_pb.js';
 
 /**
- * Returns the displayable data of a card, as the record has it.
+ * Returns the displayable data of a card for the record.
  *
- * @param bin the catalogue's entry for its issuer, if there is one.
+ * @param bin the catalogue's entry for the issuer, if any.
  */
 export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint: string): CardData {
   return create(CardDataSchema, {
@@ -36,15 +36,15 @@ export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint:
 
 /**
  * Returns the number of leading digits that may be shown: 8 for numbers of 16 digits or more (ISO/IEC 7812-1:2017), 6
- * for shorter ones. Numbers of fewer than 12 digits, which no scheme issues, show fewer: their first and last digits
- * together would be nearly the whole number.
+ * for shorter numbers, and fewer for numbers under 12 digits. No scheme issues such short numbers, and their first and
+ * last digits together would be nearly the whole number.
  */
 function iinLength(number: string): number {
   if (number.length >= 16) return 8;
   return number.length >= 12 ? 6 : number.length - 8;
 }
 
-/** Returns a card's name as its holder sees it: "VISA ****1111". */
+/** Returns a card's display name, such as "VISA ****1111". */
 export function cardName({ brand, lfd }: Pick<CardData, 'brand' | 'lfd'>): string {
   return `${brand || 'CARD'} ****${lfd}`;
 }
@@ -57,9 +57,9 @@ export const CARD_BRANDS: readonly string[] = Object.values(creditCardType.types
 const BRANDS = new Map<string, string>();
 const MAX_BRANDS = 10_000;
 
-/** Returns a card's brand in capitals (VISA, AMERICAN_EXPRESS); "" if unknown. */
+/** Returns a card's brand in capitals, such as VISA or AMERICAN_EXPRESS; "" if unknown. */
 export function cardBrand(number: string): string {
-  // Cached, since the library searches its whole table; eight digits are enough to recognize every brand.
+  // Cached, since the library searches its whole table. Eight digits identify every brand.
   const prefix = number.slice(0, 8);
   let brand = BRANDS.get(prefix);
   if (brand === undefined) {
@@ -75,8 +75,8 @@ function brandName(type: { readonly niceType: string } | undefined): string {
 }
 
 /**
- * Returns a keyed hash of a card number in the form of a UUID: stable within an account, different between accounts,
- * and useless for finding the number without the key (PCI DSS 3.5.1.1).
+ * Returns a keyed hash of a card number in UUID form. It is stable within an account, differs between accounts, and
+ * does not reveal the number without the key (PCI DSS 3.5.1.1).
  */
 export function cardFingerprint(key: Uint8Array, accountId: string, cardNumber: string): string {
   const hex = createHmac('sha256', key).update(`${accountId}:${cardNumber}`).digest('hex');

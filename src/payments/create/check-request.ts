@@ -34,14 +34,14 @@ import { canonicalDecimal } from '#src/wire/canonical-decimal.ts';
 import { checkValues } from './check-values.ts';
 import { hasThreeDSecureResults, isCodeAlone } from './payment-method.ts';
 
-/** Every ISO 3166-1 alpha-2 country code. Kosovo's XK, which the package adds, is user-assigned and left out. */
+/** All ISO 3166-1 alpha-2 country codes, without Kosovo's user-assigned XK, which the package adds. */
 export const COUNTRIES: ReadonlySet<string> = new Set(
   (countryCodes as [string, ...unknown[]][]).map(([alpha2]) => alpha2).filter((code) => code !== 'XK'),
 );
 
 /**
- * Checks what the rules in the .proto cannot express: code lists, check digits, calendars, and money against its
- * currency. It may also report fields that those rules refuse.
+ * Checks what the rules in the .proto cannot express: code lists, check digits, calendar dates, and amounts against
+ * their currency. May also report fields that those rules reject.
  */
 export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   return faultsOf((report) => check(request, report));
@@ -65,7 +65,7 @@ function check(request: CreatePaymentRequest, report: Report): void {
 /**
  * Reads the amount of an operation's request.
  *
- * @throws ServiceError INVALID_PARAMETERS if it is not an amount of money, or not above zero.
+ * @throws ServiceError INVALID_PARAMETERS if the amount is malformed or not above zero.
  */
 export function requireAmount(amount: NonNullable<CreatePaymentRequest['amount']>): Money {
   const faults = faultsOf((report) => checkAmount(report, amount));
@@ -93,7 +93,7 @@ export function checkAmount(
   if (!money) return;
   if (isVerification) {
     if (money.minorUnits === 0n) return;
-    report('amount.value', 'OUT_OF_RANGE', 'must be 0 where verify is true, since nothing is charged');
+    report('amount.value', 'OUT_OF_RANGE', 'must be 0 if verify is true, since nothing is charged');
   } else if (money.minorUnits <= 0n) {
     report('amount.value', 'OUT_OF_RANGE', 'must be above zero');
   }
@@ -101,13 +101,13 @@ export function checkAmount(
 
 function checkCurrency(report: Report, field: string, currency: string | undefined): void {
   if (currency === undefined || currencyDigits(currency) !== undefined) return;
-  report(field, 'INVALID_FORMAT', 'must be the ISO 4217 code of a currency for payments');
+  report(field, 'INVALID_FORMAT', 'must be the ISO 4217 code of a payment currency');
 }
 
 /**
- * Checks any amount: a decimal of at most the largest amount, positive or negative.
+ * Checks any amount, positive or negative, against the largest amount and the number of decimals.
  *
- * @param decimals limit on its decimals; by default, those of its currency.
+ * @param decimals maximum number of decimals; by default, that of the currency.
  */
 function checkMoney(
   report: Report,
@@ -136,8 +136,8 @@ function checkMoney(
 }
 
 /**
- * Checks an amount that only describes goods. It moves no money, and programs divide a total by a quantity, so it may
- * have more decimals than its currency.
+ * Checks an amount that only describes goods. It moves no money, and programs compute it by dividing a total by a
+ * quantity, so it may have more decimals than its currency.
  */
 const checkDescriptive: typeof checkMoney = (report, field, decimal, currency) =>
   checkMoney(report, field, decimal, currency, MAX_DESCRIPTIVE_DECIMALS);
@@ -148,7 +148,7 @@ export function checkCountry(report: Report, field: string, country: string | un
   report(field, 'INVALID_FORMAT', 'must be an ISO 3166-1 alpha-2 country code');
 }
 
-/** Checks that the date exists in the calendar. The .proto's rule checks the form YYYY-MM-DD. */
+/** Checks that the date exists in the calendar. The .proto's rule checks only the form YYYY-MM-DD. */
 function checkDate(report: Report, field: string, date: string | undefined): void {
   if (date === undefined) return;
   const parsed = new Date(`${date}T00:00:00Z`);
@@ -162,7 +162,7 @@ const SCHEME = /^([a-z][a-z0-9+.-]*):\//i;
 const HOST_PORT_PATH =
   /^(?:localhost|[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)+\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:[/?#].*)?$/iu;
 const UNSAFE_IN_URL = /[\s\\<>"'`{}|^\p{Cc}]/u;
-/** Schemes that make a browser or an operating system run, open or send something; none belongs to an app. */
+/** Schemes that make a browser or operating system run, open or send something. None belongs to an app. */
 const NO_APP = new RegExp(
   `^(?:${[
     'about|blob|chrome|chrome-extension|content|data|file|filesystem|ftp|ftps|intent|jar|javascript|ldap|mailto|mhtml',
@@ -171,8 +171,8 @@ const NO_APP = new RegExp(
 );
 
 /**
- * Checks the address that the payer returns to: a host with optional port and path, as the interface shows it, an
- * http(s) URL, or a URL of an app's own scheme (`shop.app://paid`, RFC 8252). It is echoed and never fetched.
+ * Checks the address that the payer returns to: a host with an optional port and path, an http(s) URL, or a URL with an
+ * app's own scheme (`shop.app://paid`, RFC 8252). The address is echoed, never fetched.
  */
 export function checkCallbackUrl(report: Report, callbackUrl: string | undefined): void {
   if (!callbackUrl) return;
@@ -184,20 +184,20 @@ export function checkCallbackUrl(report: Report, callbackUrl: string | undefined
   const parsed = fits && !UNSAFE_IN_URL.test(callbackUrl) ? URL.parse(url) : null;
   if (!parsed) {
     const message =
-      'must be a host with optional port and path, an http(s) URL, or a URL of an app’s own scheme';
+      'must be a host with an optional port and path, an http(s) URL, or a URL with an app’s own scheme';
     report('callback_url', 'INVALID_FORMAT', message);
   } else if (parsed.username || parsed.password) {
     report('callback_url', 'NOT_ALLOWED', 'must not contain a user name or password');
   }
 }
 
-/** Fields of a person that the rules in the .proto cannot check alone. */
+/** Fields of a person that the rules in the .proto cannot fully check. */
 export type Person = Pick<
   CustomerPayer,
   'dateOfBirth' | 'nationality' | 'country' | 'billingAddress' | 'shippingAddress'
 >;
 
-/** Checks the dates and country codes of a person. @param at the path of the person, with a trailing dot. */
+/** Checks a person's dates and country codes. @param at the path of the person, with a trailing dot. */
 export function checkPerson(report: Report, at: string, person: Person): void {
   checkDate(report, `${at}date_of_birth`, person.dateOfBirth);
   checkCountry(report, `${at}nationality`, person.nationality);
@@ -212,18 +212,18 @@ function checkMethod(report: Report, method: PaymentMethodInput): void {
   if (kind?.case !== 'card') return;
   if (kind.value.threeDSecure) checkThreeDSecure(report, kind.value.threeDSecure);
   const card = kind.value.cardData;
-  // With a stored card, the payer types only the security code again.
+  // With a stored card, the payer re-enters only the security code.
   if (!card || (method.vaultedToken && isCodeAlone(card))) return;
   checkCard(report, 'payment_method.detail.card.card_data.', card);
 }
 
-/** Checks the data of a card. @param at the path of the data, with a trailing dot. */
+/** Checks card data. @param at the path of the data, with a trailing dot. */
 export function checkCard(report: Report, at: string, card: CardDataInput): void {
   const { number, expirationMonth: month, expirationYear: year } = card;
   if (!number) report(`${at}number`, 'REQUIRED', 'is required');
   if (!month) report(`${at}expiration_month`, 'REQUIRED', 'is required');
   if (year === undefined) report(`${at}expiration_year`, 'REQUIRED', 'is required');
-  // The .proto's rule reports a string that is not a number.
+  // The .proto's rule reports non-numeric strings.
   if (/^\d+$/.test(number) && !passesLuhn(number)) {
     report(`${at}number`, 'INVALID_FORMAT', 'must pass the Luhn check');
   }
@@ -233,8 +233,8 @@ export function checkCard(report: Report, at: string, card: CardDataInput): void
 }
 
 /**
- * Refuses a setup together with results: a setup requests authentication by the provider, and results come from
- * another.
+ * Rejects a setup sent together with results: a setup requests authentication by the provider, whereas results come
+ * from elsewhere.
  */
 function checkThreeDSecure(report: Report, sent: ThreeDSecureSetup): void {
   if (!sent.threeDSecureSetupId || !hasThreeDSecureResults(sent)) return;
@@ -281,9 +281,9 @@ function checkAirline(report: Report, airline: Airline, currency: string): void 
   const tickets = airline.tickets.map((ticket, i) => ({ ticket, at: `${field}.tickets[${i}]` }));
   const { ticket: first } = airline;
   if (first) tickets.push({ ticket: first, at: `${field}.ticket` });
-  // A record has the first of several tickets in both places, and may be sent back.
+  // A record has the first of several tickets in both fields, and may be sent back as is.
   if (first && airline.tickets[0] && !equals(AirlineTicketSchema, first, airline.tickets[0])) {
-    report(`${field}.ticket`, 'NOT_ALLOWED', 'must be the first of tickets where both are sent');
+    report(`${field}.ticket`, 'NOT_ALLOWED', 'must equal the first of tickets if both are sent');
   }
   for (const { ticket, at } of tickets) {
     checkDescriptive(report, `${at}.total_fare_amount`, ticket.totalFareAmount, currency);

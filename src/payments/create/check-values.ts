@@ -15,11 +15,11 @@ import type { Report } from '#src/service-error.ts';
 import { memberOf } from '#src/wire/wire-json-encode.ts';
 
 /**
- * Refuses values that no field may hold: a NUL character, on which databases and providers disagree; a
+ * Rejects values that no field may hold: a NUL character, which databases and providers handle differently; a
  * google.protobuf.Timestamp, Value or Struct without a JSON form, which only the binary protocols can send; any value
  * of an unsupported field; and the message's own card number in a field that is stored and shown.
  *
- * @param cardNumber the card number in the message's own field; '' if it has none.
+ * @param cardNumber the card number in its own field of the message; '' if it has none.
  */
 export function checkValues(desc: DescMessage, message: Message, report: Report, cardNumber = ''): void {
   walker(desc)(message as AnyMessage, '', { report, cardNumber });
@@ -31,7 +31,7 @@ type Walk<T> = (value: T, path: string, check: Check) => void;
 
 const walkers = new WeakMap<DescMessage, Walk<AnyMessage>>();
 
-/** Returns the walk of a message type, made once. */
+/** Returns the cached walk of a message type, and builds it on first use. */
 function walker(desc: DescMessage): Walk<AnyMessage> {
   const known = walkers.get(desc);
   if (known) return known;
@@ -39,7 +39,7 @@ function walker(desc: DescMessage): Walk<AnyMessage> {
   const walk: Walk<AnyMessage> = (message, path, check) => {
     for (const step of steps) step(message, path, check);
   };
-  // Registered before its fields, so that a recursive type finds itself.
+  // Registered before its fields are walked, so that a recursive type finds itself.
   walkers.set(desc, walk);
   for (const field of desc.fields) {
     const walkField = walkOf(field);
@@ -99,17 +99,17 @@ function checkShownText(text: string, path: string, check: Check): void {
   if (holdsNumber(text, check.cardNumber)) check.report(path, 'NOT_ALLOWED', NO_CARD_NUMBER);
 }
 
-/** Checks a decimal, and reports it at the field, since JSON has no member within a decimal. */
+/** Checks a decimal. Reports faults at the field itself, since in JSON a decimal has no members. */
 function checkDecimal({ value }: Decimal, path: string, check: Check): void {
   checkShownText(value, path, check);
 }
 
 const NO_CARD_NUMBER = 'must not contain the card number, which would be stored and shown';
-/** Characters that people and programs put between the digits of a card number. */
+/** Characters that people and programs put between the digits of card numbers. */
 const BETWEEN_DIGITS = /[\s.-]+/g;
 
 function holdsNumber(text: string, cardNumber: string): boolean {
-  // Most strings end here: few contain the first digits of the number.
+  // Most strings end here, because few contain the first digits of the number.
   if (cardNumber === '' || !text.includes(cardNumber.slice(0, 3))) return false;
   return text.replace(BETWEEN_DIGITS, '').includes(cardNumber);
 }
@@ -129,7 +129,7 @@ function checkValue(value: Value, path: string, check: Check): void {
   else checkJson(toJson(ValueSchema, value), path, check);
 }
 
-/** Checks a list of free JSON like any other value. */
+/** Checks a list of free JSON as a Value. */
 function checkList(list: ListValue, path: string, check: Check): void {
   checkValue(create(ValueSchema, { kind: { case: 'listValue', value: list } }), path, check);
 }
@@ -141,17 +141,17 @@ function checkJson(json: JsonValue, path: string, { report, cardNumber }: Check)
     report(path, 'NOT_ALLOWED', NO_CARD_NUMBER);
 }
 
-/** Describes what keeps a google.protobuf.Struct, which the library reads as an object, from being JSON. */
+/** Describes why a google.protobuf.Struct, which the library reads as an object, is not valid JSON. */
 function jsonFault(json: JsonValue): string | undefined {
   if (typeof json === 'string') return textFault(json);
-  if (typeof json === 'number' && !Number.isFinite(json)) return 'must not hold NaN or an infinite number';
+  if (typeof json === 'number' && !Number.isFinite(json)) return 'must not contain NaN or an infinite number';
   if (typeof json !== 'object' || json === null) return undefined;
   const names = Array.isArray(json) ? undefined : textFault(Object.keys(json).join());
   return names ?? firstFault(Object.values(json), jsonFault);
 }
 
 /**
- * Describes what keeps a value from being JSON. The fault is reported at the whole value: names within it are the
+ * Describes why a value is not valid JSON. The fault is reported at the whole value, since the names within it are the
  * sender's own.
  */
 function valueFault({ kind }: Value): string | undefined {
@@ -159,7 +159,7 @@ function valueFault({ kind }: Value): string | undefined {
     case undefined:
       return 'must have a value';
     case 'numberValue':
-      return Number.isFinite(kind.value) ? undefined : 'must not hold NaN or an infinite number';
+      return Number.isFinite(kind.value) ? undefined : 'must not contain NaN or an infinite number';
     case 'stringValue':
       return textFault(kind.value);
     case 'listValue':

@@ -8,12 +8,12 @@ import { usesProviderToken } from './payment-attempt.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
 /**
- * Chooses the route, and its targets that can handle the payment.
+ * Chooses the route and those of its targets that can handle the payment.
  *
  * @param seed see drawSeed.
- * @param enrolledAt the connection where a wallet was enrolled; no other can charge it.
+ * @param enrolledAt the connection where a wallet was enrolled; no other connection can charge it.
  * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE if no route accepts the payment, OPERATION_NOT_SUPPORTED if no
- * target of its route can handle it.
+ * target of the route can handle it.
  */
 export function chooseRoute(
   { router, connections }: Routed,

@@ -7,11 +7,11 @@ import type { CardOptions, ChosenMethod } from './payment-method.ts';
 
 /** A feature that a payment needs and a connection lacks. */
 export type Lack = {
-  /** Path of the field that requests it. */
+  /** Path of the field that requests the feature. */
   readonly field: string;
   /** Name of the feature, in the plural. */
   readonly what: string;
-  /** The field is absent; with it, the connection would offer the feature. */
+  /** true: the field is absent, and the connection would offer the feature if it were sent. */
   readonly isMissing?: true;
 };
 
@@ -25,7 +25,7 @@ const METHODS: Readonly<Record<MethodKind, string>> = {
   wallet_enrollment: 'payments by enrolled wallets',
 };
 
-/** Lists the features that a payment by this method needs and a connection lacks. */
+/** Lists the features that this payment method needs and a connection lacks. */
 export function lacksOf(method: ChosenMethod, can: Capabilities): Lack[] {
   const kind = methodKind(method);
   const lacks = can.methods.includes(kind) ? [] : [{ field: 'payment_method.type', what: METHODS[kind] }];
@@ -33,7 +33,8 @@ export function lacksOf(method: ChosenMethod, can: Capabilities): Lack[] {
 }
 
 /**
- * Returns a function that lists what a connection of the catalogue lacks; nothing for a connection that is not open.
+ * Returns a function that lists the features a connection of the catalogue lacks; none for a connection that is not
+ * open.
  */
 export function lacksAt(
   connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>,
@@ -82,7 +83,7 @@ export function describeLack({ field, what, isMissing }: Lack): string {
   return isMissing ? `${what} without ${field}` : what;
 }
 
-/** Refuses a payment that no connection of its route can handle. */
+/** Returns the refusal of a payment that no connection of its route can handle. */
 export function notOffered(lacks: readonly Lack[]): ServiceError {
   const byField = new Map(lacks.map((lack) => [lack.field, lack]));
   const fields = [...byField.values()].map(({ field, what, isMissing }) =>

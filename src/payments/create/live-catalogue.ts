@@ -6,18 +6,18 @@ import type { Router } from '#src/routing/router.ts';
 import type { BinTable } from './bin-table.ts';
 import type { MethodTypes } from './payment-method.ts';
 
-/** The catalogue in force, with its connections open. */
+/** The catalogue in force, with open connections. */
 export type LiveCatalogue = {
   readonly types: MethodTypes;
   readonly router: Router;
   readonly bins: BinTable;
   readonly connections: ReadonlyMap<string, ProviderConnection>;
   readonly signals: Signals;
-  /** Takes an attempt's outcome into account in later choices. */
+  /** Feeds an attempt's outcome into later choices. */
   readonly learn: (connectionId: string, facts: RoutingFacts, outcome: Outcome) => void;
 };
 
-/** Returns a connection of the catalogue. @throws Error for an unknown id, which the router never returns. */
+/** Returns an open connection. @throws Error for an unknown id, which the router never returns. */
 export function openConnection({ connections }: LiveCatalogue, id: string): ProviderConnection {
   const connection = connections.get(id);
   if (!connection) throw new Error(`connection ${id} is not open`);

@@ -1,12 +1,12 @@
 import { create } from '@bufbuild/protobuf';
 import { type MetadataEntry, MetadataEntrySchema } from '#gen/payments/v1/payment_pb.js';
 
-/** Writes metadata in the form stored with customers and checkout sessions: a JSON array. */
+/** Encodes metadata for customers and checkout sessions as a JSON array. */
 export function writeMetadata(metadata: readonly MetadataEntry[]): string {
   return JSON.stringify(metadata.map(({ key, value }) => ({ key, value })));
 }
 
-/** Reads metadata that `writeMetadata` wrote. */
+/** Decodes metadata that `writeMetadata` wrote. */
 export function readMetadata(text: string): MetadataEntry[] {
   const entries = JSON.parse(text) as readonly { readonly key: string; readonly value: string }[];
   return entries.map((entry) => create(MetadataEntrySchema, entry));

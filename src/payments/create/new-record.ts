@@ -37,18 +37,18 @@ import { WAITING } from '../model/states.ts';
 import { recordedAdditionalData } from './additional-data.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
-/** The facts about a payment before its provider is called. */
+/** Facts about a payment before its provider is called. */
 export type PaymentFacts = {
   readonly paymentId: string;
   readonly transactionId: string;
-  /** As shown: see transactionType. */
+  /** The type as shown; see transactionType. */
   readonly type: Transaction_Type;
   readonly request: CreatePaymentRequest;
   readonly money: Money;
   readonly method: ChosenMethod;
   /** The stored customer, if any, whose data fills the fields absent from the request. */
   readonly storedCustomer: { readonly id: string; readonly payer: CustomerPayer } | undefined;
-  /** Displayable data of the card, sent or vaulted. */
+  /** Displayable data of the card, whether sent or vaulted. */
   readonly cardData: CardData | undefined;
   /** A UUID-shaped keyed hash of the wallet's token, for enrollments. */
   readonly walletFingerprint: string;
@@ -59,7 +59,7 @@ export type PaymentFacts = {
   readonly createdAt: Timestamp;
 };
 
-/** Returns the record of a payment that is about to be sent: complete, and waiting for its outcome. */
+/** Returns the complete record of a payment that is about to be sent and awaits its outcome. */
 export function newRecord(facts: PaymentFacts): Payment {
   const { request, money, method, chosen } = facts;
   const customerPayer = recordedPayer(request.customerPayer, facts.storedCustomer);
@@ -121,7 +121,7 @@ export function newRecord(facts: PaymentFacts): Payment {
   return record;
 }
 
-/** Merges field by field; the request wins. A document or an address comes whole, never half from each. */
+/** Merges the payer's data field by field; the request wins. A document or address is taken whole from one side. */
 function recordedPayer(
   sent: CustomerPayer | undefined,
   stored: { readonly id: string; readonly payer: CustomerPayer } | undefined,
@@ -136,7 +136,7 @@ function recordedPayer(
   });
 }
 
-/** Returns true for an empty string, and for a message of only empty strings. */
+/** Returns true for an empty string, and for a message that contains only empty strings. */
 function saysNothing(value: unknown): boolean {
   if (!isMessage(value)) return value === undefined || value === '';
   return Object.entries(value).every(([name, inner]) => name.startsWith('$') || saysNothing(inner));
@@ -155,12 +155,12 @@ function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
   }
   const { threeDSecure } = method.options;
   const value = create(CardSchema, {
-    // A purchase is shown as captured, as in the interface, even if only an authorization was requested: the
-    // transaction's row says which.
+    // A purchase is shown as captured, as the interface specifies, even if only an authorization was requested. The
+    // transaction's row records which.
     capture: facts.type === Transaction_Type.PURCHASE,
     installments: method.options.installments,
     installmentsType: 'MERCHANT',
-    // A stored card has no 3-D Secure results: they belong to one payment.
+    // A stored card has no 3-D Secure results, since results belong to one payment.
     cardData: cardData && threeDSecure ? { ...cardData, threeDSecure } : cardData,
     verify: method.options.verify,
     softDescriptor: method.options.softDescriptor,
@@ -169,7 +169,10 @@ function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
   return create(PaymentMethodDetailSchema, { kind: { case: 'card', value } });
 }
 
-/** Returns the card of an enrolled wallet. Only its type is known; the interface shows the rest as empty, not null. */
+/**
+ * Returns the card of an enrolled wallet. Only its type is known; the interface shows the other fields as empty, not
+ * null.
+ */
 function enrolledCard(cardType: string | undefined, fingerprint: string): CardData {
   return create(CardDataSchema, {
     issuerName: '',

@@ -20,10 +20,10 @@ export type CardDeps = {
   readonly fingerprintKey: Uint8Array;
 };
 
-/** A card in two forms: the data to show, and the card to send to the provider. */
+/** A card in two forms: its displayable data, and the card to send to the provider. */
 export type PayerCard = { readonly data: CardData; readonly attempt: AttemptCard };
 
-/** Returns the card of a payment, whether sent, stored, or behind a one-time token; undefined for a wallet. */
+/** Returns the card of a payment, whether sent, stored, or held by a one-time token; undefined for a wallet. */
 export async function readCard(
   deps: CardDeps,
   bins: BinTable,
@@ -44,27 +44,26 @@ export async function readCard(
   if (method.kind !== 'vaulted_card') return undefined;
   const { vaultedToken: vaulted } = stored;
   if (!vaulted?.card) throw new Error(`vaulted token ${method.token} holds no card`);
-  // security_code_length is 0 even if a code was sent: the interface has it so for every payment by a vaulted token.
+  // The interface specifies security_code_length 0 for every payment by vaulted token, even if a code was sent.
   const data = fromBinary(CardDataSchema, vaulted.card.data);
   const number = await orUnreadable(deps.vault.open(vaulted.card.number, vaulted.id));
   return { data, attempt: attemptCard(data, number, method.securityCode) };
 }
 
 async function readTokenCard(vault: CardVault, token: StoredToken | undefined): Promise<PayerCard> {
-  if (!token) throw new Error('no one-time token, although it was found before');
+  if (!token) throw new Error('the one-time token found earlier is missing');
   const data = fromBinary(CardDataSchema, token.card);
   const { number, securityCode } = await orUnreadable(openTokenCard(vault, token.sealed, token.id));
   return { data, attempt: { ...attemptCard(data, number, ''), securityCode } };
 }
 
-/** Awaits an opened card. If its key was removed too early, nothing is sent until the key is back. */
+/** Awaits an opened card. If its key was removed too early, the payment is refused until the key is restored. */
 async function orUnreadable<T>(opened: Promise<T>): Promise<T> {
   try {
     return await opened;
   } catch (error) {
     if (!(error instanceof VaultKeyMissingError)) throw error;
-    const message =
-      'the stored card cannot be read at present; nothing was sent; retry later with the same key';
+    const message = 'the stored card cannot be read now; nothing was sent; retry later with the same key';
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { cause: error });
   }
 }
@@ -79,7 +78,7 @@ function attemptCard(data: CardData, number: Secret, securityCode: string): Atte
   };
 }
 
-/** Returns the fingerprint of an enrolled wallet's token; empty for other methods. */
+/** Returns the fingerprint of an enrolled wallet's token; '' for other methods. */
 export function walletFingerprint(
   deps: Pick<CardDeps, 'fingerprintKey'>,
   method: ChosenMethod,

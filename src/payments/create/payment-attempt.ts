@@ -7,9 +7,9 @@ import type { VaultedToken } from '#src/store/tables/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
 /**
- * Builds the attempt that the record's provider is asked to make.
+ * Builds the attempt that is sent to the record's provider.
  *
- * @param stored the card of a card payment, as the provider needs it, and the stored method, if one is used.
+ * @param stored the card to send, for a card payment, and the stored method, if one is used.
  */
 export function paymentAttempt(
   record: Payment,
@@ -25,10 +25,10 @@ export function paymentAttempt(
 }
 
 /**
- * Builds the fields of an attempt other than its payment method, from the record alone: a look-up days later sends
- * the same fields.
+ * Builds the fields of an attempt other than its payment method, from the record alone, so that a look-up days later
+ * sends the same fields.
  *
- * @param record its `transactions` field is the attempt.
+ * @param record the record whose `transactions` field is the attempt.
  * @param publicUrl the service's address for providers and payers, without a trailing slash.
  * @param terms capabilities of the attempt's connection.
  */
@@ -60,15 +60,13 @@ export function attemptFacts(
   };
 }
 
-/**
- * Returns true if the payer of a wallet payment is redirected to the wallet, rather than charged by an enrollment.
- */
+/** Returns true if a wallet payment redirects its payer to the wallet instead of charging an enrollment. */
 export function isWalletRedirect({ workflow, paymentMethod }: Payment): boolean {
   const isOfCheckout = workflow === Payment_Workflow.SDK_CHECKOUT && !paymentMethod?.vaultedToken;
   return workflow === Payment_Workflow.REDIRECT || isOfCheckout;
 }
 
-/** Returns true for a token issued by one provider, which no other can use. */
+/** Returns true for a token issued by one provider, which no other provider can use. */
 export function usesProviderToken(method: ChosenMethod): boolean {
   return (
     method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT && method.token !== undefined

@@ -18,7 +18,7 @@ import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.j
 import type { CardOptions as AttemptOptions } from '#src/connectors/attempt.ts';
 import { fieldRefusal, invalidField, notAllowed, type ServiceError } from '#src/service-error.ts';
 
-/** The payment method of a request, fully determined: its kind follows from category and workflow. */
+/** The payment method of a request, fully determined: its kind follows from the category and workflow. */
 export type ChosenMethod = {
   readonly type: string;
   readonly workflow: Payment_Workflow.DIRECT | Payment_Workflow.REDIRECT;
@@ -27,7 +27,7 @@ export type ChosenMethod = {
   | {
       readonly kind: 'vaulted_card';
       readonly token: string;
-      /** The code that the payer typed again; '' if it was not sent. */
+      /** The security code that the payer re-entered; '' if none was sent. */
       readonly securityCode: string;
       readonly options: CardOptions;
     }
@@ -35,14 +35,14 @@ export type ChosenMethod = {
   | { readonly kind: 'wallet'; readonly token: string | undefined; readonly cardType: string | undefined }
 );
 
-/** Options that a card payment may set besides the card. */
+/** Options of a card payment besides the card. */
 export type CardOptions = AttemptOptions & {
   readonly vaultOnSuccess: boolean;
   /** The payer's browser, without which some providers offer no challenge. */
   readonly browser: BrowserInfo | undefined;
 };
 
-/** Type of the payment method behind a one-time token. */
+/** Payment method type of one-time tokens. */
 export const ONE_TIME_TOKEN_TYPE = 'CARD';
 
 /** The types that the catalogue offers, by name. */
@@ -56,15 +56,15 @@ export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
  */
 export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes): ChosenMethod {
   const input = request.paymentMethod;
-  // A token implies its type: a type that a shop sends beside the token may be the shop's own name.
+  // A token implies its type. A type sent beside a token may be the shop's own name.
   const type = input?.token && !types.has(input.type) ? ONE_TIME_TOKEN_TYPE : (input?.type ?? '');
   const offered = types.get(type);
   if (!input || !offered) throw notAvailable('payment_method.type', 'is not offered');
   if (offered.countries.length > 0 && !offered.countries.includes(request.country)) {
-    throw notAvailable('country', 'is not one where this payment method is offered');
+    throw notAvailable('country', 'is not a country where this payment method is offered');
   }
   if (offered.currencies.length > 0 && !offered.currencies.includes(request.amount?.currency ?? '')) {
-    throw notAvailable('amount.currency', 'is not one where this payment method is offered');
+    throw notAvailable('amount.currency', 'is not a currency that this payment method accepts');
   }
   const workflow = chooseWorkflow(request, offered);
   const token = input.vaultedToken || undefined;
@@ -90,13 +90,13 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
   return { type, workflow, options, ...chooseCard(input, kind?.value?.cardData) };
 }
 
-/** Requires exactly one of the card's data, a one-time token for the card, and a stored card. */
+/** Requires exactly one of card data, a one-time token, and a stored card. */
 function chooseCard(input: PaymentMethodInput, card: CardDataInput | undefined) {
   const { token, vaultedToken } = input;
   const codeAlone = card && vaultedToken && isCodeAlone(card);
   if ([card && !codeAlone, token, vaultedToken].filter(Boolean).length > 1) {
     const field = `payment_method.${token ? 'token' : 'vaulted_token'}`;
-    throw notAllowed(field, 'must not be sent with another of card_data, token and vaulted_token');
+    throw notAllowed(field, 'must be the only one sent of card_data, token and vaulted_token');
   }
   if (token) return { kind: 'token_card' as const };
   if (vaultedToken) {
@@ -107,7 +107,7 @@ function chooseCard(input: PaymentMethodInput, card: CardDataInput | undefined) 
   throw invalidField('payment_method.detail.card.card_data', 'REQUIRED', message);
 }
 
-/** Returns true if a card's data is only its security code, as is allowed with a vaulted token. */
+/** Returns true if card data holds only a security code, which may accompany a vaulted token. */
 export function isCodeAlone(card: CardDataInput): boolean {
   return (
     card.number === '' &&
@@ -124,7 +124,7 @@ function asksForCard(input: CardInput): boolean {
   return input.cardData !== undefined || input.threeDSecure !== undefined || options.some(Boolean);
 }
 
-/** Names a flag that requests something that no wallet does. */
+/** Returns the name of a flag that requests something no wallet offers. */
 function flagNotForWallets({ verify, capture, installments }: CardInput | WalletInput): string | undefined {
   if (verify) return 'verify';
   if (capture === false) return 'capture';
@@ -178,8 +178,8 @@ function storedCredentials(sent: StoredCredentialsInput | undefined): StoredCred
 }
 
 /**
- * Returns the type of the transaction to make. As the interface specifies, an authorization is shown as a purchase,
- * unless the account is set to show authorizations as AUTHORIZE.
+ * Returns the type of the transaction. As the interface specifies, an authorization is shown as a purchase unless the
+ * account is set to show authorizations as AUTHORIZE.
  */
 export function transactionType(method: ChosenMethod, tellsAuthorized: boolean): Transaction_Type {
   if (method.kind === 'wallet') return Transaction_Type.PURCHASE;
@@ -214,7 +214,7 @@ function chooseWorkflow(
   return workflow;
 }
 
-/** Refuses a payment method that the catalogue does not offer. */
+/** Returns the refusal of a payment method that the catalogue does not offer. */
 export function notAvailable(field: string, message: string): ServiceError {
   return fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', field, 'NOT_ALLOWED', message);
 }

@@ -41,7 +41,7 @@ import { cardToVault } from './vault-card.ts';
 /** Dependencies of preparing a payment. */
 export type PrepareDeps = CardDeps & {
   readonly database: Database;
-  /** Returns the catalogue in force. A payment keeps the catalogue that it started with. */
+  /** Returns the catalogue in force. A payment keeps the catalogue it started with. */
   readonly catalogue: () => LiveCatalogue;
   readonly now: () => Timestamp;
   readonly schedule: CheckSchedule;
@@ -49,12 +49,12 @@ export type PrepareDeps = CardDeps & {
   readonly publicUrl: () => string;
 };
 
-/** A payment that is ready to be sent once its key is claimed. */
+/** A payment that can be sent once its key is claimed. */
 export type PreparedPayment = {
-  /** The record until the outcome is known. */
+  /** The record until its outcome is known. */
   readonly record: Payment;
   readonly claim: Omit<Claim, 'accountId' | 'idempotencyKey' | 'requestHash' | 'requestShape'>;
-  /** The first attempt; later ones differ only in their transaction. */
+  /** The first attempt. Later attempts differ only in their transaction. */
   readonly attempt: PaymentAttempt;
   readonly chosen: ChosenRoute;
   readonly facts: RoutingFacts;
@@ -66,7 +66,7 @@ export type PreparedPayment = {
  * Finds the stored objects that the request refers to, chooses the route and its first connection, and builds the
  * record and the attempt. Writes nothing and sends nothing.
  *
- * @throws ServiceError if the request cannot be met.
+ * @throws ServiceError if the request cannot be fulfilled.
  * @throws AlreadyUsedError if the session has changed since the request was completed from its terms.
  */
 export async function preparePayment(
@@ -79,7 +79,7 @@ export async function preparePayment(
   if (isOpenToAll) requireNothingStored(sent);
   const stored = await findReferences(deps.database, sent, accountId);
   if (withinSession && stored?.session?.version !== withinSession.version) {
-    throw new AlreadyUsedError('the session was changed after the request was completed from its terms');
+    throw new AlreadyUsedError('the session changed after the request was completed from its terms');
   }
   const request = requestInSession(sent, stored?.session);
   const method = chooseMethod(request, catalogue.types);

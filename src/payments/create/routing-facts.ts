@@ -9,7 +9,7 @@ import type { ChosenMethod } from './payment-method.ts';
 /**
  * Returns the facts about a valid request that conditions are evaluated on.
  *
- * @param cardData displayable data of the card, sent or vaulted.
+ * @param cardData displayable data of the card, whether sent or vaulted.
  */
 export function routingFacts(
   request: CreatePaymentRequest,

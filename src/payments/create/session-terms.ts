@@ -8,9 +8,9 @@ import { readMetadata } from './metadata.ts';
 import { notAvailable } from './payment-method.ts';
 
 /**
- * Checks a request against the terms of its checkout session, and fills the request's absent fields from them.
+ * Checks a request against the terms of its checkout session, and fills absent fields from them.
  *
- * @returns the completed request. In a session without terms, only its workflow may change.
+ * @returns the completed request. In a session without terms, only the workflow may be filled in.
  * @throws ServiceError INVALID_PARAMETERS naming each field that differs.
  */
 export function requestInSession(
@@ -33,7 +33,7 @@ function workflowOfToken({ paymentMethod }: CreatePaymentRequest): Payment_Workf
   return paymentMethod?.token ? Payment_Workflow.SDK_CHECKOUT : Payment_Workflow.WORKFLOW_UNSPECIFIED;
 }
 
-/** Returns the workflow of a session's payments if the request gives none. */
+/** Returns the workflow of a session's payments for a request that does not set one. */
 export function workflowOf({ workflow }: Pick<StoredSession, 'workflow'>): Payment_Workflow {
   const known = Payment_Workflow[workflow as keyof typeof Payment_Workflow];
   return known || Payment_Workflow.SDK_CHECKOUT;
@@ -50,19 +50,19 @@ function requireTerms(
     ['amount.value', money?.minorUnits === session.minorUnits],
     ['customer_payer.id', isOfCustomer(customerPayer?.id, session.customerId)],
   ];
-  const message = 'differs from the checkout session’s';
+  const message = 'differs from the value in the checkout session';
   const faults = terms
     .filter(([, agrees]) => !agrees)
     .map(([field]): FieldError => ({ field, code: 'NOT_ALLOWED', message }));
   if (faults.length > 0) throw invalidParameters(faults);
 }
 
-/** Returns true unless the two name different customers: a session without a customer may be paid by any. */
+/** Returns false if the two name different customers. Any customer may pay a session without a customer. */
 function isOfCustomer(sent: string | undefined, customerId: string | undefined): boolean {
   return !sent || customerId === undefined || sent.toLowerCase() === customerId;
 }
 
-/** Returns true if a session may be paid with this type of payment method. */
+/** Returns true if a session accepts this type of payment method. */
 export function takesType({ paymentMethodTypes }: StoredSession, type: string): boolean {
   return paymentMethodTypes.length === 0 || paymentMethodTypes.includes(type);
 }
@@ -73,7 +73,7 @@ export function requireTypeInSession(session: StoredSession | undefined, type: s
     throw notAvailable('payment_method.type', 'is not accepted by the checkout session');
 }
 
-/** Returns the reason why a session accepts no payment; undefined if it accepts one. */
+/** Returns the reason why a session accepts no more payments; undefined if it accepts one. */
 export function whyClosed({ used, payments, expired }: StoredSession): string | undefined {
   if (used) return 'already has a payment that succeeded or is still open';
   if (payments >= MAX_SESSION_PAYMENTS) return `has had ${MAX_SESSION_PAYMENTS} payments, the maximum`;

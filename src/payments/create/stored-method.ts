@@ -30,8 +30,8 @@ export function storedMethodMessage(method: StoredMethod): StoredPaymentMethod {
 }
 
 /**
- * Encodes the method that an approved payment stored for its customer, for the event that reports it; undefined if
- * the payment did not ask to store its card, or has no customer.
+ * Encodes the method that an approved payment stored for its customer, for the event that reports it; undefined if the
+ * payment did not request to store its card, or has no customer.
  */
 export function enrolledByPayment(record: Payment, token: string, at: Date): Uint8Array | undefined {
   const { paymentMethod, customerPayer, createdAt } = record;
@@ -45,7 +45,7 @@ export function enrolledByPayment(record: Payment, token: string, at: Date): Uin
     country: record.country,
     card: cardData && toBinary(CardDataSchema, { ...cardData, securityCodeLength: 0 }),
     redirectUrl: undefined,
-    // In whole milliseconds, as the stored row is shown.
+    // In whole milliseconds, like the stored row.
     createdAt: new Date(timestampText(createdAt)),
     updatedAt: at,
     lastUsedAt: at,

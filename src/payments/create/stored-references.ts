@@ -15,9 +15,9 @@ export type References = StoredObjects & {
 };
 
 /**
- * Finds the stored customer, checkout session and tokens that a request refers to; undefined without any.
+ * Finds the stored customer, checkout session and tokens that a request refers to; undefined if it refers to none.
  *
- * @throws ServiceError if the account has no such object, or none that may be used.
+ * @throws ServiceError if the account has no such object, or the object is not usable.
  */
 export async function findReferences(
   database: Database,
@@ -58,13 +58,13 @@ async function findUsableToken(
   const isOfOther = token?.sessionId !== undefined && token.sessionId !== session?.id;
   if (token && !isOfOther) return token;
   const [code, message] = isOfOther
-    ? (['NOT_ALLOWED', 'is for another checkout session'] as const)
+    ? (['NOT_ALLOWED', 'belongs to another checkout session'] as const)
     : (['NOT_FOUND', 'is unknown, was used, or has expired'] as const);
   throw fieldRefusal('TOKEN_NOT_FOUND', 'payment_method.token', code, message);
 }
 
 /**
- * Checks that the stored method of a request has the request's type and customer.
+ * Checks that the request's stored method matches its type and customer.
  *
  * @throws ServiceError VAULTED_TOKEN_NOT_FOUND, INCORRECT_PAYMENT_METHOD_TYPE, INVALID_CUSTOMER_FOR_TOKEN.
  */
@@ -75,7 +75,7 @@ export function requireVaultedToken(method: ChosenMethod, found: References | un
   const { vaultedToken, customer } = found ?? {};
   if (!vaultedToken) throw unknownId('VAULTED_TOKEN_NOT_FOUND', field);
   if (vaultedToken.type !== method.type) {
-    const message = 'is not the type of vaulted_token';
+    const message = 'differs from the type of vaulted_token';
     throw fieldRefusal('INCORRECT_PAYMENT_METHOD_TYPE', 'payment_method.type', 'NOT_ALLOWED', message);
   }
   if (vaultedToken.customerId && customer && vaultedToken.customerId !== customer.id) {
@@ -84,7 +84,7 @@ export function requireVaultedToken(method: ChosenMethod, found: References | un
 }
 
 /**
- * Refuses a request that uses a stored object but has only the public key: anybody can read that key in a page.
+ * Rejects a request with only the public key that uses a stored object, since anyone can read that key in a web page.
  *
  * @throws ServiceError INVALID_CREDENTIALS.
  */
@@ -94,9 +94,7 @@ export function requireNothingStored({ paymentMethod, customerPayer, checkout }:
   throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
 }
 
-/**
- * Requires a request with only the public key to be a wallet's redirect. @throws ServiceError INVALID_CREDENTIALS.
- */
+/** Requires a request with only the public key to be a wallet redirect. @throws ServiceError INVALID_CREDENTIALS. */
 export function requireRedirect(method: ChosenMethod): void {
   if (method.kind === 'wallet' && method.workflow === Payment_Workflow.REDIRECT) return;
   throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);

@@ -14,7 +14,7 @@ import type { CardDeps, PayerCard } from './payer-card.ts';
 import type { ChosenMethod } from './payment-method.ts';
 import type { References } from './stored-references.ts';
 
-/** Facts about the payment that decide whether its card is stored. */
+/** Facts about a payment that decide whether its card is stored. */
 type KeptOf = {
   readonly accountId: string;
   readonly country: string;
@@ -22,9 +22,9 @@ type KeptOf = {
 };
 
 /**
- * Determines the effect of an approval on stored methods: the payment uses a stored method, stores the card as a new
- * one, or, if the customer has the same card stored already, uses that. A new card is sealed before the payment is
- * sent, so that an approval learned late still finds it.
+ * Determines how an approval affects stored methods: the payment uses a stored method, stores its card as a new one, or
+ * uses the customer's stored copy of the same card. A new card is sealed before the payment is sent, so that it is
+ * available even if the approval is learned late.
  *
  * @throws ServiceError STORED_METHOD_LIMIT_REACHED.
  */
@@ -53,9 +53,9 @@ export async function cardToVault(
   return { vault: kept };
 }
 
-/** Requires room for one more method of a customer. @throws ServiceError STORED_METHOD_LIMIT_REACHED. */
+/** Checks that a customer may store another method. @throws ServiceError STORED_METHOD_LIMIT_REACHED. */
 export async function requireRoom(queries: Queries, customer: CustomerName, field: string): Promise<void> {
   if ((await countMethods(queries, customer)) < MAX_METHODS) return;
-  const message = `must not be sent for a customer with ${MAX_METHODS} stored methods, including those that wait for their payer or payment: unenroll one first`;
+  const message = `must not be sent for a customer with ${MAX_METHODS} stored methods, including pending ones; unenroll one first`;
   throw fieldRefusal('STORED_METHOD_LIMIT_REACHED', field, 'NOT_ALLOWED', message);
 }

@@ -27,12 +27,12 @@ export type Report =
       readonly kind: 'outcome';
       readonly transactionId: string;
       readonly outcome: Outcome;
-      /** Seconds until the transaction is checked, if it stays open. */
+      /** Seconds until the transaction's next check, if it stays open. */
       readonly pauseS: number;
     }
-  /** The term of an authorization has passed, or its provider reports it as over. */
+  /** The term of an authorization has passed, or the provider reports it as over. */
   | { readonly kind: 'lapsed'; readonly transactionId: string }
-  /** A stage of a dispute, which names only its payment. */
+  /** A stage of a dispute, which identifies only its payment. */
   | ({ readonly kind: 'dispute' } & DisputeReport)
   /** An external capture or refund of the payment's own transaction. */
   | ({ readonly kind: 'external'; readonly transactionId: string } & ExternalReport);
@@ -41,7 +41,7 @@ export type Report =
  * THE function that decides how a report changes a payment. It is pure: it reads no clock and does not change its
  * arguments.
  *
- * @param at the time at which the report was learned.
+ * @param at when the report was learned.
  * @throws Error if the state lacks the subject of the report.
  */
 export function apply(state: PaymentState, report: Report, at: Timestamp): Change | Unapplied {
@@ -69,7 +69,7 @@ function inState(state: PaymentState, transactionId: string): TransactionInState
   return { ...state, transaction };
 }
 
-/** A payment's own attempt. */
+/** Applies an outcome to a payment's own attempt. */
 function applyToBase(
   found: TransactionInState,
   outcome: Outcome,
@@ -88,15 +88,15 @@ function applyToBase(
   return {
     ...change,
     books,
-    // A failed attempt can only turn out to be paid.
+    // A failed attempt can only turn out to have been paid.
     retakes: (hasFailed(transaction) && record.checkout?.session) || undefined,
   };
 }
 
 /**
- * Returns true if the state may change. A final state stays unless its provider corrects it (`correctionOf`), but
- * money that arrives after an expiry is accepted. An authorization that lapsed is released, so a report of its
- * approval is out of date.
+ * Returns true if the state may change. A final state stays unless the provider corrects it (`correctionOf`), except
+ * that money is accepted after an expiry. A lapsed authorization is released, so a report of its approval is out of
+ * date.
  */
 function mayBecome(transaction: TransactionRow, outcome: Outcome, { isReleased }: Books): boolean {
   return (
@@ -113,7 +113,7 @@ function unapplied(outcome: Outcome, transaction: TransactionRow): Unapplied {
   return contradicts(outcome, transaction) ? 'contradiction' : 'unchanged';
 }
 
-/** A capture, a cancel or a refund that was requested here. */
+/** Applies an outcome to a capture, cancel or refund that was requested here. */
 function applyToOperation(
   found: TransactionInState,
   outcome: Outcome,
@@ -153,7 +153,7 @@ function applyToOperation(
 
 const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
 
-/** Returns true if something other than a failed transaction has released the uncaptured amount. */
+/** Returns true if the uncaptured amount stays released without the failed transaction. */
 function staysReleased(
   { isReleased }: Books,
   failed: TransactionRow,
@@ -164,15 +164,15 @@ function staysReleased(
   return isReleased && (!failed.isFinal || transactions.some(isReleasing));
 }
 
-/** Time that an authorization is held for another capture after its capture failed, before it may lapse. */
+/** Time that an authorization is held for another capture after a capture failed, before it may lapse. */
 const HELD_AGAIN_S = 86_400;
 
-/** After a failed capture, the authorization is held again, and must lapse. */
+/** Returns the seconds until an authorization that is held again after a failed capture is checked for its lapse. */
 function heldAgainS({ type }: TransactionRow): number | undefined {
   return type === 'CAPTURE' ? HELD_AGAIN_S : undefined;
 }
 
-/** If a capture or a cancel is declined, its authorization may be over at the provider. */
+/** Returns 0, to check an authorization at once, after a declined capture or cancel: it may be over at the provider. */
 function turnedDownS({ type }: TransactionRow, outcome: Outcome): number | undefined {
   const isTurnedDown =
     (outcome.kind === 'declined' && !outcome.corrects) ||
@@ -184,7 +184,7 @@ function applyLapse(found: TransactionInState, at: Timestamp): Change | Unapplie
   const { payment, record, transaction } = found;
   const { id, vaultedToken } = transaction;
   if (isOperation(transaction.type)) throw actsOnNothing(transaction);
-  // An operation that began meanwhile may be the cause.
+  // An operation that began in the meantime may be the cause.
   if (payment.openOperation) return 'waiting';
   if (!isLapsing(transaction)) return 'unchanged';
   const applied = withLapse(record, id, booksOf(payment, transaction), at);

@@ -11,11 +11,12 @@ import type { TransactionRow } from './state.ts';
 export type LastAttempt = Pick<TransactionRow, 'id' | 'vaultedToken' | 'capture' | 'awaitsPayer'>;
 
 /**
- * Decides how the outcome of an attempt changes its payment, whose books it leaves alone. Every payment passes
- * through here, so nothing is copied.
+ * Decides how the outcome of an attempt changes its payment; the books stay the same. Every payment takes this path, so
+ * nothing is copied.
  *
- * @param record the current record, whose last transaction is the attempt; it is changed, and part of the change.
- * @param pauseS seconds until the attempt is checked, if it stays open.
+ * @param record the current record, whose last transaction is the attempt. It is modified and becomes part of the
+ * change.
+ * @param pauseS seconds until the attempt's next check, if it stays open.
  */
 export function attemptChange(
   record: Payment,
@@ -25,7 +26,7 @@ export function attemptChange(
   at: Timestamp,
 ): Omit<Change, 'books'> & { readonly event: string } {
   const { id, vaultedToken } = attempt;
-  // By the transaction's status: a payment in PENDING / AUTHORIZED is approved.
+  // By the transaction's status, since a payment in PENDING / AUTHORIZED is approved.
   const { transaction: status } = recordOutcome(record, outcome, vaultedToken, at);
   return {
     ...NOTHING_ELSE,
@@ -44,12 +45,14 @@ export function attemptChange(
   };
 }
 
-/** Returns true for an outcome that the provider may still add to. A redirect is known: the payer has to act. */
+/**
+ * Returns true for an outcome that the provider may still change. A redirect is a known outcome: the payer has to act.
+ */
 export function isStillOpen({ kind }: Outcome): boolean {
   return kind === 'unknown' || kind === 'to_complete' || kind === 'pending';
 }
 
-/** A pending wallet waits for its payer, whom no check can hurry. */
+/** Returns true if an attempt awaits its payer. A pending wallet does, and no check can speed that up. */
 function awaitsPayer(record: Payment, attempt: LastAttempt, outcome: Outcome): boolean {
   if (outcome.kind === 'redirect') return true;
   if (!isStillOpen(outcome)) return false;

@@ -7,9 +7,9 @@ export type Books = {
   readonly currency: string;
   /** Amount purchased or authorized. */
   readonly amount: bigint;
-  /** false: purchased, that is, captured at once. */
+  /** false: a purchase, which is captured immediately. */
   readonly isAuthorization: boolean;
-  /** Sum of the CAPTUREs; 0 for a purchase. */
+  /** Sum of the captures; 0 for a purchase. */
   readonly captured: bigint;
   readonly refunded: bigint;
   /** true: nothing more may be captured, because of a cancel, a lapse, or a final capture. */
@@ -19,7 +19,7 @@ export type Books = {
 /** An operation on money that acts on a payment. */
 export type OperationType = 'CAPTURE' | 'CANCEL' | 'REFUND';
 
-/** Plan of an operation. */
+/** A planned operation. */
 export type PlannedOperation = {
   readonly type: OperationType;
   readonly money: Money;
@@ -32,18 +32,18 @@ export type PlannedOperation = {
 /** A transaction that a refund may act on. */
 export type Refundable = { readonly amount: bigint; readonly refunded: bigint };
 
-/** Returns the amount that is left to capture. */
+/** Returns the amount left to capture. */
 export function leftToCapture(books: Books): bigint {
   return books.isAuthorization && !books.isReleased ? books.amount - books.captured : 0n;
 }
 
-/** Returns the amount that is left to refund. */
+/** Returns the amount left to refund. */
 export function leftToRefund(books: Books): bigint {
   return (books.isAuthorization ? books.captured : books.amount) - books.refunded;
 }
 
 /**
- * Returns the operation that undoes a payment: a cancel while nothing is captured, else a refund; once everything
+ * Returns the operation that undoes a payment: a cancel while nothing is captured, otherwise a refund. Once everything
  * captured is refunded, a cancel of the remaining authorization.
  */
 export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
@@ -54,7 +54,7 @@ export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
 /**
  * Plans a capture.
  *
- * @param asked undefined for the full remaining amount.
+ * @param requested undefined for the full remaining amount.
  * @param made number of captures so far.
  * @param isFinal true releases the rest, false keeps it; undefined leaves that to the provider.
  * @throws ServiceError INVALID_STATUS, INVALID_AMOUNT or OPERATION_NOT_SUPPORTED.
@@ -89,7 +89,7 @@ export function planCapture(
 export function planCancel(books: Books, can: Capabilities): PlannedOperation {
   const left = leftToCapture(books);
   if (left <= 0n) {
-    const advice = leftToRefund(books) > 0n ? '; refund what was taken' : '';
+    const advice = leftToRefund(books) > 0n ? '; refund the captured amount' : '';
     throw invalidStatus(`there is nothing left to cancel${advice}`);
   }
   if (!can.cancel) throw notSupported('cancels');
@@ -100,7 +100,7 @@ export function planCancel(books: Books, can: Capabilities): PlannedOperation {
 /**
  * Plans the cancel that undoes a payment with nothing left to refund.
  *
- * @param asked must be absent: a part cannot be canceled, and the whole amount would be read as a refund.
+ * @param requested must be undefined: a cancel cannot be partial, and a full amount would read as a refund.
  * @throws ServiceError INVALID_STATUS or OPERATION_NOT_SUPPORTED.
  */
 export function planUndoingCancel(
@@ -111,15 +111,15 @@ export function planUndoingCancel(
   const planned = planCancel(books, can);
   if (!requested) return planned;
   const message =
-    'must be left out: nothing is left to refund; call cancel to release the authorization, or capture to keep a part of it; nothing was sent';
+    'must be omitted: nothing is left to refund; nothing was sent; call cancel to release the authorization, or capture to keep part of it';
   throw fieldRefusal('INVALID_STATUS', 'amount', 'NOT_ALLOWED', message);
 }
 
 /**
  * Plans a refund.
  *
- * @param of the refunded transaction; its remaining amount is a bound too.
- * @param asked undefined for the full remaining amount.
+ * @param of the refunded transaction, whose remaining amount is a limit too.
+ * @param requested undefined for the full remaining amount.
  * @throws ServiceError INVALID_STATUS, INVALID_AMOUNT or OPERATION_NOT_SUPPORTED.
  */
 export function planRefund(
@@ -130,7 +130,7 @@ export function planRefund(
 ): PlannedOperation {
   const leftOfAll = leftToRefund(books);
   const leftOfIt = of.amount - of.refunded;
-  // Stryker disable next-line EqualityOperator: where both are equal, either is the bound
+  // Stryker disable next-line EqualityOperator: if both are equal, either is the limit
   const left = leftOfIt < leftOfAll ? leftOfIt : leftOfAll;
   if (left <= 0n) throw invalidStatus('there is nothing left to refund');
   if (can.refunds === 'none') throw notSupported('refunds');
@@ -168,7 +168,7 @@ export function booksAfter(
 /**
  * Returns the books after a recorded capture or refund has failed at the provider.
  *
- * @param isReleased true: the uncaptured amount stays released, whatever has failed.
+ * @param isReleased true: the uncaptured amount stays released despite the failure.
  */
 export function booksWithout(
   books: Books,
@@ -202,7 +202,7 @@ function invalidStatus(why: string): ServiceError {
 
 function releasesRest(captures: number): ServiceError {
   const most = captures === 1 ? 'one capture' : `${captures} captures`;
-  const message = `must not be false: the payment's provider takes ${most} at most, and releases the rest with the last; nothing was sent`;
+  const message = `must not be false: the payment's provider accepts at most ${most} and releases the rest with the last; nothing was sent`;
   return fieldRefusal('OPERATION_NOT_SUPPORTED', 'final_capture', 'NOT_SUPPORTED', message);
 }
 

@@ -8,29 +8,29 @@ export type Change = {
   /** The new record; its status is the payment's. */
   readonly record: Payment;
   readonly books: Books;
-  /** The reported transaction; undefined if nobody requested it here. */
+  /** The reported transaction; undefined if it was not requested here. */
   readonly transaction: TransactionChange | undefined;
-  /** A transaction that begins, or that nobody requested here. The database may have it already. */
+  /** A transaction that begins, or that was not requested here. The database may already have it. */
   readonly added: AddedTransaction | undefined;
-  /** The authorization whose schedule changes, and the seconds until it is checked. */
+  /** The authorization whose schedule changes, and the seconds until its next check. */
   readonly parent: { readonly id: string; readonly checkInS: number } | undefined;
-  /** Type of the event that reports the change to webhooks; undefined exactly if the record does not change. */
+  /** Type of the webhook event that reports the change; undefined if and only if the record does not change. */
   readonly event: string | undefined;
   /** The fate of the transaction's stored method; undefined if it does not change. */
   readonly method: MethodChange | undefined;
-  /** The checkout session that may be paid again, since this payment failed. */
+  /** The checkout session that may be paid again because this payment failed. */
   readonly reopens: string | undefined;
-  /** The checkout session that this payment takes again, since it was paid after it had failed. */
+  /** The checkout session that this payment occupies again because it was paid after it had failed. */
   readonly retakes: string | undefined;
 };
 
-/** Change of a transaction. */
+/** A change of a transaction. */
 export type TransactionChange = {
   readonly id: string;
   readonly status: Transaction_Status;
-  /** The connector's reference to it; undefined: an earlier one is kept. */
+  /** The connector's reference to the transaction; undefined keeps the earlier reference. */
   readonly reference: string | undefined;
-  /** true: its payer was redirected, or has come back and the provider has yet to confirm. */
+  /** true: the payer was redirected, or has returned and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
   /** true: the outcome is still open, so only the worker that holds the transaction may write it. */
   readonly isOpen: boolean;
@@ -38,14 +38,14 @@ export type TransactionChange = {
   readonly checkInS: number | undefined;
 };
 
-/** The columns of a transaction that a change adds. */
+/** A transaction that a change adds, as columns. */
 export type AddedTransaction = Omit<TransactionRow, 'status' | 'awaitsPayer' | 'isUnanswered' | 'ageMs'> & {
   readonly status: Transaction_Status;
-  /** For an attempt that is about to be sent: its lease in seconds. */
+  /** The lease in seconds, for an attempt that is about to be sent. */
   readonly checkInS: number | undefined;
 };
 
-/** Returns a transaction that is added to a payment and acts on its base transaction. */
+/** Returns a transaction to add to a payment, with the fields of the base transaction that it acts on. */
 export function addedTo(
   { connectionId, connectionIdentity, currency }: TransactionRow,
   own: Pick<AddedTransaction, 'id' | 'type' | 'status' | 'reference' | 'minorUnits' | 'parentId' | 'isFinal'>,
@@ -54,19 +54,19 @@ export function addedTo(
   return { ...own, connectionId, connectionIdentity, currency, capture: false, vaultedToken, checkInS };
 }
 
-/** Fate of a transaction's stored method: a card that waits for the outcome is kept or dropped. */
+/** The fate of a transaction's stored method: a card that awaits the outcome is kept or dropped. */
 export type MethodChange = { readonly token: string; readonly fate: 'keep' | 'drop' };
 
 /**
  * Reason why a report changes nothing.
- * - `unchanged`: it reports the current state, or nothing that counts.
- * - `waiting`: it may count later: another operation is open, or something before it has yet to be written.
+ * - `unchanged`: it reports the current state, or nothing relevant.
+ * - `waiting`: it may apply later, because another operation is open or an earlier event is not written yet.
  * - `contradiction`: it is the opposite of a final state, which stays and needs manual review.
- * - `mismatch`: the payment does not allow it; it needs manual review.
+ * - `mismatch`: it does not fit the payment, and needs manual review.
  */
 export type Unapplied = 'unchanged' | 'waiting' | 'contradiction' | 'mismatch';
 
-/** The parts of a change that most reports leave alone. */
+/** The parts of a change that most reports leave unset. */
 export const NOTHING_ELSE = {
   transaction: undefined,
   added: undefined,
@@ -81,7 +81,9 @@ export function referenceOf(outcome: Outcome): string | undefined {
   return outcome.kind === 'not_sent' ? undefined : outcome.reference;
 }
 
-/** Returns the fate of the stored method of a transaction with this status; undefined while it waits. */
+/**
+ * Returns the fate of the stored method of a transaction with this status; undefined while the transaction is open.
+ */
 export function methodOf(token: string | undefined, status: Transaction_Status): MethodChange | undefined {
   if (token === undefined || isOpenStatus(status)) return undefined;
   return { token, fate: status === Transaction_Status.SUCCEEDED ? 'keep' : 'drop' };
@@ -91,7 +93,7 @@ function isOpenStatus(status: Transaction_Status): boolean {
   return status === Transaction_Status.PENDING || status === Transaction_Status.CREATED;
 }
 
-/** Returns the session that may be paid again since its payment failed; undefined without one. */
+/** Returns the session that may be paid again because its payment failed; undefined if there is none. */
 export function reopenedSession({ status, checkout }: Payment): string | undefined {
   return FAILED.has(status) ? checkout?.session || undefined : undefined;
 }

@@ -2,8 +2,8 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import type { TransactionRow } from './state.ts';
 
 /**
- * Returns true if money moved, or did not, contrary to a final state. That state stays, and needs manual review. An
- * outcome that is itself an alarm says more than its contradiction.
+ * Returns true if a report contradicts a final state: money moved although the state says it did not, or the reverse.
+ * The state stays and needs manual review. An outcome that is itself an alarm is not also a contradiction.
  */
 export function contradicts(reported: Outcome, { status }: Pick<TransactionRow, 'status'>): boolean {
   const { kind } = reported;

@@ -2,12 +2,12 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { isOpen, type TransactionInState } from './state.ts';
 
 /**
- * Decides whether an outcome changes a final state: the provider corrects its own earlier report, which was that a
- * capture or a refund succeeded or that a payment was declined.
+ * Decides whether an outcome changes a final state because the provider corrects its own earlier report that a capture
+ * or refund succeeded or that a payment was declined.
  *
- * @returns undefined if it corrects nothing, if another attempt has charged the payment since, or if the money of a failed
- *   capture was refunded, so that more would be refunded than captured; 'later' while another operation on the payment
- *   is open.
+ * @returns undefined if it corrects nothing, if another attempt has charged the payment since, or if the money of a
+ * failed capture was refunded, so that more would be refunded than captured; 'later' while another operation on the
+ * payment is open.
  */
 export function correctionOf(stored: TransactionInState, outcome: Outcome): 'now' | 'later' | undefined {
   if (outcome.kind === 'declined' && outcome.corrects) return correctedOperation(stored);
@@ -24,7 +24,9 @@ function correctedOperation({ payment, transaction }: TransactionInState): Retur
   return payment.openOperation ? 'later' : 'now';
 }
 
-/** Only the declined charge counts: another charge under our reference is money that nobody requested. */
+/**
+ * Accepts a correction only of the declined charge: another charge under our reference is money that nobody requested.
+ */
 function correctedAttempt(
   { payment, transaction, transactions }: TransactionInState,
   reference: string | undefined,

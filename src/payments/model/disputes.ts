@@ -16,16 +16,16 @@ import { booksOf, isOpenDispute, type PaymentState, succeededBase, type Transact
 /** A provider's report on a dispute. */
 export type DisputeReport = {
   readonly dispute: Dispute;
-  /** The id of its transaction, if the dispute is not recorded yet. */
+  /** The id of the dispute's transaction, if the dispute is not recorded yet. */
   readonly newId: string;
-  /** true: ignores a report unless its dispute is recorded as open. */
+  /** true: ignores the report unless its dispute is recorded as open. */
   readonly onlyOpen: boolean;
 };
 
 /**
- * Decides how a report on a dispute changes its payment: IN_DISPUTE while a dispute is open, CHARGEBACK once one is
- * lost. A won dispute restores the earlier state, until the money is taken again. Reports may be repeated, and come
- * in any order.
+ * Decides how a dispute report changes its payment: IN_DISPUTE while a dispute is open, CHARGEBACK once one is lost. A
+ * won dispute restores the earlier state unless the money is taken again. Reports may be repeated and arrive in any
+ * order.
  */
 export function disputeChange(
   { payment, record: current, transactions }: PaymentState,
@@ -61,9 +61,9 @@ export function disputeChange(
 }
 
 /**
- * Returns the recorded dispute that a report is about. A report without the provider's id of the dispute is about the
- * open dispute, or else the last; so is a report with an id, if the dispute was recorded without an id and the report
- * does not open another.
+ * Returns the recorded dispute that a report is about. A report without the provider's id is about the open dispute or,
+ * if none is open, the last one. The same holds for a report with an id if the dispute was recorded without one and the
+ * report does not open another.
  */
 function disputeBefore(
   transactions: readonly TransactionRow[],
@@ -77,10 +77,10 @@ function disputeBefore(
 }
 
 /**
- * Returns true if a stage changes a recorded dispute. A report may be late or repeated, and no provider signs the
- * order of its reports, so a stage counts only after the earlier stages: a won dispute may still be lost, as when the
- * issuer takes the money a second time; a lost dispute stays lost. A report also counts if it gives its id to a
- * dispute recorded without one, so that a report with another id opens another dispute.
+ * Returns true if a stage changes a recorded dispute. Reports may be late or repeated, and no provider signs their
+ * order, so a stage counts only after the earlier stages: a won dispute may still be lost, for example when the issuer
+ * takes the money a second time, whereas a lost dispute stays lost. A report also counts if it gives an id to a dispute
+ * recorded without one, so that a report with another id opens another dispute.
  */
 function mayFollow({ status, reference }: TransactionRow, reported: Dispute): boolean {
   const { stage } = reported;
@@ -89,7 +89,7 @@ function mayFollow({ status, reference }: TransactionRow, reported: Dispute): bo
   return status === 'DECLINED' && stage === 'lost';
 }
 
-/** Returns the reported disputed money, if it can be the whole payment or a part of it. */
+/** Returns the disputed money as reported, if it can be the whole payment or a part of it. */
 function disputedOf({ money }: Dispute, { minorUnits, currency }: Money): Money | undefined {
   const fits = money?.currency === currency && money.minorUnits > 0n && money.minorUnits <= minorUnits;
   return fits ? money : undefined;

@@ -13,22 +13,22 @@ import { booksOf, isOpen, type TransactionInState } from './state.ts';
 
 type Approved = Extract<Outcome, { kind: 'approved' }>;
 
-/** A capture or refund that was made at the provider itself and that nobody requested here. */
+/** A capture or refund made at the provider itself, which was not requested here. */
 export type ExternalOperation = {
   readonly type: 'CAPTURE' | 'REFUND';
   readonly money: Money;
   readonly reported: Approved;
-  /** The provider's own id of it, if reported: it identifies repeated reports. */
+  /** The provider's own id of the operation, if reported; identifies repeated reports. */
   readonly reference?: string | undefined;
 };
 
-/** The description of such a transaction. */
+/** Description of a transaction made at the provider itself. */
 export const MADE_AT_PROVIDER = 'Made at the provider itself';
 
-/** Time by which a provider's totals may lag behind its other reports. */
+/** Maximum time that a provider's totals may lag behind its other reports. */
 const LATE_MS = 3_600_000;
 
-/** Returns true if the provider has undone a recorded refund: its totals lack the refund, and are not just late. */
+/** Returns true if the provider has undone a recorded refund: its totals lack the refund and are not merely late. */
 export function isRefundUndone(
   { payment, transactions }: Omit<TransactionInState, 'record'>,
   reported: Outcome | undefined,
@@ -39,8 +39,8 @@ export function isRefundUndone(
 }
 
 /**
- * Returns the amounts in a provider's totals beyond the books of an approved payment: a capture first, since it comes
- * before a refund of it.
+ * Returns an operation in a provider's totals that the books of an approved payment lack; a capture first, since it
+ * precedes its refund.
  */
 export function beyondBooks(
   { payment, transaction }: Omit<TransactionInState, 'record'>,
@@ -59,17 +59,17 @@ export function beyondBooks(
 /** A report of an external capture or refund. */
 export type ExternalReport = {
   readonly operation: ExternalOperation;
-  /** The id of its transaction. */
+  /** The id of the transaction to record. */
   readonly newId: string;
   /** Capabilities of the payment's provider. */
   readonly can: Capabilities;
 };
 
 /**
- * Decides whether an external capture or refund is recorded, like one of ours that succeeded.
+ * Decides whether to record an external capture or refund, like a successful operation of ours.
  *
- * @param found the payment's own transaction, as it was before the provider was asked: so none of our operations is
- * taken for an external one.
+ * @param found the payment's own transaction as it was before the provider was queried, so that none of our operations
+ * is mistaken for an external one.
  */
 export function externalChange(
   found: TransactionInState,
@@ -85,18 +85,18 @@ export function externalChange(
     return 'unchanged';
   if (payment.openOperation || isOpen(transaction)) return 'waiting';
   const books = booksOf(payment, transaction);
-  // Notifications come in any order, and totals report both at once.
+  // Notifications arrive in any order, and totals report both at once.
   const mayBeCaptured = made.reference !== undefined && leftToCapture(books) > 0n;
   const isAhead = made.type === 'REFUND' && made.money.minorUnits > leftToRefund(books);
   if (transaction.status === 'SUCCEEDED' && mayBeCaptured && isAhead) return 'waiting';
   const lost = transactions.filter(({ type, status }) => type === 'CHARGEBACK' && status === 'SUCCEEDED');
-  // Money taken by a lost dispute is no refund, whatever the provider calls it.
+  // Money taken by a lost dispute is not a refund, whatever the provider calls it.
   if (lost.some(({ minorUnits }) => minorUnits >= transaction.minorUnits)) return 'unchanged';
   const plan = planOf(found, books, report);
   return plan ? madeChange(found, books, report, plan, at) : 'mismatch';
 }
 
-/** Returns true if totals, which have no references, reported it, and the books contain it by now. */
+/** Returns true if the operation was reported in totals, which have no references, and the books contain it by now. */
 function isInBooks(
   found: TransactionInState,
   { type, money, reported, reference }: ExternalOperation,
@@ -108,7 +108,7 @@ function isInBooks(
 
 type Plan = ReturnType<typeof planExternal>;
 
-/** Plans it as if requested here. @returns undefined if the payment does not allow it. */
+/** Plans the operation as if it were requested here. @returns undefined if the payment does not allow it. */
 function planOf(
   { transaction: base, transactions }: TransactionInState,
   books: Books,

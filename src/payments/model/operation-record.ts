@@ -15,7 +15,7 @@ import { toDecimal } from '#src/money.ts';
 import { type Books, booksAfter, leftToRefund, type OperationType, type PlannedOperation } from './books.ts';
 import { currentStates, transactionStates, WAITING } from './states.ts';
 
-/** Fields that an operation's transaction gets from its request. */
+/** Fields that an operation's transaction takes from its request. */
 export type OperationFacts = {
   readonly transactionId: string;
   readonly parentId: string;
@@ -32,7 +32,7 @@ const TYPES: Readonly<Record<OperationType, Transaction_Type>> = {
   REFUND: Transaction_Type.REFUND,
 };
 
-/** Returns a record with an operation that is about to be sent: its last transaction, which waits for its outcome. */
+/** Returns a record with an operation that is about to be sent as its last transaction, waiting for its outcome. */
 export function withOperation(
   record: Payment,
   base: Transaction,
@@ -68,9 +68,9 @@ export function withOperation(
 }
 
 /**
- * Writes the outcome of an operation into a record and into the books.
+ * Writes the outcome of an operation into a record and the books.
  *
- * @param record the current record; it is not changed.
+ * @param record the current record, which is not changed.
  * @param after the books after the outcome; by default, only an approval changes them.
  * @returns the new record, whose `transactions` field is the operation, and the new books.
  */
@@ -113,15 +113,15 @@ export type Applied = {
   readonly record: Payment;
   readonly books: Books;
   readonly transactionStatus: Transaction_Status;
-  /** true: the record did not change, so no event is sent to webhooks. */
+  /** true: the record did not change, so webhooks get no event. */
   readonly isUnchanged?: true;
 };
 
 /**
- * Returns a copy of a record whose last transaction is the payment's own attempt, so that an outcome can be written
+ * Returns a copy of a record with the payment's own attempt as the last transaction, so that an outcome can be written
  * into it.
  *
- * @param before the current record; it is not changed.
+ * @param before the current record, which is not changed.
  */
 export function withOwnAttempt(before: Payment, id: string): Payment {
   const own = clone(TransactionSchema, transactionOf(before, id));
@@ -129,15 +129,16 @@ export function withOwnAttempt(before: Payment, id: string): Payment {
     ...before,
     ...(before.paymentMethod && { paymentMethod: { ...before.paymentMethod } }),
     transactions: own,
-    // The last attempt decides the payment's state. Another attempt may have been declined after the one that is
-    // corrected.
+    // The last attempt decides the payment's state, and another attempt may have been declined after the corrected one.
     transactionsHistory: [...before.transactionsHistory.filter((one) => one.id !== id), own],
   };
 }
 
-/** Writes an outcome's details of its payer into a record. @param before the payment's states before the outcome. */
+/**
+ * Writes what an outcome shows about the payer into a record. @param before the payment's states before the outcome.
+ */
 export function recordPayer(record: Payment, before: Pick<Payment, 'subStatus'>, outcome: Outcome): void {
-  // The payer has come back or has acted: it is the provider's turn.
+  // The payer has returned or acted, so it is the provider's turn.
   if (outcome.kind === 'pending' && SENT_AWAY.has(before.subStatus)) {
     record.subStatus = Payment_SubStatus_Value.IN_PROCESS;
   }
@@ -146,14 +147,14 @@ export function recordPayer(record: Payment, before: Pick<Payment, 'subStatus'>,
   }
 }
 
-/** States of a payment whose payer was redirected to a wallet's page or to a 3-D Secure challenge. */
+/** States of a payment whose payer was redirected to a wallet's page or a 3-D Secure challenge. */
 const SENT_AWAY = new Set([
   Payment_SubStatus_Value.CREATED,
   Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP,
   Payment_SubStatus_Value.IN_PROCESS,
 ]);
 
-/** Expires an authorization that was not captured in time. If it is over already, only its schedule changes. */
+/** Expires an authorization that was not captured in time. If it is already over, only its schedule changes. */
 export function withLapse(record: Payment, transactionId: string, books: Books, at: Timestamp): Applied {
   const after = { ...books, isReleased: true };
   if (books.isReleased || books.captured > 0n) {
@@ -179,7 +180,7 @@ export function withLapse(record: Payment, transactionId: string, books: Books, 
 
 const LAPSED = { responseCode: 'EXPIRED', responseMessage: 'Authorization lapsed' };
 
-/** Returns the status of the dispute that a payment shows: a lost one, or else an open one. */
+/** Returns the status of the dispute that a payment shows: a lost dispute, or else an open one. */
 function disputeStatus({ transactionsHistory }: Payment): Transaction_Status | undefined {
   const disputes = transactionsHistory.filter(({ type }) => type === Transaction_Type.CHARGEBACK);
   return [Transaction_Status.SUCCEEDED, Transaction_Status.PENDING].find((status) =>
@@ -187,14 +188,14 @@ function disputeStatus({ transactionsHistory }: Payment): Transaction_Status | u
   );
 }
 
-/** Returns a transaction of a record. @throws Error if it has none with this id. */
+/** Returns a transaction of a record. @throws Error if the record has no transaction with this id. */
 export function transactionOf({ id: recordId, transactionsHistory }: Payment, id: string): Transaction {
   const transaction = transactionsHistory.find((one) => one.id === id);
   if (!transaction) throw new Error(`record ${recordId} has no transaction ${id}`);
   return transaction;
 }
 
-/** Sets the payment's own states and amounts: by its books, and by the open operation, if any. */
+/** Sets the payment's own states and amounts from its books and the open operation, if any. */
 export function withCurrentStates(
   record: Payment,
   books: Books,
@@ -223,7 +224,7 @@ export function withCurrentStates(
   };
 }
 
-/** Returns the effect that an open operation has on the whole payment before it is done, if any. */
+/** Returns the effect that an open operation already has on the state shown for the payment, if any. */
 function opensTo(books: Books, open: OpenOperation): 'refund' | 'cancel' | undefined {
   if (open.type === 'REFUND' && leftToRefund(booksAfter(books, open)) === 0n) return 'refund';
   return open.type === 'CANCEL' && books.captured === 0n ? 'cancel' : undefined;

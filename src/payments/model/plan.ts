@@ -4,7 +4,7 @@ import { fieldRefusal, type ServiceError } from '#src/service-error.ts';
 import { type Books, type PlannedOperation, planCapture, planRefund, type Refundable } from './books.ts';
 import type { TransactionRow } from './state.ts';
 
-/** A payment, as needed to plan an operation. */
+/** A payment, with the facts needed to plan an operation. */
 export type PlannedPayment = {
   readonly books: Books;
   readonly base: TransactionRow;
@@ -28,7 +28,7 @@ export function planExternal(
   return { target, planned: planRefundOf(payment, target, money) };
 }
 
-/** Returns the payment's own transaction. A path may name this transaction, but no other. */
+/** Returns the payment's own transaction, the only one that a path may name. @throws ServiceError for another id. */
 export function requireBase({ base }: PlannedPayment, transactionId: string): TransactionRow {
   if (transactionId === '' || transactionId.toLowerCase() === base.id) return base;
   throw transactionNotFound();
@@ -54,7 +54,7 @@ export function planRefundOf(
 
 /**
  * Chooses the transaction that a refund acts on: the named one; else the purchase; else a capture with enough left;
- * else the authorization, which represents all of its captures.
+ * else the authorization, which stands for all of its captures.
  */
 export function refundTarget(
   payment: PlannedPayment,

@@ -13,9 +13,9 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { type States, shownTransaction, statesOf, WAITING } from './states.ts';
 
 /**
- * Returns the record with another attempt, after the last one failed; the payment waits again.
+ * Returns the record with another attempt after the last one failed, so that the payment waits again.
  *
- * @param transactionId of the new attempt.
+ * @param transactionId the id of the new attempt.
  */
 export function withAttempt(
   record: Payment,
@@ -29,7 +29,7 @@ export function withAttempt(
     ...last,
     ...atConnection(connection),
     id: transactionId,
-    // A copy, since an outcome's details are written into the attempt's own method.
+    // A copy, since the outcome's details are written into the attempt's own method.
     paymentMethod: clone(TransactionPaymentMethodSchema, last.paymentMethod),
     createdAt: at,
   };
@@ -63,7 +63,7 @@ export function recordOutcome(
     transaction.paymentMethod.vaultedToken = vaultedToken;
     record.paymentMethod.vaultedToken = vaultedToken;
   }
-  // A new record holds the same detail object twice; a record read from the database holds two copies.
+  // A new record holds the same detail object twice; a record read from the database holds two copies of it.
   record.paymentMethod.paymentMethodDetail = detail;
   const isDeclinedBefore = history.some(
     (one) => one !== transaction && one.status === Transaction_Status.DECLINED,
@@ -78,7 +78,7 @@ function recordCardOutcome(record: Payment, card: Card, outcome: Outcome): void 
   if (outcome.kind === 'approved') {
     card.authorizationCode = outcome.authorizationCode;
     card.retrievalReferenceNumber = outcome.retrievalReferenceNumber;
-    // For the next charge of a stored card; reported only if the request gave the reason or usage of stored
+    // Needed for the next charge of a stored card. Reported only if the request gave the reason or usage of stored
     // credentials.
     const { storedCredentials: stored } = card;
     const isAsked = stored?.reason !== undefined || stored?.usage !== undefined;
@@ -109,7 +109,7 @@ export function setStates(record: Payment, transaction: Transaction, states: Sta
   record.transactions = shownTransaction(record) ?? transaction;
 }
 
-/** Returns the fields that a transaction gets from its connection, before the provider has answered. */
+/** Returns the fields that a transaction takes from its connection before the provider has answered. */
 export function atConnection({ id, name, providerId }: ConnectionConfig) {
   return {
     providerId,

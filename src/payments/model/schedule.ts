@@ -2,22 +2,20 @@ import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 
-/** Times at which an unknown outcome is checked. */
+/** Times at which unknown outcomes are checked. */
 export type CheckSchedule = {
-  /** Time that a lease lasts beyond the provider's deadline, for the work around the call. */
+  /** Time that a lease lasts beyond the provider's deadline, to cover the work around the call. */
   readonly leaseMarginMs: number;
-  /** From an unknown outcome to its first check; each later pause is half the transaction's age, up to a day. */
+  /** Time from an unknown outcome to its first check. Each later pause is half the transaction's age, up to a day. */
   readonly firstCheckMs: number;
-  /**
-   * Age, beyond the provider's deadline, from which the provider is asked to close a request that it does not know.
-   */
+  /** Age beyond the provider's deadline from which the provider may be asked to close a request it does not know. */
   readonly closingMarginMs: number;
 };
 
 /**
- * Returns the lease of a transaction, in seconds: until it ends, no other worker asks about the transaction.
+ * Returns the lease of a transaction in seconds. Until it ends, no other worker checks the transaction.
  *
- * @param calls the number of successive calls, each with the connection's deadline.
+ * @param calls number of successive provider calls, each with the connection's deadline.
  */
 export function leaseS(
   connection: Pick<ProviderConnection, 'deadlineMs'>,
@@ -31,10 +29,10 @@ const LONGEST_LOOK_UP_S = 86_400;
 const JITTER = 0.2;
 
 /**
- * Returns the pause before the next check of a transaction of this age, in seconds: half the age, from the first
- * pause up to a day, varied by a fifth. It depends on no count, so checks prompted by news do not lengthen it.
+ * Returns the seconds until the next check of a transaction of this age: half the age, from the first pause up to a
+ * day, varied by a fifth. Since it depends only on the age, checks prompted by news do not lengthen it.
  *
- * @param chance from 0 up to 1, drawn by the caller: the position of the pause in its range.
+ * @param chance position within the range of the pause, from 0 up to 1, drawn by the caller.
  */
 export function variedPauseS(
   schedule: Pick<CheckSchedule, 'firstCheckMs'>,
@@ -47,8 +45,8 @@ export function variedPauseS(
 }
 
 /**
- * Returns true if a provider that does not know a request may be asked to close it: the longest call that could
- * deliver it is over, plus a margin. Only the age counts, whoever asks and however often.
+ * Returns true if a provider that does not know a request may be asked to close it, because the longest call that could
+ * deliver it is over, plus a margin. Depends only on the age.
  */
 export function mayBeClosed(
   ageMs: number,
@@ -58,17 +56,17 @@ export function mayBeClosed(
   return ageMs >= connection.deadlineMs + schedule.closingMarginMs;
 }
 
-/** Returns the time left for a redirected payer, given the transaction's age; negative once it is over. */
+/** Returns the time left for a redirected payer of a transaction of this age; negative once it is over. */
 export function payerTimeLeftMs(ageMs: number, terms: Pick<Capabilities, 'redirectValidMinutes'>): number {
   return terms.redirectValidMinutes * 60_000 - ageMs;
 }
 
-/** Pause before the first check of a redirected payer, or of further reports beside an approval. */
+/** Pause before the first check of a redirected payer, or of reports beyond an approval. */
 export const FIRST_CHECK_S = 60;
 const LONGEST_PAUSE_S = 3_600;
 
 /**
- * Returns the pause before the next check of a transaction that awaits its payer: half its age, from a minute to an
+ * Returns the seconds until the next check of a transaction that awaits its payer: half its age, from a minute to an
  * hour, but no later than the end of the payer's time.
  *
  * @param leftMs time left for the payer; negative once it is over.
@@ -78,20 +76,21 @@ export function payerPauseS(ageMs: number, leftMs: number): number {
   return leftMs > 0 ? Math.max(1, Math.min(pauseS, leftMs / 1_000)) : pauseS;
 }
 
-/** Pauses of waiting news, by its age. Short: most of it waits for a lease of some seconds. */
+/** Pauses of waiting news, by age. They are short, since most news waits for a lease of a few seconds. */
 export const NEWS_PAUSES = { share: 0.3, firstS: 2, longestS: LONGEST_PAUSE_S } as const;
 
-/** Returns the pause before news of this age is retried. */
+/** Returns the seconds until news of this age is retried. */
 export function newsPauseS(ageMs: number): number {
   const { share, firstS, longestS } = NEWS_PAUSES;
   return Math.min(Math.max(firstS, (ageMs / 1_000) * share), longestS);
 }
 
 /**
- * Returns the pause before the next check of a current authorization, given its remaining term.
+ * Returns the seconds until the next check of a current authorization.
  *
+ * @param restS the remaining term in seconds.
  * @param why.isSilent the provider did not answer.
- * @param why.needsReview it needs manual review, which is reported once a day.
+ * @param why.needsReview the authorization needs manual review, which is reported once a day.
  */
 export function heldPauseS(
   restS: number,
@@ -104,9 +103,9 @@ export function heldPauseS(
 const DAY_S = 86_400;
 
 /**
- * Returns the pause before an approved transaction is checked, if it needs a check: an authorization may lapse, and a
- * provider that reported more is asked again. The worker that learned of it asks at once, unless it dies or gets no
- * answer.
+ * Returns the seconds until an approved transaction is checked; undefined if it needs no check. An authorization may
+ * lapse, and a provider that reported more than the approval is queried again. The worker that received the report
+ * queries it at once; this check covers the case that the worker dies or gets no answer.
  */
 export function approvedPauseS(
   transaction: { readonly capture: boolean },
@@ -116,7 +115,7 @@ export function approvedPauseS(
   return outcome.kind === 'approved' && !transaction.capture ? DAY_S : undefined;
 }
 
-/** Returns true if a provider also reports captures or refunds, which writing the approval does not record. */
+/** Returns true if a provider also reports captures or refunds, which are not recorded with the approval. */
 export function reportsMore(reported: Outcome, { capture }: { readonly capture: boolean }): boolean {
   if (reported.kind !== 'approved' || !reported.totals) return false;
   return reported.totals.refunded > 0n || (!capture && reported.totals.captured > 0n);

@@ -2,7 +2,7 @@ import { type Payment, Payment_SubStatus_Value, type ProviderData } from '#gen/p
 import type { Target } from '#src/connectors/connector.ts';
 import type { Books, OperationType } from './books.ts';
 
-/** The database's data about one payment, as read. */
+/** The database's data about one payment. */
 export type PaymentState = {
   readonly payment: PaymentRow;
   readonly record: Payment;
@@ -10,56 +10,58 @@ export type PaymentState = {
   readonly transactions: readonly TransactionRow[];
 };
 
-/** A payment, and the transaction that a report is about. */
+/** A payment, and the transaction that a report concerns. */
 export type TransactionInState = PaymentState & { readonly transaction: TransactionRow };
 
-/** The columns of a payment besides its record. */
+/** The columns of a payment other than its record. */
 export type PaymentRow = {
-  /** Number of writes so far; a write that presents an older version changes nothing. */
+  /** Number of writes so far. A write based on an older version changes nothing. */
   readonly version: number;
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;
   readonly isReleased: boolean;
-  /** The transaction of the open operation, if any. */
+  /** The id of the open operation's transaction, if any. */
   readonly openOperation: string | undefined;
 };
 
 /** The columns of a transaction. */
 export type TransactionRow = {
   readonly id: string;
-  /** The name of a payments.v1.Transaction.Type. */
+  /** Name of a payments.v1.Transaction.Type. */
   readonly type: string;
-  /** The name of a payments.v1.Transaction.Status. */
+  /** Name of a payments.v1.Transaction.Status. */
   readonly status: string;
-  /** The transaction that it acts on; undefined for a payment's own transaction. */
+  /** Id of the transaction that this one acts on; undefined for a payment's own transaction. */
   readonly parentId: string | undefined;
   readonly connectionId: string;
   readonly connectionIdentity: string;
   readonly minorUnits: bigint;
   readonly currency: string;
-  /** false for an authorization only. */
+  /** false only for an authorization. */
   readonly capture: boolean;
   readonly reference: string | undefined;
   /** true for the last capture. */
   readonly isFinal: boolean;
   readonly vaultedToken: string | undefined;
-  /** true: its payer was redirected, or has come back and the provider has yet to confirm. */
+  /** true: the payer was redirected, or has returned and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
-  /** true: the call that began it has no stored response. If it is also due, its process has died. */
+  /**
+   * true: the call that began the transaction has no stored response. If the transaction is also due, its process died.
+   */
   readonly isUnanswered: boolean;
-  /** Time since it was stored, just before it was sent, by the database's clock. */
+  /** Time since the transaction was stored, just before it was sent, by the database's clock. */
   readonly ageMs: number;
 };
 
-/** Returns true if a transaction acts on another one: a capture, a cancel or a refund. */
+/** Returns true if a transaction acts on another one, as captures, cancels and refunds do. */
 export function isOperation(type: string): type is OperationType {
   return type === 'CAPTURE' || type === 'CANCEL' || type === 'REFUND';
 }
 
-/** Types of the transactions that a payment begins with. */
+/** Types of transactions that a payment can begin with. */
 export const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
 
-/** Returns true for a transaction that is not over: money may still move. */
+/** Returns true for a transaction that is not over, so money may still move. */
 export function isOpen({ status }: Pick<TransactionRow, 'status'>): boolean {
   return status === 'CREATED' || status === 'PENDING';
 }
@@ -74,7 +76,7 @@ export function isLapsing({ type, status, capture }: TransactionRow): boolean {
   return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
 }
 
-/** Returns true if nothing is left of an authorization to lapse. */
+/** Returns true if an authorization has nothing left that could lapse. */
 export function isOver({
   payment,
   transaction,
@@ -82,7 +84,7 @@ export function isOver({
   return payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits;
 }
 
-/** Returns true if a transaction is a dispute that has not ended. */
+/** Returns true for a dispute that has not ended. */
 export function isOpenDispute({ type, status }: Pick<TransactionRow, 'type' | 'status'>): boolean {
   return type === 'CHARGEBACK' && status === 'PENDING';
 }
@@ -99,7 +101,7 @@ export function succeededBase<T extends Pick<TransactionRow, 'type' | 'status'>>
   return transactions.find(({ type, status }) => BASE_TYPES.has(type) && status === 'SUCCEEDED');
 }
 
-/** Returns a payment's books, from the columns that enforce the bounds. */
+/** Returns a payment's books, from the columns on which the limits are enforced. */
 export function booksOf(
   stored: Pick<PaymentRow, 'capturedMinorUnits' | 'refundedMinorUnits' | 'isReleased'>,
   base: Pick<TransactionRow, 'minorUnits' | 'currency' | 'capture'>,
@@ -114,7 +116,7 @@ export function booksOf(
   };
 }
 
-/** Returns a stored transaction as a connector needs it. */
+/** Returns a stored transaction in the form that connectors use. */
 export function targetOf(
   transaction: Pick<TransactionRow, 'id' | 'reference' | 'minorUnits' | 'currency'>,
 ): Target {
@@ -122,7 +124,7 @@ export function targetOf(
   return { transactionId: id, reference, money: { minorUnits, currency } };
 }
 
-/** Returns the provider's last word on a transaction as the record shows it. */
+/** Returns the provider's last report on a transaction as the record shows it. */
 export function shownOf({
   record,
   transaction,

@@ -11,7 +11,7 @@ import { declineOf } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import { type Books, leftToRefund, type OperationType } from './books.ts';
 
-/** The states that an outcome puts a payment and its transaction in. */
+/** The states of a payment and its transaction after an outcome. */
 export type States = {
   readonly payment: Payment_Status;
   readonly subStatus: Payment_SubStatus_Value;
@@ -28,7 +28,7 @@ const APPROVED: States = {
   responseMessage: 'Transaction successful',
 };
 
-/** For an account whose authorizations are shown as such: the money is held, not taken. */
+/** For accounts whose authorizations are shown as such: the money is held, not taken. */
 const AUTHORIZED: States = {
   ...APPROVED,
   payment: Payment_Status.PENDING,
@@ -49,7 +49,9 @@ const REDIRECT: States = {
   responseMessage: 'Transaction successful',
 };
 
-/** The provider has yet to confirm, or its answer is unknown, which is never "failed". Also the state of a claim. */
+/**
+ * The provider has yet to confirm, or its answer is unknown, which never counts as failed. Also the state of a claim.
+ */
 export const WAITING: States = {
   payment: Payment_Status.PENDING,
   subStatus: Payment_SubStatus_Value.PENDING_PROVIDER_CONFIRMATION,
@@ -75,7 +77,7 @@ const NOT_SENT: States = {
   responseMessage: 'Provider could not be reached',
 };
 
-/** The payer did not follow the redirect, or the authorization lapsed. */
+/** The payer did not complete the redirect, or the authorization lapsed. */
 const EXPIRED: States = {
   payment: Payment_Status.EXPIRED,
   subStatus: Payment_SubStatus_Value.EXPIRED,
@@ -84,7 +86,7 @@ const EXPIRED: States = {
   responseMessage: 'Payment expired',
 };
 
-/** A provider declined before, and its decline stays: an unsent attempt does not change the payment. */
+/** A provider declined earlier, and the decline stands: an unsent attempt does not change the payment. */
 const NOT_SENT_AFTER_DECLINE: States = {
   ...NOT_SENT,
   payment: Payment_Status.DECLINED,
@@ -92,7 +94,7 @@ const NOT_SENT_AFTER_DECLINE: States = {
 };
 
 /**
- * Returns the code and message of an attempt that its provider refused. @param refused names the field; '' if
+ * Returns the code and message of an attempt that its provider refused. @param refused the refused field; '' if
  * unknown.
  */
 function refusalOf(refused: string): Pick<States, 'responseCode' | 'responseMessage'> {
@@ -109,7 +111,7 @@ export type ShownAttempt = {
   readonly isDeclinedBefore: boolean;
 };
 
-/** THE state table: the states of a payment, by the outcome of its attempt. */
+/** THE state table: a payment's states by the outcome of its attempt. */
 export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }: ShownAttempt): States {
   switch (outcome.kind) {
     case 'approved':
@@ -142,21 +144,19 @@ export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }:
   }
 }
 
-/** Texts of an operation that failed after its provider had reported it as done. */
+/** Codes and messages of an operation that failed after its provider had reported success. */
 const FAILED_AFTER_SUCCESS = {
   CAPTURE: { responseCode: 'CAPTURE_FAILED', responseMessage: 'Capture failed at the provider' },
   REFUND: { responseCode: 'REFUND_FAILED', responseMessage: 'Refund failed at the provider' },
 } as const;
 
-/**
- * Returns the state of an operation's transaction after an outcome; the payment's own states follow from its books.
- */
+/** Returns the state of an operation's transaction after an outcome. The payment's own states follow from its books. */
 export function transactionStates(
   outcome: Outcome,
   operation: OperationType,
 ): Pick<States, 'transaction' | 'responseCode' | 'responseMessage'> {
   if (outcome.kind === 'declined' && outcome.corrects && operation !== 'CANCEL') {
-    // The report of the success may come later or never: the order makes no difference.
+    // The report of success may arrive later or never; the order makes no difference.
     return { transaction: Transaction_Status.DECLINED, ...FAILED_AFTER_SUCCESS[operation] };
   }
   const { CARD } = Transaction_Category;
@@ -167,11 +167,12 @@ export function transactionStates(
 export type CurrentStates = { readonly status: Payment_Status; readonly subStatus: Payment_SubStatus_Value };
 
 /**
- * State table of a payment that was purchased or authorized, by the later operations on it.
+ * State table of a purchased or authorized payment, by the later operations on it.
  *
- * @param reported.isShownAsAuthorized the account has authorizations shown as such (AUTHORIZE, PENDING / AUTHORIZED).
+ * @param reported.isShownAsAuthorized the account shows authorizations as such (AUTHORIZE, PENDING / AUTHORIZED).
  * @param reported.dispute the state of its disputes: SUCCEEDED once one is lost, PENDING while one is open.
- * @param reported.opens an open operation would end the payment: a refund of the full remaining amount, or a cancel.
+ * @param reported.opens an open operation that would end the payment: a refund of the full remaining amount, or a
+ * cancel.
  */
 export function currentStates(
   books: Books,

@@ -5,16 +5,14 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { payerTimeLeftMs } from './schedule.ts';
 import { isOpenAttempt, isOperation, shownOf, type TransactionInState, waitsForPayer } from './state.ts';
 
-/** The outcome of asking where there is no look-up. Nothing was asked that could take money. */
+/** The outcome of a query to a provider without look-up. Nothing was sent that could take money. */
 export const NO_LOOK_UP: Outcome = {
   kind: 'unknown',
-  detail: 'there is no look-up',
+  detail: 'the provider has no look-up',
   providerData: undefined,
 };
 
-/**
- * Returns the time left for the payer of a transaction; negative once it is over. An operation waits for no payer.
- */
+/** Returns the time left for the payer of a transaction; negative once it is over. Operations await no payer. */
 export function timeLeftMs(
   { transaction }: Pick<TransactionInState, 'transaction'>,
   terms: Pick<Capabilities, 'redirectValidMinutes'>,
@@ -34,7 +32,7 @@ export function isNothingNew(outcome: Outcome, found: TransactionInState, isLast
   return isPendingAsShown(outcome, found);
 }
 
-/** Returns true if the provider has yet to decide, in the same words as before. */
+/** Returns true if the provider has yet to decide, with the same data as before. */
 function isSameAsShown(outcome: Outcome, found: TransactionInState): boolean {
   const shown = shownOf(found);
   return (
@@ -45,8 +43,7 @@ function isSameAsShown(outcome: Outcome, found: TransactionInState): boolean {
 }
 
 /**
- * Returns true if the provider has yet to decide, and the record already says so and contains the provider's
- * reference.
+ * Returns true if the provider has yet to decide, and the record already shows that and has the provider's reference.
  */
 function isPendingAsShown(outcome: Outcome, { transaction, record }: TransactionInState): boolean {
   if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
@@ -55,9 +52,8 @@ function isPendingAsShown(outcome: Outcome, { transaction, record }: Transaction
 }
 
 /**
- * Returns the outcome where there is no look-up. A payer who did not come back in time did not pay, as far as we
- * know. A payer who did come back, without a conclusive answer to the return, may have paid: such a payment never
- * ends by itself.
+ * Returns the outcome at a provider without look-up. A payer who did not return in time did not pay, as far as we know.
+ * A payer who returned without a conclusive result may have paid, so such a payment never ends by itself.
  */
 export function withoutLookUp(reported: Outcome, found: TransactionInState, isLast: boolean): Outcome {
   if (reported.kind !== 'unknown' || !waitsForPayer(found.record, found.transaction)) return reported;
@@ -66,7 +62,7 @@ export function withoutLookUp(reported: Outcome, found: TransactionInState, isLa
   return isLast ? { kind: 'expired', providerData } : reported;
 }
 
-/** Returns the outcome of a payment whose payer did not act in time; its provider has closed it, where possible. */
+/** Returns the outcome of a payment whose payer did not act in time. Its provider has closed it if possible. */
 export function endOf(outcome: Outcome): Outcome {
   if (outcome.kind === 'redirect') return { kind: 'expired', providerData: outcome.providerData };
   return outcome;

@@ -22,9 +22,7 @@ import type { CallObserver, WriteDeps } from '../write-change.ts';
 export type OperationDeps = WriteDeps &
   ReplayDeps & {
     readonly requestHashKey: Uint8Array;
-    /**
-     * Connections through which a payment's provider can be reached, including those that have left the catalogue.
-     */
+    /** Connections that can reach a payment's provider, including those that have left the catalogue. */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
     readonly observer: CallObserver & {
       operated(response: PaymentResponse): void;
@@ -34,7 +32,7 @@ export type OperationDeps = WriteDeps &
 /** A payment to operate on, with its connection. */
 export type OperatedPayment = PlannedPayment & { readonly connection: ProviderConnection };
 
-/** The fields that every request for an operation has. */
+/** Fields common to all operation requests. */
 export type OperationFields = {
   readonly paymentId: string;
   readonly transactionId: string;
@@ -43,22 +41,22 @@ export type OperationFields = {
   readonly reason: string;
 };
 
-/** An operation as requested by a merchant. */
+/** An operation requested by a merchant. */
 export type RequestedOperation = OperationFields & {
   /** Name of the rpc, within which idempotency keys are unique. */
   readonly method: string;
   /**
    * Hashes the request in its canonical form.
    *
-   * @param parentId the transaction that it acts on, whether the path names it or leaves the choice to the service.
+   * @param parentId the transaction that the operation acts on, whether the path names it or the service chose it.
    */
   readonly hash: (parentId: string) => RequestHash;
-  /** false for a cancel: without a key, it gets the response of the open or completed cancel. */
+  /** false for a cancel: without a key, a cancel gets the response of the open or completed cancel. */
   readonly needsKey: boolean;
   /**
    * Chooses the transaction that the operation acts on.
    *
-   * @throws ServiceError TRANSACTION_NOT_FOUND if the call names one that it cannot act on.
+   * @throws ServiceError TRANSACTION_NOT_FOUND if the call names a transaction that the operation cannot act on.
    */
   readonly target: (payment: OperatedPayment) => TransactionRow;
   /** @throws ServiceError if the payment does not allow the operation. */
@@ -75,21 +73,21 @@ export type ClaimedOperation = {
   readonly written: OperationClaim;
 };
 
-/** Thrown for a cancel without a key if the payment already has an open or completed cancel. */
+/** Thrown for a cancel without a key on a payment that already has an open or completed cancel. */
 export class CurrentCancel extends Error {
   readonly transactionId: string;
 
   constructor(transactionId: string) {
-    super('the payment is canceled, or is being canceled');
+    super('the payment is already canceled or being canceled');
     this.transactionId = transactionId;
   }
 }
 
 /**
- * Plans the operation on the current payment and claims it, so that it is stored before anything is sent. If the
- * payment changes meanwhile, the operation is planned again.
+ * Plans the operation on the current payment and claims it, so that it is stored before anything is sent. Plans again
+ * if the payment changes in the meantime.
  *
- * @throws ServiceError if the payment does not allow it, or has another operation open.
+ * @throws ServiceError if the payment does not allow the operation, or another operation on it is open.
  */
 export async function claimOperationOn(
   deps: OperationDeps,
@@ -114,17 +112,17 @@ export async function claimOperationOn(
 }
 
 /**
- * Limit on the transactions of a payment. The payment's record, which contains them all, is stored with each: without
- * a limit, a client that repeats a declined refund under new keys would fill the database.
+ * Maximum number of transactions of a payment. Each of them stores the payment's record, which contains them all, so
+ * without a limit a client that repeats a declined refund under new keys would fill the database.
  */
 const MAX_TRANSACTIONS = 200;
 
 function tooManyTransactions(): ServiceError {
-  const message = `the payment has ${MAX_TRANSACTIONS} transactions, the maximum; nothing was sent; operate on it at the provider itself`;
+  const message = `the payment has ${MAX_TRANSACTIONS} transactions, the maximum; nothing was sent; continue at the provider itself`;
   return new ServiceError('OPERATION_LIMIT_REACHED', message);
 }
 
-/** Finds the cancel that a repeat without a key refers to: an open or completed one. */
+/** Finds the cancel that a repeat without a key refers to, whether open or completed. */
 function currentCancel(transactions: readonly TransactionRow[]): TransactionRow | undefined {
   return transactions.findLast(
     ({ type, status }) => type === 'CANCEL' && (status === 'SUCCEEDED' || status === 'PENDING'),
@@ -147,7 +145,7 @@ async function readOperated(
   if (transactions.some(({ type, status }) => type === 'CHARGEBACK' && status !== 'DECLINED')) {
     throw new ServiceError(
       'INVALID_STATUS',
-      'the payment is disputed, or was lost in a dispute; nothing was sent',
+      'the payment is in dispute or was charged back; nothing was sent',
     );
   }
   const connection = deps.connections().get(base.connectionId);
@@ -160,7 +158,7 @@ async function readOperated(
   return { payment, transactions, base, books: booksOf(payment, base), can, connection };
 }
 
-/** Returns the fields that name and describe an operation, in its record and to its provider. */
+/** Returns the fields that identify and describe an operation in its record and to its provider. */
 export function namedBy({ merchantReference, description, reason }: OperationFields, transactionId: string) {
   return {
     transactionId,
@@ -175,7 +173,7 @@ function nothingToActOn(transactions: readonly TransactionRow[]): ServiceError {
   const isOpen = transactions.some(({ status }) => status === 'PENDING' || status === 'CREATED');
   const message = isOpen
     ? 'the payment has no outcome yet and may still take money; nothing was sent; retry when it has one'
-    : 'the payment neither took nor holds money, so there is nothing to act on; nothing was sent';
+    : 'the payment has taken no money and holds none; nothing was sent';
   return new ServiceError('INVALID_STATUS', message);
 }
 
@@ -218,7 +216,7 @@ function claimOf(
 }
 
 /**
- * Claims once. If the acknowledgement is lost, the claim may have been committed: the caller gets
+ * Attempts the claim once. If the acknowledgement is lost, the claim may have been committed: the caller then gets
  * REQUEST_IN_PROGRESS, and the checker finds out that the operation was never sent.
  */
 async function claimOnce(deps: OperationDeps, row: OperationClaim): Promise<boolean> {

@@ -20,19 +20,19 @@ import {
 } from './claim-operation.ts';
 
 /**
- * Captures, cancels or refunds, or returns the stored response to an earlier call with the same key. The main path of
- * every operation on an existing payment: claim, one provider call, write. No database transaction is open during the
+ * Captures, cancels or refunds, or returns the stored response to an earlier call with the same key. Every operation on
+ * an existing payment takes this path: claim, one provider call, write. No database transaction is open during the
  * call.
  *
- * @throws ServiceError if the operation is refused; REQUEST_IN_PROGRESS if it may have been claimed and its response
- * is still to come.
+ * @throws ServiceError if the operation is refused; REQUEST_IN_PROGRESS if it may have been claimed and has no response
+ * yet.
  */
 export async function operatePayment(
   deps: OperationDeps,
   requested: RequestedOperation,
   caller: Caller,
 ): Promise<KeyedResponse> {
-  // 1. The key, and its response if it was used before.
+  // 1. Read the key, and return its response if it was used before.
   const accountId = accountOf(caller);
   const key = operationKey(requested, caller.idempotencyKey);
   const named = key !== undefined && {
@@ -49,7 +49,7 @@ export async function operatePayment(
   const holder = await orUnavailable(read());
   if (holder) return repeat(holder);
 
-  // 2. and 3. The current payment, the plan of the operation, and commit 1.
+  // 2. and 3. Read the current payment, plan the operation, and make commit 1.
   let claimed: ClaimedOperation;
   try {
     claimed = await claimOperationOn(deps, requested, accountId, key);
@@ -59,34 +59,34 @@ export async function operatePayment(
       deps.observer.replayed();
       return { ...response, replayed: true };
     }
-    // The claim may have been committed: a failed read must not turn that into "not accepted".
+    // The claim may have been committed, so a failed read must not turn that into "not accepted".
     if (!(refusal instanceof ServiceError) || refusal.reason === 'REQUEST_IN_PROGRESS') throw refusal;
-    // Another call with the same key may have claimed the operation meanwhile, and so caused the refusal.
+    // Another call with the same key may have claimed the operation in the meantime and caused this refusal.
     const holder = await orUnavailable(read());
     if (!holder) throw refusal;
     return repeat(holder);
   }
 
-  // 4. The provider is called, once.
+  // 4. Call the provider, once.
   const { written: row } = claimed;
   const outcome = await deps.observer.providerCall(row.connectionId, row.transactionId, () =>
     send(requested, claimed),
   );
 
-  // 5. Commit 2: the outcome so far, and the response.
+  // 5. Commit 2: store the outcome so far, and the response.
   const { transactionId } = row;
   const report = { kind: 'outcome', transactionId, outcome, pauseS: pauseS(deps.schedule, 0) } as const;
   const written = await within(writeReport(deps, { ...row, fence: 0 }, report), writeWaitMs(deps.schedule));
-  // Another worker wrote first, or the database is unavailable: the stored response wins.
+  // If another worker wrote first or the database is unavailable, the stored response wins.
   const response = (await ownResponse(deps, written)) ?? (await responseOf(deps, accountId, transactionId));
   deps.observer.operated(response);
   return { ...response, replayed: false };
 }
 
-/** First character of a key made from a merchant's reference. Not printable, so no key in a header begins with it. */
+/** Prefix of keys made from a merchant's reference. Unprintable, so no header's key begins with it. */
 const REFERENCE_SPACE = '\u0001';
 
-/** Returns the header's key; without one, the merchant's reference within the payment, in its own key space. */
+/** Returns the header's key or, without one, the merchant's reference within the payment, in a separate key space. */
 function operationKey(requested: RequestedOperation, header: string | undefined): string | undefined {
   if (header !== undefined) return requireIdempotencyKey(header);
   if (requested.merchantReference) {
@@ -98,26 +98,27 @@ function operationKey(requested: RequestedOperation, header: string | undefined)
     ].join('');
   }
   if (!requested.needsKey) return undefined;
-  const message = 'is required, or a merchant_reference in its place';
+  const message = 'is required unless merchant_reference is sent';
   throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', 'x-idempotency-key', 'REQUIRED', message);
 }
 
 /**
- * Returns the name of the key that an operation holds for a call: the header's key, or else the merchant's reference.
+ * Returns the name of the field whose key the operation holds: the header's key, or else the merchant's reference.
  *
  * @param header the key of the call.
- * @throws ServiceError IDEMPOTENCY_KEY_REUSED if both calls have a key, and the keys differ: by their keys they are
- * two operations, by their reference they are one.
+ * @throws ServiceError IDEMPOTENCY_KEY_REUSED if both calls have keys and the keys differ: the keys denote two
+ * operations, but the reference denotes one.
  */
 function keyHeldBy({ idempotencyKey }: OperationHolder, header: string | undefined): string {
   if (header !== undefined && idempotencyKey === header) return 'x-idempotency-key';
   if (header === undefined || idempotencyKey?.startsWith(REFERENCE_SPACE)) return 'merchant_reference';
-  const message = 'was used before, under another x-idempotency-key';
+  const message = 'was already used under another x-idempotency-key';
   throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', 'merchant_reference', 'NOT_ALLOWED', message);
 }
 
 /**
- * Returns the transaction that a repeat acts on: if its path does not choose one, the transaction of the first call.
+ * Returns the transaction that a repeat acts on. If the path does not choose one, it is the transaction of the first
+ * call.
  */
 function actedOn({ transactionId }: RequestedOperation, { baseId, parentId }: OperationHolder): string {
   const named = transactionId.toLowerCase();
@@ -143,7 +144,7 @@ function send(
   return stored.connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
 }
 
-/** Returns the response that a write has stored or found; undefined if it wrote nothing. */
+/** Returns the response that a write stored or found; undefined if the write changed nothing. */
 async function ownResponse(
   { responses }: OperationDeps,
   written: Reported | undefined,
@@ -154,7 +155,7 @@ async function ownResponse(
     : { record: written.record, body: undefined };
 }
 
-/** Awaits the stored response of an operation. */
+/** Waits for the stored response of an operation. */
 function responseOf(deps: OperationDeps, accountId: string, transactionId: string): Promise<PaymentResponse> {
   return storedResponse(deps, 'operation', () => findOperation(deps.database, accountId, transactionId));
 }

@@ -15,7 +15,7 @@ import type { KeyedResponse } from '../stored-response.ts';
 import type { OperationDeps, OperationFields, RequestedOperation } from './claim-operation.ts';
 import { operatePayment } from './operate-payment.ts';
 
-/** Captures an authorization, or a part of it. */
+/** Captures all or part of an authorization. */
 export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, (request) => {
   const amount = request.amount && requireAmount(request.amount);
   return {
@@ -25,14 +25,14 @@ export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, 
   };
 });
 
-/** Cancels an authorization: releases the uncaptured amount. */
+/** Cancels an authorization, releasing the uncaptured amount. */
 export const cancelPayment = operation('CANCEL', CancelPaymentRequestSchema, (request) => ({
   needsKey: false,
   target: (payment) => requireBase(payment, request.transactionId),
   plan: ({ books, can }) => planCancel(books, can),
 }));
 
-/** Refunds a payment, or a part of it. */
+/** Refunds all or part of a payment. */
 export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (request) => {
   const amount = request.amount && requireAmount(request.amount);
   return {
@@ -43,8 +43,8 @@ export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (re
 });
 
 /**
- * Cancels a payment while nothing is captured. Otherwise refunds the given amount, or the remaining amount of the
- * named capture or of the payment. Once everything captured is refunded, cancels the remaining authorization.
+ * Cancels a payment while nothing is captured. Otherwise refunds the given amount, or the remaining amount of the named
+ * capture or of the payment. Once everything captured is refunded, cancels the remaining authorization.
  */
 export const cancelOrRefundPayment = operation(
   'CANCEL_OR_REFUND',
@@ -53,7 +53,7 @@ export const cancelOrRefundPayment = operation(
     const amount = request.amount && requireAmount(request.amount);
     return {
       needsKey: true,
-      // While nothing is captured, there is only the payment's own transaction to act on.
+      // While nothing is captured, the payment's own transaction is the only one to act on.
       target: (payment) => refundTarget(payment, request.transactionId, amount),
       plan: (payment, target) =>
         undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
@@ -64,7 +64,7 @@ export const cancelOrRefundPayment = operation(
 );
 
 /**
- * Makes the function of an rpc that operates on a payment.
+ * Returns the function of an rpc that operates on a payment.
  *
  * @param rulesOf returns the rules of the requested operation.
  */

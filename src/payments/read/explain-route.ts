@@ -22,23 +22,23 @@ import { usesProviderToken } from '../create/payment-attempt.ts';
 import { type ChosenMethod, chooseMethod } from '../create/payment-method.ts';
 import { routingFacts } from '../create/routing-facts.ts';
 
-/** The parts of a catalogue that an explanation is made from. */
+/** The parts of a catalogue that an explanation uses. */
 export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'> & {
-  /** By id. A missing connection, as when none is open, counts as able to handle every payment. */
+  /** Open connections by id. A connection that is not open counts as able to handle every payment. */
   readonly connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>;
   readonly signals: Signals;
   readonly health: CircuitStates;
 };
 
-/** Circuits by connection id. A connection without a circuit breaker has none. */
+/** Circuits by connection id. A connection without a circuit breaker has no entry. */
 export type CircuitStates = ReadonlyMap<string, Pick<ConnectionHealth, 'state'>>;
 
 /**
  * Explains which route a payment would take, and why. Pure: it sends, writes, reads and learns nothing.
  *
- * @param request satisfies the rules of its .proto and checkRequest.
+ * @param request must satisfy the rules of its .proto and checkRequest.
  * @param idempotencyKey the key under which the payment would be made.
- * @throws ServiceError as for a payment, if the catalogue does not offer the method or its detail does not fit.
+ * @throws ServiceError as for a payment, if the catalogue does not offer the method or the detail does not fit it.
  */
 export function explainRoute(
   catalogue: ExplainedCatalogue,
@@ -59,10 +59,10 @@ export function explainRoute(
 }
 
 const CARD_NOT_READ =
-  'The card behind the token of payment_method was not looked up: card_brand, iin, issuer_country and issuer_type are ' +
-  'unknown here but known to the payment itself, which may therefore take another route.';
+  'The card behind the payment_method token was not looked up, so card_brand, iin, issuer_country and issuer_type are ' +
+  'unknown here. The payment itself knows them, and may therefore take another route.';
 const ONE_PROVIDER =
-  'The method behind payment_method.vaulted_token is known to one provider only: the first target that the route lists.';
+  'Only one provider knows the method behind payment_method.vaulted_token: the first target that the route lists.';
 
 function findRoute(all: readonly ReadyRoute[], facts: RoutingFacts) {
   const routes: { id: number; name: string; taken: boolean; whyNot: string }[] = [];
@@ -117,7 +117,7 @@ const CHOICES = {
   [Choice.SUCCESS_RATE]: ExplainRouteResponse_Choice.SUCCESS_RATE,
 } as const;
 
-/** Describes a connection to operators, without its settings and secrets. */
+/** Describes a connection to operators, omitting its settings and secrets. */
 export function describeConnection(
   definition: ConnectionConfig,
   signals: Signals,

@@ -10,8 +10,8 @@ import { decodeRecord } from '../stored-record.ts';
 /**
  * Returns the current payment, which may have changed since the response to its creation.
  *
- * @throws ServiceError PAYMENT_NOT_FOUND, also for another account's payment; INVALID_CREDENTIALS for the public key
- * alone.
+ * @throws ServiceError PAYMENT_NOT_FOUND, also for another account's payment; INVALID_CREDENTIALS with only the public
+ * key.
  */
 export async function getPayment(
   deps: { readonly database: Database },

@@ -24,16 +24,16 @@ export type ListDeps = {
 };
 
 const DEFAULT_PAGE_SIZE = 20;
-// The database returns one row more than the page.
+// The query reads one row more than the page.
 const MAX_PAGE_SIZE = MAX_LISTED - 1;
 
 /**
  * Lists the current payments of the caller's account, newest first.
  *
- * @param request satisfies the rules of its .proto.
- * @returns a page, and the token of the next; "" on the last page.
- * @throws ServiceError INVALID_CREDENTIALS for the public key alone; INVALID_PARAMETERS for a malformed time, and for
- * a page token that is malformed or belongs to another account or filter.
+ * @param request must satisfy the rules of its .proto.
+ * @returns a page, and the token of the next page; "" on the last page.
+ * @throws ServiceError INVALID_CREDENTIALS with only the public key; INVALID_PARAMETERS for a malformed time, and for a
+ * page token that is malformed or belongs to another account or filter.
  */
 export async function listPayments(
   deps: ListDeps,
@@ -48,9 +48,9 @@ export async function listPayments(
     before: timeAfter('created_to', request.createdTo),
   };
   const after = request.pageToken ? readPageToken(deps.pageTokenKey, filter, request.pageToken) : undefined;
-  // A request for more than the largest page gets the largest page (AIP-158).
+  // A page size above the maximum is reduced to the maximum (AIP-158).
   const size = Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
-  // The extra row shows whether another page follows.
+  // The extra row shows whether there is another page.
   const found = await orUnavailable(listStored(deps.database, filter, after, size + 1));
   const shown = found.slice(0, size);
   const last = shown.at(-1);
@@ -70,7 +70,8 @@ export function firstTime(field: string, text: string): string | undefined {
 }
 
 /**
- * Returns the moment after a date or time: a day later, or a microsecond. undefined for "" and past the year 9999.
+ * Returns the moment just after a date or time: a day later for a date, a microsecond later for a time; undefined for
+ * "" and after the year 9999.
  *
  * @throws ServiceError INVALID_PARAMETERS.
  */
@@ -84,7 +85,7 @@ export function timeAfter(field: string, text: string): string | undefined {
 }
 
 function parseTime(field: string, text: string): Timestamp {
-  // In a query string, an unescaped plus sign means a space.
+  // In a query string, an unescaped plus sign decodes to a space.
   const spelled = DATE.test(text) ? `${text}T00:00:00Z` : text.replace(/(T.*) (\d\d:\d\d)$/, '$1+$2');
   const time = parseTimestamp(spelled);
   if (time) return time;

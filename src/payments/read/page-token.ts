@@ -6,9 +6,9 @@ const MAC_BYTES = 16;
 const POSITION = /^([0-9a-f-]{36})(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)$/;
 
 /**
- * Makes the token of the page after a position. It is opaque to callers.
+ * Returns the token of the page after a position, opaque to callers.
  *
- * @param filter the list's filter, including the account: the token is valid for no other.
+ * @param filter the list's filter, including the account; the token is valid for no other filter.
  */
 export function pageToken(key: Uint8Array, filter: object, { id, createdAt }: PagePosition): string {
   const position = Buffer.from(id + createdAt);
@@ -16,7 +16,7 @@ export function pageToken(key: Uint8Array, filter: object, { id, createdAt }: Pa
 }
 
 /**
- * Reads a token.
+ * Parses a page token.
  *
  * @throws ServiceError INVALID_PARAMETERS for a string that `pageToken` did not make for this filter.
  */
@@ -24,7 +24,7 @@ export function readPageToken(key: Uint8Array, filter: object, token: string): P
   const bytes = Buffer.from(token, 'base64url');
   const position = bytes.subarray(MAC_BYTES);
   const [, id, createdAt] = POSITION.exec(position.toString('latin1')) ?? [];
-  // Other spellings of the same bytes are refused too: elsewhere, tokens are compared as strings.
+  // Rejects other encodings of the same bytes too, since tokens are compared as strings elsewhere.
   const isOurs =
     bytes.toString('base64url') === token &&
     bytes.length > MAC_BYTES &&

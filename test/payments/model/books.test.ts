@@ -164,7 +164,7 @@ describe('planCancel', () => {
     const messageOf = (books: Books) => refusalOf(() => planCancel(books, ABLE)).message;
     const taken = [purchased(), purchased({ refunded: 99n }), authorized({ captured: 100n })];
     for (const books of taken)
-      expect(messageOf(books)).toContain('; refund what was taken; nothing was sent');
+      expect(messageOf(books)).toContain('; refund the captured amount; nothing was sent');
     const canceled = authorized({ isReleased: true });
     for (const books of [canceled, purchased({ refunded: 100n })])
       expect(messageOf(books)).toContain(': there is nothing left to cancel; nothing was sent');
