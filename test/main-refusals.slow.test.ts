@@ -50,7 +50,7 @@ it('names a data directory that no one can create, and ends with 1', async () =>
 it('says that the database cannot be reached', async () => {
   const nobody = { ...onDatabase, DATABASE_URL: 'postgres://a:secret@127.0.0.1:1/b' };
   expect(await refusal(nobody)).toBe(
-    'no connection to the database: connect ECONNREFUSED 127.0.0.1:1 (see DATABASE_URL)',
+    'cannot connect to the database: connect ECONNREFUSED 127.0.0.1:1 (see DATABASE_URL)',
   );
 });
 
@@ -100,7 +100,7 @@ it('refuses a pooler that it was not told of, and one through which statements h
   expect(await refusal(through)).toMatch(/^a connection pooler .* DATABASE_DIRECT_URL/);
   expect(await refusal({ ...through, DATABASE_DIRECT_URL: pooler.url })).toMatch(/^a connection pooler /);
   expect(await refusal({ ...through, DATABASE_DIRECT_URL: database.url })).toMatch(
-    /^through the pooler .* ALTER ROLE/,
+    /^for the pooler .* ALTER ROLE/,
   );
   await pooler.close();
 });

@@ -182,7 +182,7 @@ it('the account command says that the database cannot be reached, without its pa
   const { code, stderr } = await runAccount({ DATABASE_URL: 'postgres://a:secret@127.0.0.1:1/b' }, 'list');
   expect(code).toBe(1);
   expect(stderr).toBe(
-    'Not done: no connection to the database: connect ECONNREFUSED 127.0.0.1:1 (see DATABASE_URL)\n',
+    'Not done: cannot connect to the database: connect ECONNREFUSED 127.0.0.1:1 (see DATABASE_URL)\n',
   );
 });
 

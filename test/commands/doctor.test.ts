@@ -92,7 +92,7 @@ it('the doctor fails, and says what to do, if settings, database, keys, catalogu
   const away = await doctor({ DATABASE_URL: 'postgres://a:hidden@127.0.0.1:1/b' });
   expect(away.code).toBe(1);
   expect(away.stdout).toMatch(
-    /^FAILED {3}database: no connection to the database.*\n {9}check DATABASE_URL/m,
+    /^FAILED {3}database: cannot connect to the database.*\n {9}check DATABASE_URL/m,
   );
   expect(away.stdout).toMatch(/^FAILED {3}connection one: its provider does not respond/m);
   expect(away.stdout).not.toContain('hidden');

@@ -80,7 +80,7 @@ export type ReplicaOptions = {
 };
 
 const SERVICE_ANNOUNCES = /Payments service: (http:\/\/\S+)/;
-const NO_DATABASE = /no connection to the database: .*timeout|idle-in-transaction timeout/;
+const NO_DATABASE = /cannot connect to the database: .*timeout|idle-in-transaction timeout/;
 const DRAIN_TIMEOUT_MS = 60_000;
 const INSIST_TIMEOUT_MS = 60_000;
 

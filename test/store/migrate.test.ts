@@ -74,9 +74,9 @@ it('leaves alone what a later release has run, and lists it', async () => {
 });
 
 it.each([
-  ['a number that is missing', ['0001_a.sql', '0003_c.sql'], /0003_c\.sql does not follow/],
-  ['a number given twice', ['0001_a.sql', '0001_b.sql'], /0001_b\.sql does not follow/],
-  ['a name of another form', ['1-a.sql'], /1-a\.sql is not named like/],
+  ['a number that is missing', ['0001_a.sql', '0003_c.sql'], /0003_c\.sql is out of sequence/],
+  ['a number given twice', ['0001_a.sql', '0001_b.sql'], /0001_b\.sql is out of sequence/],
+  ['a name of another form', ['1-a.sql'], /1-a\.sql must have a name such as/],
 ])('refuses %s', async (_case, files, message) => {
   for (const file of files) write(file, 'SELECT 1');
   await expectRefusal(message);
@@ -152,7 +152,7 @@ it('builds an index anew that a failed run left unfinished, and keeps those that
 
 it('refuses a file that is to run outside a transaction and holds what cannot be repeated', async () => {
   write('0001_first.sql', '-- migrate: concurrently\nCREATE INDEX CONCURRENTLY item_id ON item (id);');
-  await expectRefusal(/0001_first\.sql may only hold .* not: CREATE INDEX CONCURRENTLY item_id/);
+  await expectRefusal(/0001_first\.sql may contain only .* not: CREATE INDEX CONCURRENTLY item_id/);
 });
 
 async function untilBuilding(): Promise<void> {

@@ -54,7 +54,7 @@ describe('the way to the database', () => {
     await setLimits('5s', '10s');
     const refused = assertDirect(open({ url: await startPooler() }));
     await expect(refused).rejects.toThrow(PoolerError);
-    await expect(refused).rejects.toThrow(/name the database itself in DATABASE_DIRECT_URL/);
+    await expect(refused).rejects.toThrow(/set DATABASE_DIRECT_URL to the database itself/);
   });
 });
 

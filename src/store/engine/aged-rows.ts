@@ -1,7 +1,7 @@
 import type { Database, Run } from './database.ts';
 import { type Cursor, STEP_TIMEOUT_MS, type Step } from './sweep.ts';
 
-/** A kind of rows that are deleted once they are old and done with. */
+/** A kind of rows that are deleted once they are old and no longer needed. */
 type Aged = {
   readonly table: string;
   /** The columns of the primary key after `account_id`, with their types. */
@@ -10,27 +10,27 @@ type Aged = {
   readonly ofAccount?: false;
   /** The column whose index finds old rows. */
   readonly age: string;
-  /** Days that the rows are kept beyond the requested age. */
+  /** Number of days that the rows are kept beyond the requested age. */
   readonly extraDays?: number;
-  /** The condition of that index, if it has one. */
+  /** The condition of that index, if it is partial. */
   readonly where?: string;
-  /** Condition that a row `a` is done with; other rows are kept, however old. */
+  /** Condition under which a row `a` is no longer needed. Other rows are kept, however old. */
   readonly done?: string;
-  /** true: the uses of a row, in `single_use`, are deleted with it. */
+  /** true: a row's uses in `single_use` are deleted with it. */
   readonly hasUses?: true;
-  /** Days after which the service deletes the rows by itself; undefined: only the operator's rules do. */
+  /** Number of days after which the service itself deletes the rows; undefined if only the operator's rules do. */
   readonly serviceDays?: number;
 };
 
 const ID: Pick<Aged, 'key'> = { key: [['id', 'uuid']] };
 
-/** THE table of rows that age out, by the name of the rows, in the order of deletion. */
+/** THE table of rows that expire, by name, in order of deletion. */
 export const AGED = {
-  // An unused token's ciphertext goes with it.
+  // Deletes the ciphertext of an unused token too.
   one_time_tokens: {
     ...{ table: 'one_time_token', ...ID, age: 'expires_at', serviceDays: 0, hasUses: true },
   },
-  // A session lasts half a day at most.
+  // A session lasts at most half a day.
   operator_sessions: {
     ...{ table: 'operator_session', key: [['token_hash', 'bytea']], ofAccount: false, age: 'created_at' },
     serviceDays: 1,
@@ -56,33 +56,33 @@ export const AGED = {
   deliveries: {
     ...{ table: 'delivery', ...ID, age: 'created_at', done: 'a.due_at IS NULL', serviceDays: 30 },
   },
-  // Open deliveries, and deliveries that are sent again by hand, need their event: it is kept a day longer.
+  // Open deliveries and manual redeliveries need their event, so events are kept a day longer.
   events: {
     ...{ table: 'event', ...ID, age: 'created_at', extraDays: 1, serviceDays: 30 },
     done: `a.relayed_at IS NOT NULL AND NOT EXISTS (
       SELECT FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
   },
-  // The remains of an ended method: brand, last four digits, holder.
+  // The remaining data of an ended method: brand, last four digits, holder.
   ended_methods: {
     ...{ table: 'vaulted_token', ...ID, age: 'updated_at' },
     where: "a.status IN ('UNENROLLED', 'DECLINED', 'EXPIRED')",
   },
 } as const satisfies Readonly<Record<string, Aged>>;
 
-/** Name of rows that are deleted when they are old. */
+/** Name of a kind of rows that are deleted when old. */
 export type AgedRows = keyof typeof AGED;
 
 /**
- * Limit on the rows that a step reads. It is a literal in the statement, since the planner takes an unknown limit for
- * a tenth of the table.
+ * Maximum number of rows that a step reads. A literal in the statement, since the planner assumes that an unknown limit
+ * is a tenth of the table.
  */
 const LOOKED_AT = 1_000;
 
 /**
- * Deletes the next rows that are older than `days` and done with; a dry run only counts them. A step is one commit
- * for each account. A locked row is left for the next run.
+ * Deletes the next rows that are older than `days` and no longer needed; a dry run only counts them. A step makes one
+ * commit per account. Locked rows are left for the next run.
  *
- * @param after the age and the key of the last row that the previous step read.
+ * @param options.after the age and the key of the last row that the previous step read.
  */
 export async function deleteAged(
   database: Database,
@@ -120,8 +120,8 @@ type Found = {
   readonly is_done: boolean;
 };
 
-// Finds rows by the index of their age, without a lock. A step reads a fixed number, so a row that is not done with
-// costs only its read.
+// Finds rows by the index on their age, without locks. A step reads a fixed number of rows, so a row that is still
+// needed costs only its read.
 function find({ table, key, ofAccount, age, where = 'true', done = 'true' }: Aged, isLater: boolean): string {
   const columns = [...(ofAccount === false ? [] : [['account_id', 'uuid'] as const]), ...key];
   const order = [age, ...columns.map(([column]) => column)].map((column) => `a.${column}`).join(', ');
@@ -135,7 +135,7 @@ function find({ table, key, ofAccount, age, where = 'true', done = 'true' }: Age
     ORDER BY ${order} LIMIT ${LOOKED_AT}`;
 }
 
-// Deletes found rows of one account, if they are still old and done with, and not locked.
+// Deletes the rows found in one account, unless they are locked or no longer qualify.
 function remove({ table, key, ofAccount, age, where = 'true', done = 'true', hasUses }: Aged): string {
   const [account, days, first] = ofAccount === false ? ['true', '$1', 2] : ['a.account_id = $1', '$2', 3];
   const given = key.map(([, type], i) => `$${first + i}::${type}[]`).join(', ');
@@ -155,7 +155,7 @@ const USES = `, uses AS (
       DELETE FROM single_use u USING due WHERE u.account_id = $1 AND u.object_id = due.id
     )`;
 
-/** Returns an estimate of a table's rows, from the planner's statistics; 0 before there are any. */
+/** Returns an estimate of a table's row count from the planner's statistics; 0 before there are any. */
 export async function estimateRows(database: Database, what: AgedRows): Promise<number> {
   const { rows } = await database.query<{ rows: number }>(ESTIMATE, [AGED[what].table]);
   return rows[0]?.rows ?? 0;

@@ -3,17 +3,17 @@ import type { Database, Nullable, Queries } from './database.ts';
 import { takeByAccount, withoutNulls } from './rows.ts';
 
 /*
- * The one clock: `transaction.check_at` says when a transaction's provider is asked about it next. Leases use the
- * database's clock, so the replicas' clocks do not matter.
+ * `transaction.check_at` alone determines when a transaction's provider is queried next. Leases use the database's
+ * clock, so the replicas' clocks do not matter.
  */
 
-/** A connection that this replica can ask about its transactions. */
+/** A connection whose provider this replica can query. */
 export type AskableConnection = { readonly connectionId: string; readonly identity: string };
 
-/** A due transaction, before it is taken. */
+/** A due transaction that is not yet leased. */
 export type Due = { readonly accountId: string; readonly id: string };
 
-/** A transaction that the caller has taken: until the lease ends, no other worker asks about it. */
+/** A transaction leased to the caller. Until the lease ends, no other worker checks it. */
 export type LeasedCheck = {
   readonly accountId: string;
   readonly paymentId: string;
@@ -31,8 +31,8 @@ const FIND = {
     ORDER BY check_at LIMIT $3::integer`,
 };
 
-// Hides from the planner that the rows are in the index of due rows: a plan made while that index is small would read
-// all of it.
+// coalesce hides from the planner that the rows are in the index of due rows. A plan made while that index is small
+// would read all of it.
 const TAKE = {
   name: 'take_due_transactions',
   text: `
@@ -47,10 +47,10 @@ const TAKE = {
 };
 
 /**
- * Takes the transactions of a connection that have been due for longest. They are found in all accounts without a
- * lock, and then taken account by account. Transactions that another replica is taking are skipped.
+ * Leases the transactions of a connection that have been due longest. Finds them in all accounts without locks, then
+ * leases them account by account. Skips transactions that another replica is leasing.
  *
- * @param limit on the transactions taken.
+ * @param options.limit maximum number of transactions.
  */
 export async function takeDue(
   database: Database,
@@ -68,7 +68,7 @@ function take(database: Database, due: readonly Due[], leaseS: number): Promise<
   });
 }
 
-/** Types of the transactions that a payment begins with, in SQL. */
+/** Types of transactions that a payment can begin with, in SQL. */
 const BASE_TYPES = `('PURCHASE', 'AUTHORIZE', 'VERIFY')`;
 /** Condition of an attempt with an unknown outcome, worded like its index. */
 export const IS_OPEN_ATTEMPT = `check_at IS NOT NULL AND status IN ('CREATED', 'PENDING') AND NOT awaits_payer
@@ -76,7 +76,7 @@ export const IS_OPEN_ATTEMPT = `check_at IS NOT NULL AND status IN ('CREATED', '
 
 const MAX_UNASKABLE_TAKEN = 100;
 
-// Every write after the claim stores a response, so the transaction's times show which has none.
+// Every write after the claim stores a response, so the transaction's times show whether it has one.
 const FIND_UNASKABLE = {
   name: 'find_unaskable_attempts',
   text: `
@@ -90,10 +90,10 @@ const FIND_UNASKABLE = {
 };
 
 /**
- * Takes due attempts that have had no write since their claim and that no replica has taken, except those of
- * connections that this replica can ask; a hundred at most.
+ * Leases up to a hundred due attempts that have had no write since their claim, except those of connections whose
+ * provider this replica can query.
  *
- * @param options.dueForS shortest time that they have been due.
+ * @param options.dueForS minimum number of seconds since they became due.
  */
 export async function takeUnaskable(
   database: Database,
@@ -117,7 +117,7 @@ const POSTPONE = {
 };
 
 /**
- * Releases a taken transaction, unless it was taken, written or made due since.
+ * Releases a leased transaction, unless it has been leased, written or made due since.
  *
  * @param inS seconds until its next check; undefined if no more news is expected.
  */
@@ -129,9 +129,9 @@ export async function postponeCheck(
   await database.query(POSTPONE, [accountId, transactionId, fence, inS ?? null]);
 }
 
-// $5 is the least time between two checks prompted by news of one kind. It runs from the time when the last such news
-// was settled, or from now while it is unsettled. The fence is raised, so that a check in progress, which cannot know
-// the news, postpones nothing.
+// $5 is the minimum time between two checks prompted by news of one kind, counted from when the last such news was
+// settled, or from now while it is unsettled. Raises the fence, so that a check in progress, which cannot know the
+// news, postpones nothing.
 const PROMPT = {
   name: 'prompt_check',
   text: `
@@ -151,22 +151,23 @@ const PROMPT = {
     RETURNING coalesce(found.in_s, 0) AS "inS"`,
 };
 
-/** The stored news that prompts a check, with its transaction. */
+/** Stored news that prompts a check, with its transaction. */
 export type PromptingNews = {
   readonly accountId: string;
   readonly transactionId: string;
   readonly deduplicationKey: string;
   readonly subject: number;
   readonly kind: NewsKind;
-  /** When the same news was last settled, in the database's time; 'now' if it is still unsettled. */
+  /** Time when the same news was last settled, by the database's clock; 'now' if it is still unsettled. */
   readonly lastAt?: string | undefined;
 };
 
 /**
  * Makes the check of a transaction due now, or `apartS` seconds after the last check prompted by news of this kind.
- * It never delays a check.
+ * Never delays a check.
  *
- * @returns the seconds until then; undefined while the claimer's own call is in progress, which nothing may overtake.
+ * @returns the seconds until the check; undefined while the claimer's own call is in progress, which nothing may
+ * overtake.
  */
 export async function promptCheck(
   queries: Queries,
@@ -178,21 +179,21 @@ export async function promptCheck(
   return (await queries.query<{ inS: number }>(PROMPT, values)).rows[0]?.inS;
 }
 
-/** A connection's open attempts, begun while it pointed to one account. */
+/** A connection's open attempts that began while it pointed to the same account. */
 export type OpenAttempts = {
   readonly connectionId: string;
   /** Identity of the connection at the time of the attempts. */
   readonly identity: string;
   /** Includes attempts of requests in progress. */
   readonly open: number;
-  /** The open attempts that belong to no request in progress. */
+  /** Number of open attempts that do not belong to requests in progress. */
   readonly due: number;
-  /** Seconds since the oldest began. */
+  /** Seconds since the oldest attempt began. */
   readonly oldestS: number;
 };
 
-// In the order of the index: the planner assumes that open attempts are spread over the table, although they are at
-// its end, and would read all of it.
+// In index order: the planner assumes that open attempts are spread over the table, although they are at its end, and
+// would read all of it.
 const COUNT_OPEN = {
   name: 'count_open_attempts',
   text: `
@@ -206,22 +207,22 @@ const COUNT_OPEN = {
     GROUP BY connection_id, connection_identity ORDER BY connection_id, connection_identity`,
 };
 
-/** Counts open attempts, up to `limit` of them, by connection and account. */
+/** Counts up to `limit` open attempts, by connection and account. */
 export async function countOpenAttempts(database: Database, limit: number): Promise<OpenAttempts[]> {
   return (await database.query<Nullable<OpenAttempts>>(COUNT_OPEN, [limit])).rows.map(withoutNulls);
 }
 
-/** Transactions of one type that are open after their call. */
+/** Transactions of one type that are still open after their call. */
 export type OpenLater = {
   /** Name of a payments.v1.Transaction.Type. */
   readonly type: string;
   readonly open: number;
-  /** Seconds since the oldest began. */
+  /** Seconds since the oldest transaction began. */
   readonly oldestS: number;
 };
 
-// One index walk for each type, so that a hundred thousand payers who never came back do not hide a refund. An
-// authorization that waits to be captured is not open: its status is SUCCEEDED.
+// One index scan per type, so that a hundred thousand payers who never returned do not hide a refund. An authorization
+// that waits to be captured is not open: its status is SUCCEEDED.
 const COUNT_LATER = {
   name: 'count_open_later',
   text: `
@@ -235,7 +236,7 @@ const COUNT_LATER = {
     GROUP BY types.type`,
 };
 
-/** Counts open operations, and attempts that await their payer, by type, up to `limit` of each. */
+/** Counts open operations and attempts that await their payer, up to `limit` of each type. */
 export async function countOpenLater(
   database: Database,
   types: readonly string[],

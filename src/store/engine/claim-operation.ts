@@ -1,16 +1,16 @@
 import type { Database } from './database.ts';
 
-/** The claim of an operation, written before it is sent. */
+/** The claim of an operation, written before the operation is sent. */
 export type OperationClaim = {
   readonly accountId: string;
   readonly paymentId: string;
-  /** The version that the operation was planned on. */
+  /** The version of the payment on which the operation was planned. */
   readonly version: number;
   readonly status: string;
   readonly record: Uint8Array;
   readonly transactionId: string;
   readonly type: 'CAPTURE' | 'CANCEL' | 'REFUND';
-  /** The purchase or the authorization. */
+  /** The purchase or authorization. */
   readonly baseId: string;
   /** The transaction that the operation acts on. */
   readonly parentId: string;
@@ -31,10 +31,10 @@ export type OperationClaim = {
   readonly merchantReference: string | undefined;
 };
 
-// The claiming statement itself checks the bounds against the rows: no claim exceeds them, whatever its caller read
-// before, and whatever is claimed at the same time. A held key violates the unique index, which rolls back the whole
-// statement. A merchant's reference is used once within the payment and the method. It needs no index, since every
-// claim changes the version that other claims rely on.
+// The claiming statement itself checks the amount limits against the rows, so no claim exceeds them, regardless of what
+// its caller read earlier and of concurrent claims. A held key violates the unique index, which rolls back the whole
+// statement. A merchant's reference can be used once per payment and method. It needs no index, since every claim
+// changes the version that other claims depend on.
 const CLAIM = {
   name: 'claim_operation',
   text: `
@@ -81,8 +81,8 @@ const CLAIM = {
 /**
  * Claims an operation: reserves its amount, opens it and inserts its transaction, in one statement and one commit.
  *
- * @returns false if the payment has changed since it was read, has an operation open or one with the same reference
- * and method, or the bounds do not allow it.
+ * @returns false if the payment has changed since it was read, has an open operation, already has an operation with the
+ * same reference and method, or does not have the amount left.
  * @throws a unique violation (`isKeyTaken`) if the key is held; nothing was changed.
  */
 export async function claimOperation(database: Database, claim: OperationClaim): Promise<boolean> {

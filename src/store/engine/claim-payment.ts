@@ -4,7 +4,7 @@ import { arraysOf, callsValues, callText, callValues, type Parameter } from './f
 import { groupCommits } from './group-commit.ts';
 import { onlyRow } from './rows.ts';
 
-/** A claim, written before a provider is called. Messages come encoded: the store knows rows, not payments. */
+/** A claim, written before a provider is called. Messages are encoded: the store knows rows, not payments. */
 export type Claim = {
   readonly paymentId: string;
   readonly accountId: string;
@@ -15,25 +15,25 @@ export type Claim = {
   readonly status: string;
   readonly record: Uint8Array;
   readonly merchantOrderId: string;
-  /** '' without a card. */
+  /** The last four digits of the card; '' without a card. */
   readonly cardLastFour: string;
   /** The merchant's own reference; undefined if one was generated. */
   readonly merchantReference: string | undefined;
-  /** The record's time of creation, such as 2026-01-31T09:08:07.000001Z, which orders lists of payments. */
+  /** The record's creation time, such as 2026-01-31T09:08:07.000001Z, by which lists of payments are ordered. */
   readonly createdAt: string;
   readonly transactionId: string;
   readonly transactionStatus: string;
-  /** payments.v1.Transaction.Type: PURCHASE, AUTHORIZE or VERIFY. */
+  /** Name of a payments.v1.Transaction.Type: PURCHASE, AUTHORIZE or VERIFY. */
   readonly type: string;
   readonly connectionId: string;
-  /** The account at the provider that the connection points to; no other is ever asked about this attempt. */
+  /** The account at the provider that the connection points to. No other account is ever queried about this attempt. */
   readonly connectionIdentity: string;
   readonly minorUnits: bigint;
   readonly currency: string;
   readonly capture: boolean;
-  /** Length of the lease: the checker leaves the attempt alone until it ends. */
+  /** Length of the lease in seconds. Until it ends, the checker does not touch the attempt. */
   readonly leaseS: number;
-  /** A card to store if the payment succeeds; it waits, inactive, for the outcome. */
+  /** A card to store if the payment succeeds. It stays inactive until the outcome is known. */
   readonly vault:
     | {
         readonly token: string;
@@ -45,9 +45,9 @@ export type Claim = {
         readonly fingerprint?: string;
       }
     | undefined;
-  /** The stored method that the payment uses, or whose card it asks to store again. */
+  /** The stored method that the payment uses, or whose card it requests to store again. */
   readonly storedMethod?: string | undefined;
-  /** The checkout session that the payment uses up, unless it fails. */
+  /** The checkout session that the payment uses up unless it fails. */
   readonly session?: SessionUse | undefined;
   /** The one-time token that the payment uses up, whatever its outcome. */
   readonly oneTimeToken?: string | undefined;
@@ -78,7 +78,7 @@ const PLAIN: readonly Parameter<Claim>[] = [
   ['lease_s', 'float8', ({ leaseS }) => leaseS],
 ];
 
-/** Parameters of a claim that stores a card, or uses a session or a token. */
+/** Additional parameters of a claim that stores a card, or uses a session or token. */
 const MORE: readonly Parameter<Claim>[] = [
   ['card_type', 'text', ({ vault }) => vault?.type],
   ['card_shown', 'bytea', ({ vault }) => vault?.card],
@@ -97,7 +97,7 @@ const EVERYTHING = [...PLAIN, ...MORE];
 const CLAIM_WITH_MORE = callText(FUNCTION, EVERYTHING);
 const NAMES = PLAIN.map(([name]) => name).join(', ');
 const CLAIM = { name: 'claim', text: callText(FUNCTION, PLAIN) };
-// The same for many plain claims: a function call for each would cost PostgreSQL a third more processor time.
+// The same for many plain claims, since a function call per claim would cost PostgreSQL a third more processor time.
 const CLAIM_MANY = {
   name: 'claim_many',
   text: `
@@ -127,16 +127,16 @@ type ClaimedRow = { readonly result: boolean };
 /**
  * Claims the key and inserts the payment with its transaction: one call, one commit, one round trip.
  *
- * @returns false if the key is already held, by another payment or by this one (a repeat after a lost
- * acknowledgement): `findByKey` shows which.
- * @throws AlreadyUsedError if its checkout session or one-time token was used by another payment, or has changed.
+ * @returns false if the key is already held, by another payment or by this one (a repeat after a lost acknowledgement);
+ * `findByKey` shows which.
+ * @throws AlreadyUsedError if its checkout session or one-time token was used by another payment or has changed.
  */
 export async function claimPayment(database: Database, claim: Claim): Promise<boolean> {
   const { vault, session, oneTimeToken } = claim;
   if (isPlain(claim)) {
     return onlyRow(await database.query<ClaimedRow>(CLAIM, callValues(PLAIN, claim))).result;
   }
-  // Named for the other rows that it writes, so that traces and tests can find it.
+  // Named after the other rows that it writes, so that traces and tests can find it.
   const name = `claim${vault ? '_with_card' : ''}${session ? '_of_session' : ''}${oneTimeToken ? '_by_token' : ''}`;
   const statement = { name, text: CLAIM_WITH_MORE };
   const claimed = database.query<ClaimedRow>(statement, callValues(EVERYTHING, claim));
@@ -144,14 +144,12 @@ export async function claimPayment(database: Database, claim: Claim): Promise<bo
   return onlyRow({ rows }).result;
 }
 
-/** `claimPayment`, in one commit with claims that arrive meanwhile. */
+/** Claims like `claimPayment`, in one commit with other claims that arrive at the same time. */
 export const claimGrouped = groupCommits<Claim, boolean>({ one: claimPayment, many: claimMany });
 
-/**
- * Claims plain payments. Claims that store a card or use a session or token write more rows, and are left to `one`.
- */
+/** Claims plain payments. Claims that store a card or use a session or token write more rows, and are left to `one`. */
 async function claimMany(database: Database, claims: readonly Claim[]): Promise<(boolean | undefined)[]> {
-  // All groups write their rows in one order, so that two groups with the same keys cannot deadlock.
+  // All groups write their rows in the same order, so that two groups with the same keys cannot deadlock.
   const plain = claims.filter(isPlain).sort(byKey);
   if (plain.length === 0) return claims.map(() => undefined);
   const { rows } = await database.query<{ id: string }>(CLAIM_MANY, callsValues(PLAIN, plain));

@@ -1,11 +1,11 @@
 import type { Database } from './database.ts';
 import { onlyRow } from './rows.ts';
 
-/** The difference between the process's clock and the database's. */
+/** The difference between the clocks of the process and the database. */
 export type ClockDifference = {
-  /** Time that the process's clock is ahead; negative if it is behind. */
+  /** Milliseconds that the process's clock is ahead; negative if it is behind. */
   readonly aheadMs: number;
-  /** Possible error of `aheadMs`: half the round trip. */
+  /** Maximum error of `aheadMs`: half the round trip. */
   readonly uncertainMs: number;
 };
 
@@ -14,7 +14,7 @@ const READ_CLOCK = {
   text: 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"',
 };
 
-/** Compares the process's clock with the database's, which decides how old a transaction is and when it is due. */
+/** Compares the process's clock with the database's, which determines the age of transactions and when they are due. */
 export async function compareClocks(database: Database): Promise<ClockDifference> {
   const [startedMs, startedAtMs] = [performance.now(), Date.now()];
   const { nowMs } = onlyRow(await database.query<{ nowMs: number }>(READ_CLOCK));

@@ -1,26 +1,26 @@
 import pg from 'pg';
 
 /**
- * Error if no connection was available, so nothing was run: refused, silent, shutting down, or all in use for too
- * long.
+ * Thrown if no connection was available, so nothing was run: the database refused, did not respond or was shutting
+ * down, or all connections were in use for too long.
  */
 export class DatabaseUnavailableError extends Error {
   override readonly name = 'DatabaseUnavailableError';
 
   constructor(cause: unknown) {
-    super(`no connection to the database: ${(cause as Error).message}`, { cause });
+    super(`cannot connect to the database: ${(cause as Error).message}`, { cause });
   }
 }
 
-/** Error for a database that acknowledges commits which a crash can undo. */
+/** Thrown for a database that acknowledges commits which a crash can undo. */
 export class UnsafeDatabaseError extends Error {
   override readonly name = 'UnsafeDatabaseError';
 }
 
 /**
- * Returns true if a rejected statement provably changed nothing: no connection was available, or the database rolled
- * the statement back and said so. A broken connection proves nothing. Neither does a FATAL error: a connection pooler
- * reports one when it loses the server in the middle of a commit.
+ * Returns true if a rejected statement certainly changed nothing: no connection was available, or the database reported
+ * that it rolled the statement back. A broken connection proves nothing. Nor does a FATAL error: a connection pooler
+ * reports one when it loses the server during a commit.
  */
 export function isSurelyNotCommitted(error: unknown): boolean {
   return error instanceof DatabaseUnavailableError || isOfStatement(error);
@@ -28,8 +28,8 @@ export function isSurelyNotCommitted(error: unknown): boolean {
 
 /**
  * Returns true if a rejection means that the database is unavailable (unreachable, refusing, shutting down, read-only
- * after a failover, out of connections, memory or disk, too slow, or in a conflict that a retry resolves) rather than
- * that we have a bug. The statement may still have been committed: see `isSurelyNotCommitted`.
+ * after a failover, out of connections, memory or disk, too slow, or in a conflict that a retry resolves) rather than a
+ * bug. The statement may still have been committed; see `isSurelyNotCommitted`.
  */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -44,7 +44,7 @@ export function isLost(error: unknown): boolean {
   return hasSqlState(error, 'PLOST');
 }
 
-/** Returns true if a statement was ended because it ran for too long. */
+/** Returns true if a statement was canceled because it ran too long. */
 export function isTimeout(error: unknown): boolean {
   return hasSqlState(error, '57014');
 }
@@ -60,12 +60,12 @@ const NETWORK_CODES = new Set([
   ...['EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN', 'ENOENT', 'EACCES', 'EMFILE', 'ENFILE'],
 ]);
 
-/** Messages of errors to which node-postgres gives no code. */
+/** Messages of errors without a code from node-postgres. */
 const BROKEN_CONNECTION = /^(Connection terminated|Query read timeout|Client (has encountered|was closed))/;
 
 /**
- * Returns true if an error is the database's response to the statement, which was rolled back, so the connection
- * remains usable. (node-postgres' own pool would discard the connection after any error.)
+ * Returns true if an error is the database's response to the statement. The statement was rolled back, so the
+ * connection remains usable. (node-postgres' own pool would discard the connection after any error.)
  */
 export function isOfStatement(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') return false;
@@ -73,8 +73,8 @@ export function isOfStatement(error: unknown): boolean {
 }
 
 /**
- * SQLSTATEs of a connection or a server, not a statement: 08 connection, 40003 completion unknown, 57P shutdown, 58
- * system.
+ * SQLSTATEs that concern a connection or server rather than a statement: 08 connection, 40003 completion unknown, 57P
+ * shutdown, 58 system.
  */
 const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58)/;
 
@@ -88,15 +88,15 @@ export function isNullRefused(error: unknown): boolean {
   return hasSqlState(error, '23502');
 }
 
-/** SQLSTATE of a write that a read-only database refuses: a standby, or a former primary. */
+/** SQLSTATE of a write rejected by a read-only database, that is, a standby or a former primary. */
 export const READ_ONLY = '25006';
 
-/** Returns true if an error is the database's, with this SQLSTATE. */
+/** Returns true if an error comes from the database with this SQLSTATE. */
 export function hasSqlState(error: unknown, code: string): boolean {
   return error instanceof pg.DatabaseError && error.code === code;
 }
 
-/** Returns an error's SQLSTATE, or the operating system's code. */
+/** Returns an error's SQLSTATE or operating system code. */
 export function codeOf(error: Error): string | undefined {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' ? code : undefined;

@@ -10,15 +10,15 @@ import {
 } from './database-error.ts';
 
 /**
- * A statement, prepared once for each connection under its name; with `isPrepared: false`, planned anew each time. A
- * name belongs to one text.
+ * A statement, prepared under its name once per connection or, with `isPrepared: false`, planned each time. A name
+ * belongs to one text only.
  */
 export type Statement = { readonly name: string; readonly text: string; readonly isPrepared?: boolean };
 
-/** A row's values as PostgreSQL takes them: null for absent values. */
+/** A row's values as PostgreSQL represents them, with null for absent values. */
 export type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-/** Runs SQL in an open transaction. Without values, it may be several statements. */
+/** Runs SQL in an open transaction. Without values, the text may contain several statements. */
 export type Run = <Row extends pg.QueryResultRow>(
   text: string,
   values?: readonly unknown[],
@@ -26,27 +26,27 @@ export type Run = <Row extends pg.QueryResultRow>(
 
 /** Address, size and time limits of a database's connection pool. */
 export type DatabaseOptions = {
-  /** `postgres://…`, with every parameter that node-postgres reads (`sslmode`, …). */
+  /** `postgres://…`, with any parameter that node-postgres reads (`sslmode`, …). */
   readonly url: string;
   readonly maxConnections: number;
   readonly log: Pick<Logger, 'warn'>;
-  /** Longest wait for a connection, if the pool is exhausted or the database is silent. Default 2000. */
+  /** Longest wait for a connection if the pool is exhausted or the database does not respond. Default 2000. */
   readonly connectTimeoutMs?: number;
   /** Time limit of a statement. Default 5000. */
   readonly statementTimeoutMs?: number;
   /**
-   * true: connect through a pooler, which `assertPooler` has to accept. A pooler accepts no time limits from a
-   * connection: they come from the role. Default false.
+   * true: connects through a pooler, which `assertPooler` must accept. A pooler ignores a connection's time limits, so
+   * they come from the role. Default false.
    */
   readonly isPooled?: boolean;
 };
 
-/** Runs one statement: a `Database`, or one of its transactions (`queriesOf`). */
+/** Runs single statements: a `Database`, or one of its transactions (`queriesOf`). */
 export type Queries = Pick<Database, 'query'>;
 
 /**
- * A PostgreSQL database behind a pool of connections. `bigint` columns are read as bigint, `bytea` as Buffer and
- * `timestamptz` as Date. Bytes are passed as Buffer or Uint8Array, and sent as they are.
+ * A PostgreSQL database behind a connection pool. Reads `bigint` columns as bigint, `bytea` as Buffer and `timestamptz`
+ * as Date. Bytes are passed as Buffer or Uint8Array and sent as is.
  */
 export type Database = {
   /** Runs one statement in its own transaction. `isUnavailable` classifies its rejections. */
@@ -56,35 +56,35 @@ export type Database = {
   ): Promise<pg.QueryResult<Row>>;
   /**
    * Commits the statements of `work` when it resolves, and rolls them back when it rejects. Not for the main path,
-   * which has no transaction of several statements.
+   * where no transaction has several statements.
    *
    * @param timeoutMs time limit of each statement; by default that of `query`.
    */
   transaction<T>(work: (run: Run) => Promise<T>, timeoutMs?: number): Promise<T>;
   /**
-   * Runs statements on their own connection, each outside a transaction, as some statements require. The connection
-   * is closed afterwards, which ends its session with everything that belongs to it. Not through a pooler, which may
-   * keep the session and give it to others.
+   * Runs statements on a dedicated connection, each outside a transaction, as some statements require. The connection
+   * is then closed, which ends its session and everything that belongs to it. Not available through a pooler, which may
+   * keep the session and hand it to other clients.
    *
    * @param timeoutMs time limit of each statement.
    */
   session<T>(work: (run: Run) => Promise<T>, timeoutMs: number): Promise<T>;
   /**
-   * Refuses a database that acknowledges a commit before it is on disk.
+   * Checks that the database does not acknowledge commits before they are on disk.
    *
-   * @param allowUnsafe accepts it anyway.
-   * @throws UnsafeDatabaseError that names the settings at fault.
+   * @param allowUnsafe accepts such a database anyway.
+   * @throws UnsafeDatabaseError naming the settings at fault.
    */
   assertDurable(allowUnsafe: boolean): Promise<void>;
   /** Waits for running statements, then closes the connections. */
   close(): Promise<void>;
 };
 
-/** The database's default limits on a statement, and on a pause within a transaction. */
+/** Default time limits of a statement and of a pause within a transaction. */
 export const TIME_LIMITS_MS = { statement: 5_000, idleInTransaction: 10_000 };
 
 /**
- * Longest wait for a connection at a start or in a command, which nobody repeats like a call: a database that scales
+ * Longest wait for a connection at startup and in commands, which nobody retries as callers do. A database that scales
  * to zero takes seconds to wake up.
  */
 export const PATIENT_CONNECT_MS = 15_000;
@@ -92,14 +92,14 @@ export const PATIENT_CONNECT_MS = 15_000;
 const IDLE_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
 /**
- * Time after the database's own limit at which the client gives up on a statement, in case the database has gone
- * silent.
+ * Time beyond the database's own limit after which the client abandons a statement, in case the database has stopped
+ * responding.
  */
 const CLIENT_TIMEOUT_MARGIN_MS = 1_000;
 
 const INT8_OID = 20;
 
-// A setting that another engine with PostgreSQL's protocol lacks reads as null.
+// Settings that another engine with PostgreSQL's protocol lacks read as null.
 const DURABILITY: Statement = {
   name: 'durability',
   text: `SELECT name, current_setting(name, true) AS value FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name`,
@@ -141,13 +141,13 @@ export function openDatabase(options: DatabaseOptions): Database {
         return result;
       } catch (error) {
         connections.noteError(client, error);
-        // Closing the connection rolls back, whatever its state.
+        // Closing the connection rolls back the transaction, whatever its state.
         client.release(true);
         throw error;
       }
     },
     session: async (work, timeoutMs) => {
-      if (isPooled) throw new Error('a pooler offers no session of its own');
+      if (isPooled) throw new Error('a dedicated session is not available through a pooler');
       const client = await connections.take();
       try {
         const run = runner(client, timeoutMs);
@@ -173,16 +173,16 @@ export function queriesOf(run: Run): Queries {
 
 const UNSAFE = 'the database acknowledges commits that a crash can undo, so payments could be lost';
 
-/** The connections of a database. All are replaced once the database turns out to be read-only. */
+/** The connections of a database. All are replaced when the database turns out to be read-only. */
 type Connections = {
   /** Waits for a connection, which the caller releases. @throws DatabaseUnavailableError. */
   take(): Promise<pg.PoolClient>;
   /**
-   * Reports an error before a connection's release. If the database is read-only, all connections as old as this one
-   * are closed.
+   * Records an error before its connection is released. If the database is read-only, closes all connections as old as
+   * this one.
    */
   noteError(client: pg.PoolClient, error: unknown): void;
-  /** Waits for the connections in use, then closes all. */
+  /** Waits for connections in use, then closes all. */
   close(): Promise<void>;
 };
 
@@ -202,17 +202,17 @@ function openConnections(options: Required<DatabaseOptions>): Connections {
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     types: { getTypeParser },
   });
-  // After a failover, every connection of the pool may lead to the old primary. Once one turns out to be read-only,
-  // all connections made before then are closed.
+  // After a failover, every pooled connection may lead to the old primary. When one turns out to be read-only, all
+  // connections made before then are closed.
   const generations = new WeakMap<pg.ClientBase, number>();
   let generation = 0;
 
-  // A connection that breaks while idle leaves the pool by itself; the next query makes a new one.
+  // A connection that breaks while idle leaves the pool automatically; the next query makes a new one.
   pool.on('error', (error) => {
     // A connection that is being closed may report that its server has ended.
     if (!pool.ending) options.log.warn({ code: codeOf(error) }, 'a database connection broke');
   });
-  // A connection in use would have no listener, and an 'error' event without a listener ends the process.
+  // Connections in use have no other listener, and an 'error' event without a listener ends the process.
   pool.on('connect', (client) => {
     client.on('error', () => {});
     generations.set(client, generation);
@@ -247,17 +247,18 @@ async function inTransaction<T>(
   const result = await work(run);
   const { command } = await run('COMMIT');
   if (command !== 'COMMIT')
-    throw new Error('the transaction was rolled back, because a statement in it had failed');
+    throw new Error('the transaction was rolled back because one of its statements failed');
   return result;
 }
 
 function runner(client: pg.PoolClient, timeoutMs: number): Run {
-  // node-postgres reads query_timeout from a query too; its types do not say so.
+  // node-postgres also reads query_timeout from a query, although its types omit it.
   const clientTimeout = { query_timeout: timeoutMs + CLIENT_TIMEOUT_MARGIN_MS };
   return (text, values) => client.query({ text, ...(values && { values: [...values] }), ...clientTimeout });
 }
 
-// Only for this pool, as pg.types is global. int8 does not fit into a double, so node-postgres leaves it a string.
+// Only for this pool, since pg.types is global. An int8 may not fit into a double, so node-postgres returns it as a
+// string.
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
   if (oid === INT8_OID && format !== 'binary') return BigInt;
   return pg.types.getTypeParser(oid, format as 'text');

@@ -2,34 +2,31 @@ import type { Database } from './database.ts';
 import { NIL_UUID } from './rows.ts';
 import { type Cursor, STEP_TIMEOUT_MS, type Step } from './sweep.ts';
 
-/** The bytes of a payment that hold personal data. */
+/** The bytes of a payment that contain personal data. */
 export type StoredRecords = {
   readonly record: Uint8Array;
   readonly answer: Uint8Array;
-  /** null while the record is the same as the response's. */
+  /** null while it is the same as the record. */
   readonly answeredRecord: Uint8Array | null;
 };
 
-/** The bytes of an operation's transaction that hold personal data. */
+/** The bytes of an operation's transaction that contain personal data. */
 export type StoredResponse = { readonly response: Uint8Array; readonly responseRecord: Uint8Array };
 
-/** Functions that return those bytes without the personal data. */
+/** Functions that return those bytes without personal data. */
 export type Erase = {
   readonly payment: (stored: StoredRecords) => StoredRecords;
   readonly operation: (stored: StoredResponse) => StoredResponse;
 };
 
-/**
- * Limit on the rows that a step reads, and on the payments that it rewrites in one commit, which stay locked
- * meanwhile.
- */
+/** Maximum number of rows that a step reads, and of payments that it rewrites, and so locks, in one commit. */
 const LOOKED_AT = 1_000;
 const REWRITTEN = 100;
-/** Limit on the responses of operations that are read at once. */
+/** Maximum number of operation responses read at once. */
 const RESPONSES_READ = 100;
 
-// A payment is due if nothing is open: no state that may still change by itself, no operation, no check to come. It
-// is due again after a later operation.
+// A payment is due if it has nothing open: no status that may still change by itself, no open operation, and no
+// scheduled check. It is due again after a later operation.
 const SCAN_PAYMENTS = `
   SELECT p.id, p.created_at::text AS "createdAt",
     (p.personal_data_erased_at IS NULL OR p.personal_data_erased_at < p.updated_at)
@@ -44,21 +41,22 @@ const SCAN_PAYMENTS = `
     AND (p.created_at, p.id) > ($3::timestamptz, $4::uuid)
   ORDER BY p.created_at, p.id LIMIT ${LOOKED_AT}`;
 
-// The scan took no locks: an operation begun since has changed the payment's row, which then no longer matches.
+// The scan took no locks. An operation that has begun since has changed the payment's row, which then no longer
+// matches.
 const LOCK_PAYMENTS = `
   SELECT p.id, p.record, p.answer, p.answered_record AS "answeredRecord"
   FROM payment p
   WHERE p.account_id = $1 AND p.id = ANY ($2::uuid[]) AND p.updated_at < now() - make_interval(days => $3)
     AND p.open_operation IS NULL AND p.answer IS NOT NULL
   ORDER BY p.id FOR UPDATE SKIP LOCKED`;
-// Each response contains a whole record: the responses of a payment with many operations may not fit in memory.
+// Each response contains a whole record, so the responses of a payment with many operations may not fit in memory.
 const READ_RESPONSES = `
   SELECT id, response, response_record AS "responseRecord" FROM transaction
   WHERE account_id = $1 AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL
     AND id > $3::uuid
   ORDER BY id LIMIT ${RESPONSES_READ}`;
 
-// The version is raised, so that an operation planned on the record with the personal data is planned again.
+// Raises the version, so that an operation planned on the record with personal data is planned again.
 const WRITE_PAYMENTS = `
   UPDATE payment p
   SET record = erased.record, answer = erased.answer, answered_record = erased.answered_record, version = p.version + 1,
@@ -73,8 +71,8 @@ const WRITE_RESPONSES = `
 type Row<Stored> = Stored & { readonly id: string };
 
 /**
- * Erases the personal data of an account's next payments that had no write for `days` and have nothing open. A step
- * is one commit, or a few. Payments that are being written are left for the next run.
+ * Erases the personal data of an account's next payments that have had no write for `days` and have nothing open. A
+ * step makes one or a few commits. Payments being written are left for the next run.
  *
  * @param erase undefined for a dry run.
  */

@@ -1,6 +1,6 @@
 import { byteaArray } from './bytea-array.ts';
 
-/** A parameter of a function in the database: its name, its type, and its value in a row. */
+/** A parameter of a database function: its name, its type, and its value in a row. */
 export type Parameter<Row> = readonly [name: string, type: string, value: (row: Row) => unknown];
 
 /** Returns the text of a statement that calls a function once, with named parameters. */
@@ -19,7 +19,7 @@ export function callValues<Row>(parameters: readonly Parameter<Row>[], row: Row)
   return parameters.map(([, , value]) => value(row) ?? null);
 }
 
-/** Returns the values of a statement for many rows: an array for each parameter. */
+/** Returns the values of a statement for many rows, as an array per parameter. */
 export function callsValues<Row>(parameters: readonly Parameter<Row>[], rows: readonly Row[]): unknown[] {
   return parameters.map(([, type, value]) => {
     const column = rows.map((row) => value(row) ?? null);

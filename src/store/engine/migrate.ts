@@ -12,31 +12,31 @@ type Migration = {
 };
 type AppliedRow = Omit<Migration, 'text'>;
 
-/** Error of migrations: they do not match the database, their directory is malformed, or one failed. */
+/** Thrown if migrations do not match the database, their directory is malformed, or a migration failed. */
 export class MigrationError extends Error {
   override readonly name = 'MigrationError';
 }
 
-/** The directory of the service's own migrations. */
+/** The directory of the service's migrations. */
 export const MIGRATIONS = join(import.meta.dirname, '../migrations');
 
 const FILE = /^(\d{4})_([a-z0-9_]+)\.sql$/;
-/** Key of the advisory lock that replicas wait for when they start together; any fixed number. */
+/** Key of the advisory lock that replicas starting at the same time wait for. Any fixed number will do. */
 const LOCK_KEY = '7021990411503221';
 /** Longest wait for another replica's migration, which may be building an index on a large table. */
 const LOCK_WAIT_MS = 600_000;
 const LOCK_POLL_MS = 100;
-/** Longest wait of a migration for a table: meanwhile, everyone else who wants the table waits behind it. */
+/** Longest wait of a migration for a table. Meanwhile, everyone else who needs the table waits behind it. */
 const TABLE_WAIT_MS = 5_000;
 /**
- * Time limit of a statement: it may build an index on a large table, or change many of its rows, while payments
+ * Time limit of a statement, which may build an index on a large table or change many of its rows while payments
  * continue.
  */
 const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
 
-/** The first line of a file whose statements run one by one, each outside a transaction. */
+/** The first line of a file whose statements run one by one, outside transactions. */
 const CONCURRENTLY = '-- migrate: concurrently';
-/** Statements allowed in such a file. Each can be repeated, so that the next run completes an interrupted one. */
+/** Statements allowed in such a file. Each is repeatable, so that the next run completes an interrupted run. */
 const CONCURRENT_STATEMENT =
   /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+) ON |^DROP INDEX CONCURRENTLY IF EXISTS (\w+)$/;
 
@@ -50,10 +50,10 @@ const CREATE_TABLE = `
 
 /**
  * Brings the schema up to date: runs the pending `NNNN_name.sql` files of a directory in order, each in a transaction
- * with its row in schema_migration. A file whose first line is `-- migrate: concurrently` only builds and drops
- * indexes, one by one and outside a transaction, while the table is read and written; if it is interrupted, the next
- * run repeats it. Replicas may migrate at the same time. Migrations of a later release are left alone: they remove
- * nothing that the previous release uses, so that it can keep running, and can be rolled back to.
+ * together with its row in schema_migration. A file whose first line is `-- migrate: concurrently` may only build and
+ * drop indexes. Its statements run one by one, outside transactions, while the table is read and written; if
+ * interrupted, the next run repeats them. Several replicas may migrate at the same time. Migrations of a later release
+ * are left alone: they remove nothing that the previous release uses, so it can keep running and can be rolled back to.
  *
  * @returns the names of the files that were run.
  * @throws MigrationError if a file has changed since it was run, a number is missing, or a file fails.
@@ -74,18 +74,18 @@ export async function migrate(database: Database, directory: string): Promise<st
   return done;
 }
 
-/** The migrations that only this release or only the database has, by their file names. */
+/** The migrations that only this release or only the database has, by file name. */
 export type SchemaDifference = {
-  /** `migrate` would run them. */
+  /** Migrations that `migrate` would run. */
   readonly pending: readonly string[];
-  /** A later release has run them. */
+  /** Migrations that a later release has run. */
   readonly later: readonly string[];
 };
 
 /**
- * Compares a database with the files of a directory, and writes nothing. The schema has to exist.
+ * Compares a database with the files of a directory, without writing. The schema must exist.
  *
- * @throws MigrationError as `migrate` does, if a file has changed since it was run.
+ * @throws MigrationError if a file has changed since it was run.
  */
 export async function compareSchema(database: Database, directory: string): Promise<SchemaDifference> {
   const migrations = readMigrations(directory);
@@ -107,7 +107,7 @@ function locked<T>(database: Database, work: (run: Run) => Promise<T>): Promise<
   }, STATEMENT_TIMEOUT_MS);
 }
 
-/** Does the same without a transaction: the lock ends with the connection. */
+/** Does the same as `locked` without a transaction: the lock ends with the connection. */
 function lockedSession<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
   return database.session(async (run) => {
     await awaitLock(run, 'pg_try_advisory_lock');
@@ -115,7 +115,7 @@ function lockedSession<T>(database: Database, work: (run: Run) => Promise<T>): P
   }, STATEMENT_TIMEOUT_MS);
 }
 
-// Polled: a waiting statement would hold a snapshot, which a concurrent index build would wait for in turn.
+// Polls, since a waiting statement would hold a snapshot that a concurrent index build would wait for in turn.
 async function awaitLock(run: Run, tryLock: string): Promise<void> {
   const deadline = performance.now() + LOCK_WAIT_MS;
   for (;;) {
@@ -123,7 +123,7 @@ async function awaitLock(run: Run, tryLock: string): Promise<void> {
     if (rows[0]?.locked) return;
     if (performance.now() > deadline) {
       throw new MigrationError(
-        'another replica is still migrating the database: wait for it, then start again',
+        'another replica is still migrating the database; wait until it has finished, then start again',
       );
     }
     await sleep(LOCK_POLL_MS);
@@ -134,7 +134,7 @@ function isConcurrent({ text }: Migration): boolean {
   return text.split('\n', 1)[0] === CONCURRENTLY;
 }
 
-/** Runs the statements one by one. An unfinished index of an interrupted run is rebuilt. */
+/** Runs the statements one by one. Rebuilds the unfinished index of an interrupted run. */
 async function runConcurrently(run: Run, { text }: Migration): Promise<void> {
   for (const statement of statementsOf(text)) {
     const built = CONCURRENT_STATEMENT.exec(statement)?.[1];
@@ -151,7 +151,7 @@ async function dropUnfinished(run: Run, index: string): Promise<void> {
   if (rowCount) await run(`DROP INDEX CONCURRENTLY IF EXISTS ${index}`);
 }
 
-/** Returns the statements of a concurrent file, which contains no quoted semicolons. */
+/** Returns the statements of a concurrent file, which may not contain quoted semicolons. */
 function statementsOf(text: string): string[] {
   return text
     .replaceAll(/--.*$/gm, '')
@@ -166,7 +166,7 @@ async function applyOnce(
   apply: (run: Run, migration: Migration) => Promise<unknown>,
 ): Promise<boolean> {
   const applied = await readApplied(run);
-  // Another replica, perhaps of another release, may have run it since we looked.
+  // Another replica, perhaps of another release, may have run the migration in the meantime.
   refuseMismatch([migration], applied);
   if (applied.some((row) => row.version === migration.version)) return false;
   try {
@@ -198,12 +198,10 @@ function readMigrations(directory: string): Migration[] {
     .sort();
   return names.map((file, index) => {
     const match = FILE.exec(file);
-    if (!match) throw new MigrationError(`migration ${file} is not named like 0001_name.sql`);
+    if (!match) throw new MigrationError(`migration ${file} must have a name such as 0001_name.sql`);
     const version = Number(match[1]);
     if (version !== index + 1) {
-      throw new MigrationError(
-        `migration ${file} does not follow the one before: expected number ${index + 1}`,
-      );
+      throw new MigrationError(`migration ${file} is out of sequence: expected number ${index + 1}`);
     }
     const text = readFileSync(join(directory, file), 'utf8');
     const sha256 = createHash('sha256').update(text).digest('hex');
@@ -212,7 +210,7 @@ function readMigrations(directory: string): Migration[] {
       isConcurrent(migration) && statementsOf(text).find((one) => !CONCURRENT_STATEMENT.test(one));
     if (foreign) {
       throw new MigrationError(
-        `migration ${file} may only hold CREATE INDEX CONCURRENTLY IF NOT EXISTS and DROP INDEX CONCURRENTLY IF EXISTS, not: ${foreign}`,
+        `migration ${file} may contain only CREATE INDEX CONCURRENTLY IF NOT EXISTS and DROP INDEX CONCURRENTLY IF EXISTS, not: ${foreign}`,
       );
     }
     return migration;
@@ -225,7 +223,7 @@ function refuseMismatch(migrations: readonly Migration[], applied: readonly Appl
     // A row without a migration of ours comes from a later release.
     if (migration && migration.sha256 !== row.sha256) {
       throw new MigrationError(
-        `migration ${fileName(migration)} was changed after the database had run it: restore it, and put the change into a new file`,
+        `migration ${fileName(migration)} was changed after the database ran it; restore the file, and put the change into a new file`,
       );
     }
   }

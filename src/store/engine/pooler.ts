@@ -10,7 +10,8 @@ import { DatabaseUnavailableError, hasSqlState } from './database-error.ts';
 import { onlyRow } from './rows.ts';
 
 /**
- * Error if a connection pooler in front of the database lacks something that the service relies on; says what to set.
+ * Thrown if a connection pooler in front of the database lacks something that the service needs. The message says what
+ * to set.
  */
 export class PoolerError extends Error {
   override readonly name = 'PoolerError';
@@ -18,7 +19,7 @@ export class PoolerError extends Error {
 
 type LimitsRow = { statement_ms: number; idle_ms: number; is_ours: boolean; role: string };
 
-// The source of a setting that came with the connection is "client"; another engine's settings may have no source.
+// Settings sent with the connection have the source "client". Another engine's settings may have no source.
 const LIMITS: Statement = {
   name: 'time_limits',
   text: `
@@ -29,13 +30,13 @@ const LIMITS: Statement = {
 };
 
 /**
- * Refuses a database that is not reached directly: a pooler refuses or drops the time limits of a connection, and may
- * give each statement of a session to another server connection, which then keeps the session's locks.
+ * Checks that the database is reached directly. A pooler rejects or drops a connection's time limits, and may run the
+ * statements of a session on different server connections, which then keep the session's locks.
  *
  * @throws PoolerError.
  */
 export async function assertDirect(database: Database): Promise<void> {
-  // Not prepared: an old pooler would keep the statement for its next client.
+  // Not prepared, since an old pooler would keep the statement for its next client.
   const { rows } = await database.query<LimitsRow>({ ...LIMITS, isPrepared: false }).catch((error) => {
     throw isRefusedByPooler(error) ? new PoolerError(NOT_DIRECT) : error;
   });
@@ -43,15 +44,15 @@ export async function assertDirect(database: Database): Promise<void> {
 }
 
 const NOT_DIRECT =
-  "a connection pooler in front of the database does not pass on a connection's time limits: name the database itself in DATABASE_DIRECT_URL, and the pooler in DATABASE_URL (docs/performance.md#poolers)";
+  "a connection pooler in front of the database does not pass on a connection's time limits; set DATABASE_DIRECT_URL to the database itself and DATABASE_URL to the pooler (docs/performance.md#poolers)";
 
-/** Recognizes PgBouncer's error messages. */
+/** Returns true for PgBouncer's rejection of a startup parameter. */
 function isRefusedByPooler(error: unknown): boolean {
   return error instanceof DatabaseUnavailableError && /unsupported startup parameter/.test(error.message);
 }
 
 /**
- * Refuses a pooler through which prepared statements fail, or whose connections to the database have no time limits.
+ * Checks that prepared statements work through a pooler, and that its connections to the database have time limits.
  *
  * @throws PoolerError.
  */
@@ -60,7 +61,8 @@ export async function assertPooler({ url, log }: Pick<DatabaseOptions, 'url' | '
     openDatabase({ url, log, maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, isPooled: true });
   const clients = [open(), open()];
   try {
-    // In turns: each client then meets server connections on which the other client, or none, prepared the statement.
+    // In turns, so that each client meets server connections on which the other client, or none, prepared the
+    // statement.
     for (const client of [...clients, ...clients]) {
       refuseMissingLimits(onlyRow(await client.query<LimitsRow>(LIMITS)));
     }
@@ -72,11 +74,11 @@ export async function assertPooler({ url, log }: Pick<DatabaseOptions, 'url' | '
   }
 }
 
-/** SQLSTATEs of a prepared statement that is missing or exists already. */
+/** SQLSTATEs of a prepared statement that is missing or already exists. */
 const STATEMENT_MIXED_UP = ['26000', '42P05'];
 
 const NOT_PREPARED =
-  'the pooler that DATABASE_URL names mixes up prepared statements: take PgBouncer 1.21 or newer and set max_prepared_statements = 200, or set pool_mode = session (docs/performance.md#poolers)';
+  'the pooler in DATABASE_URL mixes up prepared statements; use PgBouncer 1.21 or newer with max_prepared_statements = 200, or set pool_mode = session (docs/performance.md#poolers)';
 
 function refuseMissingLimits({ statement_ms, idle_ms, role }: LimitsRow): void {
   const limits = [
@@ -88,6 +90,6 @@ function refuseMissingLimits({ statement_ms, idle_ms, role }: LimitsRow): void {
   const names = missing.map(([name]) => name).join(' and ');
   const toSet = missing.map(([name, , mostMs]) => `ALTER ROLE ${role} SET ${name} = '${mostMs / 1000}s'`);
   throw new PoolerError(
-    `through the pooler that DATABASE_URL names, ${names} must come from the role: run ${toSet.join('; ')}; then have the pooler reconnect (docs/performance.md#poolers)`,
+    `for the pooler in DATABASE_URL, the role must set ${names}; run ${toSet.join('; ')}; then reconnect the pooler (docs/performance.md#poolers)`,
   );
 }

@@ -1,10 +1,11 @@
 import type { Nullable } from './database.ts';
 
-/** An id that no object has. It replaces an unknown account, and a string that is not a UUID. */
+/** An id that no object has. Stands for an unknown account, and for a string that is not a UUID. */
 export const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Returns the row of a statement that always returns one row. @throws Error if there is none: the statement is wrong.
+ * Returns the row of a statement that always returns one row. @throws Error if there is none, which is a bug in the
+ * statement.
  */
 export function onlyRow<Row>({ rows }: { readonly rows: readonly Row[] }): Row {
   const [row] = rows;
@@ -22,9 +23,10 @@ export function firstRow<T extends object>({
 }
 
 /**
- * Takes due rows account by account: a statement that names one account runs in one place in a distributed database.
+ * Leases due rows account by account, since a statement that names one account runs on one node of a distributed
+ * database.
  *
- * @param take takes the rows of one account.
+ * @param take leases the rows of one account.
  */
 export async function takeByAccount<Due extends { readonly accountId: string }, Leased>(
   due: readonly Due[],
@@ -37,7 +39,7 @@ export async function takeByAccount<Due extends { readonly accountId: string }, 
   return leased;
 }
 
-/** Returns a row in the service's form: undefined for absent values. */
+/** Returns a row in the service's form, with undefined for absent values. */
 export function withoutNulls<T extends object>(row: Nullable<T>): T {
   const known: Record<string, unknown> = { ...row };
   for (const name of Object.keys(known)) known[name] ??= undefined;

@@ -1,26 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Position of the last row that a sweep read, in the sweep's own form. */
+/** Position of the last row that a sweep read, in a form specific to the sweep. */
 export type Cursor = readonly string[];
 
 /** Result of a step of a sweep. */
 export type Step = {
   readonly lookedAt: number;
-  /** Rows that were aged out, or would be in a dry run. */
+  /** Number of rows that were aged out, or would be in a dry run. */
   readonly due: number;
   /** Position after which the next step begins; undefined at the end. */
   readonly next: Cursor | undefined;
 };
 
-/** Time limit of a step: on an overloaded database it fails, and the next run repeats it. */
+/** Time limit of a step. On an overloaded database the step fails, and the next run repeats it. */
 export const STEP_TIMEOUT_MS = 30_000;
-/** Pause after a step that wrote: payments come first. */
+/** Pause after a step that wrote, since payments have priority. */
 const PAUSE_MS = 20;
 
 /**
- * Takes the steps of a sweep, one after the other, until no rows are left.
+ * Runs the steps of a sweep one after another until no rows are left.
  *
- * @param step takes the step after a position; undefined for the first.
+ * @param step runs the step after a position; undefined for the first.
  * @param options.onStep called after each step.
  * @param options.stop ends the sweep after the current step.
  * @returns the number of rows that were due.

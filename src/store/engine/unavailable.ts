@@ -5,7 +5,7 @@ import { isUnavailable } from './database-error.ts';
 const RETRY_AFTER_S = 1;
 
 /**
- * Awaits work that runs before anything is sent, and refuses the call if the database is unavailable.
+ * Awaits work that precedes any provider call, and refuses the call if the database is unavailable.
  *
  * @throws ServiceError SERVICE_UNAVAILABLE; rethrows other errors.
  */
@@ -19,14 +19,14 @@ export async function orUnavailable<T>(promise: Promise<T>): Promise<T> {
   }
 }
 
-// Writes no row, and fails wherever a payment could not be written: on a standby, without the schema, without the
+// Writes no row, but fails whenever a payment could not be written: on a standby, without the schema, or without the
 // privilege.
 const CHECK_WRITABLE = {
   name: 'check_writable',
   text: 'UPDATE payment SET status = status WHERE false',
 };
 
-/** Resolves if a payment could be written now; rejects as a claim would. */
+/** Resolves if a payment could be written now; otherwise rejects as a claim would. */
 export async function checkWritable(database: Database): Promise<void> {
   await database.query(CHECK_WRITABLE);
 }

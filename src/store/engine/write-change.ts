@@ -5,42 +5,42 @@ import { arraysOf, callsValues, callText, callValues, type Parameter } from './f
 import { groupCommits } from './group-commit.ts';
 import { onlyRow } from './rows.ts';
 
-/** A stored method after a payment by it was approved. */
+/** A stored method after an approved payment with it. */
 type KeptMethod = {
   /** Time of the approval, in PostgreSQL's syntax. */
   readonly at: string;
-  /** An encoded StoredPaymentMethod for the event of a newly stored method; undefined without such an event. */
+  /** An encoded StoredPaymentMethod for the event of a newly stored method; undefined if there is no such event. */
   readonly record: Uint8Array | undefined;
 };
 
-/** Fate of a transaction's stored method: a card that waits for the outcome is kept or dropped. */
+/** The fate of a transaction's stored method: a card that awaits the outcome is kept or dropped. */
 export type MethodFate =
   | { readonly token: string; readonly fate: 'drop' }
   | ({ readonly token: string; readonly fate: 'keep' } & KeptMethod);
 
-/** The transaction that a change is about, with the name of its status. */
+/** The transaction that a change concerns, with the name of its status. */
 export type ChangedTransaction = Named<TransactionChange> & {
   /** The writer's token: 0 for the caller that claimed it. */
   readonly fence: number;
 };
 
-/** A status by its name, as rows have it. */
+/** Replaces a status by its name, as stored in rows. */
 type Named<T extends { readonly status: unknown }> = Omit<T, 'status'> & { readonly status: string };
 
-/** Everything that a report writes about a payment. Messages come encoded: the store knows rows. */
+/** Everything that a report writes about a payment. Messages are encoded, since the store knows only rows. */
 export type StoredChange = {
   readonly accountId: string;
   readonly paymentId: string;
   /** The version that the change was decided from. */
   readonly version: number;
-  /** payments.v1.Payment.Status. */
+  /** Name of a payments.v1.Payment.Status. */
   readonly status: string;
   /** An encoded Payment. */
   readonly record: Uint8Array;
-  /** The response that is stored if there was none; undefined if the change responds to nothing. */
+  /** The response to store if there was none; undefined if the change is not a response. */
   readonly response: Uint8Array | undefined;
   readonly transaction: ChangedTransaction | undefined;
-  /** The amounts in minor units; undefined: unchanged. */
+  /** The amounts in minor units; undefined if unchanged. */
   readonly books?: { readonly captured: bigint; readonly refunded: bigint; readonly isReleased: boolean };
   readonly added?: Named<AddedTransaction> | undefined;
   readonly method?: MethodFate | undefined;
@@ -51,19 +51,19 @@ export type StoredChange = {
 export type WrittenChange =
   | {
       readonly kind: 'written';
-      /** The writer's token from now on; undefined if another worker has the transaction. */
+      /** The writer's new token; undefined if another worker has the transaction. */
       readonly fence: number | undefined;
-      /** There is an event to relay. */
+      /** true: there is an event to relay. */
       readonly event: boolean;
-      /** The response stored before this change; it wins over the change's own. */
+      /** The response stored before this change, which takes precedence over the change's own. */
       readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
     }
-  /** The payment has changed since it was read: the change has to be decided again. */
+  /** The payment has changed since it was read, so the change must be decided again. */
   | { readonly kind: 'outdated' }
   /** The outcome is still open, and another worker holds the transaction. */
   | { readonly kind: 'lost' };
 
-/** Parameters of every change; `write_outcomes_1` has no others. */
+/** Parameters of every change, and the only ones of `write_outcomes_1`. */
 const PLAIN: readonly Parameter<StoredChange>[] = [
   ['the_account', 'uuid', ({ accountId }) => accountId],
   ['the_payment', 'uuid', ({ paymentId }) => paymentId],
@@ -81,7 +81,7 @@ const PLAIN: readonly Parameter<StoredChange>[] = [
   ['check_in_s', 'float8', ({ transaction }) => transaction?.checkInS],
 ];
 
-/** Parameters of a change that writes more than the payment and one of its transactions. */
+/** Additional parameters of a change that writes more than the payment and one of its transactions. */
 const MORE: readonly Parameter<StoredChange>[] = [
   ['new_captured', 'bigint', ({ books }) => books?.captured],
   ['new_refunded', 'bigint', ({ books }) => books?.refunded],
@@ -113,7 +113,7 @@ const FUNCTION = 'write_change_1';
 const EVERYTHING = [...PLAIN, ...MORE];
 const OUTCOME = { name: 'write_outcome', text: callText(FUNCTION, PLAIN) };
 const ANY = { name: 'write_change', text: callText(FUNCTION, EVERYTHING) };
-/** Has its own name, since it comes before an attempt is sent. */
+/** Separately named, since it precedes the sending of an attempt. */
 const NEXT_ATTEMPT = { name: 'write_next_attempt', text: ANY.text };
 const OUTCOMES = {
   name: 'write_outcomes',
@@ -121,8 +121,8 @@ const OUTCOMES = {
 };
 
 /**
- * Writes the whole effect of a report on a payment: in one call, and in one commit with changes that arrive
- * meanwhile.
+ * Writes the whole effect of a report on a payment, in one call, and in one commit with other changes that arrive at
+ * the same time.
  */
 export const writeChange = groupCommits<StoredChange, WrittenChange>({ one: writeOne, many: writeOutcomes });
 
@@ -133,7 +133,7 @@ type WrittenRow = {
   readonly earlier_record: Buffer | null;
 };
 
-/** Writes one change by itself, or returns the reason why it is not written. */
+/** Writes a single change, or returns the reason why it is not written. */
 async function writeOne(database: Database, change: StoredChange): Promise<WrittenChange> {
   type Row = WrittenRow & { readonly result: WrittenChange['kind'] };
   try {
@@ -148,12 +148,15 @@ async function writeOne(database: Database, change: StoredChange): Promise<Writt
   }
 }
 
-/** Writes the plain changes. The others are left to `writeOne`, as are unwritten changes, which it explains. */
+/**
+ * Writes the plain changes. All others, and changes that could not be written, are left to `writeOne`, which explains
+ * them.
+ */
 async function writeOutcomes(
   database: Database,
   changes: readonly StoredChange[],
 ): Promise<(WrittenChange | undefined)[]> {
-  // All groups write their rows in one order, so that two cannot deadlock.
+  // All groups write their rows in the same order, so that no two can deadlock.
   const plain = changes.filter(isPlain).sort(byPayment);
   if (plain.length === 0) return changes.map(() => undefined);
   type Row = WrittenRow & { readonly place: bigint };

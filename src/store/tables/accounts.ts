@@ -3,7 +3,7 @@ import type { Database, Queries } from '../engine/database.ts';
 /** An account, as found by its public key. */
 export type AccountKeys = Pick<Account, 'secretAlways' | 'tellsAuthorized' | 'allowedOrigins'> & {
   readonly accountId: string;
-  /** SHA-256 of each secret that is not revoked. */
+  /** SHA-256 digests of the secrets that are not revoked. */
   readonly secretHashes: readonly Uint8Array[];
 };
 
@@ -17,7 +17,7 @@ const FIND_KEYS = {
     WHERE p.public_key = $1 AND p.revoked_at IS NULL`,
 };
 
-/** Finds the account of a public key, with the hashes of its secrets; undefined for an unknown or revoked key. */
+/** Finds the account of a public key, with its secrets' hashes; undefined for an unknown or revoked key. */
 export async function findAccountKeys(
   database: Database,
   publicKey: string,
@@ -40,7 +40,7 @@ const INSERT_SECRET_KEY = {
   text: 'INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $2, $3) ON CONFLICT (account_id, id) DO NOTHING',
 };
 
-/** Adds an account; an existing account does not change. */
+/** Adds an account. An existing account is not changed. */
 export async function insertAccount(
   queries: Queries,
   account: Pick<Account, 'id' | 'name' | 'secretAlways'> &
@@ -88,16 +88,16 @@ export type Account = {
   readonly name: string;
   /** true: every call must present the secret. */
   readonly secretAlways: boolean;
-  /** true: authorizations are shown as such, not as purchases. */
+  /** true: authorizations are shown as authorizations, not as purchases. */
   readonly tellsAuthorized: boolean;
   /** Origins whose pages may call with the public key alone. */
   readonly allowedOrigins: readonly string[];
-  /** The merchant's name as payers know it; '' for none. */
+  /** The merchant's name as known to payers; '' if none. */
   readonly displayName: string;
   readonly createdAt: Date;
 };
 
-/** Lists every account, oldest first. */
+/** Lists all accounts, oldest first. */
 export async function listAccounts(queries: Queries): Promise<Account[]> {
   return (await queries.query<Account>(LIST_ACCOUNTS)).rows;
 }
@@ -120,12 +120,12 @@ export async function findAccount(queries: Queries, id: string): Promise<Account
   return (await queries.query<Account>(FIND_ACCOUNT, [id])).rows[0];
 }
 
-/** The settings to change; undefined settings stay. */
+/** The settings to change; undefined settings keep their value. */
 export type AccountChange = Partial<
   Pick<Account, 'secretAlways' | 'tellsAuthorized' | 'allowedOrigins' | 'displayName'>
 >;
 
-/** Changes the settings of an account. Existing payments do not change. */
+/** Changes the settings of an account. Existing payments are not affected. */
 export async function changeAccount(queries: Queries, id: string, change: AccountChange): Promise<void> {
   const { secretAlways = null, tellsAuthorized = null, allowedOrigins = null, displayName = null } = change;
   await queries.query(CHANGE_ACCOUNT, [id, secretAlways, tellsAuthorized, allowedOrigins, displayName]);
@@ -152,7 +152,7 @@ const REVOKE_PUBLIC_KEY = {
   text: 'UPDATE public_key SET revoked_at = now() WHERE public_key = $1 AND revoked_at IS NULL RETURNING account_id',
 };
 
-/** A key as shown to the operator: a public key by its text, a secret by its id. */
+/** A key as shown to the operator: a public key by its value, a secret by its id. */
 export type KeyListing = { readonly id: string; readonly createdAt: Date; readonly revokedAt: Date | null };
 
 /** Lists an account's keys, oldest first. */
@@ -165,7 +165,7 @@ export async function listKeys(
   return { publicKeys: publicKeys.rows, secrets: secrets.rows };
 }
 
-/** Revokes a key. @returns its account; undefined if there is no such key, or it was revoked before. */
+/** Revokes a key. @returns its account; undefined if the key does not exist or was already revoked. */
 export async function revokeKey(
   queries: Queries,
   kind: 'public' | 'secret',

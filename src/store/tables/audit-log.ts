@@ -2,20 +2,22 @@ import type { Queries } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 import { UUID_V7 } from './outbox.ts';
 
-/** Account of actions that concern the whole installation. */
+/** Stands for the account in actions that concern the whole installation. */
 export const INSTALLATION = NIL_UUID;
 
 /** An operator's action. No field may contain a secret, a card number or a payer's data. */
 export type AuditedAction = {
   /** The account that the action concerns, or INSTALLATION. */
   readonly accountId: string;
-  /** Name of the operator: `alice@host1`, `operator 1 from 192.0.2.7`; up to 600 characters. */
+  /** Name of the operator, such as `alice@host1` or `operator 1 from 192.0.2.7`; up to 600 characters. */
   readonly actor: string;
   /** A word such as `add-secret` or `refund`; up to 100 characters. */
   readonly action: string;
-  /** Id of the object acted on: a key, a payment, a webhook; up to 300 characters. Absent if that is the account. */
+  /**
+   * Id of the object acted on, such as a key, payment or webhook; up to 300 characters. Absent if that is the account.
+   */
   readonly subject?: string;
-  /** The setting, the amount, the result; up to 1000 characters. */
+  /** Details such as the setting, amount or result; up to 1000 characters. */
   readonly detail?: string;
 };
 
@@ -29,17 +31,14 @@ const INSERT = {
     VALUES ($1, ${UUID_V7}, $2, $3, $4, $5)`,
 };
 
-/**
- * Writes an action to the audit log. With `queriesOf(run)` of the transaction that makes the change, both are in the
- * same commit.
- */
+/** Writes an action to the audit log. Pass `queriesOf(run)` to commit it together with the change. */
 export async function recordAction(queries: Queries, action: AuditedAction): Promise<void> {
   const { accountId, actor, subject = '', detail = '' } = action;
   await queries.query(INSERT, [accountId, actor, action.action, subject, detail]);
 }
 
-// The id is made from the minute and the address, so that all replicas write one row. It has the hash of the address
-// in place of a UUIDv7's random bits.
+// The id is made from the minute and the address, so that all replicas write the same row. The hash of the address
+// replaces the random bits of a UUIDv7.
 const ADD_FAILED_SIGN_INS = {
   name: 'add_failed_sign_ins',
   text: `
@@ -53,7 +52,7 @@ const ADD_FAILED_SIGN_INS = {
 };
 
 /**
- * Adds failed sign-ins to the entry of their address and minute: the only entry that changes after it is written.
+ * Adds failed sign-ins to the entry of their address and minute. No other entry changes after it is written.
  *
  * @param from the client's address, or a name for several addresses; up to 500 characters.
  */
@@ -68,10 +67,10 @@ const LIST = {
     FROM audit_log WHERE account_id = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3`,
 };
 
-/** An id after every entry: the start of a list, newest first. */
+/** An id after all entries, where a newest-first list starts. */
 export const AFTER_ALL_ENTRIES = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Lists up to `limit` entries of an account, or of INSTALLATION, before the entry `beforeId`, newest first. */
+/** Lists up to `limit` entries of an account, or of INSTALLATION, that precede the entry `beforeId`, newest first. */
 export async function listActions(
   queries: Queries,
   accountId: string,

@@ -1,7 +1,9 @@
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
 
-/** Terms of a checkout session: its payment must meet them, and they fill the request's absent fields. */
+/**
+ * Terms of a checkout session. Its payment must match them, and absent fields of the request are filled in from them.
+ */
 export type SessionTerms = {
   readonly merchantOrderId: string;
   readonly paymentDescription: string;
@@ -12,13 +14,13 @@ export type SessionTerms = {
   readonly callbackUrl: string | undefined;
   /** A JSON array of objects with `key` and `value`. */
   readonly metadata: string;
-  /** payments.v1.Payment.Workflow. */
+  /** Name of a payments.v1.Payment.Workflow. */
   readonly workflow: string;
-  /** The types that it may be paid with; empty: all. */
+  /** The accepted types of payment methods; empty for all. */
   readonly paymentMethodTypes: readonly string[];
   /**
-   * When creating a session, undefined means the default expiry. When reading one, undefined means a session without
-   * terms, which accepts any number of payments.
+   * When creating a session, undefined stands for the default expiry. When reading one, undefined means a session
+   * without terms, which accepts any number of payments.
    */
   readonly expiresAt: Date | undefined;
 };
@@ -28,12 +30,12 @@ export type StoredSession = SessionTerms & {
   readonly accountId: string;
   readonly id: string;
   readonly version: number;
-  /** The last payment of the session, even a declined one. */
+  /** The last payment of the session, even if declined. */
   readonly paymentId: string | undefined;
   /** true: the session has a payment that was not declined. */
   readonly used: boolean;
   readonly expired: boolean;
-  /** Number of its payments so far. */
+  /** Number of payments so far. */
   readonly payments: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -68,7 +70,8 @@ const FIND_OWNER = {
     FROM checkout_session s JOIN public_key p ON p.account_id = s.account_id JOIN account a ON a.id = s.account_id
     WHERE s.id = $1 AND p.revoked_at IS NULL ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
 };
-// A claim writes this row too: it comes before the lock and is seen, or after the change and is refused.
+// A claim writes this row too, so it either comes before the lock and is seen, or comes after the change and is
+// refused.
 const LOCK = 'SELECT id FROM checkout_session WHERE account_id = $1 AND id = $2 FOR UPDATE';
 const UPDATE = `
   UPDATE checkout_session s SET merchant_order_id = $3, payment_description = $4, country = $5, currency = $6,
@@ -77,7 +80,7 @@ const UPDATE = `
   WHERE s.account_id = $1 AND s.id = $2
   RETURNING ${COLUMNS}`;
 
-/** Adds a checkout session. It lives for `livesS` seconds if its terms do not say until when. */
+/** Adds a checkout session. It expires after `livesS` seconds unless its terms set another time. */
 export async function insertSession(
   run: Run,
   name: { readonly accountId: string; readonly id: string },
@@ -101,16 +104,16 @@ export type SessionOwner = {
   readonly accountId: string;
   /** The newest public key that is not revoked. */
   readonly publicKey: string;
-  /** The merchant's name as payers know it; '' for none. */
+  /** The merchant's name as known to payers; '' if none. */
   readonly displayName: string;
 };
 
-/** Finds the account of a checkout session, for a payer who knows only its id. @param id a UUID. */
+/** Finds the account of a checkout session for a payer, who knows only the session's id. @param id a UUID. */
 export async function findSessionOwner(database: Database, id: string): Promise<SessionOwner | undefined> {
   return (await database.query<SessionOwner>(FIND_OWNER, [id])).rows[0];
 }
 
-/** Reads a checkout session and locks it until the transaction ends. @param id a UUID. */
+/** Locks a checkout session until the transaction ends, and reads it. @param id a UUID. */
 export async function lockSession(
   run: Run,
   accountId: string,

@@ -14,7 +14,7 @@ export type StoredCustomer = {
   readonly updatedAt: Date;
 };
 
-/** Fields of a customer that a caller sets. */
+/** Fields of a customer that callers set. */
 export type CustomerFields = Pick<
   StoredCustomer,
   'accountId' | 'id' | 'merchantCustomerId' | 'payer' | 'metadata'
@@ -52,7 +52,7 @@ const ERASE = `
   FROM found WHERE c.account_id = found.account_id AND c.id = found.id
   RETURNING c.id`;
 
-/** Adds a customer. @returns undefined if the account has one with this `merchantCustomerId`. */
+/** Adds a customer. @returns undefined if the account already has a customer with this `merchantCustomerId`. */
 export async function insertNewCustomer(
   run: Run,
   customer: CustomerFields,
@@ -90,18 +90,18 @@ export async function lockCustomer(
 /**
  * Writes the fields of a locked customer.
  *
- * @throws Error that `isKeyTaken` recognizes, if the account has another customer with this `merchantCustomerId`.
+ * @throws a unique violation (`isKeyTaken`) if another customer of the account has this `merchantCustomerId`.
  */
 export async function updateCustomer(run: Run, customer: CustomerFields): Promise<StoredCustomer> {
   return withoutNulls(onlyRow(await run<Row>(UPDATE, valuesOf(customer))));
 }
 
 /**
- * Erases a customer's personal data; the row's key stays. Until the transaction ends, no other can add anything to
- * the customer.
+ * Erases a customer's personal data but keeps the row's key. Until the transaction ends, no other transaction can add
+ * anything to the customer.
  *
  * @param id a UUID.
- * @returns the stored form of the id; undefined if there is no such customer.
+ * @returns the stored form of the id; undefined if the customer does not exist.
  */
 export async function eraseCustomer(run: Run, accountId: string, id: string): Promise<string | undefined> {
   return (await run<{ id: string }>(ERASE, [accountId, id])).rows[0]?.id;

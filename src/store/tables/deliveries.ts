@@ -6,11 +6,11 @@ import type { StoredWebhook } from './webhooks.ts';
 /** A due delivery, leased to the caller. */
 export type LeasedDelivery = {
   readonly id: string;
-  /** Fencing token that a write about the attempt must present. */
+  /** Fencing token that any write about the attempt must present. */
   readonly attempts: number;
-  /** End of the lease, to the microsecond. A redelivery sets another time, and turning off the webhook sets none. */
+  /** End of the lease, to the microsecond. A redelivery changes it, and turning the webhook off clears it. */
   readonly leasedUntil: string;
-  /** Number of the schedule's attempts before this one. */
+  /** Number of earlier attempts in the schedule. */
   readonly retry: number;
   readonly event: {
     readonly id: string;
@@ -19,21 +19,21 @@ export type LeasedDelivery = {
     /** An encoded Payment; empty for webhook.test. */
     readonly record: Uint8Array;
     readonly createdAt: Date;
-    /** The payment's idempotency key, as stored; null for an event without a payment. */
+    /** The payment's stored idempotency key; null for an event without a payment. */
     readonly idempotencyKey: string | null;
   };
 };
 
 type LeasedRow = Omit<LeasedDelivery, 'event'> & Omit<LeasedDelivery['event'], 'id'> & { eventId: string };
 
-/** A webhook as its worker has read it. */
+/** A webhook as its worker read it. */
 export type ReadWebhook = Pick<
   StoredWebhook,
   'accountId' | 'id' | 'url' | 'secret' | 'previousSecret' | 'credentials'
 >;
 
-// The lease uses the database's clock; while it holds, the delivery is not due. A webhook that was changed since it
-// was read has to be read again: its old URL gets nothing more, and only its current secrets sign.
+// The lease uses the database's clock, and the delivery is not due until it ends. A webhook that has changed since it
+// was read must be read again: nothing more may go to its old URL, and only its current secrets may sign.
 const TAKE = {
   name: 'take_due_deliveries',
   text: `
@@ -54,8 +54,8 @@ const TAKE = {
 };
 
 /**
- * Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, longest due first; none if the webhook
- * is off, or has another URL, other secrets or other credentials.
+ * Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, longest due first. Leases none if the
+ * webhook is off, or its URL, secrets or credentials have changed.
  */
 export async function takeDueDeliveries(
   database: Database,
@@ -69,7 +69,7 @@ export async function takeDueDeliveries(
     ...{ id, attempts, leasedUntil, retry },
     event: { ...event, id: eventId },
   }));
-  // An UPDATE returns rows in no order; ids are ordered by time.
+  // An UPDATE returns rows in no particular order; ids are ordered by time.
   return leased.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
@@ -82,8 +82,8 @@ export type AttemptResult = {
   readonly retryInS: number | undefined;
 };
 
-// A delivery that was made due again during its attempt stays due. No plain equality, for which PostgreSQL would
-// search all due deliveries. A result at an earlier URL says nothing about the webhook's current one.
+// A delivery that was made due again during its attempt stays due. A plain equality would make PostgreSQL search all
+// due deliveries. A result from an earlier URL does not apply to the webhook's current one.
 const FINISH = {
   name: 'finish_delivery',
   text: `
@@ -102,10 +102,9 @@ const FINISH = {
 };
 
 /**
- * Writes the result of an attempt, unless another worker has leased the delivery since, or it was redelivered or
- * ended.
+ * Writes the result of an attempt, unless the delivery has been leased by another worker, redelivered or ended since.
  *
- * @param webhook as of the lease of the delivery.
+ * @param webhook the webhook as of the delivery's lease.
  */
 export async function finishDelivery(
   database: Database,
@@ -125,7 +124,7 @@ const END_EVENTLESS = {
       AND NOT EXISTS (SELECT FROM event e WHERE e.account_id = $1 AND e.id = d.event_id)`,
 };
 
-/** Ends a webhook's due deliveries as FAILED if their events were deleted, since nothing is left to send. */
+/** Ends a webhook's due deliveries as FAILED if their events were deleted, since there is nothing left to send. */
 export async function endEventlessDeliveries(
   database: Database,
   { accountId, webhookId }: WebhookName,
@@ -214,7 +213,7 @@ const REDELIVER = {
     WHERE d.account_id = $1 AND d.id = $2 AND e.account_id = d.account_id AND e.id = d.event_id
     RETURNING ${COLUMNS}`,
 };
-// Ids are ordered by time, so the index of the webhook's deliveries finds those since a time.
+// Ids are ordered by time, so the index of the webhook's deliveries also finds those since a given time.
 const REDELIVER_FAILED = {
   name: 'redeliver_failed',
   text: `
@@ -230,7 +229,7 @@ const REDELIVER_FAILED = {
     WHERE d.account_id = $1 AND d.id = failed.id`,
 };
 
-/** Makes a delivery due now, with the whole schedule ahead of it. @returns its new state, before it is sent. */
+/** Makes a delivery due now and restarts its schedule. @returns its new state, before it is sent. */
 export async function redeliver(
   database: Database,
   accountId: string,
@@ -239,7 +238,9 @@ export async function redeliver(
   return firstRow(await database.query<DeliveryRow>(REDELIVER, [accountId, id]));
 }
 
-/** Makes up to `limit` of a webhook's FAILED deliveries since a time due now, oldest first. @returns their number. */
+/**
+ * Makes up to `limit` of a webhook's FAILED deliveries since a given time due now, oldest first. @returns their number.
+ */
 export async function redeliverFailed(
   database: Database,
   { accountId, webhookId }: WebhookName,

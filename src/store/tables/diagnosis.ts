@@ -7,7 +7,7 @@ export type DatabaseFacts = {
   /** For example, 180004 for 18.4. */
   readonly versionNumber: number;
   readonly version: string;
-  /** Settings that are off, so that an acknowledged commit can be lost. */
+  /** Settings that are off although an acknowledged commit can be lost without them. */
   readonly unsafeSettings: readonly string[];
   readonly isReadOnly: boolean;
   readonly maxConnections: number;
@@ -18,7 +18,7 @@ export type DatabaseFacts = {
   /** true: commits wait for a standby. */
   readonly isSynchronous: boolean;
   readonly invalidIndexes: readonly string[];
-  /** Age of the oldest open transaction of another session; 0 without any. */
+  /** Age of the oldest open transaction of another session; 0 if there is none. */
   readonly oldestTransactionS: number;
   /** true: the service's schema exists. */
   readonly hasSchema: boolean;
@@ -52,26 +52,26 @@ export async function readDatabaseFacts(database: Database): Promise<DatabaseFac
 /** Facts about the service's accounts, webhooks and open work. */
 export type ServiceFacts = {
   readonly accounts: number;
-  /** Webhooks that have been failing for an hour, and those that the service turned off. */
+  /** Webhooks that have been failing for an hour. */
   readonly failingWebhooks: number;
   readonly disabledWebhooks: number;
-  /** Webhooks with a delivery 10 minutes overdue: no replica is delivering. */
+  /** Webhooks with a delivery 10 minutes overdue, since no replica is delivering it. */
   readonly overdueWebhooks: number;
-  /** Age of the oldest payment with an unknown outcome; 0 without any. */
+  /** Age of the oldest payment with an unknown outcome; 0 if there is none. */
   readonly oldestOutcomeS: number;
-  /** Age of the oldest unsettled news; 0 without any. */
+  /** Age of the oldest unsettled news; 0 if there is none. */
   readonly oldestNotificationS: number;
-  /** Authorizations whose provider left a day of questions unanswered, or was not asked; and the oldest's age. */
+  /** Authorizations whose provider was not queried, or did not answer for a day. */
   readonly lateAuthorizations: number;
   readonly oldestAuthorizationS: number;
 };
 
 // An authorization whose provider does not answer is checked every hour. If its age is a day past the usual term of
-// seven days, and its next check is within the hour, it has been unanswered for a day; one with a longer term of its
-// own is counted in the last hour of that term.
+// seven days and its next check is within the hour, it has been unanswered for a day. An authorization with a longer
+// term is counted in the last hour of that term.
 //
-// Open rows are read in the order of their index: the planner assumes that they are spread over the table, although
-// they are at its end, and would read all of it.
+// Open rows are read in index order: the planner assumes that they are spread over the table, although they are at its
+// end, and would read all of it.
 const SERVICE_FACTS = {
   name: 'service_facts',
   text: `

@@ -1,14 +1,14 @@
 import type { Run } from '../engine/database.ts';
 
-/** Error for keys that differ from the database's earlier ones. */
+/** Thrown if keys differ from those that the database has seen before. */
 export class InstallationKeysError extends Error {
   override readonly name = 'InstallationKeysError';
 }
 
 /**
- * Stores the check values of unknown keys.
+ * Stores the check values of keys that are not yet known.
  *
- * @returns the check values of every key that the installation knows, by name; values stored before win.
+ * @returns the check values of all keys that the installation knows, by name; values stored earlier win.
  */
 export async function storeKeyChecks(
   run: Run,
@@ -22,7 +22,7 @@ export async function storeKeyChecks(
   return readKeyChecks(run);
 }
 
-/** Reads the check values of every key that the installation knows, by name. */
+/** Reads the check values of all keys that the installation knows, by name. */
 export async function readKeyChecks(run: Run): Promise<Map<string, Uint8Array>> {
   const { rows } = await run<{ name: string; check_value: Buffer }>(
     'SELECT name, check_value FROM installation_key ORDER BY name',
@@ -37,7 +37,7 @@ export async function forgetKey(run: Run, name: string): Promise<void> {
 
 /**
  * Counts the stored cards, one-time tokens and webhook secrets whose ciphertext begins with a prefix. Expired tokens do
- * not count: they no longer need their key, and are swept once the service runs. Reads the whole tables.
+ * not count: they no longer need their key, and are swept once the service runs. Reads the tables in full.
  */
 export async function countSealed(run: Run, prefix: string): Promise<bigint> {
   const { rows } = await run<{ sealed: bigint }>(

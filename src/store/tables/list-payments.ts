@@ -1,18 +1,18 @@
 import type { Database, Statement } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 
-/** Filter of an account's payments. Times are strings such as 2026-01-31T09:08:07.000001Z. */
+/** Filter for an account's payments. Times are strings such as 2026-01-31T09:08:07.000001Z. */
 export type PaymentFilter = {
   readonly accountId: string;
   readonly merchantOrderId: string | undefined;
   readonly status: string | undefined;
-  /** First time listed, inclusive. */
+  /** Start of the period, inclusive. */
   readonly from: string | undefined;
-  /** End of the listed time, exclusive. */
+  /** End of the period, exclusive. */
   readonly before: string | undefined;
 };
 
-/** Payment after which a page begins. */
+/** The payment after which a page begins. */
 export type PagePosition = { readonly createdAt: string; readonly id: string };
 
 /** A payment on a page. */
@@ -21,12 +21,12 @@ export type ListedPayment = PagePosition & {
   readonly record: Uint8Array;
 };
 
-/** Limit on the payments of a page. */
+/** Maximum number of payments on a page. */
 export const MAX_LISTED = 101;
 
-// One statement for each choice of filters, so that each is planned with its own index. The inner limit is a
-// constant, since the planner takes an unknown limit for a tenth of the table. Pages use values that a payment never
-// changes, so no payment is missed or listed twice, whatever is inserted meanwhile.
+// One statement per combination of filters, so that each is planned with its own index. The inner limit is a constant,
+// since the planner assumes that an unknown limit is a tenth of the table. Pages are ordered by values of a payment
+// that never change, so no payment is missed or listed twice, even if others are inserted in the meantime.
 function listStatement(name: string, filters: string) {
   const text = `
     SELECT * FROM (
@@ -42,7 +42,7 @@ function listStatement(name: string, filters: string) {
 const LIST = listStatement('list_payments', '');
 const LIST_BY_ORDER = listStatement('list_payments_by_order', 'AND merchant_order_id = $6');
 const LIST_BY_STATUS = listStatement('list_payments_by_status', 'AND status = $6');
-// Planned for its values: one order may have a million payments and one status hardly any, or the other way round.
+// Planned for its values: an order may have a million payments and a status hardly any, or vice versa.
 const LIST_BY_BOTH: Statement = {
   ...listStatement('list_payments_by_order_and_status', 'AND merchant_order_id = $6 AND status = $7'),
   isPrepared: false,

@@ -2,24 +2,24 @@ import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Database, Nullable, Queries } from '../engine/database.ts';
 import { NIL_UUID, takeByAccount, withoutNulls } from '../engine/rows.ts';
 
-/** Identifies one subject of a provider's notification, or an act of a payer. */
+/** Identifies one subject of a provider's notification, or an action of a payer. */
 export type NewsName = {
-  /** The nil UUID until its transaction is found. */
+  /** The nil UUID until the transaction is found. */
   readonly accountId: string;
   readonly connectionId: string;
   readonly deduplicationKey: string;
   readonly subject: number;
 };
 
-/** notification: from a provider; return: the payer came back; close: the payer wants to pay another way. */
+/** notification: from a provider; return: the payer returned; close: the payer wants to pay another way. */
 export type NewsKind = 'notification' | 'return' | 'close';
 
-/** News whose transaction has yet to be found, or made due. */
+/** News whose transaction has yet to be found or made due. */
 export type UnroutedNews = NewsName & {
   readonly kind: NewsKind;
   readonly transactionId: string | undefined;
   readonly reference: string | undefined;
-  /** Time since its arrival, by the database's clock. */
+  /** Time since the news arrived, by the database's clock. */
   readonly ageMs: number;
 };
 
@@ -46,7 +46,7 @@ const INSERT = {
 /**
  * Stores a notification once, however often it is delivered.
  *
- * @returns its subjects, without those stored before.
+ * @returns its subjects, except those already stored.
  */
 export async function insertNotification(
   database: Database,
@@ -82,18 +82,18 @@ export async function insertNotification(
   return rows.map((row) => ({ ...withoutNulls(row), ageMs: 0 }));
 }
 
-/** An act of a payer, as stored. */
+/** An action of a payer, as stored. */
 export type PayerNews = {
   readonly accountId: string;
   readonly connectionId: string;
   readonly transactionId: string;
   readonly deduplicationKey: string;
   readonly kind: Exclude<NewsKind, 'notification'>;
-  /** The query of the payer's return, where the provider needs it. */
+  /** The query of the payer's return, if the provider needs it. */
   readonly query: string;
 };
 
-/** Limit on a transaction's unsettled news from payers: anybody may open their address. */
+/** Maximum number of unsettled payer news per transaction, since anyone can open the payer's address. */
 const MAX_PAYER_NEWS = 5;
 
 const INSERT_PAYER_NEWS = {
@@ -122,10 +122,10 @@ const INSERT_PAYER_NEWS = {
 };
 
 /**
- * Stores an act of a payer. A repeat is news again.
+ * Stores an action of a payer. A repeated action is new news.
  *
- * @returns `lastAt`: when the same news was last settled, in the database's time, or 'now' if it is still unsettled;
- * undefined if too much news waits already.
+ * @returns `lastAt`: the time when the same news was last settled, by the database's clock, or 'now' if it is still
+ * unsettled. undefined if too much news is already waiting.
  */
 export async function insertPayerNews(
   queries: Queries,
@@ -143,7 +143,7 @@ const FIND_DUE = {
     SELECT account_id AS "accountId", deduplication_key AS "deduplicationKey", subject FROM notification
     WHERE connection_id = $1 AND check_at <= now() ORDER BY check_at LIMIT $2::integer`,
 };
-// The pause until the next search is this one's lease.
+// The pause until the next search serves as the lease of this one.
 const TAKE = {
   name: 'take_due_notifications',
   text: `
@@ -164,10 +164,10 @@ const TAKE = {
       due.age_ms AS "ageMs"`,
 };
 
-/** Pauses of news: a share of its age, between a first and a longest pause. */
+/** Pauses of news: a share of its age, within a minimum and a maximum. */
 export type NewsPauses = { readonly share: number; readonly firstS: number; readonly longestS: number };
 
-/** Takes the news of a connection whose transaction has to be searched for, until the next search. */
+/** Leases a connection's news whose transaction is yet to be found, until the next search. */
 export async function takeDueNews(
   database: Database,
   connectionId: string,
@@ -182,7 +182,10 @@ export async function takeDueNews(
   });
 }
 
-/** Ways to find a transaction, each by its index: one condition for both would keep a plan that reads the table. */
+/**
+ * Statements that find a transaction, each by its own index. One condition for both could get a plan that reads the
+ * whole table.
+ */
 const FIND = {
   id: {
     name: 'find_notified_transaction',
@@ -197,9 +200,8 @@ const FIND = {
 };
 
 /**
- * Finds the transaction that a notification is about, by our id or else by the provider's reference. Only a
- * transaction of the notified connection counts: a signature for one connection must not vouch for another's
- * payments.
+ * Finds the transaction that a notification is about, by our id or else by the provider's reference. Only transactions
+ * of the notified connection count: a signature for one connection must not vouch for another's payments.
  */
 export async function findNotifiedTransaction(
   database: Database,
@@ -222,12 +224,12 @@ const ROUTE = {
     WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4`,
 };
 
-/** Ends the search for the transaction of news. Its check is due. */
+/** Ends the search for the transaction of news, whose check is now due. */
 export async function endSearch(queries: Queries, name: NewsName): Promise<void> {
   await queries.query(ROUTE, keyOf(name));
 }
 
-// The account leads the key, so the row moves.
+// The account is the first column of the key, so the row has to be replaced.
 const MOVE = {
   name: 'move_news',
   text: `

@@ -4,7 +4,7 @@ import { firstRow, onlyRow } from '../engine/rows.ts';
 /** A one-time token that a payment may use. */
 export type StoredToken = {
   readonly id: string;
-  /** The checkout session whose payment may use it; undefined for any payment of the account. */
+  /** The only checkout session whose payment may use the token; undefined if any payment of the account may. */
   readonly sessionId: string | undefined;
   /** An encoded CardData: the displayable data of the card. */
   readonly card: Uint8Array;
@@ -12,7 +12,7 @@ export type StoredToken = {
   readonly sealed: string;
 };
 
-/** Times of a token's creation and expiry. */
+/** Creation and expiry of a token. */
 export type TokenTimes = { readonly createdAt: Date; readonly expiresAt: Date };
 
 const INSERT = `
@@ -26,7 +26,7 @@ const GET = {
     WHERE account_id = $1 AND id = $2 AND sealed IS NOT NULL AND expires_at > now()`,
 };
 
-/** Adds a token that lives for `livesS` seconds. */
+/** Adds a token that expires after `livesS` seconds. */
 export async function insertToken(
   run: Run,
   token: StoredToken & { readonly accountId: string },

@@ -7,7 +7,7 @@ import { keyOf, type NewsKind, type NewsName } from './notifications.ts';
 export type OpenNews = NewsName & {
   readonly kind: NewsKind;
   readonly reference: string | undefined;
-  /** The dispute that it reports, if any. */
+  /** The dispute that the news reports, if any. */
   readonly dispute: Dispute | undefined;
   readonly body: Uint8Array;
   readonly query: string;
@@ -15,11 +15,11 @@ export type OpenNews = NewsName & {
   readonly headers: string;
   readonly receivedAt: Date;
   readonly ageMs: number;
-  /** The database's time when it was read, to the microsecond. */
+  /** Time when the news was read, by the database's clock, to the microsecond. */
   readonly readAt: string;
 };
 
-/** Limit on the news read at once: news with the same contents is settled together. */
+/** Maximum number of news items read at once. News with the same contents is settled together. */
 const MAX_NEWS_READ = 20;
 
 const READ = {
@@ -68,10 +68,10 @@ export async function settleNews(database: Database, name: NewsName, result: str
   await database.query(SETTLE, [...keyOf(name), result]);
 }
 
-/** Limit on the news settled in one commit. */
+/** Maximum number of news items settled in one commit. */
 export const MAX_SETTLED = 1_000;
 
-// Locked in one order, so that two cannot deadlock.
+// Locked in a fixed order, so that no two can deadlock.
 const SETTLE_SERVED = {
   name: 'settle_served_news',
   text: `
@@ -94,11 +94,11 @@ const SETTLE_SERVED = {
 };
 
 /**
- * Settles the news that a request to the provider has served: all news with the same contents about the transaction
- * that arrived before it was read.
+ * Settles the news that a query to the provider has covered: all news about the transaction with the same contents that
+ * arrived before this news was read.
  *
- * @param isLookUp true: it has also served the news without details.
- * @returns the number settled; if that is MAX_SETTLED, there may be more.
+ * @param isLookUp true: the query has also covered the news without details.
+ * @returns the number settled; if it equals MAX_SETTLED, there may be more.
  */
 export async function settleServed(
   database: Database,

@@ -2,20 +2,20 @@ import { IS_OPEN_ATTEMPT } from '../engine/checks.ts';
 import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
 
-/** The latest attempts at a connection with one status. */
+/** The most recent attempts at a connection with the same status. */
 export type RecentAttempts = {
   readonly connectionId: string;
-  /** payments.v1.Transaction.Status. */
+  /** Name of a payments.v1.Transaction.Status. */
   readonly status: string;
   readonly attempts: number;
   /** Seconds since the oldest of them began. */
   readonly sinceS: number;
 };
 
-/** Limit on the attempts counted: an hour may have millions. */
+/** Maximum number of attempts counted, since an hour may have millions. */
 export const MAX_RECENT_ATTEMPTS = 10_000;
 
-// Ids are ordered by time, so their index finds the latest. Operations have a parent, and attempts do not.
+// Ids are ordered by time, so their index finds the latest. Operations have a parent; attempts do not.
 const AN_HOUR_AGO =
   "(lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 3600000), 12, '0') || repeat('0', 20))::uuid";
 const RECENT = {
@@ -31,7 +31,7 @@ const RECENT = {
     GROUP BY connection_id, status`,
 };
 
-/** Limit on the payments read for figures. */
+/** Maximum number of payments read for statistics. */
 export const MAX_RECENT_PAYMENTS = 500;
 
 const RECENT_RECORDS = {
@@ -44,13 +44,13 @@ const RECENT_RECORDS = {
     ) latest JOIN payment p ON p.account_id = latest.account_id AND p.id = latest.payment_id`,
 };
 
-/** Reads the encoded records of the latest payments of the last hour. */
+/** Reads the encoded records of the most recent payments of the last hour. */
 export async function listRecentRecords(database: Database): Promise<Uint8Array[]> {
   const { rows } = await database.query<{ record: Buffer }>(RECENT_RECORDS);
   return rows.map(({ record }) => record);
 }
 
-/** Counts the attempts of the last hour, or the latest MAX_RECENT_ATTEMPTS of them, by connection and status. */
+/** Counts the attempts of the last hour, up to the latest MAX_RECENT_ATTEMPTS, by connection and status. */
 export async function countRecentAttempts(database: Database): Promise<RecentAttempts[]> {
   return (await database.query<RecentAttempts>(RECENT)).rows;
 }
@@ -61,11 +61,11 @@ export type OpenAttempt = {
   readonly paymentId: string;
   readonly connectionId: string;
   readonly openS: number;
-  /** Time of its next check. */
+  /** Time of the next check. */
   readonly checkAt: Date;
 };
 
-/** A webhook whose deliveries fail, or that was turned off because they failed. */
+/** A webhook whose deliveries are failing, or that was turned off because they failed. */
 export type TroubledWebhook = {
   readonly accountId: string;
   readonly id: string;
@@ -76,7 +76,7 @@ export type TroubledWebhook = {
   readonly failingSince: Date | undefined;
 };
 
-/** Limit on the open attempts searched for the oldest: an incident may leave a hundred thousand. */
+/** Maximum number of open attempts searched for the oldest, since an incident may leave a hundred thousand. */
 const MAX_SEARCHED_ATTEMPTS = 5_000;
 
 const OLDEST_OPEN = {
@@ -90,7 +90,7 @@ const OLDEST_OPEN = {
     ) looked_through ORDER BY created_at LIMIT $1::integer`,
 };
 
-/** Lists the attempts whose outcome has been open for longest, including requests in progress. */
+/** Lists the attempts whose outcome has been open longest, including requests in progress. */
 export async function listOldestOpenAttempts(database: Database, limit: number): Promise<OpenAttempt[]> {
   return (await database.query<OpenAttempt>(OLDEST_OPEN, [limit])).rows;
 }
@@ -105,7 +105,7 @@ const TROUBLED = {
     ORDER BY w.failing_since LIMIT $1`,
 };
 
-/** Lists the webhooks that have been failing, longest first, and those turned off for failing. */
+/** Lists the webhooks that are failing, longest first, and those turned off for failing. */
 export async function listTroubledWebhooks(database: Database, limit: number): Promise<TroubledWebhook[]> {
   const { rows } = await database.query<Nullable<TroubledWebhook>>(TROUBLED, [limit]);
   return rows.map(withoutNulls);

@@ -2,19 +2,19 @@ import type { Database, Nullable } from '../engine/database.ts';
 import { firstRow } from '../engine/rows.ts';
 import type { KeyHolder } from './payment-keys.ts';
 
-/** The operation that holds a key, or else a merchant's reference within the payment and the method. */
+/** The operation that holds a key, or else a merchant's reference within the payment and method. */
 export type OperationHolder = KeyHolder & {
   readonly idempotencyKey: string | undefined;
-  /** The payment's own transaction. */
+  /** The id of the payment's own transaction. */
   readonly baseId: string;
-  /** The transaction that the operation acts on. */
+  /** The id of the transaction that the operation acts on. */
   readonly parentId: string;
 };
 
 const COLUMNS = `t.payment_id AS "paymentId", t.request_hash AS "requestHash", t.request_shape AS "requestShape",
       coalesce(t.response_record, p.record) AS record, t.response AS answer`;
 
-// A key takes precedence: it belongs to one operation, whatever the reference of that operation.
+// A key takes precedence: it belongs to one operation, whatever that operation's reference.
 const FIND = {
   name: 'find_operation_by_key',
   text: `
@@ -41,8 +41,8 @@ const FIND_BY_ID = {
 };
 
 /**
- * Finds the operation that holds a key of an account and a method, or else the operation of the payment and the
- * method with the merchant's reference.
+ * Finds the operation that holds a key within the account and method, or else the operation with the merchant's
+ * reference within the payment and method.
  *
  * @param named.paymentId undefined unless it is a UUID.
  */

@@ -1,6 +1,6 @@
 import type { Database } from '../engine/database.ts';
 
-/** A session of an operator who has signed in. */
+/** The session of a signed-in operator. */
 export type StoredSession = {
   readonly actor: string;
   /** SHA-256 of the operator key. */
@@ -14,7 +14,7 @@ const INSERT = {
     INSERT INTO operator_session (token_hash, actor, key_hash) VALUES ($1, $2, $3)`,
 };
 
-/** Limits of a session, in seconds: without opening a page, and in all. */
+/** Limits of a session, in seconds: without opening a page, and in total. */
 export type SessionTerms = { readonly idleS: number; readonly wholeS: number };
 
 /**

@@ -1,9 +1,7 @@
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { NIL_UUID, onlyRow } from '../engine/rows.ts';
 
-/**
- * SQL for a UUIDv7 by the database's clock. Not a subquery, which would give all rows of the statement the same id.
- */
+/** SQL for a UUIDv7 by the database's clock. Not a subquery, which would give all rows of a statement the same id. */
 export const UUID_V7 = 'uuid_v7_1()';
 
 const METHOD_EVENT = `
@@ -11,7 +9,7 @@ const METHOD_EVENT = `
   SELECT $1::uuid, ${UUID_V7}, $2::text, '${NIL_UUID}', 0, $3::bytea
   WHERE EXISTS (SELECT FROM webhook w WHERE w.account_id = $1::uuid AND w.active AND $2::text = ANY (w.events))`;
 
-/** Writes the event of a stored method in the transaction that changes it, if a webhook wants it. */
+/** Writes the event of a stored method, if a webhook subscribes to it, in the transaction that changes the method. */
 export async function insertMethodEvent(
   run: Run,
   event: { readonly accountId: string; readonly type: string; readonly record: Uint8Array },
@@ -22,7 +20,7 @@ export async function insertMethodEvent(
 /** Identifies a webhook. */
 export type WebhookName = { readonly accountId: string; readonly webhookId: string };
 
-// An event locked by another replica is skipped.
+// Events locked by another replica are skipped.
 const RELAY = {
   name: 'relay_events',
   text: `
@@ -44,7 +42,7 @@ const RELAY = {
     FROM (VALUES (1)) AS always (n) LEFT JOIN (SELECT DISTINCT account_id, webhook_id FROM made) made ON true`,
 };
 
-/** Turns up to `limit` events into deliveries. @returns their number, and the webhooks to wake. */
+/** Turns up to `limit` events into deliveries. @returns the number of events, and the webhooks to wake. */
 export async function relayEvents(
   database: Database,
   limit: number,
@@ -56,7 +54,7 @@ export async function relayEvents(
   return { relayed: rows[0]?.relayed ?? 0, webhooks };
 }
 
-// Hops from webhook to webhook in the index of open deliveries, so that a webhook with a million of them costs one
+// Hops from webhook to webhook in the index of open deliveries, so that a webhook with a million deliveries costs one
 // step.
 const OVERDUE = {
   name: 'list_overdue_webhooks',
@@ -75,7 +73,7 @@ const OVERDUE = {
     WHERE due_at < now() - make_interval(secs => $1)`,
 };
 
-/** Lists webhooks with a delivery over `lateS` seconds late: no replica was woken, or the woken one has died. */
+/** Lists webhooks with a delivery over `lateS` seconds late, since no replica was woken or the woken one died. */
 export async function listOverdueWebhooks(database: Database, lateS: number): Promise<WebhookName[]> {
   return (await database.query<WebhookName>(OVERDUE, [lateS])).rows;
 }
@@ -92,7 +90,7 @@ const TEST_EVENT = {
     SELECT $1, ${UUID_V7}, $2, id FROM event RETURNING id`,
 };
 
-/** Makes a delivery of a webhook.test event. @returns its id. */
+/** Adds a delivery of a webhook.test event. @returns its id. */
 export async function insertTestDelivery(database: Database, webhook: WebhookName): Promise<string> {
   const values = [webhook.accountId, webhook.webhookId];
   return onlyRow(await database.query<{ id: string }>(TEST_EVENT, values)).id;

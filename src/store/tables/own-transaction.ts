@@ -14,12 +14,13 @@ export type OwnTransaction = {
   readonly transactionId: string;
   readonly accountId: string;
   readonly connectionId: string;
-  /** true: an authorization that is over, so no more news can come of it. */
+  /** true: the authorization is over, so no more news about it can arrive. */
   readonly isReleased: boolean;
 };
 
 /**
- * Finds the last attempt of a payment in any account: a returning payer names no account. @param paymentId a UUID.
+ * Finds the last attempt of a payment in any account, since a returning payer does not name one. @param paymentId a
+ * UUID.
  */
 export async function findOwnTransaction(
   database: Database,

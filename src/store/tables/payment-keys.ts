@@ -1,7 +1,7 @@
 import type { Database, Nullable } from '../engine/database.ts';
 import { firstRow } from '../engine/rows.ts';
 
-/** The payment that holds a key. `answer` is undefined while it is in progress. */
+/** The payment that holds a key. `answer` is undefined while the payment is in progress. */
 export type KeyHolder = {
   readonly paymentId: string;
   readonly requestHash: Uint8Array;

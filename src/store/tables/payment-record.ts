@@ -5,7 +5,7 @@ const GET_PAYMENT = {
   text: 'SELECT record FROM payment WHERE account_id = $1 AND id = $2',
 };
 
-/** Reads the current record of an account's payment, an encoded Payment. @param paymentId a UUID. */
+/** Reads the current record of an account's payment, as an encoded Payment. @param paymentId a UUID. */
 export async function getPaymentRecord(
   database: Database,
   accountId: string,

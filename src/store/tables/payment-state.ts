@@ -2,17 +2,17 @@ import type { PaymentRow, TransactionRow } from '#src/payments/model/state.ts';
 import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
 
-/** A payment with its transactions, at one moment. */
+/** A payment and its transactions at one moment. */
 export type StoredState = {
   readonly payment: StoredPayment;
   /** In the order in which they began. */
   readonly transactions: readonly TransactionRow[];
 };
 
-/** The columns of a payment from which its changes are decided; `record` is an encoded Payment. */
+/** The columns of a payment from which changes are decided; `record` is an encoded Payment. */
 export type StoredPayment = PaymentRow & { readonly record: Uint8Array };
 
-// The record is large, so only one row has it.
+// The record is large, so only the first row contains it.
 const READ = {
   name: 'read_payment_state',
   text: `

@@ -2,7 +2,7 @@ import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
 import type { NewsKind } from './notifications.ts';
 
-/** A payment's record, with everything about it in other tables. */
+/** A payment's record, with the related data of other tables. */
 export type StoredStory = {
   /** An encoded Payment. */
   readonly record: Uint8Array;
@@ -12,14 +12,14 @@ export type StoredStory = {
   readonly refundedMinorUnits: bigint;
   /** true: nothing more may be captured. */
   readonly isReleased: boolean;
-  /** Time at which the payer's personal data was erased from the record because of its age. */
+  /** Time when the payer's personal data was erased from the record because of its age. */
   readonly personalDataErasedAt: Date | undefined;
   readonly transactions: readonly TransactionState[];
   readonly notifications: readonly ToldNotification[];
   readonly events: readonly ToldEvent[];
 };
 
-/** State of a transaction. */
+/** The state of a transaction. */
 export type TransactionState = {
   readonly id: string;
   readonly type: string;
@@ -30,13 +30,13 @@ export type TransactionState = {
   readonly currency: string;
   /** false: an authorization only. */
   readonly capture: boolean;
-  /** true: its payer was redirected, or has come back and the provider has yet to confirm. */
+  /** true: the payer was redirected, or has returned and the provider has yet to confirm. */
   readonly awaitsPayer: boolean;
-  /** Time of its next check. */
+  /** Time of the next check. */
   readonly checkAt: Date | undefined;
 };
 
-/** A provider's notification about one of the transactions. */
+/** A provider's notification about one of the payment's transactions. */
 export type ToldNotification = {
   readonly transactionId: string;
   readonly connectionId: string;
@@ -47,7 +47,7 @@ export type ToldNotification = {
   readonly result: string | undefined;
 };
 
-/** An event, and one of its deliveries if it has any. */
+/** An event, with one of its deliveries if it has any. */
 export type ToldEvent = {
   readonly eventId: string;
   readonly type: string;
@@ -69,7 +69,7 @@ export type ToldEvent = {
     | undefined;
 };
 
-/** Limit on the rows of each kind that a page shows. */
+/** Maximum number of rows of each kind that a page shows. */
 const MAX_ROWS_SHOWN = 200;
 
 const PAYMENT = {
@@ -115,7 +115,7 @@ type TransactionRow = Nullable<TransactionState>;
 type NotificationRow = Nullable<ToldNotification>;
 type EventRow = Omit<ToldEvent, 'delivery'> & Nullable<NonNullable<ToldEvent['delivery']>>;
 
-/** Reads everything stored about a payment's course. @param paymentId a UUID, as is `accountId`. */
+/** Reads everything stored about the history of a payment. @param paymentId a UUID, like `accountId`. */
 export async function readPaymentStory(
   database: Database,
   accountId: string,

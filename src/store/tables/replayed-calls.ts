@@ -21,7 +21,7 @@ export type CallHolder = {
   readonly response: Uint8Array;
 };
 
-// A call in progress under the same key holds the row's lock; this call waits for it to end.
+// A call in progress under the same key holds the row's lock, so this call waits until it ends.
 const CLAIM = `
   INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape)
   VALUES ($1, $2, $3, $4, $5) ON CONFLICT (account_id, method, idempotency_key) DO NOTHING
@@ -35,13 +35,13 @@ const READ = {
 const KEEP = `
   UPDATE replayed_call SET response = $4 WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`;
 
-/** Claims a key within the transaction that makes the object. @returns the call that holds it, if any. */
+/** Claims a key within the transaction that makes the object. @returns the call that holds the key, if any. */
 export async function claimCall(run: Run, call: KeyedCall): Promise<CallHolder | undefined> {
   const { accountId, method, idempotencyKey, requestHash, requestShape } = call;
   const values = [accountId, method, idempotencyKey, requestHash, requestShape];
   if ((await run(CLAIM, values)).rows.length === 1) return undefined;
   const [holder] = (await run<CallHolder>(READ.text, values.slice(0, 3))).rows;
-  if (!holder) throw new Error('the key is taken, but nothing holds it');
+  if (!holder) throw new Error('the key is taken, but no call holds it');
   return holder;
 }
 
@@ -53,12 +53,12 @@ export async function findCall(
   return (await database.query<CallHolder>(READ, [accountId, method, idempotencyKey])).rows[0];
 }
 
-/** Stores the response to a call whose key was claimed in the same transaction, or which is locked. */
+/** Stores the response to a call whose key was claimed in the same transaction or whose row is locked. */
 export async function keepResponse(run: Run, call: CallName, response: Uint8Array): Promise<void> {
   await run(KEEP, [call.accountId, call.method, call.idempotencyKey, response]);
 }
 
-// The expression and the condition must match those of an index.
+// The expression and condition must match those of an index.
 const LOCK_OF_CUSTOMER = `
   SELECT account_id AS "accountId", method, idempotency_key AS "idempotencyKey", response FROM replayed_call
   WHERE account_id = $1

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Database } from '../engine/database.ts';
 
-/** Bytes of a digest: enough to distinguish the few schemas that are ever stored. */
+/** Bytes of a digest; enough to distinguish the few schemas ever stored. */
 const DIGEST_BYTES = 8;
 
 const ADD = {
@@ -14,10 +14,10 @@ const READ = {
 };
 
 /**
- * Stores the schema that renders responses, unless it is stored already.
+ * Stores the schema that renders responses, unless it is already stored.
  *
  * @param descriptors an encoded google.protobuf.FileDescriptorSet.
- * @returns its digest.
+ * @returns the schema's digest.
  */
 export async function storeResponseSchema(database: Database, descriptors: Uint8Array): Promise<Uint8Array> {
   const digest = createHash('sha256').update(descriptors).digest().subarray(0, DIGEST_BYTES);

@@ -1,7 +1,7 @@
 import type { Database, Statement } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 
-/** A stored ciphertext, with the id that it is bound to. */
+/** A stored ciphertext, and the id that it is bound to. */
 export type SealedValue = { readonly accountId: string; readonly id: string; readonly sealed: string };
 
 const BEFORE_ALL: SealedValue = { accountId: NIL_UUID, id: NIL_UUID, sealed: '' };
@@ -13,7 +13,7 @@ const listOf = (table: string, column: string, condition = '') => `
 const LISTS = {
   cards: { name: 'list_sealed_cards', text: listOf('vaulted_token', 'card_number') },
   tokens: { name: 'list_sealed_tokens', text: listOf('one_time_token', 'sealed', 'AND expires_at > now()') },
-  // A secret that is rotated meanwhile becomes the previous one, which is listed later.
+  // A secret that is rotated during the listing becomes the previous secret, which is listed later.
   secrets: { name: 'list_sealed_secrets', text: listOf('webhook', 'secret') },
   previousSecrets: { name: 'list_sealed_previous_secrets', text: listOf('webhook', 'previous_secret') },
   credentials: { name: 'list_sealed_credentials', text: listOf('webhook', 'credentials') },
@@ -32,10 +32,10 @@ const REPLACEMENTS: Readonly<Record<SealedKind, Statement>> = {
   credentials: { name: 'replace_sealed_credentials', text: replacementIn('webhook', 'credentials') },
 };
 
-/** A kind of ciphertext: numbers of stored cards, usable one-time tokens, webhooks' secrets and credentials. */
+/** A kind of ciphertext: stored card numbers, usable one-time tokens, or webhook secrets and credentials. */
 export type SealedKind = keyof typeof LISTS;
 
-/** Every kind, in the order in which they must be listed. */
+/** All kinds, in the order in which they must be listed. */
 export const SEALED_KINDS = Object.keys(LISTS) as SealedKind[];
 
 /** Lists up to `limit` ciphertexts after a given one, in the order of their keys. */
@@ -48,7 +48,7 @@ export async function listSealed(
   return (await database.query<SealedValue>(LISTS[kind], [accountId, id, limit])).rows;
 }
 
-/** Replaces a ciphertext. @returns false if it is no longer there. */
+/** Replaces a ciphertext. @returns false if it no longer exists. */
 export async function replaceSealed(
   database: Database,
   kind: SealedKind,

@@ -6,7 +6,7 @@ import type { PagePosition } from './list-payments.ts';
 export type PaymentSearch = {
   /** The accounts whose payments are searched. */
   readonly accountIds: readonly string[];
-  /** At most one of `merchantOrderId` and `cardLastFour` is set. */
+  /** At most one of `merchantOrderId` and `cardLastFour` may be set. */
   readonly merchantOrderId: string | undefined;
   readonly cardLastFour: string | undefined;
   readonly status: string | undefined;
@@ -21,13 +21,14 @@ export type FoundPayment = PagePosition & {
   readonly record: Uint8Array;
 };
 
-/** Limit on the payments found at once. */
+/** Maximum number of payments found at once. */
 export const MAX_FOUND = 51;
 
 const TOLD = `p.id, p.account_id AS "accountId",
       to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "createdAt", p.record`;
 
-// Each account's newest payments come from an index led by the account, and only the records of the page are read.
+// Each account's newest payments come from an index that starts with the account, and only the records of the page are
+// read.
 function searchStatement(name: string, filters: string): Statement {
   const text = `
     SELECT ${TOLD} FROM (
@@ -54,8 +55,8 @@ const SEARCH = {
   merchantOrderId: searchStatement('search_payments_by_order', FILTERS.merchantOrderId),
   cardLastFour: searchStatement('search_payments_by_last_four', FILTERS.cardLastFour),
 };
-// Planned for its values: one order, or one card's digits, may have a million payments, and hardly any of them one
-// status.
+// Planned for its values: an order, or the last digits of a card, may have a million payments, of which hardly any have
+// a given status.
 const SEARCH_AND_STATUS = {
   merchantOrderId: {
     ...searchStatement('search_payments_by_order_and_status', `${FILTERS.merchantOrderId} AND status = $6`),
@@ -67,7 +68,9 @@ const SEARCH_AND_STATUS = {
   },
 };
 
-/** Searches payments, newest first, MAX_FOUND at most. @param after where the page begins; undefined for the first. */
+/**
+ * Searches payments, newest first, up to MAX_FOUND. @param after where the page begins; undefined for the first page.
+ */
 export async function searchPayments(
   database: Database,
   search: PaymentSearch,
@@ -91,7 +94,7 @@ export async function searchPayments(
   return (await database.query<FoundPayment>(statement, parameters)).rows;
 }
 
-// The id may be a payment's or a transaction's. It names no account, so all accounts are searched.
+// The id may be a payment's or a transaction's. All accounts are searched, since the id does not name one.
 const BY_ID = {
   name: 'find_payments_by_id',
   text: `
@@ -100,14 +103,14 @@ const BY_ID = {
     ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`,
 };
 
-/** Finds the payment with an id, or of the transaction with that id. @param id a UUID. */
+/** Finds the payment with an id, or the payment of the transaction with that id. @param id a UUID. */
 export async function findPaymentsById(database: Database, id: string): Promise<FoundPayment[]> {
   return (await database.query<FoundPayment>(BY_ID, [id])).rows;
 }
 
-// A provider's reference is searched together with its connection, which leads the index. Merchants may give a
-// million payments one reference: only the first found are searched. Each payment is read by its key, since the
-// planner would rather read all payments of the time.
+// A provider's reference is searched together with its connection, the first column of the index. Merchants may give a
+// million payments the same reference, so only the first matches are considered. Each payment is read by its key, since
+// otherwise the planner would read all payments of the period.
 const BY_REFERENCE = {
   name: 'find_payments_by_reference',
   text: `

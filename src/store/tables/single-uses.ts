@@ -1,12 +1,14 @@
 import { isKeyTaken, isNullRefused } from '../engine/database-error.ts';
 
-/** A checkout session in the version that a payment was prepared from. */
+/** A checkout session, at the version that a payment was prepared from. */
 export type SessionUse = { readonly id: string; readonly version: number };
 
-/** Limit on the payments of a checkout session: failed payments leave it open. */
+/** Maximum number of payments of a checkout session, since failed payments leave it open. */
 export const MAX_SESSION_PAYMENTS = 20;
 
-/** Error of a claim whose session or one-time token was used before, has changed or is gone. Nothing was written. */
+/**
+ * Thrown if a claim's session or one-time token was already used, has changed or no longer exists. Nothing was written.
+ */
 export class AlreadyUsedError extends Error {
   override readonly name = 'AlreadyUsedError';
 }
@@ -16,6 +18,8 @@ export async function usingOnce<T>(claim: Promise<T>): Promise<T> {
   try {
     return await claim;
   } catch (error) {
-    throw isKeyTaken(error) || isNullRefused(error) ? new AlreadyUsedError('used', { cause: error }) : error;
+    throw isKeyTaken(error) || isNullRefused(error)
+      ? new AlreadyUsedError('the session or token was already used', { cause: error })
+      : error;
   }
 }

@@ -4,31 +4,31 @@ import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
 /** A customer's payment method, as stored. */
 export type StoredMethod = {
   readonly accountId: string;
-  /** '' if it belongs to no customer. */
+  /** '' if the method belongs to no customer. */
   readonly customerId: string;
   readonly id: string;
   readonly type: string;
-  /** payments.v1.StoredPaymentMethod.Status. */
+  /** Name of a payments.v1.StoredPaymentMethod.Status. */
   readonly status: 'READY_TO_ENROLL' | 'ENROLLED' | 'DECLINED' | 'EXPIRED' | 'UNENROLLED';
   readonly country: string;
   /** An encoded CardData, for cards. */
   readonly card: Uint8Array | undefined;
-  /** Address where the payer agrees to a wallet; set only while READY_TO_ENROLL. */
+  /** Address where the payer approves a wallet; set only while READY_TO_ENROLL. */
   readonly redirectUrl: string | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly lastUsedAt: Date | undefined;
 };
 
-/** Limit on a customer's methods: usable ones, and those that wait for their payer or payment. */
+/** Maximum number of a customer's methods, both usable ones and those that await their payer or payment. */
 export const MAX_METHODS = 100;
-/** Limit on the methods listed: simultaneous payments that each find room may exceed MAX_METHODS. */
+/** Maximum number of methods listed. Concurrent payments that each find room may exceed MAX_METHODS. */
 const MAX_LISTED = 1_000;
 
 /** A row of METHOD_COLUMNS. */
 export type MethodRow = Nullable<StoredMethod>;
 
-/** Columns of a stored method, the row `v` of its table. */
+/** Columns of a stored method, with its row named `v`. */
 export const METHOD_COLUMNS = `v.account_id AS "accountId", coalesce(v.customer_id::text, '') AS "customerId", v.id,
     v.type, v.status, v.country, v.card, v.redirect_url AS "redirectUrl", v.created_at AS "createdAt",
     v.updated_at AS "updatedAt", v.last_used_at AS "lastUsedAt"`;
@@ -44,7 +44,8 @@ const LIST = {
     SELECT ${METHOD_COLUMNS} FROM vaulted_token v
     WHERE account_id = $1 AND customer_id = $2 AND active AND status = 'ENROLLED' ORDER BY id DESC LIMIT $3`,
 };
-// A card that waits for its payment cannot be read yet, nor can the remains of a deleted customer's methods.
+// A card that awaits its payment cannot be read yet, and neither can the remaining data of a deleted customer's
+// methods.
 const GET = {
   name: 'get_stored_method',
   text: `
@@ -59,8 +60,8 @@ const FIND_CARD = {
     WHERE account_id = $1 AND customer_id = $2 AND fingerprint = $3 AND active AND status = 'ENROLLED'
     ORDER BY id LIMIT 1`,
 };
-// A card that waits for its payment is ENROLLED and not active. Waiting methods count, so that none is refused after
-// the payer has agreed or paid.
+// A card that awaits its payment is ENROLLED but not active. Waiting methods count, so that none is refused after its
+// payer has approved or paid.
 const COUNT = {
   name: 'count_stored_methods',
   text: `
@@ -83,8 +84,8 @@ const END = `
   WHERE account_id = $1 AND customer_id = $2 AND id = $3
     AND (active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL')
   RETURNING ${METHOD_COLUMNS}`;
-// Includes the cards that wait for their payments: a payment that is approved later finds no card to keep. Each row
-// is locked before its status is read, which a payment or an enrollment may be changing.
+// Includes cards that await their payments, so that a payment approved later finds no card to keep. Each row is locked
+// before its status is read, since a payment or enrollment may be changing it.
 const ERASE = `
   WITH found AS (
     SELECT account_id, id, active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL' AS is_ended
@@ -107,7 +108,7 @@ export async function listMethods(
   return rows.map(withoutNulls);
 }
 
-/** Reads a method of a customer, ended or not. @param name of UUIDs. */
+/** Reads a method of a customer, even if it has ended. @param name the ids, which are UUIDs. */
 export async function readMethod(
   queries: Queries,
   { accountId, customerId, id }: MethodName,
@@ -143,14 +144,14 @@ export type MethodCard = MethodName & {
   readonly fingerprint: string;
 };
 
-/** Adds a card that is usable at once. */
+/** Adds a card that is usable immediately. */
 export async function insertMethodCard(run: Run, method: MethodCard): Promise<StoredMethod> {
   const { accountId, customerId, id, type, country, card, cardNumber, fingerprint } = method;
   const values = [accountId, customerId, id, type, country, card, cardNumber, fingerprint];
   return withoutNulls(onlyRow(await run<MethodRow>(INSERT_CARD, values)));
 }
 
-/** Replaces the displayable data of a stored card, such as its expiry. @returns undefined if it was ended. */
+/** Replaces the displayable data of a stored card, such as its expiry. @returns undefined if the card has ended. */
 export async function updateMethodCard(
   run: Run,
   { accountId, customerId, id }: MethodName,
@@ -168,7 +169,7 @@ export async function endMethod(
   return firstRow(await run<MethodRow>(END, [accountId, customerId, id]));
 }
 
-/** Erases every method of a customer. @returns those that had not ended before, without their data. */
+/** Erases all methods of a customer. @returns those that had not already ended, without their data. */
 export async function eraseMethods(
   run: Run,
   { accountId, customerId }: CustomerName,

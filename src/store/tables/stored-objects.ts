@@ -1,7 +1,7 @@
 import type { Database, Nullable } from '../engine/database.ts';
 import { NIL_UUID, onlyRow, withoutNulls } from '../engine/rows.ts';
 
-/** The referenced objects that exist in the account. Messages come encoded. */
+/** The referenced objects that exist in the account. Messages are encoded. */
 export type StoredObjects = {
   /** An encoded CustomerPayer. */
   readonly customer: { readonly id: string; readonly payer: Uint8Array } | undefined;
@@ -12,17 +12,17 @@ export type StoredObjects = {
 export type VaultedToken = {
   readonly id: string;
   readonly type: string;
-  /** For cards: an encoded CardData and the number's JWE. */
+  /** For cards, an encoded CardData and the number's JWE. */
   readonly card: { readonly data: Uint8Array; readonly number: string } | undefined;
-  /** For wallets: the provider's own token. */
+  /** For wallets, the provider's own token. */
   readonly providerToken: string | undefined;
   /** The connection where a wallet was enrolled; undefined if unknown. */
   readonly connectionId: string | undefined;
-  /** The customer that it belongs to, if any. */
+  /** The customer that the method belongs to, if any. */
   readonly customerId: string | undefined;
 };
 
-/** The customer and the token, each undefined in all its columns if it does not exist. */
+/** The customer and the token. If one does not exist, its columns are undefined. */
 type Row = Omit<VaultedToken, 'id' | 'type' | 'card'> & {
   readonly payerId: string | undefined;
   readonly payer: Uint8Array | undefined;
@@ -51,7 +51,7 @@ const FIND = {
     LEFT JOIN vaulted_token t ON t.id = $3::uuid AND t.account_id = a.account_id AND t.active AND t.status = 'ENROLLED'`,
 };
 
-/** Finds the objects that a request refers to, among the account's own. A string that is not a UUID finds nothing. */
+/** Finds the objects that a request refers to in its account. A string that is not a UUID finds nothing. */
 export async function findStoredObjects(
   database: Database,
   accountId: string,
@@ -92,7 +92,7 @@ const INSERT_VAULTED_TOKEN = {
     VALUES ($1, $2, $3, $4, $5, $6, true) ON CONFLICT (account_id, id) DO NOTHING`,
 };
 
-/** Adds a customer, an encoded CustomerPayer; an existing one does not change. */
+/** Adds a customer, as an encoded CustomerPayer. An existing customer is not changed. */
 export async function insertCustomer(
   database: Database,
   customer: { readonly id: string; readonly accountId: string; readonly payer: Uint8Array },
@@ -100,7 +100,7 @@ export async function insertCustomer(
   await database.query(INSERT_CUSTOMER, [customer.id, customer.accountId, customer.payer]);
 }
 
-/** Adds a checkout session; an existing one does not change. */
+/** Adds a checkout session. An existing session is not changed. */
 export async function insertCheckoutSession(
   database: Database,
   session: { readonly id: string; readonly accountId: string; readonly customerId: string | undefined },
@@ -108,7 +108,7 @@ export async function insertCheckoutSession(
   await database.query(INSERT_CHECKOUT_SESSION, [session.id, session.accountId, session.customerId ?? null]);
 }
 
-/** Adds a token that is usable at once, of a card (an encoded CardData and the number's JWE) or of a wallet. */
+/** Adds an immediately usable token of a card (an encoded CardData and the number's JWE) or a wallet. */
 export async function insertVaultedToken(
   database: Database,
   token: {

@@ -3,7 +3,7 @@ import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
 import { type Cursor, STEP_TIMEOUT_MS, type Step } from '../engine/sweep.ts';
 import { METHOD_COLUMNS, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
-/** Limit on the rows that a step reads. */
+/** Maximum number of rows that a step reads. */
 const LOOKED_AT = 500;
 
 const WINDOW = `
@@ -14,7 +14,7 @@ const WINDOW = `
   SELECT (SELECT count(*) FROM looked_at)::integer AS looked_at,
     (SELECT ARRAY[account_id::text, id::text] FROM looked_at ORDER BY account_id DESC, id DESC LIMIT 1) AS last`;
 
-// A card that waits for its payment is not active: the payment's outcome decides about it.
+// A card that awaits its payment is not active: the payment's outcome decides its fate.
 const DUE = `
   SELECT account_id, id FROM vaulted_token
   WHERE (account_id, id) > ($1::uuid, $2::uuid) AND (account_id, id) <= ($3::uuid, $4::uuid)
@@ -28,7 +28,7 @@ const END = `
   RETURNING ${METHOD_COLUMNS}`;
 
 /**
- * Ends the next stored methods that no payment has used for `days`, and deletes their ciphertext. A step is one
+ * Ends the next stored methods that no payment has used for `days`, and deletes their ciphertext. A step makes one
  * commit. A method in use is left for the next run.
  *
  * @param ended called for each method, within the commit; undefined for a dry run.

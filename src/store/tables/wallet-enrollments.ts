@@ -3,7 +3,7 @@ import type { Database, Nullable, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, takeByAccount, withoutNulls } from '../engine/rows.ts';
 import { METHOD_COLUMNS, type MethodName, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
-/** A wallet whose payer has yet to agree. */
+/** A wallet that its payer has yet to approve. */
 export type NewEnrollment = MethodName & {
   readonly type: string;
   readonly country: string;
@@ -12,11 +12,11 @@ export type NewEnrollment = MethodName & {
   readonly connectionIdentity: string;
   readonly redirectUrl: string;
   readonly callbackUrl: string | undefined;
-  /** Time that its payer has to agree. */
+  /** Seconds that the payer has to approve. */
   readonly validS: number;
 };
 
-/** An enrollment that may be open, with the data for asking its provider. */
+/** An enrollment that may be open, with the data for querying its provider. */
 export type OpenEnrollment = {
   readonly accountId: string;
   readonly id: string;
@@ -24,7 +24,7 @@ export type OpenEnrollment = {
   readonly connectionId: string;
   readonly connectionIdentity: string;
   readonly callbackUrl: string | undefined;
-  /** true: the payer's time to agree ended over an hour ago. */
+  /** true: the payer's time to approve ended over an hour ago. */
   readonly isLongOver: boolean;
 };
 
@@ -52,7 +52,8 @@ const FIND_DUE = {
     SELECT account_id AS "accountId", id FROM vaulted_token
     WHERE check_at <= now() ORDER BY check_at LIMIT $1::integer`,
 };
-// The pause until the next check is this one's lease: a quarter of the enrollment's age, 5 seconds to 10 minutes.
+// The pause until the next check serves as the lease of this one: a quarter of the enrollment's age, from 5 seconds to
+// 10 minutes.
 const TAKE = {
   name: 'take_due_enrollments',
   text: `
@@ -75,13 +76,13 @@ const END = `
     updated_at = now()
   WHERE account_id = $1 AND id = $2 AND status = 'READY_TO_ENROLL'
   RETURNING ${METHOD_COLUMNS}`;
-// Also by connection: a signature for one connection must not vouch for another's enrollments.
+// Also by connection, since a signature for one connection must not vouch for another's enrollments.
 const FIND_NOTIFIED = {
   name: 'find_notified_enrollment',
   text: 'SELECT account_id AS "accountId", id FROM vaulted_token WHERE id = $1 AND connection_id = $2',
 };
-// Least time between two checks. The time of the last check follows from that of the next: the pause was a quarter of
-// the age at the last check, which is a fifth of the age at the next.
+// $3 is the minimum time between two checks. The time of the last check follows from that of the next: the pause was a
+// quarter of the age at the last check, which is a fifth of the age at the next.
 const PROMPT = {
   name: 'prompt_enrollment_check',
   text: `
@@ -97,7 +98,7 @@ const PROMPT = {
 
 type OpenRow = Nullable<OpenEnrollment>;
 
-/** Adds a wallet whose payer has yet to agree. */
+/** Adds a wallet that its payer has yet to approve. */
 export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Promise<StoredMethod> {
   const { accountId, customerId, id, type, country, connectionId, connectionIdentity } = enrollment;
   const { redirectUrl, callbackUrl = null, validS } = enrollment;
@@ -105,7 +106,7 @@ export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Pro
   return withoutNulls(onlyRow(await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, validS])));
 }
 
-/** Takes up to `limit` due enrollments, each until its next check. */
+/** Leases up to `limit` due enrollments, each until its next check. */
 export async function takeDueEnrollments(database: Database, limit: number): Promise<OpenEnrollment[]> {
   const { rows } = await database.query<Due>(FIND_DUE, [limit]);
   return takeByAccount(rows, async (accountId, own) => {
@@ -114,12 +115,12 @@ export async function takeDueEnrollments(database: Database, limit: number): Pro
   });
 }
 
-/** Finds an enrollment, ended or not. @param id a UUID. */
+/** Finds an enrollment, even if it has ended. @param id a UUID. */
 export async function findEnrollment(database: Database, id: string): Promise<OpenEnrollment | undefined> {
   return firstRow(await database.query<OpenRow>(FIND, [id]));
 }
 
-/** Ends an open enrollment. @returns undefined if it had ended before. */
+/** Ends an open enrollment. @returns undefined if it had already ended. */
 export async function endEnrollment(
   run: Run,
   { accountId, id }: Pick<OpenEnrollment, 'accountId' | 'id'>,
@@ -129,7 +130,7 @@ export async function endEnrollment(
 }
 
 /**
- * Makes the check of an open enrollment due now, or `apartS` seconds after the last one, since its payer came back or
+ * Makes the check of an open enrollment due now, or `apartS` seconds after the last one, because its payer returned or
  * its provider sent a notification.
  */
 export async function promptEnrollment(

@@ -38,15 +38,15 @@ const INSERT = `
   SELECT $1, $2, $3, $4, $5, $6, $8, $9 WHERE (SELECT count(*) FROM webhook WHERE account_id = $1) < $7
   RETURNING ${COLUMNS}`;
 
-/** A receiver's stored credentials; `sealed` is undefined without any. */
+/** A receiver's stored credentials; `sealed` is undefined if there are none. */
 export type SealedCredentials = { readonly sealed: string | undefined; readonly headers: readonly string[] };
 
 const NO_CREDENTIALS: SealedCredentials = { sealed: undefined, headers: [] };
 
 /**
- * Adds a webhook, unless its account has reached `limit`.
+ * Adds a webhook.
  *
- * @returns undefined if the limit is reached.
+ * @returns undefined if the account has reached `limit`, in which case nothing is added.
  */
 export function insertWebhook(
   database: Database,
@@ -88,7 +88,7 @@ export async function getWebhook(
   return firstRow(await database.query<Row>(GET, [accountId, id]));
 }
 
-/** The fields to change; undefined fields stay. */
+/** The fields to change; undefined fields keep their value. */
 export type WebhookChange = {
   readonly url?: string | undefined;
   readonly description?: string | undefined;
@@ -110,10 +110,10 @@ const UPDATE = {
 };
 
 /**
- * Changes a webhook. Turning it off ends its open deliveries as FAILED, so that nothing old is sent by surprise when
+ * Changes a webhook. Turning it off ends its open deliveries as FAILED, so that nothing old is sent unexpectedly when
  * it is turned on again.
  *
- * @returns undefined if there is none.
+ * @returns undefined if there is no such webhook.
  */
 export async function updateWebhook(
   database: Database,
@@ -124,7 +124,7 @@ export async function updateWebhook(
   const { url = null, description = null, events = null, active = null, credentials } = change;
   const { sealed = null, headers = null } = credentials ?? {};
   const name = { accountId, webhookId: id };
-  // The process that turned it off may have died before closing its deliveries.
+  // The process that turned the webhook off may have died before closing its deliveries.
   if (active === true) await closeDeliveries(database, name);
   const values = [accountId, id, url, description, events, active, sealed, headers];
   const updated = firstRow(await database.query<Row>(UPDATE, values));
@@ -142,8 +142,8 @@ const TURN_OFF = {
 /**
  * Turns off a webhook whose receiver is gone. The caller closes its open deliveries.
  *
- * @param url the URL that is gone; the webhook stays on if its URL has changed.
- * @returns false if it stays on, or was off before.
+ * @param url the URL that is gone. The webhook stays on if its URL has changed.
+ * @returns false if the webhook stays on or was already off.
  */
 export async function turnOffGoneWebhook(
   database: Database,
@@ -153,10 +153,10 @@ export async function turnOffGoneWebhook(
   return (await database.query(TURN_OFF, [accountId, webhookId, url])).rowCount === 1;
 }
 
-/** Limit on the deliveries that one statement closes, so that it ends in time. */
+/** Maximum number of deliveries that one statement closes, so that it ends in time. */
 const CLOSED_AT_ONCE = 10_000;
 
-// Locked in the order of their ids, like all locks on several deliveries: any other order could deadlock.
+// Locked in the order of their ids, like all locks on several deliveries, since any other order could deadlock.
 const CLOSE = {
   name: 'close_deliveries_of_no_webhook',
   text: `
@@ -172,7 +172,7 @@ const CLOSE = {
     WHERE d.account_id = $1 AND d.id = open.id`,
 };
 
-/** Ends the open deliveries of a webhook as FAILED if it is off or deleted. */
+/** Ends the open deliveries of a webhook as FAILED if the webhook is off or deleted. */
 export async function closeDeliveries(
   database: Database,
   { accountId, webhookId }: WebhookName,
@@ -190,7 +190,7 @@ const ROTATE = {
     RETURNING ${COLUMNS}`,
 };
 
-/** Gives a webhook another secret. The previous secret also signs for `bothForS` seconds; older ones no longer do. */
+/** Replaces a webhook's secret. The previous secret also signs for `bothForS` seconds; older secrets no longer sign. */
 export async function rotateWebhookSecret(
   database: Database,
   webhook: { readonly accountId: string; readonly id: string; readonly secret: string },
@@ -205,7 +205,10 @@ const DELETE = {
   text: 'DELETE FROM webhook WHERE account_id = $1 AND id = $2 RETURNING id',
 };
 
-/** Removes a webhook, and ends its open deliveries, which are deleted when old. @returns false if there is none. */
+/**
+ * Deletes a webhook and ends its open deliveries, which are deleted when old. @returns false if there is no such
+ * webhook.
+ */
 export async function deleteWebhook(database: Database, accountId: string, id: string): Promise<boolean> {
   const { rows } = await database.query(DELETE, [accountId, id]);
   await closeDeliveries(database, { accountId, webhookId: id });
