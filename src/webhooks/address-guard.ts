@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-// IANA's special-purpose registry: networks that are not globally reachable, or that map to other addresses.
+// IANA's special-purpose registry: networks that are not globally reachable or map to other addresses.
 const IPV4: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -18,9 +18,11 @@ const IPV4: readonly (readonly [string, number])[] = [
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
 ];
-/** All allocated global IPv6 addresses; loopback, ULA, link-local, multicast, IPv4-mapped and NAT64 lie outside. */
+/** All allocated global IPv6 addresses. Excludes loopback, ULA, link-local, multicast, IPv4-mapped and NAT64. */
 const IPV6_GLOBAL = ['2000::', 3] as const;
-/** Exceptions within it: IETF's own networks with Teredo, documentation, and 6to4, which carries an IPv4 address. */
+/**
+ * Exceptions within that range: IETF networks including Teredo, documentation, and 6to4, which embeds an IPv4 address.
+ */
 const IPV6: readonly (readonly [string, number])[] = [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -34,7 +36,7 @@ for (const [network, prefix] of IPV6) special.addSubnet(network, prefix, 'ipv6')
 const global6 = new BlockList();
 global6.addSubnet(...IPV6_GLOBAL, 'ipv6');
 
-/** Returns true for an IP address of the public Internet; false for any other text. */
+/** Returns true for an IP address of the public Internet; false for any other string. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:

@@ -25,15 +25,15 @@ export type DeliverDeps = {
 /** Settings of deliveries. */
 export type DeliverySettings = {
   readonly allowPrivate: boolean;
-  /** Time limit for the first byte of a receiver's answer. */
+  /** Time limit for the first byte of a receiver's response. */
   readonly timeoutMs: number;
-  /** Lease of a delivery: the timeout, and the time for the work around it. */
+  /** Lease of a delivery in seconds: the timeout plus time for the work around it. */
   readonly leaseS: number;
-  /** Limit on the concurrent deliveries of a replica to one webhook. */
+  /** Maximum number of concurrent deliveries of a replica to one webhook. */
   readonly perWebhook: number;
-  /** Time that a webhook is drained before the others' turn. */
+  /** Time that a webhook is drained before other webhooks get their turn. */
   readonly sliceMs: number;
-  /** The pauses after failed attempts; by default RETRY_SCHEDULE_S. */
+  /** The pauses after failed attempts, in seconds; by default RETRY_SCHEDULE_S. */
   readonly retryScheduleS?: readonly number[];
   readonly lookup?: LookupFunction;
 };
@@ -48,9 +48,9 @@ export type DeliveryObserver = {
 const GONE = 410;
 
 /**
- * Sends a webhook's due deliveries until none is left, or its time slice is over.
+ * Sends a webhook's due deliveries until none is left or its time slice ends.
  *
- * @param stop ends it after the deliveries in progress.
+ * @param stop ends the drain after the deliveries in progress.
  * @returns the seconds until the webhook should be drained again; undefined if no delivery is open.
  */
 export async function drainWebhook(
@@ -62,7 +62,7 @@ export async function drainWebhook(
   const name = { accountId: webhook.accountId, webhookId: webhook.id };
   const take = (limit: number) => takeDueDeliveries(database, webhook, limit, settings.leaseS);
   const first = await take(settings.perWebhook);
-  // A due delivery that cannot be taken may have lost its event, and would be due for ever.
+  // A due delivery that cannot be leased may have lost its event, and would stay due forever.
   if (first.length === 0) await endEventlessDeliveries(database, name);
   else {
     const client = createWebhookClient(webhook.url, { ...settings, maxConnections: settings.perWebhook });
@@ -75,7 +75,7 @@ export async function drainWebhook(
         [next] = await take(1);
       }
     });
-    // If a lane fails, its leased deliveries are due again when their leases end.
+    // If a lane fails, its leased deliveries become due again when their leases end.
     for (const lane of await Promise.allSettled(lanes)) {
       if (lane.status === 'rejected') deps.observer.failed(lane.reason);
     }
@@ -100,7 +100,7 @@ type Receiver = {
   readonly name: WebhookName;
   readonly url: string;
   readonly client: WebhookClient;
-  /** undefined if its secret cannot be opened: nothing is sent unsigned. */
+  /** undefined if the secret cannot be opened, since nothing is sent unsigned. */
   readonly sign: Sign | undefined;
 };
 
@@ -115,7 +115,7 @@ async function deliver(
   const error = errorOf(result);
   const seconds = (performance.now() - startedMs) / 1000;
   observer.delivered(name, { result: error ?? 'DELIVERED', seconds });
-  // First: a delivery that an old URL refuses is sent again to the webhook's new URL, if it has one meanwhile.
+  // Before finishing, so that a delivery that an old URL refused is sent again if the webhook has a new URL by now.
   const isOff = result.status === GONE && (await turnOffGoneWebhook(database, name, url));
   if (isOff) observer.turnedOff(name);
   await finishDelivery(database, { accountId: name.accountId, url }, delivery, {
@@ -141,7 +141,7 @@ function post(
 
 const USER_AGENT = 'payments-service-webhooks/1';
 
-/** Returns the error of a failed attempt; undefined for a 2xx status, whatever came after it. */
+/** Returns the error of a failed attempt; undefined for a 2xx status, even if the rest of the response failed. */
 function errorOf(result: PostResult | typeof NO_SECRET): string | undefined {
   if (result.status === undefined) return result.error;
   return result.status >= 200 && result.status < 300 ? undefined : 'HTTP_STATUS';

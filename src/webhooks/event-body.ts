@@ -11,7 +11,7 @@ const encodeMethod = jsonEncoder(StoredPaymentMethodSchema);
 const encodePayment = jsonEncoder(PaymentSchema);
 const VERSION = 2;
 
-/** Writes the body of a delivery, with the payment or stored method as REST renders it. */
+/** Returns the body of a delivery, with the payment or stored method as REST renders it. */
 export function eventBody(accountId: string, { event, retry }: LeasedDelivery): string {
   const head = JSON.stringify({
     id: event.id,
@@ -32,7 +32,7 @@ function dataOf({ type, record, idempotencyKey }: LeasedDelivery['event']): stri
   return `{"payment_method":${encodeMethod(fromBinary(StoredPaymentMethodSchema, record))}}`;
 }
 
-/** Renders a payment with two more members, for receivers written for other services' webhooks. */
+/** Renders a payment with two additional members, for receivers written for other services' webhooks. */
 function paymentOf(record: Uint8Array, idempotencyKey: string | null): string {
   const payment = decodeRecord(record);
   const more = JSON.stringify({

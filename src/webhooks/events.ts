@@ -1,4 +1,4 @@
-/** Types of events that a webhook can subscribe to. */
+/** Types of events that webhooks can subscribe to. */
 export const EVENT_TYPES = [
   'payment.purchase',
   'payment.authorize',

@@ -13,7 +13,7 @@ import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type ManageDeps, requireActive, requireWebhook } from './manage-webhooks.ts';
 
 const PAGE_SIZE = 50;
-/** Limit on the deliveries that one call makes due, so that its statement ends in time. */
+/** Maximum number of deliveries that one call makes due, so that its statement ends in time. */
 const MAX_REDELIVERED = 10_000;
 
 /** A page of deliveries. */
@@ -36,7 +36,7 @@ export async function deliveriesPage(
   await requireWebhook(database, accountId, webhookId);
   const size = page.pageSize || PAGE_SIZE;
   const before = pageToken || undefined;
-  // The extra row shows whether another page follows.
+  // The extra row shows whether there is another page.
   const found = await orUnavailable(listDeliveries(database, { accountId, webhookId }, before, size + 1));
   const deliveries = found.slice(0, size);
   return { deliveries, nextPageToken: found.length > size ? (deliveries.at(-1)?.id ?? '') : '' };
@@ -55,9 +55,9 @@ export async function sendTestEvent(
 }
 
 /**
- * Sends a delivery again.
+ * Makes a delivery due again.
  *
- * @param webhookId the webhook that it must belong to; "" for any.
+ * @param webhookId the webhook that the delivery must belong to; "" for any.
  * @throws ServiceError DELIVERY_NOT_FOUND, WEBHOOK_OFF.
  */
 export async function redeliverOne(
@@ -75,7 +75,7 @@ export async function redeliverOne(
   return due;
 }
 
-/** Sends failed deliveries again. @returns their number. @throws ServiceError WEBHOOK_NOT_FOUND, WEBHOOK_OFF. */
+/** Makes failed deliveries due again. @returns their number. @throws ServiceError WEBHOOK_NOT_FOUND, WEBHOOK_OFF. */
 export async function redeliverAllFailed(
   deps: ManageDeps,
   accountId: string,

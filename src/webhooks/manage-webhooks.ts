@@ -34,10 +34,10 @@ export type ManageDeps = {
   readonly wake: (webhook: WebhookName) => void;
 };
 
-/** A webhook with its new secret, which is shown only this once. */
+/** A webhook with its new secret, which is shown only once. */
 export type WebhookWithSecret = { readonly webhook: StoredWebhook; readonly secret: string };
 
-/** Limit on the webhooks of an account. */
+/** Maximum number of webhooks per account. */
 export const MAX_WEBHOOKS = 16;
 
 /**
@@ -76,7 +76,7 @@ export async function addWebhook(
   );
 }
 
-/** Returns a webhook of an account. @throws ServiceError WEBHOOK_NOT_FOUND, also for another account's. */
+/** Returns a webhook of an account. @throws ServiceError WEBHOOK_NOT_FOUND, also for another account's webhook. */
 export async function requireWebhook(
   database: Database,
   accountId: string,
@@ -106,7 +106,7 @@ export async function changeWebhook(
   if (!isUuid(id)) throw webhookNotFound();
   const url = change.url === undefined ? undefined : new URL(change.url).href;
   const events = change.events && [...new Set(change.events)];
-  // In lower case, like the stored id: the seal is bound to it.
+  // In lower case, like the stored id, since the ciphertext is bound to it.
   const credentials =
     change.credentials && (await sealCredentials(deps.vault, id.toLowerCase(), change.credentials));
   const stored = { ...change, url, events, credentials };
@@ -115,13 +115,13 @@ export async function changeWebhook(
   return updated;
 }
 
-/** Removes a webhook. @throws ServiceError WEBHOOK_NOT_FOUND. */
+/** Deletes a webhook. @throws ServiceError WEBHOOK_NOT_FOUND. */
 export async function removeWebhook(database: Database, accountId: string, id: string): Promise<void> {
   const removed = isUuid(id) && (await orUnavailable(deleteWebhook(database, accountId, id)));
   if (!removed) throw webhookNotFound();
 }
 
-/** Returns the current signing secret of a webhook, for a repeat of the call that showed it; '' if there is none. */
+/** Returns a webhook's current signing secret, for a repeat of the call that showed it; '' if the webhook is gone. */
 export async function currentSecret(
   { database, vault }: Pick<ManageDeps, 'database' | 'vault'>,
   accountId: string,
@@ -131,10 +131,10 @@ export async function currentSecret(
   return webhook ? openSecret(vault, id, webhook.secret) : '';
 }
 
-/** Time that the previous secret still signs. */
+/** Time that the previous secret keeps signing after a rotation. */
 const BOTH_SECRETS_S = 86_400;
 
-/** Gives a webhook another secret; for a day, the previous one signs too. @throws ServiceError WEBHOOK_NOT_FOUND. */
+/** Replaces a webhook's secret. The previous secret also signs for a day. @throws ServiceError WEBHOOK_NOT_FOUND. */
 export async function rotateSecret(
   deps: ManageDeps,
   accountId: string,
@@ -152,14 +152,14 @@ function webhookNotFound(): ServiceError {
   return unknownId('WEBHOOK_NOT_FOUND', 'id');
 }
 
-/** Requires a webhook to be on. @throws ServiceError WEBHOOK_OFF if it is off, so that nothing can be sent to it. */
+/** Checks that a webhook is on. @throws ServiceError WEBHOOK_OFF if nothing can be sent to it. */
 export function requireActive(webhook: StoredWebhook): void {
   if (webhook.active) return;
-  throw new ServiceError('WEBHOOK_OFF', 'the webhook is off, so nothing was sent; switch it on first');
+  throw new ServiceError('WEBHOOK_OFF', 'the webhook is off; nothing was sent; turn it on first');
 }
 
 /**
- * Checks a webhook's new settings against our own rules.
+ * Checks a webhook's new settings.
  *
  * @throws ServiceError INVALID_PARAMETERS.
  */
@@ -176,13 +176,13 @@ function requireValidChange({ allowPrivate }: Pick<ManageDeps, 'allowPrivate'>, 
   const { apiKey = '', secret = '', hmacKey = '' } = change.credentials ?? {};
   for (const [name, text] of Object.entries({ api_key: apiKey, secret, hmac_key: hmacKey })) {
     if (CREDENTIAL.test(text)) continue;
-    const message = 'must be printable ASCII characters, without spaces at its ends';
+    const message = 'must be printable ASCII characters without leading or trailing spaces';
     faults.push({ field: `credentials.${name}`, code: 'INVALID_FORMAT', message });
   }
   if (faults.length > 0) throw invalidParameters(faults);
 }
 
-/** A value that a header carries unchanged; it may be empty. */
+/** A value that a header can carry unchanged; may be empty. */
 const CREDENTIAL = /^(?:[!-~](?:[ -~]*[!-~])?)?$/;
 
 function faultOfUrl(text: string, allowPrivate: boolean): Omit<FieldError, 'field'> | undefined {
@@ -195,7 +195,7 @@ function faultOfUrl(text: string, allowPrivate: boolean): Omit<FieldError, 'fiel
   }
   if (allowPrivate) return undefined;
   if (url.protocol !== 'https:') return { code: 'NOT_ALLOWED', message: 'must be an https URL' };
-  // A host name is checked on connecting, by the address that it then has.
+  // A host name is checked when connecting, by the address that it has then.
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) === 0 || isPublicAddress(host)) return undefined;
   return { code: 'NOT_ALLOWED', message: 'must be a public address' };

@@ -10,13 +10,13 @@ export const RETRY_SCHEDULE_S: readonly number[] = [
   96 * 3_600,
 ];
 
-/** A pause is longer by up to this share, so that deliveries that failed together are not sent again together. */
+/** Share by which a pause may be longer, so that deliveries that failed together are not retried together. */
 const JITTER = 0.2;
 
 /**
  * Returns the pause after a failed attempt, in seconds; undefined after the last.
  *
- * @param retry number of the schedule's attempts before this one.
+ * @param retry number of earlier attempts in the schedule.
  */
 export function retryPauseS(
   retry: number,

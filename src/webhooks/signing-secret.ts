@@ -4,12 +4,12 @@ import { Secret } from '#src/secret.ts';
 import type { SealedCredentials } from '#src/store/tables/webhooks.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
-/** The vault, which seals a secret like a card number, bound to its webhook's id instead of a token. */
+/** The vault, which seals a secret like a card number, bound to the webhook's id instead of a token. */
 export type SecretVault = Pick<CardVault, 'seal' | 'open'>;
 
 const SECRET_BYTES = 32;
 
-/** Makes a signing secret. @returns the secret in the form shown, only this once, and in the stored form. */
+/** Makes a signing secret. @returns the secret in its displayable form, shown only once, and in its stored form. */
 export async function newSigningSecret(
   vault: SecretVault,
   webhookId: string,
@@ -18,12 +18,12 @@ export async function newSigningSecret(
   return { shown, sealed: await vault.seal(new Secret(shown), webhookId) };
 }
 
-/** Opens a sealed secret, to show it again. @throws as the vault's `open`. */
+/** Opens a sealed secret in order to show it again. @throws as the vault's `open`. */
 export async function openSecret(vault: SecretVault, webhookId: string, sealed: string): Promise<string> {
   return (await vault.open(sealed, webhookId)).reveal();
 }
 
-/** Credentials that a receiver requires besides the signature; '' for each that it does not require. */
+/** Credentials that a receiver requires besides the signature; '' for any that it does not require. */
 export type Credentials = { readonly apiKey: string; readonly secret: string; readonly hmacKey: string };
 
 /** Seals a receiver's credentials. */
@@ -50,11 +50,11 @@ function credentialHeaders({ apiKey, secret, hmacKey }: Credentials, body: strin
 
 const NO_CREDENTIALS: Credentials = { apiKey: '', secret: '', hmacKey: '' };
 
-/** Returns the headers by which a receiver recognizes our messages: Standard Webhooks, and its credentials. */
+/** Returns the headers that authenticate our messages: Standard Webhooks, and the receiver's credentials. */
 export type Sign = (messageId: string, time: Date, body: string) => Record<string, string>;
 
 /**
- * Opens a webhook's sealed secrets, to sign with each of them, and its receiver's credentials.
+ * Opens a webhook's sealed secrets, each of which signs, and its receiver's credentials.
  *
  * @throws as the vault's `open`.
  */

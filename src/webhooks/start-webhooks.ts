@@ -4,15 +4,15 @@ import { closeDeliveries, getWebhook } from '#src/store/tables/webhooks.ts';
 import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
 import { startWakeUps, type WakeUpOptions } from './wake-ups.ts';
 
-/** Settings of the webhooks of this replica. */
+/** Settings of a replica's webhooks. */
 export type WebhookSettings = DeliverySettings & {
-  /** Number of webhooks drained at once. */
+  /** Number of webhooks drained concurrently. */
   readonly concurrency: number;
-  /** Limit on the failing webhooks among those, so that the others never wait for them. */
+  /** Maximum number of failing webhooks among those, so that the others never wait for them. */
   readonly failingConcurrency: number;
   /** Polling interval of the outbox while this replica writes nothing to it. */
   readonly relayIntervalMs: number;
-  /** Pause between two searches for overdue deliveries, and the delay from which a delivery counts as overdue. */
+  /** Interval between searches for overdue deliveries, and the lateness from which a delivery counts as overdue. */
   readonly overdueIntervalMs: number;
 };
 
@@ -38,7 +38,7 @@ export type Webhooks = {
   stop(): Promise<void>;
 };
 
-/** Dependencies of the webhooks of a replica. */
+/** Dependencies of a replica's webhooks. */
 export type WebhookDeps = Omit<DeliverDeps, 'settings'> & {
   readonly settings: WebhookSettings;
 };
@@ -47,7 +47,7 @@ const RELAY_BATCH = 200;
 const FAILING_PAUSE_S = 5;
 
 /**
- * Starts to send events. Any number of replicas may run it: an event is relayed once, a delivery is leased to one
+ * Starts sending events. Any number of replicas may do so: an event is relayed once, a delivery is leased to one
  * replica at a time, and a dead replica's deliveries pass to another when their leases end.
  */
 export function startWebhooks(deps: WebhookDeps): Webhooks {
@@ -89,7 +89,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   };
 }
 
-/** Returns a function that drains a webhook. Failing webhooks get only a share of the slots. */
+/** Returns a function that drains a webhook. Failing webhooks get only some of the slots. */
 function createDrain(deps: WebhookDeps, stop: AbortSignal): WakeUpOptions['drain'] {
   let failing = 0;
 

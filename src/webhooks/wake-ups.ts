@@ -2,28 +2,26 @@ import type { WebhookName } from '#src/store/tables/outbox.ts';
 
 /** Decides when this replica drains which webhook. */
 export type WakeUps = {
-  /** Drains each of these webhooks at once, or in `inS` seconds. A waiting drain is brought forward. */
+  /** Drains each of these webhooks now, or in `inS` seconds. An earlier time replaces that of a waiting drain. */
   wake(webhooks: readonly WebhookName[], inS?: number): void;
-  /** Begins no more drains; resolves once the drains in progress have ended. */
+  /** Starts no more drains. Resolves when the drains in progress have ended. */
   stop(): Promise<void>;
 };
 
 /** Dependencies of draining webhooks. */
 export type WakeUpOptions = {
-  /** Number of webhooks that a replica drains at once. */
+  /** Number of webhooks that a replica drains concurrently. */
   readonly concurrency: number;
-  /**
-   * Drains a webhook. @returns the seconds until it should be drained again; undefined for never. It does not reject.
-   */
+  /** Drains a webhook. Never rejects. @returns the seconds until it should be drained again; undefined for never. */
   readonly drain: (webhook: WebhookName) => Promise<number | undefined>;
 };
 
-/** Limit on the webhooks that wait in a replica. The search for overdue deliveries finds the others. */
+/** Maximum number of webhooks waiting in a replica. The search for overdue deliveries finds the rest. */
 const MAX_WAITING = 10_000;
 
 /**
- * Starts to drain woken webhooks, first come, first served, each by one drain at a time. The deliveries are the
- * queue, with due times and leases in their rows; a wake-up lives in memory, and losing it costs only time.
+ * Starts draining woken webhooks in order of arrival, with at most one drain per webhook. The queue is the deliveries,
+ * whose rows hold due times and leases; a wake-up exists only in memory, and losing it costs only time.
  */
 export function startWakeUps({ concurrency, drain }: WakeUpOptions): WakeUps {
   const waiting = new Map<string, { readonly webhook: WebhookName; readonly dueMs: number }>();
@@ -48,7 +46,7 @@ export function startWakeUps({ concurrency, drain }: WakeUpOptions): WakeUps {
     const nowMs = performance.now();
     let nextMs = Number.POSITIVE_INFINITY;
     for (const [id, { webhook, dueMs }] of waiting) {
-      // A drain that ends starts the next.
+      // Another drain starts when one ends.
       if (running.size >= concurrency) return;
       if (running.has(id)) continue;
       if (dueMs <= nowMs) begin(webhook);

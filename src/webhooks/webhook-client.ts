@@ -3,7 +3,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
 import { isPublicAddress } from './address-guard.ts';
 
-/** Result of one POST: the receiver's status, or why there is none. */
+/** Result of one POST: the receiver's status, or the reason why there is none. */
 export type PostResult =
   | { readonly status: number }
   | { readonly status: undefined; readonly error: PostError };
@@ -16,30 +16,30 @@ export type PostError =
   | 'TLS_FAILED'
   | 'ADDRESS_NOT_ALLOWED';
 
-/** HTTP/1.1 client for one receiver. It follows no redirect, reads at most 4 KB of an answer, and never throws. */
+/** HTTP/1.1 client for one receiver. Follows no redirects, reads at most 4 KB of a response, and never throws. */
 export type WebhookClient = {
   post(headers: Readonly<Record<string, string>>, body: string): Promise<PostResult>;
   close(): Promise<void>;
 };
 
-/** Limits on a receiver: its addresses, and its time to answer. */
+/** Limits on a receiver's addresses and response time. */
 export type WebhookClientOptions = {
-  /** Allows private, loopback and link-local addresses too. */
+  /** Also allows private, loopback and link-local addresses. */
   readonly allowPrivate: boolean;
-  /** Time limit from the call to the first byte of the answer. */
+  /** Time limit from the call to the first byte of the response. */
   readonly timeoutMs: number;
   readonly maxConnections: number;
-  /** Resolves names; by default the system's resolver. */
+  /** Resolves host names; by default the system's resolver. */
   readonly lookup?: LookupFunction;
 };
 
-/** Limit on the bytes read of an answer, whose status alone counts. */
+/** Maximum number of bytes read from a response. Only its status matters. */
 const MAX_RESPONSE_BYTES = 4 * 1024;
-/** Time limit for an answer's body: reading all of it keeps the connection usable. */
+/** Time limit for a response's body. Reading it to the end keeps the connection reusable. */
 const BODY_TIMEOUT_MS = 1_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** Opens connections to the receiver at a URL as needed. */
+/** Creates a client that connects to the receiver at a URL as needed. */
 export function createWebhookClient(url: string, options: WebhookClientOptions): WebhookClient {
   const { origin, pathname, search } = new URL(url);
   const pool = new Pool(origin, {
@@ -64,8 +64,8 @@ class AddressNotAllowedError extends Error {
 }
 
 /**
- * Connects to public addresses only. The socket connects to the very address that was checked: the connect itself
- * resolves the name, once, so the address cannot change between the check and the connection.
+ * Returns a connector that connects only to public addresses. The name is resolved once, as part of connecting, so the
+ * address cannot change between the check and the connection.
  */
 function guardedConnector(options: WebhookClientOptions): buildConnector.connector {
   const lookup = options.lookup ?? (systemLookup as LookupFunction);
@@ -73,7 +73,7 @@ function guardedConnector(options: WebhookClientOptions): buildConnector.connect
   if (options.allowPrivate) return buildConnector({ ...base, lookup });
   const connect = buildConnector({ ...base, lookup: publicLookup(lookup) });
   return (target, callback) => {
-    // An address in the URL needs no resolution.
+    // An address in the URL is not resolved.
     const host = target.hostname.replace(/^\[|\]$/g, '');
     if (isIP(host) && !isPublicAddress(host)) {
       callback(new AddressNotAllowedError(), null);
@@ -92,7 +92,7 @@ function guardedConnector(options: WebhookClientOptions): buildConnector.connect
   };
 }
 
-/** Refuses a name with any private address, even beside public ones: no honest receiver has one. */
+/** Rejects names with any private address, even besides public ones: no honest receiver has one. */
 function publicLookup(lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, options, (error, address, family) => {
@@ -106,7 +106,7 @@ function publicLookup(lookup: LookupFunction): LookupFunction {
   };
 }
 
-/** Aborts a request whose result is already settled. The error is never seen. */
+/** Aborts a request whose result is already settled. Callers never see this error. */
 const ABANDONED = new Error('abandoned');
 
 function post(pool: Pool, request: Dispatcher.DispatchOptions, timeoutMs: number): Promise<PostResult> {
@@ -129,7 +129,7 @@ function post(pool: Pool, request: Dispatcher.DispatchOptions, timeoutMs: number
 
     pool.dispatch(request, {
       onRequestStart(started) {
-        // Given up while waiting for a connection: it must not be sent any more.
+        // The request timed out while waiting for a connection and must no longer be sent.
         if (settled) throw ABANDONED;
         controller = started;
       },
