@@ -1,4 +1,4 @@
-/** Fault in the catalogue file; the message names every place. */
+/** Fault in the catalogue file. The message lists every place. */
 export class CatalogueError extends Error {
   override readonly name = 'CatalogueError';
 }

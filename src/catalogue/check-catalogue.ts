@@ -14,10 +14,10 @@ import { ConditionError } from '#src/routing/condition-error.ts';
 import { conditionOf } from '#src/routing/router.ts';
 import type { FieldError } from '#src/service-error.ts';
 
-/** Returns the position in the catalogue file of a line and column within a condition; both count from 1. */
+/** Returns the position in the catalogue file of a line and column within a condition, both counted from 1. */
 export type Locate = (route: number, line: number, column: number) => string;
 
-/** Checks the rules that catalogue.proto cannot express: names that must exist or be unique, and conditions. */
+/** Checks the rules that catalogue.proto cannot express: conditions, and names that must exist or be unique. */
 export function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError[] {
   const { paymentMethodTypes, connections, routes, bins } = catalogue;
   const connectionIds = new Set(connections.map(({ id }) => id));
@@ -29,7 +29,7 @@ export function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError
       workflows.includes(Payment_Workflow.SDK_CHECKOUT)
         ? fault(
             `payment_method_types[${i}].workflows`,
-            'are DIRECT and REDIRECT: checkout sessions use their names',
+            'may only be DIRECT and REDIRECT, which checkout sessions use too',
           )
         : [],
     ),
@@ -50,7 +50,7 @@ function fault(field: string, message: string): FieldError {
 
 const twice = (field: string) => fault(field, 'is listed twice');
 
-/** Returns the indexes of values that occurred before. */
+/** Returns the indexes of values that occurred earlier in the list. */
 function repeated(values: readonly unknown[]): number[] {
   const seen = new Set();
   return [...values.entries()].flatMap(([i, value]) => {
@@ -60,7 +60,7 @@ function repeated(values: readonly unknown[]): number[] {
   });
 }
 
-/** Returns the facts with a closed set of values: comparing such a fact with any other value is a misspelling. */
+/** Returns the facts with a closed set of values. A comparison with any other value is a misspelling. */
 function conditionDomains(types: readonly PaymentMethodType[]): Domains {
   return new Map<string, ReadonlySet<string>>([
     ['type', new Set(types.map(({ type }) => type))],
@@ -102,11 +102,11 @@ function checkTargets(
       faults.push(fault(`${field}.targets[${i}].connection`, 'names no connection'));
     }
     if (weight !== undefined && choice !== Choice.SPLIT) {
-      faults.push(fault(`${field}.targets[${i}].weight`, 'counts only with choice SPLIT'));
+      faults.push(fault(`${field}.targets[${i}].weight`, 'is only used with choice SPLIT'));
     }
   }
   if (targets.length > 0 && targets.every(({ weight }) => weight === 0)) {
-    faults.push(fault(`${field}.targets`, 'need a weight above 0'));
+    faults.push(fault(`${field}.targets`, 'must include a weight above 0'));
   }
   return faults;
 }

@@ -13,7 +13,7 @@ const check = validate(CatalogueSchema);
 const refuse = (message: string) => new CatalogueError(message);
 
 /**
- * Reads a catalogue file: YAML (or JSON, which is YAML) with the field names of catalogue.proto as keys.
+ * Reads a catalogue file: YAML (or JSON, a subset of YAML) with the field names of catalogue.proto as keys.
  *
  * @throws CatalogueError.
  */
@@ -21,7 +21,7 @@ export function readCatalogue(file: string): Catalogue {
   return parseCatalogue(readTextFile(file, refuse), file);
 }
 
-/** Parses and checks the text of a catalogue file; `file` is for messages. @throws CatalogueError. */
+/** Parses and checks the contents of a catalogue file. @param file path for messages. @throws CatalogueError. */
 export function parseCatalogue(text: string, file: string): Catalogue {
   if (text.length > MAX_FILE_BYTES)
     throw new CatalogueError(`${file} is larger than ${MAX_FILE_BYTES} bytes`);
@@ -30,7 +30,7 @@ export function parseCatalogue(text: string, file: string): Catalogue {
   try {
     catalogue = decode(yaml.document.toJS({ maxAliasCount: 100 }));
   } catch (error) {
-    // The yaml package throws a ReferenceError for aliases that would expand without end.
+    // The yaml package throws a ReferenceError for aliases that would expand endlessly.
     const isOfTheFile = error instanceof ServiceError || error instanceof ReferenceError;
     throw isOfTheFile ? new CatalogueError(`${file}: ${error.message}`) : error;
   }
@@ -41,8 +41,8 @@ export function parseCatalogue(text: string, file: string): Catalogue {
 }
 
 /**
- * Finds the position in the file of a position within a condition. If YAML folds or escapes the text, the file spells
- * it differently; then the position within the condition is returned.
+ * Returns a function that finds a position within a condition in the file. If YAML folds or escapes the condition, its
+ * text in the file differs, and the position within the condition is returned.
  */
 function locateIn({ document, lineCounter }: YamlFile, text: string): Locate {
   return (route, line, column) => {

@@ -4,13 +4,13 @@ import { readCatalogue } from './read-catalogue.ts';
 
 /** Dependencies of reloading. */
 export type ReloadOptions = {
-  /** Path of the catalogue's file. */
+  /** Path of the catalogue file. */
   readonly file: string;
-  /** Result of fileStamp right before the catalogue in force was read. */
+  /** Result of fileStamp from just before the catalogue in force was read. */
   readonly readAt: string | undefined;
-  /** Puts a catalogue in force, or throws and leaves the previous one in force. */
+  /** Puts a catalogue in force. Throws on failure, which leaves the previous catalogue in force. */
   readonly replace: (catalogue: Catalogue) => void;
-  /** Receives the outcome of a reload; after a failure the previous catalogue stays in force. */
+  /** Called with the outcome of a reload. After a failure, the previous catalogue stays in force. */
   readonly reloaded: (failure: unknown) => void;
 };
 
@@ -19,12 +19,12 @@ const LOOK_EVERY_MS = 500;
 const STILL_LOOKS = 3;
 
 /**
- * Loads the catalogue's file again after a change, and on SIGHUP. A timer compares the file with the version that was
- * read: watchers miss changes before their own first look, and editors, as well as Kubernetes behind a symbolic link,
- * replace the file instead of writing it. A changed file is read once it has stayed unchanged for a while, since half
- * a file may be a valid catalogue.
+ * Reloads the catalogue file after a change, and on SIGHUP. A timer compares the file with the version that was read,
+ * because watchers miss changes before their first look, and because editors, and Kubernetes with its symbolic links,
+ * replace the file instead of writing to it. A changed file is read only once it has stayed the same for a while, since
+ * half a file may be a valid catalogue.
  *
- * @returns a function that stops it.
+ * @returns a function that stops the reloading.
  */
 export function startReloading({ file, readAt, replace, reloaded }: ReloadOptions): () => void {
   let loaded = readAt;
@@ -32,7 +32,7 @@ export function startReloading({ file, readAt, replace, reloaded }: ReloadOption
   let stillLooks = 0;
 
   function reload(): void {
-    // Before the file is read: the next look then finds a change that happens meanwhile.
+    // Before the file is read, so that the next look detects any change made while reading.
     loaded = seen = fileStamp(file);
     try {
       replace(readCatalogue(file));
@@ -58,7 +58,7 @@ export function startReloading({ file, readAt, replace, reloaded }: ReloadOption
   };
 }
 
-/** Returns a stamp that distinguishes versions of a file; undefined if it does not exist or is not accessible. */
+/** Returns a stamp that identifies a version of a file; undefined if the file does not exist or is not accessible. */
 export function fileStamp(file: string): string | undefined {
   try {
     const { mtimeNs, ino, size } = statSync(file, { bigint: true });

@@ -1,37 +1,37 @@
 import { declineOf } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 
-/** Group of cards with its own approval rate. An unknown field is "". */
+/** A group of cards with a separate approval rate. Unknown fields are "". */
 export type Segment = {
   readonly cardBrand: string;
   /** ISO 3166-1 alpha-2. */
   readonly issuerCountry: string;
 };
 
-/** Recent approval rates by connection, card brand and issuer country. Each replica keeps its own, in memory. */
+/** Recent approval rates by connection, card brand and issuer country. Each replica keeps them in memory. */
 export type ApprovalRates = {
-  /** Learns from an attempt's outcome; an outcome that says nothing about the provider changes nothing. */
+  /** Records an attempt's outcome. An outcome that does not reflect on the provider changes nothing. */
   learn(connectionId: string, segment: Segment, outcome: Outcome): void;
   /**
-   * Returns the share of approved attempts, between 0 and 1, and their number: recent ones weigh more, so the number
-   * never exceeds 200. The fewer the attempts, the nearer the rate is to 1, so that an unknown connection gets tried.
+   * Returns the share of approved attempts, from 0 to 1, and their number. Recent attempts weigh more, so the number
+   * never exceeds 200. The fewer the attempts, the closer the rate is to 1, so that unknown connections are tried.
    */
   rate(connectionId: string, segment: Segment): { readonly rate: number; readonly samples: number };
 };
 
-/** Age, in payments, at which an attempt still counts for 1/e of the last one. */
+/** Age, in payments, at which an attempt weighs 1/e as much as the latest one. */
 const WINDOW = 200;
 const DECAY = 1 - 1 / WINDOW;
-/** Approvals that every connection starts with. */
+/** Number of approvals that every connection starts with. */
 const PRIOR = 2;
 const MAX_ENTRIES = 10_000;
 
 type Entry = { readonly approved: number; readonly samples: number };
 const NOTHING_KNOWN: Entry = { approved: 0, samples: 0 };
 
-/** Creates rates without any attempts. */
+/** Creates empty rates. */
 export function createApprovalRates(): ApprovalRates {
-  /** Ordered from the least to the most recently used. */
+  /** Ordered from least to most recently used. */
   const entries = new Map<string, Entry>();
 
   function use(key: string): Entry {
@@ -60,12 +60,12 @@ export function createApprovalRates(): ApprovalRates {
   return { learn, rate };
 }
 
-/** Returns an unambiguous key: brands and countries are our own words, without a slash. */
+/** Returns an unambiguous key: brands and countries come from our own lists and contain no slash. */
 function keyOf(connectionId: string, { cardBrand, issuerCountry }: Segment): string {
   return `${cardBrand}/${issuerCountry}/${connectionId}`;
 }
 
-/** Returns true if the provider did its part; undefined if no other could have done better, or nothing was tried. */
+/** Returns true if the provider did its part; undefined if no provider could have done better, or nothing was tried. */
 function approvalOf(outcome: Outcome): boolean | undefined {
   switch (outcome.kind) {
     case 'approved':

@@ -14,28 +14,28 @@ import {
 } from './condition-language.ts';
 import { localTime } from './local-time.ts';
 
-/** Closed sets of values, by the name of the fact whose values they list. */
+/** Closed sets of values, by the name of the fact that takes them. */
 export type Domains = ReadonlyMap<string, ReadonlySet<string>>;
 
 type Scope = {
   readonly text: string;
   readonly domains: Domains;
-  /** The facts met so far. */
+  /** The facts encountered so far. */
   readonly facts: Set<Fact>;
   readonly loopVariable?: string | undefined;
 };
 
 const COMPARISONS = ['==', '!=', '<', '<=', '>', '>=', 'in'];
 const NO_AMOUNT =
-  'amount can only be compared (== != < <= > >= in) with literal numbers, such as 100 or 99.90';
-// RE2 unrolls repetitions: long patterns with them would take unbounded memory.
+  'amount can only be compared (== != < <= > >= in) with number literals such as 100 or 99.90';
+// RE2 unrolls repetitions, so long patterns with repetitions would take unbounded memory.
 const MAX_PATTERN_LENGTH = 100;
 
 /**
- * Checks the parts of an expression that the library does not (names, literals, loops), and rewrites it for the
- * library: names, patterns, time zones, and the numbers that the amount is compared with.
+ * Checks what the library does not (names, literals, loops), and rewrites the expression for the library: names,
+ * patterns, time zones, and the numbers that the amount is compared with.
  *
- * @returns the facts that the expression uses, in the order of their first mention.
+ * @returns the facts that the expression uses, in order of first mention.
  * @throws ConditionError.
  */
 export function checkExpression(root: ASTNode, text: string, domains: Domains): ReadonlySet<Fact> {
@@ -92,8 +92,9 @@ function checkCall(
 function loopVariableIn([variable, body]: readonly ASTNode[], scope: Scope): string | undefined {
   if (variable?.op !== 'id' || !body) return scope.loopVariable;
   // The costs of nested loops would multiply.
-  if (scope.loopVariable) fail(variable, scope, 'a loop within a loop is not supported');
-  if (FACTS.has(variable.args)) fail(variable, scope, `${variable.args} is a fact: use another name`);
+  if (scope.loopVariable) fail(variable, scope, 'nested loops are not supported');
+  if (FACTS.has(variable.args))
+    fail(variable, scope, `${variable.args} is the name of a fact; use another name`);
   return variable.args;
 }
 
@@ -116,8 +117,8 @@ function isAmount(node: ASTNode): boolean {
 }
 
 /**
- * Scales the numbers that an amount is compared with. The amount is exact, so it is compared with the digits as
- * written: two large decimals may have the same double.
+ * Scales the numbers that an amount is compared with. The amount is exact, so the digits are taken as written: two
+ * different large decimals may have the same double.
  */
 function scaleLiterals(amount: ASTNode, others: readonly ASTNode[], scope: Scope): void {
   scope.facts.add(FACTS.get(amount.args as string) as Fact);
@@ -126,12 +127,12 @@ function scaleLiterals(amount: ASTNode, others: readonly ASTNode[], scope: Scope
     const written =
       typeof number.args === 'bigint' ? String(number.args) : scope.text.slice(number.start, number.end);
     if (!/^\d+(\.\d+)?$/.test(written)) fail(other, scope, NO_AMOUNT);
-    const scaled = scaleAmount(written) ?? fail(other, scope, 'no amount has more than 4 decimals');
+    const scaled = scaleAmount(written) ?? fail(other, scope, 'an amount has at most 4 decimals');
     replaceArguments(number, scaled);
   }
 }
 
-/** Refuses to compare a fact with a value outside its closed set: they are never equal, so it is probably misspelt. */
+/** Rejects comparing a fact with a value outside its closed set, which is never equal and so probably misspelled. */
 function checkDomain(fact: ASTNode, others: readonly ASTNode[], scope: Scope): void {
   const domain = fact.op === 'id' ? scope.domains.get(fact.args) : undefined;
   for (const { op, args: value, start } of domain ? others : []) {
@@ -144,7 +145,7 @@ function checkDomain(fact: ASTNode, others: readonly ASTNode[], scope: Scope): v
   }
 }
 
-/** Replaces literal strings by their compiled form, once for all payments. */
+/** Replaces string literals by their compiled form, once for all payments. */
 function compileLiterals(
   nodes: readonly ASTNode[],
   what: string,
@@ -153,7 +154,7 @@ function compileLiterals(
 ): void {
   for (const node of nodes) {
     const text = node.op === 'value' ? node.args : undefined;
-    if (typeof text !== 'string') fail(node, scope, `the ${what} must be a literal string`);
+    if (typeof text !== 'string') fail(node, scope, `the ${what} must be a string literal`);
     try {
       replaceArguments(node, make(text));
     } catch (error) {
@@ -171,14 +172,12 @@ function checkZone(name: string): string {
   try {
     localTime(new Date(0), name);
   } catch {
-    throw new Error(
-      'neither a name of the IANA database, such as America/Bogota, nor an offset, such as -05:00',
-    );
+    throw new Error('must be an IANA name such as America/Bogota, or an offset such as -05:00');
   }
   return name;
 }
 
-/** Evaluates a part that depends only on literals: otherwise only the first payment would reveal `1 / 0`. */
+/** Evaluates a part that depends only on literals. Otherwise, only the first payment would reveal `1 / 0`. */
 function tryLiterals(node: ASTNode, operands: readonly ASTNode[], scope: Scope): void {
   if (operands.some(({ op }) => op !== 'value')) return;
   const list = asList(node);
@@ -192,7 +191,7 @@ function tryLiterals(node: ASTNode, operands: readonly ASTNode[], scope: Scope):
 
 function unknown(what: string, name: string, known: Iterable<string>): string {
   const names = [...known];
-  return `unknown ${what} ${name}${didYouMean(name, names) || `; there is ${names.join(', ')}`}`;
+  return `unknown ${what} ${name}${didYouMean(name, names) || `; known ${what}s: ${names.join(', ')}`}`;
 }
 
 function fail(at: Pick<ASTNode, 'start'>, { text }: Scope, message: string): never {

@@ -1,6 +1,6 @@
 import leven from 'leven';
 
-/** Error in a condition. Line and column count from 1, within the condition's text. */
+/** Error in a condition, with a line and column within its text, both counted from 1. */
 export class ConditionError extends Error {
   override readonly name = 'ConditionError';
   readonly line: number;
@@ -16,7 +16,7 @@ export class ConditionError extends Error {
 
 /** Returns `; did you mean country?` if a known name is similar to this one, otherwise an empty string. */
 export function didYouMean(name: string, known: Iterable<string>): string {
-  // Any two codes of two or three letters are similar.
+  // Any two codes of two or three letters would count as similar.
   if (name.length < 4) return '';
   const [nearest] = [...known]
     .map((other) => ({ other, edits: leven(name, other) }))

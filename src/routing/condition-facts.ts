@@ -3,13 +3,13 @@ import { TimestampSchema, timestampDate } from '@bufbuild/protobuf/wkt';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
 import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 
-/** A fact of a payment that conditions can use: a field of RoutingFacts, by its name in the .proto. */
+/** A fact about a payment that conditions can use: a field of RoutingFacts, named as in the .proto. */
 export type Fact = { readonly name: string; readonly type: string; readonly localName: keyof RoutingFacts };
 
-/** A payment's facts in the CEL library's form: made once for each payment, for the conditions of all routes. */
+/** A payment's facts in the CEL library's form, made once per payment for the conditions of all routes. */
 export type FactValues = Readonly<Record<string, unknown>>;
 
-/** Type of an amount. In the library it is an integer of ten-thousandths. */
+/** Type of an amount, which the library sees as an integer number of ten-thousandths. */
 export const AMOUNT = 'amount';
 
 const TYPES = new Map<unknown, string>([
@@ -20,7 +20,7 @@ const TYPES = new Map<unknown, string>([
   [DecimalSchema.typeName, AMOUNT],
 ]);
 
-/** Every fact, by name. */
+/** All facts, by name. */
 export const FACTS: ReadonlyMap<string, Fact> = new Map(
   RoutingFactsSchema.fields.map(({ name, localName, message, scalar }) => {
     const type = TYPES.get(message?.typeName ?? scalar);
@@ -29,7 +29,7 @@ export const FACTS: ReadonlyMap<string, Fact> = new Map(
   }),
 );
 
-/** Returns the variable for a fact in the library, which itself has a constant named `type`. */
+/** Returns the library's variable for a fact. It differs for `type`, which is a constant in the library. */
 export function variableOf(name: string): string {
   return name === 'type' ? 'type_' : name;
 }
@@ -43,7 +43,7 @@ export function factValues(facts: RoutingFacts): FactValues {
   return values;
 }
 
-/** Formats a fact for people. */
+/** Formats a fact for display. */
 export function factText(facts: RoutingFacts, { localName }: Fact): string {
   const value: unknown = facts[localName];
   if (value === undefined) return 'unknown';
@@ -52,8 +52,8 @@ export function factText(facts: RoutingFacts, { localName }: Fact): string {
 }
 
 /**
- * Returns a decimal in ten-thousandths, exactly: no ISO 4217 currency has more than four decimals. undefined if
- * there are more, or if it is not a plain decimal.
+ * Returns a decimal as an exact number of ten-thousandths, since no ISO 4217 currency has more than four decimals.
+ * undefined if it has more, or is not a plain decimal.
  */
 export function scaleAmount(text: string): bigint | undefined {
   const [found, sign, whole, decimals = ''] = /^(-?)(\d+)(?:\.(\d{0,4})0*)?$/.exec(text) ?? [];

@@ -3,7 +3,7 @@ import { type ASTNode, Environment, type ParseResult } from '@marcbachmann/cel-j
 import { AMOUNT, FACTS, variableOf } from './condition-facts.ts';
 import { localTime } from './local-time.ts';
 
-/** The parts of a local time by CEL's names. CEL counts months and days from 0, except in getDate. */
+/** The parts of a local time, by their names in CEL. CEL counts months and days from 0, except in getDate. */
 const TIME_PARTS: Readonly<Record<string, (local: Temporal.PlainDateTime) => number>> = {
   getFullYear: ({ year }) => year,
   getMonth: ({ month }) => month - 1,
@@ -17,13 +17,13 @@ const TIME_PARTS: Readonly<Record<string, (local: Temporal.PlainDateTime) => num
   getMilliseconds: ({ millisecond }) => millisecond,
 };
 
-/** Methods of a time, which accept a time zone. */
+/** Methods of a time that accept a time zone. */
 export const TIME_METHODS: ReadonlySet<string> = new Set(Object.keys(TIME_PARTS));
 
 /** Loops, such as `["a", "b"].exists(x, x == country)`. */
 export const LOOPS: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one']);
 
-/** All functions that conditions can call. The library has others, but their types or costs are not bounded. */
+/** All functions that conditions can call. The library has more, but with unbounded types or costs. */
 export const FUNCTIONS: ReadonlySet<string> = new Set([
   ...['contains', 'startsWith', 'endsWith', 'matches', 'size', 'int', 'string', 'timestamp', 'duration'],
   ...LOOPS,
@@ -31,12 +31,12 @@ export const FUNCTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Our own functions, registered under other names, since the library's cannot be replaced: its int() reads "" as 0,
- * its timestamp() accepts times without a zone, and its parts of local times are slow.
+ * Functions that we replace. They are registered under other names, since the library's cannot be overridden: its int()
+ * reads "" as 0, its timestamp() accepts times without a zone, and its parts of local times are slow.
  */
 const REPLACED: ReadonlySet<string> = new Set(['int', 'timestamp', ...TIME_METHODS]);
 
-/** CEL with the facts as variables. Patterns have their own type: a condition's check compiles them. */
+/** CEL with the facts as variables. Patterns have their own type, since the check of a condition compiles them. */
 const ENVIRONMENT = new Environment({ limits: { maxAstNodes: 10_000 } }).registerType('Pattern', RE2JS);
 
 for (const { name, type } of FACTS.values()) {
@@ -64,35 +64,38 @@ export function functionName(name: string): string {
   return REPLACED.has(name) ? `${name}_` : name;
 }
 
-/** Parses a condition. @throws ParseError of the library. */
+/** Parses a condition. @throws the library's ParseError. */
 export function parseExpression(text: string): ParseResult {
   return ENVIRONMENT.parse(text);
 }
 
-/** Turns a part of an expression into a separate expression, whose value (and type) is a list of the part's value. */
+/** Turns part of an expression into a separate expression that evaluates to a list of the part's value. */
 export function asList(part: ASTNode): ParseResult {
   const list = parseExpression('[0]');
   replaceArguments(list.ast, [part]);
   return list;
 }
 
-/** Makes a literal from a string. */
+/** Returns a literal for a string. */
 export function literal(text: string): ASTNode {
   return parseExpression(JSON.stringify(text)).ast;
 }
 
-/** Changes a parsed expression before the library checks its types. */
+/** Modifies a parsed expression before the library checks its types. */
 export function replaceArguments(node: ASTNode, args: unknown): void {
   (node as { args: unknown }).args = args;
 }
 
-/** Returns an error of the library in our words and with our names. */
+/** Returns the message of a library error in our words and with our names. */
 export function messageOf(error: unknown): string {
   const { summary, message, code } = error as Error & { summary?: string; code?: string };
-  if (code === 'unknown_variable') return 'it uses an unknown fact';
+  if (code === 'unknown_variable') return 'uses an unknown fact';
   if (code === 'limit_exceeded') return 'is too long or nested too deeply';
   return (summary ?? message)
-    .replace(/^no such overload: (.*)$|^found no matching overload for '(.*)'$/, 'there is no $1$2')
+    .replace(
+      /^no such overload: (.*)$|^found no matching overload for '(.*)'$/,
+      'uses an unsupported operation: $1$2',
+    )
     .replaceAll(/(?<=\w)_(?!\w)|google\.protobuf\./g, '');
 }
 

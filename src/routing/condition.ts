@@ -7,11 +7,12 @@ import { asList, messageOf, parseExpression } from './condition-language.ts';
 
 /** A condition of a route, compiled. */
 export type Condition = {
-  /** Evaluates the condition for a payment's facts. An Error says why it could not be evaluated. */
+  /** Evaluates the condition for a payment's facts. Returns an Error if it cannot be evaluated. */
   evaluate(values: FactValues): boolean | Error;
   /**
-   * Returns undefined if the condition holds; else the first false operand of its outermost &&, with the facts that
-   * the operand uses: `country == "BR" does not hold (country is "US")`; or the reason why it could not be evaluated.
+   * Returns undefined if the condition holds. Otherwise returns the first false operand of its outermost &&, with the
+   * facts that the operand uses, such as `country == "BR" does not hold (country is "US")`; or the reason why the
+   * condition could not be evaluated.
    */
   whyNot(facts: RoutingFacts): string | undefined;
 };
@@ -19,7 +20,7 @@ export type Condition = {
 /**
  * Compiles a condition in CEL (https://cel.dev) over the fields of RoutingFacts.
  *
- * @throws ConditionError with the position of the first fault: syntax, a name, a type, a value.
+ * @throws ConditionError with the position of the first error in syntax, names, types or values.
  */
 export function compileCondition(text: string, domains: Domains = new Map()): Condition {
   try {
@@ -54,7 +55,7 @@ function compile(text: string, domains: Domains): Condition {
   };
 }
 
-/** Has the library check the types, and checks that the expression is a bool. */
+/** Type-checks an expression with the library, and requires it to be a bool. */
 function typed(node: ASTNode, text: string) {
   const list = asList(node);
   const { type, error } = list.check();
@@ -71,22 +72,22 @@ function outcomeOf(evaluate: () => boolean): boolean | Error {
   }
 }
 
-/** Returns the operands of the outermost &&: three for `a && (b && c)`. */
+/** Returns the operands of the outermost &&, for example three for `a && (b && c)`. */
 function operandsOf(node: ASTNode): ASTNode[] {
   return node.op === '&&' ? node.args.flatMap(operandsOf) : [node];
 }
 
 function conditionError(error: unknown, text: string): unknown {
-  // The stack overflowed.
+  // Thrown on stack overflow.
   if (error instanceof RangeError) return new ConditionError('is nested too deeply', text, 0);
   if (!(error instanceof ParseError || error instanceof CelTypeError)) return error;
   const offset = error.range?.start ?? 0;
   if (!/^(un)?expected_/.test(error.code)) return new ConditionError(messageOf(error), text, offset);
-  // The library reports the names of its tokens, which mean little to merchants.
+  // The library reports its token names, which mean little to merchants.
   const rest = text.slice(offset).split('\n', 1)[0];
   const hint = rest?.startsWith('=') ? ' (equality is written ==)' : '';
   return new ConditionError(
-    rest ? `cannot be read from here: ${rest}${hint}` : 'ends unexpectedly',
+    rest ? `has a syntax error at: ${rest}${hint}` : 'ends unexpectedly',
     text,
     offset,
   );

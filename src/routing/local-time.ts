@@ -1,13 +1,13 @@
 /** A time, and its local time in a zone. */
 type Reading = { readonly atMs: number; readonly local: Temporal.PlainDateTime };
 
-// Reading a zone's rules takes longer than a condition, and a payment's conditions all ask for the same time.
+// Reading a zone's rules takes longer than evaluating a condition, and all conditions use the payment's time.
 const lastReadings = new Map<string, Reading>();
 
 /**
- * Returns the local time in a zone: a name of the IANA database, or an offset such as +02:00.
+ * Returns the local time in a zone, given as an IANA name or an offset such as +02:00.
  *
- * @throws RangeError if there is no such zone.
+ * @throws RangeError for an unknown zone.
  */
 export function localTime(time: Date, zone: string): Temporal.PlainDateTime {
   const atMs = time.getTime();

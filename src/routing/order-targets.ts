@@ -8,33 +8,33 @@ export type TargetPlan = {
   readonly choice: Choice;
 };
 
-/** Current state of connections. */
+/** Current state of the connections. */
 export type Signals = {
-  /** Returns false while a connection's circuit is open: it would reject a call at once. */
+  /** Returns false while a connection's circuit is open, so a call would be rejected immediately. */
   isAvailable(connectionId: string): boolean;
-  /** Returns the recent approval rate, 0 to 1, for payments like this one. */
+  /** Returns the recent approval rate, from 0 to 1, for payments like this one. */
   approvalRate(connectionId: string, facts: RoutingFacts): number;
 };
 
-/** The targets of one payment, the first choice first. */
+/** The targets of one payment, first choice first. */
 export type OrderedTargets = {
   readonly targets: readonly ConnectionConfig[];
   /** true if weights or health determined the order. */
   readonly smart: boolean;
 };
 
-/** Share of payments that SUCCESS_RATE sends at random, so that a target's recovery is noticed. */
+/** Share of payments that SUCCESS_RATE sends to random targets, so that a target's recovery is noticed. */
 const EXPLORED_SHARE = 0.05;
 
-/** Returns the seed of a payment's draws: the same for every attempt under its key. */
+/** Returns the seed of a payment's draws, which is the same for all attempts under its key. */
 export function drawSeed(accountId: string, idempotencyKey: string): string {
   return `${accountId}\n${idempotencyKey}`;
 }
 
 /**
- * Orders a payment's targets for its attempts. Targets whose circuit is open come last, whatever the rule.
+ * Orders a payment's targets for its attempts. Targets with an open circuit come last, whatever the rule.
  *
- * @param seed see drawSeed: the only source of the random numbers.
+ * @param seed see drawSeed; the only source of randomness.
  */
 export function orderTargets(
   plan: TargetPlan,
@@ -77,14 +77,14 @@ function sortedBy<T>(items: readonly T[], key: (item: T) => number): T[] {
 
 /**
  * Returns a target's rank in a weighted order. With uniform draws, each target comes first in proportion to its weight,
- * and so on among the rest (Efraimidis and Spirakis, 2006); adding or removing a target moves no payment between the
+ * and likewise among the rest (Efraimidis and Spirakis, 2006). Adding or removing a target moves no payment between the
  * others. A weight of 0 comes last.
  */
 function rank(drawn: number, weight: number): number {
   return weight === 0 ? Number.MAX_VALUE : -Math.log(drawn) / weight;
 }
 
-/** Returns a number above 0 and below 1, uniform over seeds. */
+/** Returns a number between 0 and 1, exclusive, uniformly distributed over seeds. */
 function draw(seed: string, name: string): number {
   const drawn = Number.parseInt(hash('sha256', `${name}\n${seed}`, 'hex').slice(0, 12), 16);
   return (drawn + 0.5) / 2 ** 48;

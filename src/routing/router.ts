@@ -11,14 +11,14 @@ import type { Domains } from './condition-check.ts';
 import { type FactValues, factValues } from './condition-facts.ts';
 import { orderTargets, type Signals, type TargetPlan } from './order-targets.ts';
 
-/** The route of one payment, with its targets. */
+/** The route of a payment, with its targets. */
 export type ChosenRoute = {
   readonly route: Route;
-  /** Connections that it may be sent to, the first choice first; empty if every target was skipped. */
+  /** Connections that the payment may be sent to, first choice first; empty if every target was skipped. */
   readonly targets: readonly ConnectionConfig[];
-  /** The route's other targets, which lack something that the payment needs. */
+  /** The route's other targets, which lack a feature that the payment needs. */
   readonly passedOver: readonly ConnectionConfig[];
-  /** Limit on the attempts, including the first. */
+  /** Maximum number of attempts, including the first. */
   readonly maxAttempts: number;
   /** true: the payment also fails over after a soft decline. */
   readonly softDeclines: boolean;
@@ -28,28 +28,28 @@ export type ChosenRoute = {
   readonly monitored: boolean;
 };
 
-/** A route prepared for use. */
+/** A route that is ready for use. */
 export type ReadyRoute = {
   readonly route: Route;
-  /** undefined: every payment matches. */
+  /** undefined if the route matches every payment. */
   readonly condition: Condition | undefined;
-  /** Returns the plan for an account's payments; see Router for `isPinned`. */
+  /** Returns the plan for an account's payments. See Router for `isPinned`. */
   readonly planOf: (accountId: string, isPinned: boolean) => RoutePlan;
 };
 
 /** A route's plan for its payments. */
 export type RoutePlan = TargetPlan & Pick<ChosenRoute, 'maxAttempts' | 'softDeclines' | 'monitored'>;
 
-/** The routes in order, with the choice among them. */
+/** The routes in order, and the choice among them. */
 export type Router = {
   readonly routes: readonly ReadyRoute[];
   /**
    * Returns the first route whose condition holds; undefined if none does.
    *
    * @param seed see drawSeed.
-   * @param options.isPinned true for a payment that only the first of the listed targets can make, whatever weights
-   * and health say: a payment by a wallet that was enrolled there.
-   * @param options.canTake returns true if a connection can do what the payment needs; the others are skipped.
+   * @param options.isPinned true for a payment that only the first listed target can make, regardless of weights and
+   * health, because its wallet was enrolled there.
+   * @param options.canTake returns true if a connection can handle the payment; others are skipped.
    */
   choose(facts: RoutingFacts, seed: string, options?: ChoiceOptions): ChosenRoute | undefined;
 };
@@ -60,7 +60,7 @@ export type ChoiceOptions = {
   readonly canTake?: (connection: ConnectionConfig) => boolean;
 };
 
-/** Prepares the catalogue's routes. The catalogue is valid: conditions compile, and the targets exist. */
+/** Prepares the routes of a valid catalogue, in which conditions compile and targets exist. */
 export function createRouter(
   catalogue: Catalogue,
   signals: Signals,
@@ -91,7 +91,7 @@ export function createRouter(
   };
 }
 
-/** Orders the targets of a chosen route that can do what the payment needs. */
+/** Orders the targets of a chosen route that can handle the payment. */
 export function chooseTargets(
   { route, planOf }: ReadyRoute,
   facts: RoutingFacts,
@@ -110,11 +110,11 @@ export function chooseTargets(
   };
 }
 
-// The check of a catalogue compiles its conditions, and the catalogue's router takes them from here.
+// Conditions compiled by the check of a catalogue, for reuse by the catalogue's router.
 const compiled = new WeakMap<Route, Condition>();
 
 /**
- * Returns a route's condition, compiled at the first call; undefined if every payment matches.
+ * Returns a route's condition, compiled on the first call; undefined if the route matches every payment.
  *
  * @throws ConditionError.
  */

@@ -75,12 +75,12 @@ describe('what is wrong is said with its place:', () => {
     [
       'weights that nobody looks at',
       change('- connection: one', '- { connection: one, weight: 3 }'),
-      /routes\[0\]\.targets\[0\]\.weight: counts only with choice SPLIT/,
+      /routes\[0\]\.targets\[0\]\.weight: is only used with choice SPLIT/,
     ],
     [
       'weights that are all 0',
       change('- connection: one', '- { connection: one, weight: 0 }\n    choice: SPLIT'),
-      /routes\[0\]\.targets: need a weight above 0/,
+      /routes\[0\]\.targets: must include a weight above 0/,
     ],
     [
       'an account that has two targets of its own',
