@@ -20,7 +20,7 @@ import {
   keepResponse,
 } from '#src/store/tables/replayed-calls.ts';
 
-/** A call that makes an object, with the hash that distinguishes its repeat from another request. */
+/** A call that makes an object, with the hash that distinguishes a repeat from another request. */
 export type OnceCall<Desc extends DescMessage> = {
   /** Name of the rpc. */
   readonly method: string;
@@ -53,12 +53,12 @@ export type OnceResponse<Desc extends DescMessage> = {
 };
 
 /**
- * Makes an object in one commit with the call's idempotency key, if it has one, so that a repeat gets the first
+ * Makes an object and claims the call's idempotency key, if it has one, in one commit, so that a repeat gets the first
  * response. A call that `work` refuses does not use up its key.
  *
  * @throws ServiceError IDEMPOTENCY_KEY_MISSING for a malformed key, IDEMPOTENCY_KEY_REUSED for another request under
- * the same key, REQUEST_IN_PROGRESS if the object may have been made, SERVICE_UNAVAILABLE if it was not; and as
- * `work` does.
+ * the same key, REQUEST_IN_PROGRESS if the object may have been made, SERVICE_UNAVAILABLE if it was not; and as `work`
+ * does.
  */
 export async function callOnce<Desc extends DescMessage>(
   database: Database,
@@ -80,7 +80,7 @@ export async function callOnce<Desc extends DescMessage>(
 }
 
 /**
- * Returns the response to an earlier call under the same key, for work that begins outside the commit.
+ * Returns the response to an earlier call under the same key, for calls whose work begins outside the commit.
  *
  * @throws ServiceError as `callOnce` does.
  */
@@ -115,10 +115,10 @@ async function orMaybeDone<T>(isKeyed: boolean, promise: Promise<T>): Promise<T>
   return orUnavailable(promise).catch((error) => {
     const cause = error instanceof ServiceError ? error.cause : undefined;
     if (!isUnavailable(cause) || isSurelyNotCommitted(cause)) throw error;
-    // Without a key, a repeat would be a new call, and make a second webhook or secret.
+    // Without a key, a repeat would be a new call and make a second webhook or secret.
     const advice = isKeyed
       ? 'retry with the same key and request'
-      : 'it had no key, so check before you retry';
+      : 'the call had no idempotency key, so check before you retry';
     const message = `the call may have been carried out; ${advice}`;
     throw new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS: 1, cause });
   });

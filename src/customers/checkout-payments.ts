@@ -32,12 +32,14 @@ import { findStoredObjects } from '#src/store/tables/stored-objects.ts';
 import type { OnceResponse } from './call-once.ts';
 import { requireSession } from './checkout-sessions.ts';
 
-/** Limit on tries to pay: a session may change after its terms were read, but hardly this often by accident. */
+/**
+ * Maximum number of tries to pay: a session may change after its terms were read, but hardly this often by accident.
+ */
 const TRIES = 5;
 
 /**
- * Pays a session on its terms; if they change meanwhile, on the new terms. Anyone who knows the session's id may call
- * this, so stored methods must belong to its customer.
+ * Pays a session on its terms or, if they change in the meantime, on the new terms. Anyone who knows the session's id
+ * may call this, so stored methods must belong to the session's customer.
  *
  * @param valid checks the resulting request against the rules of CreatePayment.
  * @throws ServiceError as `createPayment` does; CHECKOUT_SESSION_NOT_FOUND, INVALID_CUSTOMER_FOR_TOKEN.
@@ -72,15 +74,15 @@ async function payOnTerms(
     const isReused = refusal instanceof ServiceError && refusal.reason === 'IDEMPOTENCY_KEY_REUSED';
     const terms = isReused ? await firstTerms(deps, session, caller, request.amount) : undefined;
     if (!terms) throw refusal;
-    // A payment holds the key, so this request is only compared with its request.
+    // A payment holds the key, so this request is only compared with that payment's request.
     return createPayment(deps, { ...payment, ...terms }, within);
   });
   return { message: checkoutPayment(created.record), replayed: created.replayed };
 }
 
 /**
- * Returns the terms of the session's first payment under the caller's key: the merchant may have changed them since,
- * and a browser that repeats its call names at most the amount that it showed the payer.
+ * Returns the terms of the session's first payment under the caller's key. The merchant may have changed the terms
+ * since, and a browser that repeats its call sends at most the amount that it showed the payer.
  *
  * @returns undefined if the payment that holds the key belongs to another session or has another amount.
  */
@@ -113,7 +115,7 @@ export async function getCheckoutPayment(
 }
 
 /**
- * Closes the payment that a payer was shown, if it is still the session's last, so that they can pay another way.
+ * Closes the payment that a payer was shown, if it is still the session's last, so that the payer can pay another way.
  *
  * @returns the session's last payment afterwards.
  * @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, PAYMENT_NOT_FOUND.
@@ -128,26 +130,26 @@ export async function closeCheckoutPayment(
   return getCheckoutPayment(deps, accountId, checkoutSession);
 }
 
-/** Makes the payment's request. @throws ServiceError INVALID_PARAMETERS for fields that a browser may not set. */
+/** Builds the payment's request. @throws ServiceError INVALID_PARAMETERS for fields that a browser may not set. */
 function paymentRequest(
   { paymentMethod, customerPayer, amount }: CreateCheckoutPaymentRequest,
   session: StoredSession,
 ): CreatePaymentRequest {
-  if (!session.expiresAt) throw notAllowed('checkout_session', 'has no terms: use CreatePayment');
+  if (!session.expiresAt) throw notAllowed('checkout_session', 'has no terms; use CreatePayment');
   const kind = paymentMethod?.detail?.kind;
   if (kind?.case === 'card' && kind.value.cardData?.number) {
     const field = 'payment_method.detail.card.card_data.number';
-    throw notAllowed(field, 'is not accepted here: make a one-time token of the card first');
+    throw notAllowed(field, 'is not accepted here; create a one-time token for the card first');
   }
   const option = kind?.case === 'card' && merchantsOption(kind.value);
   if (option)
     throw notAllowed(
       `payment_method.detail.card.${option}`,
-      'can only be set by the merchant: use CreatePayment',
+      'can only be set by the merchant; use CreatePayment',
     );
   if (customerPayer?.id) throw notAllowed('customer_payer.id', 'is set by the checkout session');
   if (paymentMethod?.vaultOnSuccess && !session.customerId) {
-    throw notAllowed('payment_method.vault_on_success', 'needs a checkout session with a customer');
+    throw notAllowed('payment_method.vault_on_success', 'requires a checkout session with a customer');
   }
   const { currency, minorUnits } = session;
   // In the session's own form, so that a call is the same with or without the amount.
@@ -160,7 +162,7 @@ function paymentRequest(
     accountId: session.accountId,
     merchantOrderId: session.merchantOrderId,
     country: session.country,
-    // An amount that differs from the session's is refused, as in any payment of a session.
+    // An amount that differs from the session's will be refused, as for any payment of a session.
     amount:
       amount && !isSameMoney(amount, session) ? { currency: amount.currency, value: amount.value } : own,
     checkout: { session: session.id },
@@ -174,7 +176,9 @@ function isSameMoney({ currency, value }: CheckoutAmount, money: Money | undefin
   return currency === money?.currency && shown?.minorUnits === money.minorUnits;
 }
 
-/** Names a card option that decides when the money comes or who is liable: no payer may set it. */
+/**
+ * Returns the name of a set card option that decides when the money arrives or who is liable, which no payer may set.
+ */
 function merchantsOption(card: CardInput): string | undefined {
   if (card.verify) return 'verify';
   if (card.capture === false) return 'capture';
@@ -183,7 +187,7 @@ function merchantsOption(card: CardInput): string | undefined {
   return card.threeDSecure && hasThreeDSecureResults(card.threeDSecure) ? 'three_d_secure' : undefined;
 }
 
-/** Requires a stored method to belong to the session's customer: its token is not a secret. */
+/** Checks that a stored method belongs to the session's customer, since its token is not a secret. */
 async function requireOwnMethod(
   { database }: PaymentDeps,
   { paymentMethod }: CreatePaymentRequest,
@@ -193,13 +197,13 @@ async function requireOwnMethod(
   if (!vaultedToken) return;
   const names = { customerId: undefined, vaultedToken };
   const { vaultedToken: stored } = await orUnavailable(findStoredObjects(database, session.accountId, names));
-  // An unknown token is refused later, with its own reason.
+  // An unknown token is refused later, with a more specific reason.
   if (!stored || (session.customerId && stored.customerId === session.customerId)) return;
   const message = 'does not belong to the checkout session’s customer';
   throw fieldRefusal('INVALID_CUSTOMER_FOR_TOKEN', 'payment_method.vaulted_token', 'NOT_ALLOWED', message);
 }
 
-/** Returns a payment as shown to its payer, without data of the provider, of the merchant or of stored objects. */
+/** Returns a payment as shown to its payer, without the data of the provider, the merchant or stored objects. */
 function checkoutPayment(record: Payment): CheckoutPayment {
   const { transactions: transaction, paymentMethod, amount } = record;
   const kind = paymentMethod?.paymentMethodDetail?.kind;

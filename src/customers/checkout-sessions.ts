@@ -39,9 +39,9 @@ import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import type { CustomerDeps } from './customers.ts';
 import { fieldChanges } from './field-changes.ts';
 
-/** Lifetime of a session that does not say until when it can be paid. */
+/** Lifetime of a session that does not set an expiry. */
 const LIVES_S = 5 * 3_600;
-/** Longest lifetime of a session. */
+/** Maximum lifetime of a session. */
 const MAX_LIVES_MS = 30 * 24 * 3_600_000;
 
 const creation = onceCallsOf(CheckoutService.method.createCheckoutSession);
@@ -64,7 +64,7 @@ export function createSession(
   });
 }
 
-/** Returns a session, even a used or expired one. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND. */
+/** Returns a session, even if used or expired. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND. */
 export async function requireSession(
   database: Database,
   accountId: string,
@@ -122,8 +122,8 @@ const CHANGES = {
 };
 
 /**
- * Checks the expiry of a session that was just written. The database compares the times, as for a payment of the
- * session: the process's own clock may differ. The refusal rolls the session back.
+ * Checks the expiry of a session that was just written. The database compares the times, as it does when the session is
+ * paid, since the process's clock may differ. A refusal rolls the session back.
  */
 function requireTimeToCome({ expired, expiresAt, createdAt }: StoredSession): void {
   if (expired) throw notAllowed('expires_at', 'must be in the future');
@@ -140,7 +140,7 @@ function sessionNotFound(message: string): ServiceError {
   return missingResource('CHECKOUT_SESSION_NOT_FOUND', 'checkout_session', message);
 }
 
-/** Requires a customer to exist, and prevents its deletion until the session is stored. */
+/** Checks that a customer exists, and prevents its deletion until the session is stored. */
 async function requireCustomer(run: Run, accountId: string, customerId: string | undefined): Promise<void> {
   if (customerId === undefined) return;
   if (isUuid(customerId) && (await lockCustomer(run, accountId, customerId))) return;

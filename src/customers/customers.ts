@@ -32,7 +32,7 @@ import { fieldChanges } from './field-changes.ts';
 /** Dependencies of managing customers. */
 export type CustomerDeps = {
   readonly database: Database;
-  /** Key of the hash that distinguishes a retry from another request. */
+  /** Key of the hash that distinguishes a retry from a different request. */
   readonly requestHashKey: Uint8Array;
   readonly newId: () => string;
 };
@@ -57,12 +57,12 @@ export function createCustomer(
   });
 }
 
-/** Returns a customer. @throws ServiceError CUSTOMER_NOT_FOUND, also for another account's. */
+/** Returns a customer. @throws ServiceError CUSTOMER_NOT_FOUND, also for another account's customer. */
 export async function getCustomer(database: Database, accountId: string, id: string): Promise<Customer> {
   return toMessage(await customerOf(database, accountId, id, 'id'));
 }
 
-/** Reads a customer that a field of a request names. @throws ServiceError CUSTOMER_NOT_FOUND. */
+/** Reads the customer that a field of a request refers to. @throws ServiceError CUSTOMER_NOT_FOUND. */
 export async function customerOf(
   database: Database,
   accountId: string,
@@ -115,7 +115,7 @@ const CHANGES = {
   required: ['merchant_customer_id'],
 };
 
-/** Refuses an unknown customer that the path or the query names. */
+/** Returns the refusal of an unknown customer in the path or query. */
 export function customerNotFound(field: string): ServiceError {
   return missingResource('CUSTOMER_NOT_FOUND', field, 'does not exist in this account');
 }
@@ -136,7 +136,7 @@ function fieldsOf(customer: Customer): CustomerFields {
     accountId,
     id,
     merchantCustomerId: customer.merchantCustomerId,
-    // Encoded in the form that payments read; the payment fills in the id.
+    // Encoded in the form that payments read. The payment fills in the id.
     payer: toBinary(CustomerPayerSchema, create(CustomerPayerSchema, person)),
     metadata: writeMetadata(metadata),
   };

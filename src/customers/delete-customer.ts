@@ -11,8 +11,8 @@ import { emitMethodEvent } from './emit-method-event.ts';
 import type { WalletDeps } from './enroll-wallet.ts';
 
 /**
- * Erases a customer with its stored methods, in one commit. From then on, repeats of the calls that made them get
- * responses without the person.
+ * Erases a customer and its stored methods in one commit. From then on, repeats of the calls that made them get
+ * responses without personal data.
  *
  * @throws ServiceError CUSTOMER_NOT_FOUND.
  */
@@ -23,7 +23,7 @@ export async function deleteCustomer(
 ): Promise<void> {
   if (!isUuid(id)) throw customerNotFound('id');
   const work = database.transaction(async (run) => {
-    // First: payments and other calls that add methods to the customer either wait for it, or it waits for them.
+    // First, so that payments and other calls that add methods to the customer either wait for it or are waited for.
     const customerId = await eraseCustomer(run, accountId, id);
     if (customerId === undefined) throw customerNotFound('id');
     for (const ended of await eraseMethods(run, { accountId, customerId })) await emitMethodEvent(run, ended);
@@ -35,7 +35,7 @@ export async function deleteCustomer(
   eventWritten?.();
 }
 
-/** For each method: turns a stored response into one without the person, for later repeats. */
+/** Functions that remove the personal data from a stored response, by method, for later repeats. */
 const ERASERS: Readonly<Record<CustomerResponse['method'], (response: Uint8Array) => Uint8Array>> = {
   CreateCustomer(response) {
     const { id, accountId, createdAt, updatedAt } = fromBinary(CustomerSchema, response);

@@ -8,7 +8,7 @@ import type { Run } from '#src/store/engine/database.ts';
 import { insertMethodEvent } from '#src/store/tables/outbox.ts';
 import type { StoredMethod } from '#src/store/tables/stored-methods.ts';
 
-/** The event that reports each status. */
+/** The event that reports a status. */
 const EVENTS: Readonly<Record<StoredMethod['status'], string>> = {
   READY_TO_ENROLL: 'enrollment.ready',
   ENROLLED: 'enrollment.enroll',

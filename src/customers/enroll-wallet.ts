@@ -31,12 +31,12 @@ export type WalletDeps = CustomerDeps &
     readonly eventWritten?: (() => void) | undefined;
   };
 
-/** Time that a payer has to agree, unless the provider gives less. */
+/** Time that a payer has to approve, unless the provider gives less. */
 const VALID_MS = 3 * 3_600_000;
 
 /**
- * Asks a wallet's provider for the address where the payer agrees, and stores it. The provider is asked before
- * anything is stored: if the address is lost, the payer cannot agree, and the enrollment lapses.
+ * Requests from a wallet's provider the address where the payer approves, and stores it. The provider is called before
+ * anything is stored: if the address is lost, the payer cannot approve, and the enrollment lapses.
  *
  * @throws ServiceError INVALID_PARAMETERS, PAYMENT_METHOD_NOT_AVAILABLE, OPERATION_NOT_SUPPORTED, CUSTOMER_NOT_FOUND,
  * STORED_METHOD_LIMIT_REACHED, SERVICE_UNAVAILABLE; and as `callOnce`.
@@ -87,7 +87,7 @@ function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPa
     offered?.category === Transaction_Category.WALLET && offered.workflows.includes(Payment_Workflow.DIRECT);
   if (!isEnrolled) throw notAvailable('type', 'is not offered, or cannot be enrolled');
   if (offered.countries.length > 0 && country === '') {
-    const message = 'is required, since this payment method is not offered everywhere';
+    const message = 'is required, since this payment method is not offered in every country';
     throw invalidField('country', 'REQUIRED', message);
   }
   if (offered.countries.length > 0 && !offered.countries.includes(country)) {
@@ -99,7 +99,7 @@ function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPa
   });
 }
 
-/** Chooses the first connection that enrolls wallets on the likely route of a payment by the wallet. */
+/** Chooses the first connection that enrolls wallets on the likely route of the wallet's payments. */
 function chooseConnection(
   deps: WalletDeps,
   { router, connections }: LiveCatalogue,
@@ -115,13 +115,13 @@ function chooseConnection(
   if (!chosen) throw notAvailable('type', 'is not accepted by any route');
   const [first] = chosen.targets;
   if (first) return first.id;
-  const message = 'names a wallet that no connection of its route enrolls; nothing was sent';
+  const message = 'is a wallet that no connection of its route can enroll; nothing was sent';
   throw fieldRefusal('OPERATION_NOT_SUPPORTED', 'type', 'NOT_SUPPORTED', message);
 }
 
 function requireRedirect(outcome: Outcome): string {
   if (outcome.kind === 'redirect') return outcome.redirectUrl;
   if (outcome.kind === 'declined') throw notAvailable('type', 'was refused by the wallet’s provider');
-  const message = 'the wallet’s provider gave no usable answer; nothing was stored; retry later';
+  const message = 'the wallet’s provider gave no usable response; nothing was stored; retry later';
   throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: 5 });
 }

@@ -6,13 +6,13 @@ import { notAllowed } from '#src/service-error.ts';
 type UpdateRequest = Message & { readonly updateMask?: FieldMask | undefined };
 
 /**
- * Reads the changes of a request: the fields in its mask are set or cleared; without a mask, the fields that it sends
- * are set.
+ * Reads the changes that a request makes. Fields in its mask are set or cleared; without a mask, the fields that it
+ * sends are set.
  *
- * @param options.request the message type of the request, whose fields have the same names as the object's.
- * @param options.names fields of the request that identify the object, and cannot change.
+ * @param options.request the request's message type, whose fields have the same names as the object's.
+ * @param options.names fields of the request that identify the object and cannot change.
  * @param options.required fields that cannot be cleared.
- * @returns a function that changes an object, a message of the type `options.target`.
+ * @returns a function that changes an object, a message of type `options.target`.
  * @throws ServiceError INVALID_PARAMETERS for a mask with a field that cannot be changed or cleared.
  */
 export function fieldChanges(
@@ -32,7 +32,7 @@ export function fieldChanges(
   const changes = paths.map((path) => {
     const field = changeable.find(({ name }) => name === path);
     const target = options.target.fields.find(({ name }) => name === path);
-    if (!field || !target) throw notAllowed('update_mask', 'names a field that cannot be changed');
+    if (!field || !target) throw notAllowed('update_mask', 'contains a field that cannot be changed');
     if (!isFieldSet(request, field) && options.required.includes(path)) {
       throw notAllowed(path, 'cannot be cleared');
     }

@@ -18,7 +18,7 @@ import {
 } from '#src/store/tables/wallet-enrollments.ts';
 import { emitMethodEvent } from './emit-method-event.ts';
 
-/** Dependencies of following enrollments. */
+/** Dependencies of following up on enrollments. */
 export type FollowDeps = {
   readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
@@ -31,17 +31,17 @@ const BATCH = 20;
 
 /** Dependencies of a payer's return from enrolling a wallet. */
 export type EnrollmentReturnDeps = Pick<FollowDeps, 'database'> & {
-  /** Limit on the time that the payer's page waits for the provider's word. */
+  /** Maximum time that the payer's page waits for the provider's answer. */
   readonly patience: Patience;
-  /** Makes the search for due enrollments run at once. */
+  /** Starts a search for due enrollments immediately. */
   readonly wakeEnrollments: () => void;
 };
 
 /**
- * Asks providers about open enrollments. Any number of replicas may run it at once; if one is killed, another asks
- * about its enrollments.
+ * Queries providers about open enrollments. Any number of replicas may do so at once; if one is killed, another takes
+ * over its enrollments.
  *
- * @returns `wake` searches for due enrollments at once; `stop` resolves after the current batch.
+ * @returns `wake` searches for due enrollments immediately; `stop` resolves after the current batch.
  */
 export function startEnrollments(
   deps: FollowDeps,
@@ -56,7 +56,7 @@ export function startEnrollments(
   return { wake: () => woken.resolve(), stop };
 }
 
-/** Asks about due enrollments. @returns true if there may be more. */
+/** Queries providers about due enrollments. @returns true if there may be more. */
 async function followDue(deps: FollowDeps): Promise<boolean> {
   const due = await takeDueEnrollments(deps.database, BATCH);
   await Promise.all(due.map((one) => followEnrollment(deps, one).catch(deps.onFollowError)));
@@ -64,10 +64,10 @@ async function followDue(deps: FollowDeps): Promise<boolean> {
 }
 
 /**
- * Makes the check due for the enrollment whose payer came back, and waits a few seconds for the provider's word.
+ * Makes the check of the enrollment due whose payer has returned, and waits a few seconds for the provider's answer.
  *
- * @returns the status, and the address that the payer is sent to: the merchant's `callback_url` with `vaulted_token`
- * and `status` added.
+ * @returns the status, and the address to redirect the payer to: the merchant's `callback_url` with `vaulted_token` and
+ * `status` added.
  * @throws ServiceError VAULTED_TOKEN_NOT_FOUND.
  */
 export async function returnFromEnrollment(
@@ -94,7 +94,7 @@ export async function returnFromEnrollment(
 async function find({ database }: Pick<FollowDeps, 'database'>, id: string): Promise<OpenEnrollment> {
   const found = isUuid(id) ? await orUnavailable(findEnrollment(database, id)) : undefined;
   if (found) return found;
-  throw new ServiceError('VAULTED_TOKEN_NOT_FOUND', 'there is no such enrollment', { isResource: true });
+  throw new ServiceError('VAULTED_TOKEN_NOT_FOUND', 'no such enrollment', { isResource: true });
 }
 
 async function followEnrollment(deps: FollowDeps, open: OpenEnrollment): Promise<void> {
@@ -112,7 +112,7 @@ async function followEnrollment(deps: FollowDeps, open: OpenEnrollment): Promise
 
 const EXPIRED: EnrollmentEnd = { status: 'EXPIRED', providerToken: undefined };
 
-/** Returns the end of an enrollment; undefined while it is open or its outcome is unknown. */
+/** Returns the outcome of an enrollment; undefined while it is open or unknown. */
 function endOf(outcome: Outcome | undefined): EnrollmentEnd | undefined {
   if (outcome?.kind === 'approved' && outcome.enrolledToken) {
     return { status: 'ENROLLED', providerToken: outcome.enrolledToken };

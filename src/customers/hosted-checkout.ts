@@ -7,20 +7,20 @@ import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { requireSession } from './checkout-sessions.ts';
 import { listSessionMethods } from './session-methods.ts';
 
-/** A session, as shown on the checkout page. */
+/** A session as shown on the checkout page. */
 export type HostedCheckout = {
   readonly session: StoredSession;
   /** Public key of the account, for the page's calls. */
   readonly publicKey: string;
-  /** The merchant's name as payers know it; '' for none. */
+  /** The merchant's name as known to payers; '' if none. */
   readonly displayName: string;
   readonly methods: readonly OfferedPaymentMethod[];
 };
 
 /**
- * Reads a session for the checkout page. Anyone who knows its id counts as its payer, as in the calls for browsers.
+ * Reads a session for the checkout page. Anyone who knows its id counts as its payer, as in calls from browsers.
  *
- * @returns undefined if no page can show the session: it is unknown, or has no terms.
+ * @returns undefined if the session is unknown or has no terms, so no page can show it.
  */
 export async function readHostedCheckout(
   deps: PaymentDeps,

@@ -20,8 +20,8 @@ import { ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 
 /**
- * Lists the catalogue's types that a session can be paid with, by its country, currency and amount: cards, and
- * wallets that have a route and redirect payers.
+ * Lists the catalogue's types that a session can be paid with, given its country, currency and amount: cards, and
+ * wallets that have a route and redirect their payers.
  */
 export function offeredMethods(
   catalogue: LiveCatalogue,
@@ -42,12 +42,12 @@ export function offeredMethods(
     });
 }
 
-/** Returns true if any of the connections can charge cards in installments. */
+/** Returns true if any connection can charge cards in installments. */
 export function takesInstallments({ connections }: Pick<LiveCatalogue, 'connections'>): boolean {
   return [...connections.values()].some(({ capabilities }) => capabilities.installments);
 }
 
-/** Returns a wallet's type in readable form: WALLET_A_CHECKOUT_PRO becomes "Wallet A Checkout Pro". */
+/** Returns the display name of a wallet's type: WALLET_A_CHECKOUT_PRO becomes "Wallet A Checkout Pro". */
 export function nameOf(type: string): string {
   return type
     .split('_')
@@ -72,8 +72,8 @@ function isOffered(
 }
 
 /**
- * Returns true if a session accepts a type that can be used in its country and currency; a session without terms
- * accepts all.
+ * Returns true if a session accepts a type and the type is usable in its country and currency. A session without terms
+ * accepts all types.
  */
 export function isOfTerms(
   { type, countries, currencies }: PaymentMethodType,

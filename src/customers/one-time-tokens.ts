@@ -46,7 +46,7 @@ export async function createCheckoutToken(
   caller: Caller,
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
   const card = cardOf(request);
-  // Normalized, so that repeated calls match whichever form the card was sent in.
+  // Normalized, so that repeated calls match regardless of the form in which the card was sent.
   const same = { ...request, cardData: card, paymentMethod: undefined };
   const call = checkoutTokenCall(deps, same, caller);
   const replayed = await replayedCall(deps.database, call);
@@ -80,7 +80,7 @@ async function makeToken(
   });
 }
 
-/** Returns the card of a request, in whichever form it was sent. @throws ServiceError INVALID_PARAMETERS. */
+/** Returns the card of a request, in either of its two forms. @throws ServiceError INVALID_PARAMETERS. */
 function cardOf({ cardData, paymentMethod }: CreateCheckoutTokenRequest): CardDataInput {
   const card = paymentMethod?.card;
   if (paymentMethod?.type && paymentMethod.type !== ONE_TIME_TOKEN_TYPE)
@@ -102,9 +102,7 @@ export function requireCard(card: CardDataInput | undefined, at = 'card_data.'):
   return card;
 }
 
-/**
- * Returns a request in the form to hash: without the security code of its card, which a repeat need not send again.
- */
+/** Returns a request in the form to hash, without the card's security code, which a repeat may omit. */
 export function withoutCode<Request extends { cardData?: CardDataInput | undefined }>(
   request: Request,
 ): Request {

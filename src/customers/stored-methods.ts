@@ -39,8 +39,8 @@ export type MethodDeps = TokenDeps & WalletDeps;
 const enrollment = onceCallsOf(PaymentMethodService.method.enrollPaymentMethod, withoutCode);
 
 /**
- * Stores a card for a customer, or asks a wallet's payer to agree. A card that the customer has stored before stays
- * the same method.
+ * Stores a card for a customer, or starts the enrollment of a wallet. A card that the customer has already stored
+ * remains the same method.
  *
  * @throws ServiceError INVALID_PARAMETERS, CUSTOMER_NOT_FOUND, STORED_METHOD_LIMIT_REACHED; and as `callOnce`.
  */
@@ -66,11 +66,11 @@ export async function enrollMethod(
     cardNumber: await deps.vault.seal(new Secret(card.number), id),
   };
   const response = await callOnce(deps.database, call, async (run) => {
-    // Other calls that store a card of this customer wait here, so that the same card is stored once.
+    // Other calls that store a card for this customer wait here, so that the same card is stored once.
     if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
       throw customerNotFound('customer_id');
     const found = await findCardOfCustomer(queriesOf(run), customer, fingerprint);
-    // It may end meanwhile, through a call or because it was not used.
+    // The method may end in the meantime, through a call or because it was not used.
     const updated = found && (await updateMethodCard(run, { ...method, id: found.id }, method.card, country));
     if (updated) return storedMethodMessage(updated);
     await requireRoom(queriesOf(run), customer, 'customer_id');
@@ -99,7 +99,7 @@ export async function getStoredMethod(database: Database, name: MethodName): Pro
   return storedMethodMessage(method);
 }
 
-/** Ends a method; an ended method does not change. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
+/** Ends a method. A method that has already ended does not change. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
 export async function unenrollMethod(deps: MethodDeps, name: MethodName): Promise<StoredPaymentMethod> {
   await getStoredMethod(deps.database, name);
   const work = deps.database.transaction(async (run) => {
