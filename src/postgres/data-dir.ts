@@ -4,7 +4,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
 import { canReach, postgresUser } from './embedded-postgres-user.ts';
 
-/** Directory for files that the user "postgres" must reach, if root runs a checkout that this user cannot reach. */
+/**
+ * Directory for files that the user "postgres" must reach, used if root runs a checkout that "postgres" cannot reach.
+ */
 export const ROOT_HOME = '/var/lib/payments-service';
 
 /**
@@ -13,7 +15,7 @@ export const ROOT_HOME = '/var/lib/payments-service';
  * path, so that two clones never share it. Creates nothing.
  *
  * @returns an absolute path.
- * @throws EmbeddedPostgresError if a file is in its place, or PostgreSQL's user cannot reach `explicit`.
+ * @throws EmbeddedPostgresError if a file is in the way, or PostgreSQL's user cannot reach `explicit`.
  */
 export function resolveDataDir(options: { explicit: string | undefined; checkoutDir: string }): string {
   const wanted = options.explicit ? resolve(options.explicit) : join(resolve(options.checkoutDir), 'data');
@@ -23,7 +25,7 @@ export function resolveDataDir(options: { explicit: string | undefined; checkout
   if (!user || canReach(user, existing)) return wanted;
   if (options.explicit) {
     throw new EmbeddedPostgresError(
-      `The data directory ${wanted} cannot be used: PostgreSQL refuses to run as root, and the user "${user.name}", which it runs as instead, cannot reach it. Set DATA_DIR to a directory that every user can reach, or start the service as an ordinary user.`,
+      `The data directory ${wanted} cannot be used: PostgreSQL refuses to run as root, so it runs as the user "${user.name}", who cannot reach it. Set DATA_DIR to a directory that every user can reach, or start the service as an ordinary user.`,
     );
   }
   const checkout = realpathSync(options.checkoutDir);
@@ -31,7 +33,7 @@ export function resolveDataDir(options: { explicit: string | undefined; checkout
   return join(ROOT_HOME, `${basename(checkout)}-${digest}`);
 }
 
-/** Makes the error for a data directory in which the service cannot keep its data. */
+/** Returns the error for a data directory in which the service cannot keep its data. */
 export function unusable(dataDir: string, why: string, cause?: unknown): EmbeddedPostgresError {
   return new EmbeddedPostgresError(
     `The data directory ${dataDir} cannot be used: ${why}. Set DATA_DIR to a writable directory.`,
@@ -40,8 +42,8 @@ export function unusable(dataDir: string, why: string, cause?: unknown): Embedde
 }
 
 /**
- * Creates a directory with its missing parents. It only searches upwards for them, while `mkdirSync` never ends below
- * /proc.
+ * Creates a directory and its missing parents. Unlike `mkdirSync`, which never ends below /proc, it only searches
+ * upwards.
  *
  * @returns the first directory that it created, or undefined.
  */
@@ -51,7 +53,7 @@ export function makeDirectories(directory: string, mode: number): string | undef
   try {
     mkdirSync(directory, { mode });
   } catch (error) {
-    // Another start may have created it meanwhile.
+    // Another start may have created it in the meantime.
     if (!existsSync(directory)) throw error;
   }
   return first ?? directory;

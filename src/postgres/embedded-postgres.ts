@@ -24,32 +24,32 @@ import { holdLock } from './process-lock.ts';
 
 /** Options of an embedded PostgreSQL. */
 export type EmbeddedPostgresOptions = {
-  /** Absolute path, see `resolveDataDir`. Created if missing. */
+  /** Absolute path; see `resolveDataDir`. Created if missing. */
   readonly dataDir: string;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
-  /** Does not wait for the disk: a crash loses committed data. For tests, whose data is expendable. */
+  /** Does not wait for the disk, so a crash loses committed data. For tests, whose data is disposable. */
   readonly unsafeForTests?: boolean;
 };
 
-/** A PostgreSQL that runs for this process. */
+/** A PostgreSQL server that runs for this process. */
 export type EmbeddedPostgres = {
   /** Contains the password: never log it. */
   readonly url: string;
   readonly dataDir: string;
-  /** Ends PostgreSQL with its sessions, and releases the data directory. */
+  /** Ends PostgreSQL and its sessions, and releases the data directory. */
   stop(): Promise<void>;
 };
 
 const INITDB_TIMEOUT_MS = 120_000;
 
 /**
- * Starts the embedded PostgreSQL on a data directory, which it sets up if it is empty. Only one service can run at a
- * time: a lock that ends with the process keeps a second one out, and a PostgreSQL whose service died is ended first.
+ * Starts the embedded PostgreSQL on a data directory, which it sets up if empty. Only one service can run at a time: a
+ * lock that ends with the process keeps others out, and a PostgreSQL server whose service died is ended first.
  *
- * `dataDir` contains `postgres/` (the cluster and its password), `postgres.log` (of this start; of the last one in
+ * `dataDir` contains `postgres/` (the cluster and its password), `postgres.log` (of this start; the previous start's is
  * `postgres.log.1`) and `service.lock`.
  *
- * @throws EmbeddedPostgresError that says why it cannot run, and what to do instead.
+ * @throws EmbeddedPostgresError that gives the reason and an alternative.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, unsafeForTests = false } = options;
@@ -85,10 +85,10 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 }
 
 /**
- * Returns the address of the PostgreSQL that a running service has started on a data directory; undefined if none runs.
- * It contains the password: never log it.
+ * Returns the address of the PostgreSQL server that a running service has started on a data directory; undefined if
+ * none runs. The address contains the password: never log it.
  *
- * @throws EmbeddedPostgresError if it runs as another user.
+ * @throws EmbeddedPostgresError if the server runs as another user.
  */
 export function runningEmbeddedPostgres(dataDir: string): string | undefined {
   const cluster = join(dataDir, 'postgres');
@@ -108,7 +108,7 @@ function clusterUrl(cluster: string, port: number): string {
   return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
 }
 
-/** Creates the data directory if missing, and takes its lock. */
+/** Creates the data directory if it is missing, and takes its lock. */
 function takeDataDir(dataDir: string, user: SystemUser | undefined): () => void {
   let release: (() => void) | undefined;
   try {
@@ -125,7 +125,7 @@ function takeDataDir(dataDir: string, user: SystemUser | undefined): () => void 
   );
 }
 
-/** Removes the remains of a first start that was killed. If its initdb is still writing, that fails. */
+/** Removes what a killed first start left behind. If its initdb is still writing, that initdb fails. */
 function removeUnfinished(dataDir: string): void {
   for (const name of readdirSync(dataDir)) {
     if (name.startsWith(UNFINISHED))
@@ -175,7 +175,9 @@ async function createCluster(options: {
   renameDurably(unfinished, cluster);
 }
 
-/** Refuses a cluster of another user. PostgreSQL would refuse it too, but name neither the user nor the remedy. */
+/**
+ * Rejects a cluster owned by another user. PostgreSQL would reject it too, but without naming the user or the remedy.
+ */
 function refuseForeign(cluster: string, user: SystemUser | undefined): void {
   const owner = statSync(cluster).uid;
   const ours = user?.uid ?? process.geteuid?.();
@@ -185,7 +187,7 @@ function refuseForeign(cluster: string, user: SystemUser | undefined): void {
   );
 }
 
-/** Returns an empty log for this start. The previous start's is kept as `.1`, so that the two together stay small. */
+/** Returns an empty log for this start. Keeps only the previous start's log, as `.1`, so that the two stay small. */
 function freshLogFile(dataDir: string): string {
   const logFile = join(dataDir, 'postgres.log');
   if (existsSync(logFile)) renameSync(logFile, `${logFile}.1`);

@@ -3,17 +3,17 @@ import { DatabaseSync } from 'node:sqlite';
 
 const SQLITE_BUSY = 5;
 
-/** The locks that this process holds. A handle without a reference would be collected, and its lock released. */
+/** The locks that this process holds. An unreferenced handle would be collected, which would release its lock. */
 const openLocks = new Set<DatabaseSync>();
 
 /**
  * Takes a lock that belongs to this process and ends with it, however it ends. Node has no flock; SQLite takes the
  * kernel's lock on its file, which needs no clean-up after a `kill -9` and works across containers.
  *
- * @param path the lock's file, which is created and stays empty. Nothing else in this process may open it: closing it
- *   there would release the lock (POSIX fcntl).
- * @param waitMs time to wait for another holder, with the thread blocked.
- * @returns the release, or undefined if another process holds the lock.
+ * @param path the lock file, which is created and stays empty. Nothing else in this process may open it: closing it
+ * would release the lock (POSIX fcntl).
+ * @param waitMs time to wait for another holder; blocks the thread.
+ * @returns a function that releases the lock, or undefined if another process holds it.
  * @throws Error if the file cannot be created or opened.
  */
 export function holdLock(path: string, waitMs = 0): (() => void) | undefined {

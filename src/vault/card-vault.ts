@@ -1,27 +1,27 @@
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
 import { Secret } from '#src/secret.ts';
 
-/** Keys of the vault by id (`kid`): the first encrypts, all decrypt. Each is 256 random bits. */
+/** Keys of the vault by id (`kid`). The first encrypts; all decrypt. Each has 256 random bits. */
 export type VaultKeys = ReadonlyMap<string, Uint8Array>;
 
-/** Encrypts card numbers, and decrypts them. */
+/** Encrypts and decrypts card numbers. */
 export type CardVault = {
   /**
    * @returns the number as a compact JWE (RFC 7516) whose additional authenticated header names the key and the token.
    */
   seal(cardNumber: Secret, token: string): Promise<string>;
-  /** @throws VaultKeyMissingError, or Error if the ciphertext is not of this token or was altered. */
+  /** @throws VaultKeyMissingError, or Error if the ciphertext belongs to another token or was altered. */
   open(sealed: string, token: string): Promise<Secret>;
   /**
-   * Seals the same number under the current key.
+   * Reseals a number under the current key.
    *
-   * @returns undefined if it is already under that key.
+   * @returns undefined if it is already sealed under that key.
    * @throws as `open`.
    */
   reseal(sealed: string, token: string): Promise<string | undefined>;
 };
 
-/** Error for a number that is sealed under a key which the vault does not have. */
+/** Thrown for a number sealed under a key that the vault does not have. */
 export class VaultKeyMissingError extends Error {
   override readonly name = 'VaultKeyMissingError';
 
@@ -34,10 +34,10 @@ const ALGORITHM = 'A256GCMKW';
 const ENCRYPTION = 'A256GCM';
 
 /**
- * Creates the vault of card numbers. Each number is sealed under its own content key (A256GCM), wrapped by the
- * vault's key (A256GCMKW, RFC 7518 section 4.7). So a key is rotated by putting a new one first: older ciphertexts
- * name theirs and stay readable. The header's `sub` binds a ciphertext to its token: moved to another row, it does
- * not open.
+ * Creates the vault of card numbers. Each number is sealed under a separate content key (A256GCM), which is wrapped
+ * with the vault's key (A256GCMKW, RFC 7518 section 4.7). To rotate keys, put a new key first: older ciphertexts name
+ * their key and stay readable. The header's `sub` binds a ciphertext to its token, so it does not open if moved to
+ * another row.
  */
 export function cardVault(keys: VaultKeys): CardVault {
   const current = keys.entries().next().value;
@@ -76,10 +76,10 @@ export function cardVault(keys: VaultKeys): CardVault {
   };
 }
 
-/** Returns the start of every number sealed under a key, whatever its token: the header's first fields. */
+/** Returns the common prefix of all numbers sealed under a key, whatever their token: the header's first fields. */
 export function sealedPrefix(keyId: string): string {
   const header = JSON.stringify({ alg: ALGORITHM, enc: ENCRYPTION, kid: keyId, sub: '' });
-  // Without the last bytes that base64 encodes together with the token: only whole groups of three.
+  // Drops the bytes that base64 would encode together with the token, keeping only whole groups of three.
   const fixed = Buffer.from(header.slice(0, -'"}'.length));
   return fixed.subarray(0, fixed.length - (fixed.length % 3)).toString('base64url');
 }

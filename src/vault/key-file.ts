@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { renameDurably } from '#src/rename-durably.ts';
 
-/** Keys of an installation: the vault's encryption keys, and the key for hashes of fingerprints and requests. */
+/** Keys of an installation: the vault's encryption keys, and the key for hashing fingerprints and requests. */
 export type InstallationKeys = {
   readonly vaultKeys: ReadonlyMap<string, Uint8Array>;
   readonly hashKey: Uint8Array;
@@ -12,8 +12,8 @@ export type InstallationKeys = {
 const KEY_BYTES = 32;
 
 /**
- * Returns the keys of an embedded database from the `keys.json` beside it (mode 0600), which its first start creates.
- * An operator with another database configures keys instead.
+ * Returns the keys of an embedded database from the `keys.json` next to it (mode 0600), which the first start creates.
+ * With another database, the operator configures keys instead.
  */
 function embeddedKeys(dataDir: string): InstallationKeys {
   const file = join(dataDir, 'keys.json');
@@ -24,7 +24,7 @@ function embeddedKeys(dataDir: string): InstallationKeys {
   };
 }
 
-/** Returns the configured keys; the others come from the embedded database's key file. */
+/** Returns the configured keys; any others come from the embedded database's key file. */
 export function installationKeys(
   configured: { readonly [Key in keyof InstallationKeys]: InstallationKeys[Key] | undefined },
   dataDir: string | undefined,
@@ -52,7 +52,7 @@ function readStored(file: string): StoredKeys | undefined {
 function createStored(file: string): StoredKeys {
   const key = () => randomBytes(KEY_BYTES).toString('base64');
   const stored: StoredKeys = { vault: [{ id: 'embedded-1', key: key() }], hash: key() };
-  // Written whole or not at all: half a key file would make every stored card unreadable.
+  // Written whole or not at all, since a partial key file would make every stored card unreadable.
   writeFileSync(`${file}.new`, JSON.stringify(stored), { mode: 0o600, flush: true });
   renameDurably(`${file}.new`, file);
   return stored;
@@ -66,11 +66,11 @@ export type HashKeys = {
   readonly pageTokenKey: Uint8Array;
   /** Key for digests of the credentials that identify a connection's account. */
   readonly identityKey: Uint8Array;
-  /** API key of the mounted sandbox provider unless the environment sets one: the same after every start. */
+  /** API key of the mounted sandbox provider, unless the environment sets one. The same after every start. */
   readonly sandboxApiKey: string;
 };
 
-/** Derives a key for each purpose, so that one hash reveals nothing that helps with another (HKDF, RFC 5869). */
+/** Derives a separate key per purpose, so that a hash made with one reveals nothing about another (HKDF, RFC 5869). */
 export function hashKeys(key: Uint8Array): HashKeys {
   const derive = (purpose: string) => new Uint8Array(hkdfSync('sha256', key, '', purpose, 32));
   return {
@@ -86,7 +86,7 @@ const HASH_KEY_NAME = 'hash key';
 const VAULT_KEY_NAME = 'vault key ';
 
 /**
- * Derives the values that identify an installation's keys; no key can be computed from its value (HKDF).
+ * Derives the values that identify an installation's keys. A key cannot be computed from its value (HKDF).
  *
  * @returns the check values by name.
  */

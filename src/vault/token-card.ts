@@ -1,11 +1,11 @@
 import { Secret } from '#src/secret.ts';
 import type { CardVault } from './card-vault.ts';
 
-/** A card in a one-time token's stored form. */
+/** A card as stored in a one-time token. */
 export type TokenCard = { readonly number: Secret; readonly securityCode: Secret | undefined };
 
 /**
- * Seals a card for a one-time token. The security code is sealed with the number. It may be stored until its payment is
+ * Seals a card for a one-time token, including the security code. The code may be stored until its payment is
  * authorized (PCI DSS 3.3.2), and is deleted together with the number.
  */
 export function sealTokenCard(vault: CardVault, card: TokenCard, token: string): Promise<string> {

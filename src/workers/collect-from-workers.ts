@@ -2,19 +2,19 @@ import type { Worker } from 'node:cluster';
 import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client';
 import type { CollectedMetrics, FromParent, FromWorker } from './messages.ts';
 
-/** Metrics of all workers, summed up. */
+/** The combined metrics of all workers. */
 export type Collection = {
-  /** Receives a message from a worker that requests metrics, or has collected its own. */
+  /** Handles a message from a worker that requests metrics or has collected its own. */
   received(worker: Worker, message: FromWorker): void;
   ended(worker: Worker): void;
 };
 
-/** Time limit for a worker's metrics; after that, its previous metrics are used. */
+/** Time limit for a worker's metrics, after which its previous metrics are used. */
 const COLLECT_TIMEOUT_MS = 1_000;
 
 /**
- * Sums the metrics of the workers. The last counts of a worker that has ended stay in the sums: a falling sum
- * would be read as a restart, and counted twice.
+ * Sums the metrics of the workers. The last counts of a worker that has ended stay in the sums, since a falling sum
+ * would be read as a restart and counted twice.
  */
 export function collectFromWorkers(workers: ReadonlySet<Worker>): Collection {
   const own = createOwnMetrics(workers);
@@ -53,7 +53,7 @@ export function collectFromWorkers(workers: ReadonlySet<Worker>): Collection {
   return {
     received(worker, message) {
       if (message.kind === 'collected') {
-        // A worker's last message may arrive after its end, when its counts have been added to `gone`.
+        // A worker's last message may arrive after its end, when its counts are already in `gone`.
         if (workers.has(worker)) latest.set(worker, message.metrics);
         arrived(worker, message.collection);
       } else if (message.kind === 'give metrics') {

@@ -9,7 +9,7 @@ import type { Storage } from './storage.ts';
 /** Options of the workers. */
 export type WorkersOptions = {
   readonly count: number;
-  /** Given to each worker: this process may run the database. */
+  /** Passed to each worker. The database may be run by this process. */
   readonly storage: Storage;
   readonly log: Logger;
 };
@@ -17,32 +17,32 @@ export type WorkersOptions = {
 /** Processes that serve on one port. */
 export type Workers = {
   readonly address: string;
-  /** Warnings that the workers reported when they began to serve. */
+  /** Warnings that the workers reported when they started to serve. */
   readonly warnings: readonly string[];
-  /** Makes every worker load its catalogue again. */
+  /** Makes every worker reload its catalogue. */
   reload(): void;
-  /** Lets every worker finish its calls in flight. @returns true if all of them ended properly. */
+  /** Lets every worker finish its calls in progress. @returns true if all workers ended cleanly. */
   stop(): Promise<boolean>;
 };
 
-/** Error for a worker that failed while the service started, and has reported why. */
+/** Thrown for a worker that failed during startup and has already reported why. */
 export class WorkerFailedError extends Error {
   override readonly name = 'WorkerFailedError';
 }
 
-/** A worker that served for this long ended by accident, and is replaced at once. */
+/** Time after which a worker counts as having served: its end was an accident, and it is replaced at once. */
 const SETTLED_MS = 10_000;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 10_000;
 
 /**
- * Starts worker processes and replaces those that end. This process listens, and gives each new connection to the
- * next worker (node:cluster); no byte of it passes through here. If this process dies, its workers end at once.
+ * Starts worker processes and replaces any that end. This process listens and hands each new connection to the next
+ * worker (node:cluster), so no traffic passes through it. If this process dies, its workers end at once.
  *
  * @throws WorkerFailedError if a worker ends before all of them serve.
  */
 export async function startWorkers({ count, storage, log }: WorkersOptions): Promise<Workers> {
-  // The keys are bytes in a map, which JSON cannot carry.
+  // The keys are bytes in a map, which JSON cannot represent.
   cluster.setupPrimary({ serialization: 'advanced' });
   const workers = new Set<Worker>();
   const collection = collectFromWorkers(workers);
@@ -65,7 +65,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
     worker.once('exit', (code, signal) => {
       workers.delete(worker);
       collection.ended(worker);
-      // A worker that is still starting may not listen to signals yet, and has nothing in flight.
+      // A worker that is still starting may not handle signals yet, and has no calls in progress.
       isInOrder &&= code === 0 || !serves;
       if (isStarted && !isStopping) void replace({ worker: worker.process.pid, code, signal }, startedAtMs);
     });
@@ -82,13 +82,13 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
   }
 
   async function replace(ended: object, startedAtMs: number): Promise<void> {
-    log.error(ended, 'a worker ended; another takes its place');
+    log.error(ended, 'a worker ended and is being replaced');
     pauseMs =
       performance.now() - startedAtMs > SETTLED_MS
         ? 0
         : Math.min(2 * pauseMs || FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
     await sleep(pauseMs, undefined, { ref: false });
-    // A worker that fails has reported why; its end starts the next one.
+    // A worker that fails reports why, and its end starts the next one.
     if (!isStopping) await start().catch(() => {});
   }
 

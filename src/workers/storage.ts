@@ -1,15 +1,15 @@
 import type { InstallationKeys } from '#src/vault/key-file.ts';
 
-/** The migrated database that a process uses, and the installation's keys. */
+/** The migrated database that a process uses, with the installation's keys. */
 export type Storage = {
   /** May contain a password: never log it. */
   readonly databaseUrl: string;
   readonly keys: InstallationKeys;
-  /** Directory of the embedded database, if the service runs one. */
+  /** Directory of the embedded database, if the service runs it. */
   readonly dataDir?: string;
 };
 
-/** Fewest connections that keep a process from waiting for itself. */
+/** Minimum number of connections with which a process cannot deadlock with itself. */
 const LEAST_CONNECTIONS = 4;
 
 /** Returns a worker's share of its replica's database connections. */

@@ -8,9 +8,9 @@ export type Parent = {
   storage(): Promise<Storage>;
   /** Reports that this worker serves. */
   serving(address: string, warnings: readonly string[]): void;
-  /** Registers the function that collects this worker's metrics whenever the parent asks. */
+  /** Registers the function that collects this worker's metrics when the parent requests them. */
   collectBy(collect: () => Promise<CollectedMetrics>): void;
-  /** Returns the summed metrics of all workers in Prometheus' text format. */
+  /** Returns the combined metrics of all workers in Prometheus' text format. */
   metrics(): Promise<string>;
 };
 
