@@ -127,7 +127,7 @@ export function unaskableOf(
     if (identity !== connection.identity) {
       return [{ ...reported, reason: 'other_account', open }];
     }
-    // An attempt that is not yet due belongs to a request in progress.
+    // An attempt that is not yet due and has had no write belongs to a request in progress.
     return connection.lookUp || due === 0 ? [] : [{ ...reported, reason: 'no_look_up', open: due }];
   });
 }

@@ -90,8 +90,8 @@ const FIND_UNASKABLE = {
 };
 
 /**
- * Leases up to a hundred due attempts that have had no write since their claim, except those of connections whose
- * provider this replica can query.
+ * Leases up to a hundred due attempts that have had no write since their claim and that no replica has leased, except
+ * those of connections whose provider this replica can query.
  *
  * @param options.dueForS minimum number of seconds since they became due.
  */

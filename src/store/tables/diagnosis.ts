@@ -52,7 +52,7 @@ export async function readDatabaseFacts(database: Database): Promise<DatabaseFac
 /** Facts about the service's accounts, webhooks and open work. */
 export type ServiceFacts = {
   readonly accounts: number;
-  /** Webhooks that have been failing for an hour. */
+  /** Webhooks that have been failing for an hour; `disabledWebhooks` are those that the service turned off. */
   readonly failingWebhooks: number;
   readonly disabledWebhooks: number;
   /** Webhooks with a delivery 10 minutes overdue, since no replica is delivering it. */
@@ -61,7 +61,7 @@ export type ServiceFacts = {
   readonly oldestOutcomeS: number;
   /** Age of the oldest unsettled news; 0 if there is none. */
   readonly oldestNotificationS: number;
-  /** Authorizations whose provider was not queried, or did not answer for a day. */
+  /** Authorizations whose provider was not queried, or did not answer for a day; and the age of the oldest. */
   readonly lateAuthorizations: number;
   readonly oldestAuthorizationS: number;
 };
