@@ -7,14 +7,14 @@ import { createSlots, type Share, type Slots } from './slots.ts';
 /** Limits on calls in progress. A call that exceeds one is refused at once: nothing is sent and no key is claimed. */
 export type AdmissionLimits = ShareLimits & {
   /**
-   * Calls from the end of their body until the client has received the response. Each costs memory. As many again may
-   * be sending their bodies.
+   * Maximum number of calls between the end of the request body and the client's receipt of the response. Each takes
+   * memory. As many again may be sending their bodies.
    */
   readonly maxInFlight: number;
   /**
-   * Calls in flight that are at work: they wait neither for a provider, nor for another call with their key, nor for
-   * the client to receive the response. Key look-ups count too. Calls beyond the number of database connections queue
-   * for a connection.
+   * Maximum number of calls in flight that are working rather than waiting for a provider, for another call with the
+   * same key, or for the client to receive the response. Key look-ups count too. Calls beyond the number of database
+   * connections queue for a connection.
    */
   readonly maxAtWork: number;
 };
@@ -26,43 +26,43 @@ export type RefusedBy = 'receiving' | 'in_flight' | 'at_work';
 export type Arrival = {
   /** Returns the client's address. */
   address(): string;
-  /** Learns which limit refused the call, on arrival or later. */
+  /** Called with the limit that refused the call, on arrival or later. */
   refused(limit: RefusedBy): void;
 };
 
 /** Decides which calls are accepted, and counts them until they end. */
 export type Admission = {
   /**
-   * Begins a call, which holds no slot yet.
+   * Begins a call. It holds no slot yet.
    *
-   * @returns the call's ticket; undefined if the call is refused because the service could accept no call now.
+   * @returns the call's ticket, or undefined if the service can accept no call now.
    */
   admit(arrival: Arrival): Ticket | undefined;
-  /** Waits without using processor time; meanwhile the call does not count as at work. */
+  /** Runs a wait that uses no processor time. Meanwhile the call does not count as working. */
   pauseWork<T>(wait: () => Promise<T>): Promise<T>;
   counts(): { readonly receiving: number; readonly inFlight: number; readonly atWork: number };
 };
 
-/** Counts one call. Its steps are taken in this order, and the call may end after any of them. */
+/** Counts one call. The methods are called in this order, and the call may end after any of them. */
 export type Ticket = {
   /**
    * Looks up the call's keys.
    *
-   * @param recalled the caller last known for these keys, if any.
-   * @throws ServiceError SERVICE_UNAVAILABLE, without looking them up, if too many calls are at work.
+   * @param recalled the credentials last found for these keys, if any.
+   * @throws ServiceError SERVICE_UNAVAILABLE, without a look-up, if too many calls are working.
    */
   lookUp<T>(recalled: Credentials | undefined, run: () => Promise<T>): Promise<T>;
   /**
    * Starts receiving the call's body.
    *
-   * @throws ServiceError SERVICE_UNAVAILABLE if there is no room for the body, or none now for the call's work.
+   * @throws ServiceError SERVICE_UNAVAILABLE if there is no room for the body or, at present, for the call's work.
    */
   receive(credentials: Credentials): void;
   /**
-   * Runs the call's work. The call stays in flight until both the work and the response have ended, even if nobody
-   * waits for the work any more.
+   * Runs the call's work. The call stays in flight until both the work and the response have ended, even if nothing
+   * awaits the work any longer.
    *
-   * @throws ServiceError SERVICE_UNAVAILABLE, without running the work, if too many calls are in flight or at work.
+   * @throws ServiceError SERVICE_UNAVAILABLE, without running the work, if too many calls are in flight or working.
    */
   work<T>(run: () => Promise<T>): Promise<T>;
   /** Marks the response as ended, because the client received it or the connection was lost. */
@@ -70,8 +70,8 @@ export type Ticket = {
 };
 
 /**
- * Makes the admission of a replica's calls. No queue stands in front of the limits: a caller rejected at once can try
- * another replica, and a caller that waits in vain delays the others.
+ * Creates the admission control of one replica. It queues nothing: a caller rejected at once can try another replica,
+ * and a caller that waits in vain delays the others.
  */
 export function createAdmission(limits: AdmissionLimits): Admission {
   const receiving = createSlots(limits.maxInFlight);
@@ -100,7 +100,7 @@ export function createAdmission(limits: AdmissionLimits): Admission {
       },
       receive(credentials) {
         shares = sharesOf(credentials, address, limits);
-        // Most calls of an overloaded account end here: reading a body would cost several times as much.
+        // Under overload, most calls end here: reading the body would cost several times as much.
         if (!atWork.hasRoom(shares)) throw refusal('at_work');
         if (!inFlight.hasRoom(shares)) throw refusal('in_flight');
         if (!receiving.take(shares)) throw refusal('receiving');
@@ -143,16 +143,16 @@ export function createAdmission(limits: AdmissionLimits): Admission {
 /** The work of one call, kept in an AsyncLocalStorage. */
 type Work = {
   readonly shares: readonly Share[];
-  /** Number of waits that pause it. */
+  /** Number of waits in progress. Any wait pauses the work. */
   pauses: number;
   isOver: boolean;
 };
 
-/** Counts calls as at work while their work runs. */
+/** Counts calls as working while their work runs. */
 type WorkTracker = {
   /** Runs work whose slot has been taken, and releases the slot at the end and during pauses. */
   run<T>(shares: readonly Share[], run: () => Promise<T>): Promise<T>;
-  /** Waits; meanwhile the work that called it is paused. */
+  /** Runs a wait, during which the calling work is paused. */
   pause<T>(wait: () => Promise<T>): Promise<T>;
 };
 
@@ -170,7 +170,7 @@ function trackWork(atWork: Pick<Slots, 'release' | 'retake'>): WorkTracker {
     },
     async pause(wait) {
       const work = current.getStore();
-      // Checks belong to no call, and neither does work that continues in the background after a call.
+      // Background checks, and work that outlives its call, belong to no call.
       if (!work || work.isOver) return wait();
       if (work.pauses++ === 0) atWork.release(work.shares);
       try {
@@ -182,5 +182,5 @@ function trackWork(atWork: Pick<Slots, 'release' | 'retake'>): WorkTracker {
   };
 }
 
-/** Picks the refusal of a call that is not admitted. */
+/** Returns the refusal of a call that is not admitted. */
 export const overloaded = overloadErrors('the service is overloaded; nothing was sent; retry later');

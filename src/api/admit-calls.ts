@@ -4,11 +4,11 @@ import type { ClientAddress } from './client-address.ts';
 import type { RefuseCall } from './overload-answers.ts';
 
 /**
- * Admits or refuses every call of an application after reading only its method and path: in a flood, most of the work
- * is refusals.
+ * Admits or refuses every call of an application after reading only its method and path, to keep refusals cheap in a
+ * flood.
  *
- * @param refused learns which limit refused a call, on arrival or later.
- * @returns a function that returns the ticket of an admitted call.
+ * @param refused called with the limit that refused a call, on arrival or later.
+ * @returns a function that returns an admitted call's ticket.
  */
 export function admitCalls(
   app: FastifyInstance,

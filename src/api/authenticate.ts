@@ -5,20 +5,17 @@ import type { AccountKeys } from '#src/store/tables/accounts.ts';
 /** Reads a header (gRPC: metadata) of the call by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined;
 
-/** The account that a call's keys belong to. */
+/** The account that a call's keys identify, with its settings. */
 export type Credentials = {
   readonly accountId: string;
   readonly secretPresented: boolean;
-  /** The account's setting: authorizations are shown as AUTHORIZED, not as purchases. */
+  /** Account setting: authorizations are shown as AUTHORIZED, not as purchases. */
   readonly tellsAuthorized?: boolean;
-  /** The account's setting: origins whose pages may call with the public key alone. */
+  /** Account setting: origins whose pages may call with the public key alone. */
   readonly allowedOrigins?: readonly string[];
 };
 
-/**
- * Refusal of wrong credentials. The caller sees the same error whatever was wrong; the log gets the account, if
- * known.
- */
+/** Refusal of wrong credentials. The caller gets the same error for every cause; the log gets the account, if known. */
 export class InvalidCredentialsError extends ServiceError {
   readonly accountId: string | undefined;
 
@@ -29,9 +26,9 @@ export class InvalidCredentialsError extends ServiceError {
 }
 
 /**
- * Looks up keys, or refuses to if too many calls are at work.
+ * Runs a look-up of keys, or refuses it if too many calls are working.
  *
- * @param recalled the caller last known for these keys, if any.
+ * @param recalled the credentials last found for these keys, if any.
  */
 export type LimitLookUp = <T>(recalled: Credentials | undefined, run: () => Promise<T>) => Promise<T>;
 
@@ -49,7 +46,7 @@ const MAX_KEY_LENGTH = 255;
 const NO_HASH = Buffer.alloc(32);
 
 /**
- * Makes the check of the key headers.
+ * Creates the check of the key headers.
  *
  * @param find looks up a public key in the database.
  */
@@ -67,9 +64,9 @@ export function createAuthenticate(
     const cached = cache.get(publicKey);
     const recalled = cached && check(cached.keys, secret);
     if (recalled && cached.until > performance.now()) return recalled;
-    // A refusal reads the database once, for an unknown key as for a wrong secret, so its timing does not reveal
-    // which was wrong. This also makes a secret work as soon as it is issued. Only keys that are too long are refused
-    // without a read. The result counts from the start of the read: a key may be revoked before the read returns.
+    // A refusal reads the database once, for an unknown key as for a wrong secret, so the timing does not reveal which
+    // was wrong, and a new secret works as soon as it is issued. Only keys that are too long are refused without a
+    // read. The cache lifetime starts before the read: a key may be revoked during it.
     const until = performance.now() + CACHE_MS;
     const keys = await limitLookUp(recalled, () => find(publicKey));
     if (keys && until >= (cache.get(publicKey)?.until ?? 0)) {
@@ -82,7 +79,7 @@ export function createAuthenticate(
   };
 }
 
-/** Always compares, and in constant time: an unknown key has one hash, which matches no secret. */
+/** Compares in constant time. An unknown key is compared too, with a hash that matches no secret. */
 function check(keys: AccountKeys | undefined, secret: string | undefined): Credentials | undefined {
   const presented = hash('sha256', secret ?? '', 'buffer');
   let matches = false;

@@ -6,7 +6,7 @@ import { ServiceError } from '#src/service-error.ts';
 import type { Credentials } from './authenticate.ts';
 import { httpBindings } from './http-rule.ts';
 
-/** Refuses a call from a page of a foreign origin that has only the public key. */
+/** Refuses a call with only the public key from a page whose origin the account does not allow. */
 export type RequireAllowedOrigin = (request: FastifyRequest, credentials: Credentials) => void;
 
 /** Lifetime of a preflight's response in a browser's cache: the longest that any browser allows. */
@@ -17,10 +17,10 @@ const ALLOWED_HEADERS = [...cors.allowedHeaders, 'public-api-key', 'x-idempotenc
 const EXPOSED_HEADERS = [...cors.exposedHeaders, 'idempotent-replayed', 'location', 'retry-after'].join(', ');
 
 /**
- * Lets pages of other origins call the rpcs that are `for_browsers`, in every protocol that a browser speaks (the
- * CORS protocol, https://fetch.spec.whatwg.org). A preflight names no account, so every preflight is answered; the
- * call itself is refused if the account of its key does not allow its origin. The page can read that refusal, which
- * reveals nothing more.
+ * Lets pages of other origins call the rpcs that are `for_browsers`, in every protocol that a browser speaks (the CORS
+ * protocol, https://fetch.spec.whatwg.org). A preflight names no account, so every preflight succeeds; the call itself
+ * is refused if the key's account does not allow the origin. The page can read that refusal, but learns nothing else
+ * from it.
  *
  * @param isOwnOrigin returns true for the origins of the service's own pages.
  */
@@ -59,7 +59,7 @@ export function admitBrowsers(
   };
 }
 
-/** Returns a predicate that is true for the REST and rpc paths of rpcs that are `for_browsers`. */
+/** Returns a predicate for the REST and rpc paths of rpcs that are `for_browsers`. */
 function pathsForBrowsers(services: readonly DescService[]): (url: string) => boolean {
   const patterns = services.flatMap(({ typeName, methods }) =>
     methods

@@ -5,9 +5,9 @@ import type { FastifyRequest } from 'fastify';
 export type ClientAddress = (request: FastifyRequest) => string;
 
 /**
- * Makes the function that gives admission, sign-in, the audit log and the log a client's address: the peer's or, if
- * the peer is a trusted proxy, the rightmost address in X-Forwarded-For that belongs to no trusted proxy. Each proxy
- * appends its peer's address, so the client may have invented any address further left.
+ * Creates the function that determines a client's address for admission, sign-in, the audit log and the log: the peer's
+ * address or, if the peer is a trusted proxy, the rightmost address in X-Forwarded-For that is not a trusted proxy's.
+ * Each proxy appends its peer's address, so the client may have forged anything further left.
  */
 export function createClientAddress(trustedProxies: BlockList): ClientAddress {
   const isTrusted = (address: string) => {
@@ -19,7 +19,7 @@ export function createClientAddress(trustedProxies: BlockList): ClientAddress {
     let address: string = request.ip ?? '';
     const hops = String(request.headers['x-forwarded-for'] ?? '').split(',');
     while (isTrusted(address)) {
-      // An invalid address identifies nobody: the proxy that passed it on is the last known client.
+      // An invalid address identifies no client, so the proxy that forwarded it counts as the client.
       const next = addressOf(hops.pop() ?? '');
       if (next === undefined) break;
       address = next;
@@ -28,7 +28,7 @@ export function createClientAddress(trustedProxies: BlockList): ClientAddress {
   };
 }
 
-/** Reads an element of X-Forwarded-For: an address, which may include the port. */
+/** Parses an element of X-Forwarded-For: an address, optionally with a port. */
 function addressOf(hop: string): string | undefined {
   const address = hop
     .trim()

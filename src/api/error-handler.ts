@@ -8,13 +8,13 @@ import { grpcTrailers, toConnectError, toProblem, toServiceError } from './error
 import { refuseRest } from './overload-answers.ts';
 
 /**
- * Answers errors of an application as application/problem+json (RFC 9457), and unknown paths in the caller's protocol or, to
- * a browser, as a page.
+ * Makes an application send errors as application/problem+json (RFC 9457). An unknown path is answered in the caller's
+ * protocol, or with a page for a browser.
  */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(answerError);
   app.setNotFoundHandler(answerNotFound);
-  // Before the body is read: whatever it is, the path is unknown.
+  // Before the body is read, since its content does not matter.
   app.addHook('onRequest', (request, reply, done) => {
     if (!request.is404) return done();
     answerNotFound(request, reply);
@@ -36,7 +36,7 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
   );
 }
 
-/** Answers a browser's request for an unknown address with a page. @returns undefined for any other client. */
+/** Sends a browser an error page. @returns undefined for any other client. */
 function answerPage(
   status: 400 | 404,
   request: FastifyRequest,
@@ -46,16 +46,14 @@ function answerPage(
   return page === undefined ? undefined : reply.code(status).headers(PAGE_HEADERS).send(page);
 }
 
-/**
- * Answers one error. Fastify calls this itself for requests that it cannot route, such as a path that is not a URL.
- */
+/** Sends one error. Fastify itself calls this for requests that it cannot route, such as one with an invalid URL. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = toServiceError(error);
   if (known instanceof OverloadError) {
     refuseRest(known, request, reply);
     return reply;
   }
-  // The sender broke the body off, so nobody is left to read the response.
+  // The client disconnected in the middle of the body, so nobody can read the response.
   const brokeOff = request.raw.errored !== null && request.raw.errored === error;
   if (isOurFault(known) && !brokeOff) request.log.error({ err: error }, 'a request failed');
   // Hooks do not run for a request that cannot be routed.
@@ -65,13 +63,13 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   return page ?? answerProblem(known, request, reply);
 }
 
-/** Returns true for an error to log: the caller is not at fault, and no limit refused the call. */
+/** Reports whether to log an error: the caller is not at fault, and no limit refused the call. */
 export function isOurFault(error: ServiceError): boolean {
   const isOurs = error.reason === 'INTERNAL_ERROR' || error.reason === 'SERVICE_UNAVAILABLE';
   return isOurs && !(error instanceof OverloadError);
 }
 
-/** Answers an error as application/problem+json. */
+/** Sends an error as application/problem+json. */
 export function answerProblem(
   error: ServiceError,
   request: FastifyRequest,
@@ -79,9 +77,9 @@ export function answerProblem(
 ): FastifyReply {
   const problem = toProblem(error, request.id);
   if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS);
-  // Fastify closes after a body that it cannot parse; HTTP/2 has no such header, and Node would print a warning.
+  // Fastify sets it after a body that it cannot parse, but HTTP/2 has no such header, and Node would print a warning.
   if (request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
-  // As bytes: Fastify adds a charset to the media type of a string, and JSON's has none (RFC 8259).
+  // As bytes: for a string, Fastify would add a charset parameter, which JSON's media type does not have (RFC 8259).
   return reply
     .code(problem.status)
     .type('application/problem+json')
@@ -89,7 +87,8 @@ export function answerProblem(
 }
 
 /**
- * Mounts routes on an application. Every other method of their paths gets 405 with the allowed methods (RFC 9110).
+ * Mounts routes on an application. Any other method on their paths gets a 405 that lists the allowed methods (RFC
+ * 9110).
  */
 export function refuseOtherMethods(app: FastifyInstance, mount: () => void): void {
   const known = new Map<string, Set<string>>();
@@ -121,7 +120,7 @@ const CONNECT = /^application\/(?:proto|connect\+)/i;
 const NO_RPC = toConnectError(new ServiceError('NOT_FOUND', 'there is no such rpc'));
 
 /**
- * Answers calls of an unknown rpc as gRPC does: in trailers. gRPC-Web reads them from the headers of an empty
+ * Responds to a call of an unknown rpc in trailers, as gRPC does. gRPC-Web reads them from the headers of an empty
  * response.
  */
 function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -134,7 +133,7 @@ function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): Fast
   return reply.code(200).header('content-type', contentType).send();
 }
 
-/** pino serializers that log nothing of requests and responses, and only the kind and origin of an error. */
+/** pino serializers that omit requests and responses, and log only the kind and origin of an error. */
 export const LOG_SERIALIZERS = {
   err: describeError,
   error: describeError,

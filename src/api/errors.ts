@@ -8,7 +8,7 @@ import { unknownEncoding } from './expand.ts';
 /** Domain of google.rpc.ErrorInfo, within which the reasons are unique. */
 export const ERROR_DOMAIN = 'payments.v1';
 
-/** An error as REST sends it: RFC 9457, with the members that merchants' code reads. */
+/** An error as REST sends it: RFC 9457, plus the members that merchants' code reads. */
 export type Problem = {
   readonly type: 'about:blank';
   readonly title: string;
@@ -20,7 +20,7 @@ export type Problem = {
   readonly request_id: string;
 };
 
-/** Renders an error for REST. */
+/** Converts an error to REST. */
 export function toProblem(error: ServiceError, requestId: string): Problem {
   const messages = error.fields.map(({ field, message }) => `${field}: ${message}`);
   return {
@@ -35,7 +35,7 @@ export function toProblem(error: ServiceError, requestId: string): Problem {
   };
 }
 
-/** Renders an error for Connect, gRPC and gRPC-Web, with google.rpc details. */
+/** Converts an error to Connect, gRPC and gRPC-Web, with google.rpc details. */
 export function toConnectError(error: ServiceError): ConnectError {
   const rendered = new ConnectError(rpcMessage(error), Code[error.rpc]);
   addDetails(rendered, error);
@@ -43,8 +43,8 @@ export function toConnectError(error: ServiceError): ConnectError {
 }
 
 /**
- * Returns an error's gRPC trailers. Connect would escape more of the message than gRPC does (PROTOCOL-HTTP2.md,
- * Percent-Encoded), and grpc-js does not undo that.
+ * Returns an error's gRPC trailers. Connect escapes more of the message than gRPC requires (PROTOCOL-HTTP2.md,
+ * Percent-Encoded), and grpc-js does not unescape the excess.
  */
 export function grpcTrailers(error: ConnectError): Readonly<Record<string, string>> {
   const trailers = setTrailerStatus(new Headers(), error);
@@ -52,20 +52,18 @@ export function grpcTrailers(error: ConnectError): Readonly<Record<string, strin
   return Object.fromEntries(trailers);
 }
 
-/** Number of faults that an rpc's message names; its details name all of them. */
+/** Maximum number of faults listed in an rpc error's message; the details list all of them. */
 const MAX_NAMED = 3;
 
-/**
- * Returns the message for gRPC's trailers. They contain it twice besides the details, and clients limit them to 8 KB.
- */
+/** Returns a message short enough for gRPC's trailers, which contain it twice and which clients limit to 8 KB. */
 function rpcMessage({ message, fields }: ServiceError): string {
   if (fields.length <= MAX_NAMED) return message;
   return `${describeFields(fields.slice(0, MAX_NAMED))}; and ${fields.length - MAX_NAMED} more`;
 }
 
 /**
- * Rewrites, in place, an error made by Connect (for an unreadable body, say) as ours: its message may quote the body.
- * Errors with our details are left alone.
+ * Replaces, in place, the message of an error that Connect created (for example for an unreadable body), since it may
+ * quote the body. Errors with our details stay unchanged.
  */
 export function rewriteConnectError(error: ConnectError): void {
   if (error.details.length > 0) return;
@@ -75,9 +73,7 @@ export function rewriteConnectError(error: ConnectError): void {
   addDetails(error, known);
 }
 
-/**
- * Returns true where the protocols prescribe the code: for a call that ends early, and for an unknown compression.
- */
+/** Reports whether the protocols prescribe the code: for a call that ends early, and for an unknown compression. */
 function keepsItsCode(error: ConnectError): boolean {
   if (error.code === Code.DeadlineExceeded || error.code === Code.Canceled) return true;
   return isUnknownCompression(error) || error.rawMessage.startsWith(NO_COMPRESSION);
@@ -106,12 +102,12 @@ function addDetails(target: ConnectError, error: ServiceError): void {
   }
 }
 
-/** Start of Connect's error for a message marked as compressed in a call that names no compression. */
+/** Prefix of Connect's error for a message marked as compressed in a call that names no compression. */
 const NO_COMPRESSION = 'received compressed envelope';
-/** Starts of Connect's errors for unreadable messages, which it reports as its own fault. */
+/** Prefixes of Connect's errors for unreadable messages that it reports as internal errors. */
 const UNREADABLE = ['parse binary', 'decompression failed', NO_COMPRESSION];
 
-/** Translates Connect's own errors. For some unreadable messages, Connect blames itself, not the caller. */
+/** Translates Connect's own errors. For some unreadable messages, Connect reports an internal error. */
 function foreignRpcError(error: ConnectError): ServiceError {
   switch (error.code) {
     case Code.ResourceExhausted:
@@ -138,7 +134,7 @@ function foreignRpcError(error: ConnectError): ServiceError {
 const ENDED_EARLY = 'the call ended before its response; retry with the same key to get the response';
 const INTERNAL_MESSAGE = 'internal error; whether anything was sent is unknown; retry with the same key';
 
-/** Returns any error as a ServiceError. The text of a foreign error is dropped. */
+/** Converts any error to a ServiceError. The text of a foreign error is dropped. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const { code = '', statusCode } = (error ?? {}) as Partial<FastifyError>;

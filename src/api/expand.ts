@@ -3,13 +3,13 @@ import { brotliDecompress, gunzip } from 'node:zlib';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 
-/** Limit on the size of a body, expanded. */
+/** Limit on the size of a body after decompression. */
 export const BODY_LIMIT_BYTES = 256 * 1024;
 
 const EXPANDERS = { gzip: promisify(gunzip), br: promisify(brotliDecompress) };
 
 /**
- * Expands a body by its `content-encoding`.
+ * Decompresses a body according to its `content-encoding`.
  *
  * @throws ServiceError UNSUPPORTED_MEDIA_TYPE, REQUEST_TOO_LARGE or INVALID_REQUEST.
  */
@@ -27,7 +27,7 @@ export async function expand(body: Buffer, encoding = 'identity'): Promise<Uint8
   }
 }
 
-/** Refuses a body or message in an unknown compression. @param header the header that names it. */
+/** Returns the refusal of an unknown compression. @param header the header that names it. */
 export function unknownEncoding(header: string): ServiceError {
   const message = 'must be gzip, br or identity';
   return fieldRefusal('UNSUPPORTED_MEDIA_TYPE', header, 'NOT_ALLOWED', message);

@@ -20,9 +20,9 @@ import type { Handle } from './rest.ts';
 import { COMPRESSED_FROM_BYTES, MAX_TIMEOUT_MS, type RpcOptions, refusal } from './rpc.ts';
 
 /*
- * Unary gRPC in binary over HTTP/2, for internal callers. It bypasses Connect, whose layers of streams took a third
- * of such a call's processor time; compression and time-outs still come from Connect's functions. Calls in any other
- * form (gRPC in JSON, gRPC-Web, Connect) go to Connect.
+ * Unary gRPC in binary over HTTP/2, for internal callers. It bypasses Connect, whose layers of streams took a third of
+ * the processor time; compression and time-outs still use Connect's functions. Calls in any other form (gRPC in JSON,
+ * gRPC-Web, Connect) go to Connect.
  */
 
 type Rpc<Call> = Pick<RpcOptions<DescService, Call>, 'openCall' | 'onError'> & {
@@ -30,7 +30,7 @@ type Rpc<Call> = Pick<RpcOptions<DescService, Call>, 'openCall' | 'onError'> & {
   readonly handle: Handle<Call>;
 };
 
-/** A response. The body is the framed message; a refusal has none. */
+/** A response. The body is the framed message; an error has none. */
 type GrpcResponse = {
   readonly headers: Readonly<Record<string, string>>;
   readonly trailers: Readonly<Record<string, string>>;
@@ -39,10 +39,10 @@ type GrpcResponse = {
 
 const CONTENT_TYPE = 'application/grpc+proto';
 const BINARY = /^application\/grpc(?:\+proto)?$/i;
-/** Each message is preceded by a flag and its length. */
+/** Size of the flag and length that precede each message. */
 const PREFIX_BYTES = 5;
 
-/** Serves calls of gRPC in binary before they reach Connect. */
+/** Serves binary gRPC calls before they reach Connect. */
 export function serveGrpc<Call>(
   app: FastifyInstance,
   services: readonly RpcOptions<DescService, Call>[],
@@ -67,14 +67,14 @@ export function serveGrpc<Call>(
   });
 }
 
-/** Serves one call, to its last trailer. Rejects only for a response that cannot be written. */
+/** Serves one call up to its trailers. Rejects only if the response cannot be written. */
 async function serve<Call>(rpc: Rpc<Call>, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const timeout = parseTimeout(headerOf(request, 'grpc-timeout'), MAX_TIMEOUT_MS);
   const failed = (error: unknown): GrpcResponse => ({
     headers: {},
     trailers: trailersOf(error, rpc.onError),
   });
-  // Reports the error of the work, even after the deadline.
+  // The work's errors are reported even after the deadline.
   const work = respond(rpc, request, timeout.error).catch(failed);
   const timeoutMs = timeout.error ? undefined : timeout.timeoutMs;
   send(reply, await withinTime(work, timeoutMs).catch(failed));
@@ -120,7 +120,7 @@ async function respond<Call>(
   };
 }
 
-/** Rejects at the caller's deadline, if there is one. The work continues, and a retry gets its response. */
+/** Rejects at the caller's deadline, if any. The work continues, and a retry gets its response. */
 async function withinTime<T>(work: Promise<T>, timeoutMs: number | undefined): Promise<T> {
   if (timeoutMs === undefined) return work;
   const late = Promise.withResolvers<never>();
@@ -134,10 +134,10 @@ async function withinTime<T>(work: Promise<T>, timeoutMs: number | undefined): P
   }
 }
 
-/** Reads a body of one message, and stops reading a message that is too long. */
+/** Reads the body. Stops at the size limit. */
 function readBody(stream: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // The stream emits no more events, so waiting would last until the deadline.
+    // The stream will emit no more events, so the promise would not settle before the deadline.
     if (stream.complete) throw new ConnectError('the client closed the call', Code.Canceled);
     const chunks: Buffer[] = [];
     let size = 0;

@@ -11,28 +11,28 @@ import { connectionOf } from './rpc.ts';
 
 /** Dependencies of the health checks. */
 export type HealthOptions = {
-  /** Resolves to true if a payment could be written now. A rejection counts as false. */
+  /** Resolves to true if a payment could be stored now. A rejection counts as false. */
   readonly canWrite: () => Promise<boolean>;
   /** The services that gRPC clients can name in a health check. */
   readonly services: readonly DescService[];
-  /** Aborted when the process begins to drain: from then on, nothing is ready, and every Watch ends. */
+  /** Aborted when the process begins to drain. From then on, nothing is ready, and every Watch ends. */
   readonly draining: AbortSignal;
   /** Time limit of a check, and interval at which a Watch checks for a change. */
   readonly timing?: { readonly checkTimeoutMs: number; readonly watchIntervalMs: number };
 };
 
-/** Lifetime of a result of `canWrite`, so that a flood of probes does not become a flood of queries. */
+/** How long a result of `canWrite` is reused, so that a flood of probes does not become a flood of queries. */
 const FRESH_MS = 500;
 /** A slower check counts as false: a payment would have to wait for the same database. */
 const TIMING = { checkTimeoutMs: 2_000, watchIntervalMs: 1_000 };
-/** Limit on the watches of one connection. A client needs one for each service; more is a leak or an attack. */
+/** Limit on the watches of one connection. A client needs one for each service; more indicates a leak or an attack. */
 const MAX_WATCHES_PER_CONNECTION = 16;
-/** Limit on all watches. Each costs a timer and some 10 KB. */
+/** Limit on all watches. Each takes a timer and about 10 KB. */
 const MAX_WATCHES = 1_024;
 
 /**
- * Health checks for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` is for a
- * ConnectRouter.
+ * Creates the health checks for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` is for
+ * a ConnectRouter.
  */
 export function createHealth(options: HealthOptions) {
   const { draining, timing = TIMING } = options;
@@ -44,7 +44,7 @@ export function createHealth(options: HealthOptions) {
   const watchesOn = new WeakMap<object, number>();
 
   /**
-   * `GET /healthz`: 200 while the process lives. `GET /readyz`: 200 if a payment could be accepted, else 503. The body
+   * `GET /healthz`: 200 while the process runs. `GET /readyz`: 200 if a payment could be accepted, else 503. The body
    * is `{"status": "ok" | "ready" | "unavailable"}`.
    */
   async function httpRoutes(app: FastifyInstance): Promise<void> {
@@ -94,7 +94,7 @@ export function createHealth(options: HealthOptions) {
   return { httpRoutes, rpcRoutes };
 }
 
-/** Shares one run at a time among concurrent callers, and reuses its result for `FRESH_MS`. */
+/** Shares one run among concurrent callers, and reuses its result for `FRESH_MS`. */
 function remember(check: () => Promise<boolean>): () => Promise<boolean> {
   let answer: Promise<boolean> | undefined;
   let staleAtMs = 0;
@@ -114,7 +114,7 @@ function remember(check: () => Promise<boolean>): () => Promise<boolean> {
 async function inTime(check: () => Promise<boolean>, timeoutMs: number): Promise<boolean> {
   const answered = new AbortController();
   const tooLate = sleep(timeoutMs, false, { signal: answered.signal, ref: false });
-  // Aborting the sleep below rejects its promise, which nobody awaits then.
+  // Aborting the sleep, below, rejects a promise that nothing awaits any longer.
   tooLate.catch(() => {});
   try {
     return await Promise.race([check(), tooLate]);

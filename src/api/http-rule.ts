@@ -5,9 +5,9 @@ import type { HttpRule } from '#gen/google/api/http_pb.js';
 /** A way to call an rpc by HTTP. */
 export type HttpBinding = {
   readonly verb: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'PATCH';
-  /** The path in Fastify's syntax. Its variables are named p0, p1 and so on, so that equal paths are equal strings. */
+  /** The path in Fastify's syntax. The variables are named p0, p1 and so on, so that equal paths are equal strings. */
   readonly url: string;
-  /** Field of the request that each variable of the path sets. */
+  /** Request field that each variable of the path sets. */
   readonly variables: readonly FieldPath[];
   /** The request's body: '*' for the whole message, the name of one of its fields, or '' for none. */
   readonly body: string;
@@ -19,10 +19,10 @@ export type HttpBinding = {
 export type FieldPath = readonly DescField[];
 
 /**
- * Returns the bindings of an rpc (google.api.http); none if it has no annotation. A path template may consist of
- * literals and `{field_path}`, each a whole segment.
+ * Returns the HTTP bindings of an rpc (google.api.http); none without an annotation. Each segment of a path template
+ * must be a literal or a `{field_path}`.
  *
- * @throws Error for an annotation that goes beyond that, or that names an unknown request field.
+ * @throws Error for any other annotation, and for an unknown request field.
  */
 export function httpBindings(method: DescMethod): HttpBinding[] {
   if (!hasOption(method, http)) return [];

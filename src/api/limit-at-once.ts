@@ -1,10 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
 
-/**
- * Limits how many requests to an application's routes run at once. The limit is not per account: these requests carry
- * no account keys.
- */
+/** Limits how many requests to an application run at once, for routes that have no account to limit. */
 export function limitAtOnce(app: FastifyInstance, most: number): void {
   let atOnce = 0;
   app.addHook('onRequest', async (_request, reply) => {

@@ -5,10 +5,10 @@ import type { WebhookName } from '#src/store/tables/outbox.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 
 /**
- * Changes webhooks or deliveries, in one commit with the call's idempotency key if it has one, and then wakes the
+ * Changes webhooks or deliveries, in one transaction with the call's idempotency key (if any), and then wakes the
  * webhooks. Without a key, a repeat is a new call.
  *
- * @param work returns the response to store for retries: it must not contain a secret.
+ * @param work returns the response, which is stored for retries and must not contain a secret.
  * @throws ServiceError as `callOnce` and `work`.
  */
 export async function manageOnce<Desc extends DescMessage>(
@@ -25,7 +25,7 @@ export async function manageOnce<Desc extends DescMessage>(
   return response;
 }
 
-/** Returns the same database, inside the open transaction. */
+/** Returns a database whose calls run inside the open transaction. */
 function within(database: Database, run: Run): Database {
   return { ...database, ...queriesOf(run), transaction: (work) => work(run) };
 }

@@ -1,11 +1,11 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 
 /**
- * Makes the Link header to the next page of a list (RFC 8288), for a response whose body is the list alone, without
+ * Builds the Link header to the next page (RFC 8288), for a response whose body is the bare list, without
  * `next_page_token` (AIP-158).
  *
  * @param url the call's path and query string, which the link keeps except for page_token.
- * @returns a reference relative to the call's own; undefined on the last page, and for a response without that field.
+ * @returns the header, with a relative reference; undefined on the last page, and for a response without that field.
  */
 export function nextPageLink(desc: DescMessage, message: Message, url: string): string | undefined {
   const field = desc.fields.find(({ name }) => name === 'next_page_token');

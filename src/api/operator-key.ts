@@ -10,15 +10,15 @@ class InvalidOperatorKeyError extends InvalidCredentialsError {
 }
 
 /**
- * Makes the check of the header `operator-key`, which accepts no account's keys.
+ * Creates the check of the header `operator-key`, which accepts no account keys.
  *
- * @param keys each of them permits every operator call; without any, all calls are refused.
+ * @param keys each permits every operator call; if there are none, all calls are refused.
  */
 export function createOperatorAuthenticate(keys: readonly string[]): Authenticate {
   const known = keys.map(sha256);
   return async (header) => {
     const presented = sha256(header('operator-key') ?? '');
-    // Always compares with every key, and in constant time.
+    // Compares with every key, in constant time.
     let matches = false;
     for (const key of known) if (timingSafeEqual(presented, key)) matches = true;
     if (!matches) throw new InvalidOperatorKeyError(undefined);

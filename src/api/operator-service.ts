@@ -50,7 +50,7 @@ function explain(
   time: Timestamp,
 ): ExplainRouteResponse {
   const { payment, idempotencyKey } = request;
-  // The payment's own fields are left to the check of payments, whose messages are plainer.
+  // The payment's fields are left to requireValid, whose messages are clearer.
   const faults = checkRules(request).filter(({ field }) => !field.startsWith('payment.'));
   if (!payment || faults.length > 0) throw invalidParameters(faults);
   try {
@@ -61,7 +61,7 @@ function explain(
   }
 }
 
-/** Returns the same refusal with its fields named as in this request. */
+/** Returns a payment's refusal with its fields named as in this request. */
 function withinPayment({ reason, fields }: ServiceError): ServiceError {
   const within = fields.map((fault): FieldError => ({ ...fault, field: `payment.${fault.field}` }));
   return new ServiceError(reason, invalidParameters(within).message, { fields: within });

@@ -4,12 +4,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { OverloadError } from '#src/service-error.ts';
 import { grpcTrailers, toConnectError, toProblem } from './errors.ts';
 
-/* Refusals by an overloaded service, each rendered once: in a flood, most calls are refused. */
+/* Refusals by an overloaded service. Each is rendered only once, since most calls are refused in a flood. */
 
-/** Answers a call beyond a limit. */
+/** Sends the refusal of a call beyond a limit. */
 export type RefuseCall = (error: OverloadError, request: FastifyRequest, reply: FastifyReply) => void;
 
-/** Sends the refusal as REST sends every error, but past Fastify, and with its body in the same write as its headers. */
+/** Sends the refusal like any REST error, but bypasses Fastify, and writes headers and body at once. */
 export const refuseRest: RefuseCall = (error, request, reply) => {
   const { headers, beforeId, afterId } = answersOf(error).rest;
   const body = beforeId + request.id + afterId;
@@ -24,7 +24,7 @@ export const refuseRpc: RefuseCall = (error, request, reply) => {
   const answers = answersOf(error);
   const contentType = request.headers['content-type'] ?? '';
   if (contentType.startsWith('application/grpc')) {
-    // In gRPC and gRPC-Web, a response with headers only.
+    // In gRPC and gRPC-Web, the response has only headers.
     reply.code(200).headers(answers.grpc).type(contentType).send();
   } else {
     reply.code(error.status).headers(answers.connect).send(answers.connectBody);

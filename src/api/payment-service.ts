@@ -63,7 +63,7 @@ export function paymentService(
   };
 }
 
-/** Makes a payment, or returns the response to an earlier call, even one that only another release accepts. */
+/** Makes a payment, or repeats the response to an earlier call, even if this release no longer accepts the request. */
 async function createOrReplay(deps: PaymentDeps, request: CreatePaymentRequest, caller: Caller) {
   try {
     requireValid(request);

@@ -4,9 +4,9 @@ import type { Credentials } from './authenticate.ts';
 /** Limit on the rate of one account's calls. */
 export type RateLimitOptions = {
   readonly perSecond: number;
-  /** Calls that an account may make in a burst after a pause. */
+  /** Number of calls that an account may make at once after a pause. */
   readonly burst: number;
-  /** Returns milliseconds of a monotonic clock. */
+  /** Reads a monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
 };
 
@@ -14,11 +14,11 @@ export type RateLimitOptions = {
 const MANY_ACCOUNTS = 10_000;
 
 /**
- * Makes the rate limit of accounts in one replica; every replica has its own. Callers with only the public key share
- * a separate limit, since anybody can read that key in a web page: they cannot use up the account's limit. Each limit
- * is a token bucket, kept as the moment at which it will be full again (GCRA, ITU-T I.371).
+ * Creates the rate limit of accounts in one replica; every replica has its own. Callers with only the public key, which
+ * anybody can read in a web page, share a separate limit and cannot use up the account's. Each limit is a token bucket,
+ * stored as the time at which it will be full again (GCRA, ITU-T I.371).
  *
- * @returns a function that takes a token for a caller. It throws ServiceError RATE_LIMITED with the seconds until the
+ * @returns a function that takes a token for a caller, or throws ServiceError RATE_LIMITED with the seconds until the
  * next token.
  */
 export function createRateLimit(options: RateLimitOptions): (caller: Credentials) => void {
@@ -29,7 +29,7 @@ export function createRateLimit(options: RateLimitOptions): (caller: Credentials
 
   function forgetFull(now: number): void {
     for (const [bucket, full] of fullAtMs) if (full <= now) fullAtMs.delete(bucket);
-    // Twice the remaining number, so that a full scan is rare.
+    // Twice the remaining number, so that full scans are rare.
     manyAccounts = Math.max(MANY_ACCOUNTS, 2 * fullAtMs.size);
   }
 

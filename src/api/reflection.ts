@@ -10,21 +10,19 @@ import {
 } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { connectionOf } from './rpc.ts';
 
-/**
- * Limit on the questions of one stream. A client that reads everything asks one for each service, or for each file.
- */
+/** Limit on the requests in one stream. A client that reads everything sends one for each service or file. */
 const MAX_QUESTIONS = 100;
 /**
- * Limit on the bytes of all responses on one connection: enough for the whole description, with imports, some hundred
+ * Limit on the bytes of all responses on one connection: enough to send all files and their imports about a hundred
  * times.
  */
 const MAX_BYTES_PER_CONNECTION = 4 * 2 ** 20;
 
 /**
- * The gRPC server reflection protocol, v1 and v1alpha, which differ only in their names. It shows tools such as
- * `grpcurl` and `buf curl` the server's services, without their .proto files.
+ * The gRPC server reflection protocol, v1 and v1alpha, which differ only in their names. Tools such as `grpcurl` and
+ * `buf curl` use it to discover the server's services without .proto files.
  *
- * @param services the services to list; clients can ask for everything in their files and in the imports of those.
+ * @param services the services to list. Clients can request everything in their files and imports.
  */
 export function reflectionRoutes(services: readonly DescService[]): (router: ConnectRouter) => void {
   const answer = createAnswerer(services);
@@ -56,8 +54,8 @@ export function reflectionRoutes(services: readonly DescService[]): (router: Con
 }
 
 /**
- * Estimates the bytes of a response: the parts that it repeats (the host, and the question with its host) and the
- * files that it describes. The rest is small, and estimated generously.
+ * Estimates a response's size in bytes: the host and the request, which it repeats, and the files. The estimate for the
+ * rest is generous.
  */
 function sizeOf(request: ServerReflectionRequest | ServerReflectionRequestV1Alpha, response: Answer): number {
   const { value = '' } = request.messageRequest;
@@ -117,7 +115,7 @@ function files(file: DescFile | undefined) {
 
 const encodedFiles = new WeakMap<DescFile, Uint8Array<ArrayBuffer>>();
 
-/** Encodes a file once, since it never changes: encoding is most of a response's cost. */
+/** Encodes each file only once: encoding is most of a response's cost. */
 function encoded(file: DescFile): Uint8Array<ArrayBuffer> {
   return encodedFiles.getOrInsertComputed(file, ({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
 }
@@ -126,10 +124,10 @@ function notFound() {
   return { case: 'errorResponse', value: { errorCode: Code.NotFound, errorMessage: 'not found' } } as const;
 }
 
-/** Returns files and all their imports, each once, the given ones first. */
+/** Returns the given files, then all their imports, without duplicates. */
 function withImports(roots: readonly DescFile[]): DescFile[] {
   const all = new Set(roots);
-  // A Set is iterated in insertion order, and elements that are added meanwhile are still visited.
+  // The iteration also visits the files that are added during it.
   for (const file of all) for (const imported of file.dependencies) all.add(imported);
   return [...all];
 }
@@ -137,7 +135,7 @@ function withImports(roots: readonly DescFile[]): DescFile[] {
 function indexFiles(roots: readonly DescFile[]) {
   const byName = new Map<string, DescFile>();
   const bySymbol = new Map<string, DescFile>();
-  /** By the extended message, then by field number. Every known message is here, extended or not. */
+  /** By the extended message, then by field number. Includes messages without extensions. */
   const extensions = new Map<string, Map<number, DescExtension>>();
   for (const file of withImports(roots)) {
     byName.set(file.proto.name, file);

@@ -13,24 +13,24 @@ import { validate } from '#src/wire/validate.ts';
 const checkRules = validate(CreatePaymentRequestSchema);
 
 /**
- * Checks a request against the rules in its .proto and our own rules.
+ * Checks a request against the rules in its .proto and in our code.
  *
  * @throws ServiceError INVALID_PARAMETERS with up to 20 faulty fields.
  */
 export function requireValid(request: CreatePaymentRequest): void {
   const faults = paymentFaults(request);
-  // A few of hundreds of faults are enough, and gRPC's trailers could not hold all of them.
+  // gRPC's trailers could not hold hundreds of faults.
   if (faults.length > 0) throw invalidParameters(faults.slice(0, MAX_FIELD_ERRORS));
 }
 
 function paymentFaults(request: CreatePaymentRequest): FieldError[] {
-  // Where both a .proto rule and one of ours refuse a field, our message is plainer.
+  // If a .proto rule and our code both refuse a field, our message wins, since it is clearer.
   const byField = new Map<string, FieldError>();
   for (const error of [...checkRules(request), ...checkRequest(request)]) byField.set(error.field, error);
   return [...byField.values()];
 }
 
-/** Returns the card number that a request has in its field; undefined if it has none. */
+/** Returns the card number in a request's card field, if any. */
 function cardNumberOf(message: Message): string | undefined {
   const { cardData, paymentMethod } = message as {
     readonly cardData?: Partial<CardDataInput>;
@@ -40,10 +40,9 @@ function cardNumberOf(message: Message): string | undefined {
 }
 
 /**
- * Makes a check of messages against the rules in their .proto, and against values that no field may hold.
+ * Creates a check of messages against the rules in their .proto, and against values that no field may contain.
  *
- * @returns a function that returns the message; it throws ServiceError INVALID_PARAMETERS with up to 20 faulty
- * fields.
+ * @returns a function that returns the message, or throws ServiceError INVALID_PARAMETERS with up to 20 faulty fields.
  */
 export function requireValidOf<Desc extends DescMessage>(
   schema: Desc,
@@ -66,7 +65,7 @@ function messageFaults<Desc extends DescMessage>(
   };
 }
 
-/** Makes the check of a request with some unreadable fields: it finds the other fields' faults by the rules above. */
+/** Creates the check of the readable fields of a request in which other fields are unreadable. */
 export function checkRest<Desc extends DescMessage>(
   schema: Desc,
 ): (message: MessageShape<Desc>) => FieldError[] {

@@ -8,8 +8,8 @@ import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
 /**
  * Builds a call's request message as REST JSON from body, path and query string, as google.api.http prescribes: the
  * body is the message or one of its fields; the path's variables override both. Unless the body is the whole message,
- * the query string sets the fields that it names (`page_size=2`, `filter.country=CO`); unknown names in it are
- * ignored. An absent body is an empty message.
+ * query parameters set fields by name (`page_size=2`, `filter.country=CO`); unknown names are ignored. An absent body
+ * is an empty message.
  */
 export function requestJson(request: FastifyRequest, binding: HttpBinding, input: DescMessage): unknown {
   const { body, variables } = binding;
@@ -25,15 +25,14 @@ export function requestJson(request: FastifyRequest, binding: HttpBinding, input
 }
 
 /**
- * Names the fields that a PATCH sends, `null` included, if the request has an `update_mask` for them. The mask
- * distinguishes a field to clear from an absent field: in a message, both are unset. An empty string that counts as
- * absent is not in the mask.
+ * Lists the fields in a PATCH body, including those that are `null`, if the request has an `update_mask`. The mask
+ * distinguishes a field to clear from an absent field, since both are unset in the message. It omits an empty string
+ * that counts as absent.
  */
 function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMessage): string | undefined {
   const mask = input.fields.find(({ name }) => name === 'update_mask');
   if (mask?.message?.typeName !== 'google.protobuf.FieldMask') return undefined;
-  // The path's variables identify the object, and unsupported fields are refused or do nothing: none of them changes
-  // it.
+  // The path's variables only identify the object, and unsupported fields are refused or have no effect.
   const others = [mask, ...variables.map(([field]) => field)];
   return input.fields
     .filter((field) => !others.includes(field) && !isUnsupported(field))
@@ -43,7 +42,7 @@ function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMe
     .join();
 }
 
-/** Returns true for an unsupported field, and for a message with only unsupported fields. */
+/** Reports whether a field, or every field of its message, is unsupported. */
 function isUnsupported(field: DescField): boolean {
   const within = field.message?.fields ?? [];
   return getOption(field, not_supported) || (within.length > 0 && within.every(isUnsupported));
@@ -71,13 +70,15 @@ function setField(json: JsonMembers, path: FieldPath, value: string | readonly s
   const field = path.at(-1) as DescField;
   const values = [value].flat();
   const read = values.map((text) => textToJson(field, text));
-  // Several values for a field that is not a list stay an array, which the decoder refuses.
+  // Several values for a non-list field stay an array, which the decoder refuses.
   within[field.name] = field.fieldKind === 'list' || read.length !== 1 ? read : read[0];
 }
 
 const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Converts text from a path or a query string to JSON; it stays a string if it does not match the field's type. */
+/**
+ * Converts a value from a path or query string to JSON. A value that does not match the field's type stays a string.
+ */
 function textToJson(field: DescField, text: string): unknown {
   switch (field.fieldKind === 'map' ? undefined : field.scalar) {
     case undefined:

@@ -12,18 +12,18 @@ import { nextPageLink } from './next-page-link.ts';
 import { checkRest } from './require-valid.ts';
 import { requestJson } from './rest-request.ts';
 
-/** A handler's response, in any protocol. */
+/** A handler's response, for any protocol. */
 export type Answer<M> = {
   readonly message: M;
   /** A stored body in REST JSON, sent instead of encoding the message. */
   readonly json?: Uint8Array | undefined;
   /** Headers of the response (gRPC: metadata). */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Path of the created object: unless it is "", REST responds 201 with this path as Location. */
+  /** Path of the created object. Unless it is "", REST responds with 201 and this path as Location. */
   readonly created?: string;
 };
 
-/** A handler for each rpc of a service. `Call` is a handler's other input: headers and the caller. */
+/** A handler for each rpc of a service. `Call` holds the headers and the caller. */
 export type ServiceHandlers<Service extends DescService, Call> = {
   readonly [Rpc in keyof Service['method']]: (
     message: MessageShape<Service['method'][Rpc]['input']>,
@@ -43,10 +43,10 @@ export type ServedService<Service extends DescService, Call> = {
 export type Handle<Call> = (message: Message, call: Call) => Promise<Answer<Message>>;
 
 /**
- * A Fastify plugin with a route for every rpc of a service that is annotated with google.api.http. The annotation alone
- * defines how HTTP becomes the request message; errors are thrown, as ServiceError or as Fastify makes them.
+ * Returns a Fastify plugin with a route for every rpc that is annotated with google.api.http. The annotation alone
+ * defines how HTTP maps to the request message. Routes throw ServiceError and Fastify's errors.
  *
- * @throws Error at registration, for an annotation that is not supported.
+ * @throws Error at registration, for an unsupported annotation.
  */
 export function restRoutes<Service extends DescService, Call>(
   options: ServedService<Service, Call>,
@@ -92,7 +92,8 @@ function addRoute<Call>(
       if (link !== undefined) reply.header('link', link);
       if (answer.created !== undefined) reply.code(201);
       if (answer.created) reply.header('location', answer.created);
-      // As bytes: Fastify adds a charset to the media type of a string, and JSON's has none (RFC 8259).
+      // As bytes: for a string, Fastify would add a charset parameter, which JSON's media type does not have (RFC
+      // 8259).
       return reply.send(answer.json ?? Buffer.from(encode(answer.message)));
     },
   });
@@ -104,7 +105,7 @@ function acceptJsonOnly(app: FastifyInstance): void {
   const parser = { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES } as const;
   app.addContentTypeParser('application/json', parser, async (request: FastifyRequest, body: Buffer) => {
     if (!isUtf8Type(request.headers['content-type'])) throw unsupportedMediaType();
-    // Many clients name a content type but send no body, for example with DELETE.
+    // Many clients send a content type without a body, for example with DELETE.
     if (body.length === 0) return undefined;
     return parseJson(await expand(body, request.headers['content-encoding']));
   });

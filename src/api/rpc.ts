@@ -18,10 +18,10 @@ import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import type { Handle, ServedService } from './rest.ts';
 import { readUnread, UNREAD_BINARY, UnreadSchema, unreadJson } from './unread-message.ts';
 
-/** Size from which a response is compressed for a caller that accepts compression: a list's size, not a record's. */
+/** Size from which responses are compressed if the caller accepts it: the size of a list, not of a record. */
 export const COMPRESSED_FROM_BYTES = 16 * 1024;
 
-/** Longest time-out that a timer can hold. A payment has its own deadlines, whatever the client's. */
+/** Longest time-out that a timer supports. Payments have their own deadlines, regardless of the client's. */
 export const MAX_TIMEOUT_MS = 2_147_483_647;
 
 const requestKey = createContextKey<FastifyRequest | undefined>(undefined);
@@ -31,7 +31,7 @@ export const RPC_OPTIONS = {
   readMaxBytes: BODY_LIMIT_BYTES,
   maxTimeoutMs: MAX_TIMEOUT_MS,
   acceptCompression: RPC_COMPRESSIONS,
-  // Compressing a record costs processor time for every payment, and gains nothing between nearby machines.
+  // Compressing small responses costs processor time and gains nothing between nearby machines.
   compressMinBytes: COMPRESSED_FROM_BYTES,
   binaryOptions: { recursionLimit: NESTING_LIMIT, readUnknownFields: false },
   // Connect's JSON has the wire's own names, and contains every field.
@@ -40,7 +40,7 @@ export const RPC_OPTIONS = {
   contextValues: (request: FastifyRequest) => createContextValues().set(requestKey, request),
 } satisfies ConnectRouterOptions & { contextValues: unknown };
 
-/** Returns an object that identifies a call's connection, in any protocol: the same for every call on it. */
+/** Returns an object that identifies a call's connection in any protocol, the same for every call on it. */
 export function connectionOf(context: HandlerContext): object {
   const raw = context.values.get(requestKey)?.raw;
   // Each HTTP/2 request has a socket object of its own.
@@ -54,7 +54,7 @@ export type RpcOptions<Service extends DescService, Call> = ServedService<Servic
   readonly onError: (error: unknown) => void;
 };
 
-/** Puts a service's unary rpcs on a router, for Connect, gRPC and gRPC-Web alike. */
+/** Registers a service's unary rpcs with a router, for Connect, gRPC and gRPC-Web. */
 export function rpcRoutes<Service extends DescService, Call>(
   options: RpcOptions<Service, Call>,
 ): (router: ConnectRouter) => void {
@@ -99,8 +99,8 @@ export function rpcRoutes<Service extends DescService, Call>(
 const UNREADABLE: readonly Code[] = [Code.InvalidArgument, Code.Internal];
 
 /**
- * Rewrites Connect's own errors. Connect aborts a call's signal with its error before it writes that error, in every
- * protocol: only here can we change the error before the caller sees it.
+ * Rewrites Connect's own errors. In every protocol, Connect aborts the call's signal with its error before writing it:
+ * this is the only place to change the error before the caller sees it.
  */
 function rewriteErrors({ signal }: HandlerContext, codes?: readonly Code[]): void {
   signal.addEventListener('abort', () => {
@@ -138,7 +138,7 @@ function ended(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** Renders an error thrown by a handler, and reports it if the fault is ours. */
+/** Converts an error thrown by a handler, and reports it if the fault is ours. */
 export function refusal(error: unknown, onError: (error: unknown) => void): ConnectError {
   const known = toServiceError(error);
   if (isOurFault(known)) onError(error);

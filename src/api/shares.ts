@@ -1,17 +1,17 @@
 import type { Credentials } from './authenticate.ts';
 import type { Share } from './slots.ts';
 
-/** Limits on the share of slots that one account, and one client address, may hold. */
+/** Limits on the share of the slots that one account or one client address may hold. */
 export type ShareLimits = {
-  /** Percentage of the slots for a kind of call that one account's calls may hold. */
+  /** Maximum percentage of the slots for a kind of call that one account may hold. */
   readonly accountSharePercent: number;
-  /** Percentage of the slots for calls without a verified secret that one address's calls may hold. */
+  /** Maximum percentage of the slots for calls without a verified secret that one address may hold. */
   readonly addressSharePercent: number;
 };
 
 /**
- * Share for calls without a verified secret. The public key is in web pages, so anybody can make such calls; the
- * other half is reserved for merchants' own servers.
+ * Share for calls without a verified secret. Anybody can make them, since public keys are in web pages; the other half
+ * is reserved for merchants' servers.
  */
 const PUBLIC_FRACTION = 0.5;
 
@@ -19,7 +19,7 @@ const PUBLIC_FRACTION = 0.5;
  * Returns the shares that a call counts against.
  *
  * @param credentials undefined while the caller is unknown.
- * @param address called only without a verified secret: merchants' servers rightly share few addresses.
+ * @param address called only without a verified secret, since a merchant's servers legitimately share few addresses.
  */
 export function sharesOf(
   credentials: Credentials | undefined,
@@ -39,14 +39,14 @@ export function sharesOf(
   return [
     ...shares,
     { group: `public ${accountId}`, fraction: PUBLIC_FRACTION * ofAccount },
-    // A client with one public key crowds out neither the account's other payers nor other clients at its address.
+    // A client with one public key must crowd out neither the account's other payers nor other clients at its address.
     { group: `public ${accountId} ${from}`, fraction: PUBLIC_FRACTION * ofAccount * ofAddress },
   ];
 }
 
 const IPV6_GROUPS = 8;
 
-/** Returns the addresses that count as one client: an IPv4 address, or the /64 network that an IPv6 subscriber gets. */
+/** Returns the client that an address belongs to: the IPv4 address itself, or the /64 network of an IPv6 subscriber. */
 export function addressGroup(address: string): string {
   if (address.startsWith('::ffff:')) return address.slice('::ffff:'.length);
   if (!address.includes(':')) return address;

@@ -1,7 +1,7 @@
 /** Largest fraction of the slots that a group of calls, such as one account's, may hold. */
 export type Share = { readonly group: string; readonly fraction: number };
 
-/** A bounded number of slots, one for each call, and the groups' shares of them. */
+/** A limited number of slots, one for each call, and each group's share of them. */
 export type Slots = {
   /** Returns true if a call of these groups could take a slot. */
   hasRoom(shares: readonly Share[]): boolean;
@@ -14,7 +14,7 @@ export type Slots = {
   count(): number;
 };
 
-/** Creates slots, all of them free. Every group may hold at least one. */
+/** Creates free slots. Every group may hold at least one. */
 export function createSlots(max: number): Slots {
   const heldBy = new Map<string, number>();
   let used = 0;

@@ -19,13 +19,13 @@ import { toConnectError, toServiceError } from './errors.ts';
 import { checkRest } from './require-valid.ts';
 
 /*
- * Connect reads every message itself, without a bound on its content. So Connect gets a message type without fields:
- * the content stays in unknown fields until we read it by our own rules and limits.
+ * Connect decodes every message without limits on its content. We therefore give it a message type without fields: the
+ * content stays in unknown fields until we read it by our own rules and limits.
  */
 
 /**
- * Holds a request read from JSON: a mark that only we know, and the message in binary. It has the highest field
- * number, which no message of ours uses.
+ * Contains a request decoded from JSON: a secret mark, then the message in binary. No message of ours uses its field
+ * number, the highest.
  */
 const FIELD = { name: 'read', jsonName: 'read', number: 2 ** 29 - 1 };
 const MARK = randomBytes(16);
@@ -49,8 +49,8 @@ export const UnreadSchema = createFileRegistry(file, () => undefined).getMessage
 export const UNREAD_BINARY = { readUnknownFields: true, recursionLimit: 1 };
 
 /**
- * Makes Connect read a JSON request through a text decoder that applies the rules of REST: exact numbers, named fields
- * in errors, no repeated value, unknown enum values refused.
+ * Makes Connect read a JSON request through a text decoder that applies REST's rules: exact numbers, errors that name
+ * the field, no duplicate values and no unknown enum values.
  */
 export function unreadJson(input: DescMessage): object {
   const decode = jsonDecoder(input, { protobufJson: true, check: checkRest(input) });
@@ -68,7 +68,7 @@ export function unreadJson(input: DescMessage): object {
 }
 
 /**
- * Reads a request.
+ * Decodes a request that Connect read as UnreadSchema.
  *
  * @throws ServiceError as readBinary does.
  */
