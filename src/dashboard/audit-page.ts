@@ -11,7 +11,7 @@ import type { Page, Visit } from './visit.ts';
 const PAGE_SIZE = 50;
 const MAX_ACCOUNTS = 1_000;
 
-/** The audit log of the installation (sign-ins, for example) or of one account, as a page. */
+/** The audit log of the installation (for example sign-ins) or of one account, as a page. */
 export async function auditPage(database: Database, visit: Visit): Promise<Page> {
   const requested = visit.query('account');
   const accountId = isUuid(requested) ? requested : INSTALLATION;
@@ -22,7 +22,7 @@ export async function auditPage(database: Database, visit: Visit): Promise<Page>
   const shown = found.slice(0, PAGE_SIZE);
   const last = found.length > PAGE_SIZE ? shown.at(-1) : undefined;
   const query = (more: Record<string, string>) => new URLSearchParams({ account: accountId, ...more });
-  const content = html`<div class="heading"><h1>Audit log</h1><p class="quiet">Operators’ actions, here and by commands. It cannot be changed here.</p></div>
+  const content = html`<div class="heading"><h1>Audit log</h1><p class="quiet">Operators’ actions, here and by commands. The log cannot be changed here.</p></div>
 <form class="card filters" method="get" action="${DASHBOARD}/audit">
 <div class="grow"><label for="account">Scope</label><select id="account" name="account">${option(INSTALLATION, 'The installation: sign-ins, settings', accountId)}${accounts.map(({ id, name }) => option(id, shortened(name, 60), accountId))}</select></div>
 <div><button>Show</button></div></form>

@@ -12,15 +12,15 @@ import { ServiceError } from '#src/service-error.ts';
 /** Explains how the catalogue in force would route a payment. @throws ServiceError as for a payment. */
 export type Explain = (request: ExplainRouteRequest) => Promise<ExplainRouteResponse>;
 
-/** Facts that conditions use and that the record of a payment lacks. */
+/** Facts that conditions use but a payment's record does not contain. */
 export type MadeWith = {
   readonly idempotencyKey: string;
-  /** false: the request asked for an authorization only. */
+  /** false for a request that only authorizes. */
   readonly capture: boolean;
 };
 
 /**
- * Explains how the catalogue now in force would route a payment, given its record.
+ * Explains how the catalogue in force would route a recorded payment.
  *
  * @returns the refusal if the catalogue would no longer accept the payment.
  */
@@ -76,7 +76,7 @@ function requestOf(payment: Payment, { idempotencyKey, capture }: MadeWith): Exp
 const STAND_IN = { expirationMonth: 12, expirationYear: 99, holderName: 'STAND IN' };
 
 /**
- * Makes a card number for explaining a route: the issuer's digits, zeros and a check digit.
+ * Makes up a card number for explaining a route: the issuer's digits, zeros and a check digit.
  *
  * @param iin first digits of the card, usually 1 to 8.
  */

@@ -12,7 +12,7 @@ const CHOICES: Readonly<Record<number, string>> = {
   [ExplainRouteResponse_Choice.SUCCESS_RATE]: 'by recent approval rate',
 };
 
-/** Renders how a payment is routed: the routes that were considered, and the targets in their order. */
+/** Renders how a payment is routed: the routes considered, and the targets in order. */
 export function explanation(way: ExplainRouteResponse): Html {
   const chosen = way.routes.find((route) => route.taken);
   return html`<ol class="timeline">${way.routes.map(

@@ -6,16 +6,16 @@ export type FailedSignIns = {
   add(address: string): Promise<void>;
 };
 
-/** Limit on the addresses that one process records by name in one minute. Others are counted together. */
+/** Limit on the addresses that one process records individually per minute. The others are counted together. */
 const MAX_ADDRESSES = 100;
 const OTHERS = 'other addresses';
 const MINUTE_MS = 60_000;
 
 /**
- * Makes the record of failed sign-ins, grouped by client address. It writes one group at a time; tries during a write
- * are written together, so that a flood of wrong keys costs little more than one.
+ * Creates the record of failed sign-ins, grouped by client address. It writes one group at a time and batches attempts
+ * made during a write, so that a flood of wrong keys costs little more than one.
  *
- * @param write adds the tries of an address (of a network, for IPv6) to this minute's.
+ * @param write adds the attempts of an address (for IPv6, of a network) to this minute's count.
  */
 export function createFailedSignIns(
   write: (from: string, tries: number) => Promise<void>,

@@ -7,7 +7,7 @@ import type { Session } from './session.ts';
 /** Path where the dashboard is mounted. */
 export const DASHBOARD = '/dashboard';
 
-/** Files that pages load, by the name that they are served under. The name changes with the content. */
+/** Files that pages load, by the name under which they are served. The name changes with the content. */
 export const ASSETS: ReadonlyMap<string, { readonly type: string; readonly content: Buffer }> = new Map([
   asset('dashboard.css', 'text/css; charset=utf-8'),
   asset('dashboard.js', 'text/javascript; charset=utf-8'),
@@ -26,8 +26,8 @@ function addressOf(extension: string): string {
 }
 
 /**
- * Headers of every page. No inline or foreign code runs, no other page frames it, and no cache stores it. The referrer goes
- * to this origin only; without any, browsers would hide the origin of our own forms.
+ * Headers of every page. They forbid inline and foreign code, framing and caching. The referrer is sent to this origin
+ * only: with no referrer at all, browsers would hide the origin of our own forms.
  */
 export const FRAME_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy':

@@ -33,10 +33,10 @@ import { deliverFailedAgain, webhookPage } from './webhook-page.ts';
 export type DashboardDeps = PaymentPageDeps &
   SearchDeps & {
     readonly keys: OperatorKeys;
-    /** true: browsers reach the service by HTTPS only. */
+    /** Whether browsers reach the service only by HTTPS. */
     readonly isSecure: boolean;
     readonly database: Database;
-    /** Connections through which an outcome can be learned, by id. */
+    /** Connections that can look up an outcome, by id. */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
     readonly clientAddress: ClientAddress;
     /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
@@ -111,11 +111,11 @@ function mountSignIn(
     const next = nextOf(form.get('next') ?? '');
     const refuse = (status: number, text: string) =>
       sendPage(reply, { title, status, content: signInPage(next, text) }, undefined);
-    // Only wrong keys wait: an operator may share an attacker's address.
+    // Only wrong keys have to wait: an operator may share an attacker's address.
     const session = await sessions.begin(form.get('key')?.trim() ?? '', cookie.read(request));
     if (!session) {
       const address = clientAddress(request);
-      // Even if it cannot be recorded, the key is refused.
+      // The key is refused even if the attempt cannot be recorded.
       await failedSignIns
         .add(address)
         .catch((err) => request.log.error({ err }, 'a failed sign-in could not be recorded'));
@@ -135,14 +135,13 @@ function mountSignIn(
     return reply.headers({ ...FRAME_HEADERS, 'set-cookie': cookie.set(session.token) }).redirect(next, 303);
   });
 
-  // The cookie alone is enough to end its session; the same-origin check has shown that the form came from our own
-  // page.
+  // The cookie alone suffices to end the session: the same-origin check has shown that the form came from our own page.
   scope.post(`${DASHBOARD}/sign-out`, async (request, reply) => {
     const token = cookie.read(request);
     const session = token === undefined ? undefined : await sessions.find(token, false);
     if (token !== undefined && session) {
       const actor = actorAt(session.actor, request);
-      // First: once the session has ended, it is unknown who signed out.
+      // Recorded first: once the session has ended, nothing shows who signed out.
       await orUnavailable(recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-out' }));
       await sessions.end(token);
     }

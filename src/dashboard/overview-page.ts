@@ -14,7 +14,7 @@ import { stateOf, webhookAddress } from './webhook-page.ts';
 
 /** The contents of the overview. */
 export type Overview = {
-  /** Attempts of the last hour, or the latest of them. */
+  /** Attempts in the last hour, or only the latest of them. */
   readonly recent: readonly RecentAttempts[];
   /** The latest payments of the last hour, at most MAX_RECENT_PAYMENTS. */
   readonly payments: readonly Payment[];
@@ -24,7 +24,7 @@ export type Overview = {
   /** Unknown outcomes that this replica cannot look up. */
   readonly unaskable: readonly UnaskableOutcomes[];
   readonly webhooks: readonly TroubledWebhook[];
-  /** Deliveries that are still due, and whether there are more than were counted. */
+  /** Deliveries that are still due, and whether there are more than the count. */
   readonly pending: { readonly count: number; readonly isMore: boolean };
   readonly now: Date;
 };
@@ -33,13 +33,13 @@ export type Overview = {
 type Tally = {
   approved: number;
   declined: number;
-  /** Certainly not sent, or expired before the payer acted. */
+  /** Known not to have been sent, or expired before the payer acted. */
   failed: number;
   /** Waiting for the payer or the provider, or with an unknown outcome. */
   waiting: number;
 };
 
-/** Results in the order in which they are drawn, with their colours. */
+/** Results in drawing order, with their colours. */
 const SERIES = [
   ['approved', 'good'],
   ['declined', 'bad'],
@@ -47,7 +47,7 @@ const SERIES = [
   ['waiting', 'open'],
 ] as const;
 
-/** Limit on the rows of a table of figures; Prometheus has the rest. */
+/** Limit on the rows of each table; Prometheus has the rest. */
 const MAX_ROWS = 12;
 
 /** Renders the overview: current activity, and anything that needs attention. */
@@ -118,7 +118,7 @@ function rateRow(key: string, tally: Tally): Html {
 
 const BAR = 120;
 
-/** Renders a bar of shares, hidden from screen readers: the numbers beside it say the same. */
+/** Renders a bar of shares, hidden from screen readers because the numbers beside it contain the same information. */
 function bar(tally: Tally): Html {
   const all = Math.max(1, total(tally));
   let x = 0;
@@ -178,7 +178,7 @@ function talliesOf(recent: readonly RecentAttempts[]): Map<string, Tally> {
   return by;
 }
 
-/** Tallies payments by a name, each by its last attempt. */
+/** Tallies payments by a name. Each payment counts by its last attempt. */
 function talliesBy(payments: readonly Payment[], nameOf: (payment: Payment) => string): Map<string, Tally> {
   const by = new Map<string, Tally>();
   for (const payment of payments) {

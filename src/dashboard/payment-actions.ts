@@ -39,7 +39,7 @@ export type PaymentPageDeps = {
   readonly operations: OperationDeps;
   readonly webhooks: ManageDeps;
   readonly explain: Explain;
-  /** Makes a shutdown wait for the work. */
+  /** Makes shutdown wait for the work. */
   readonly track: <T>(work: Promise<T>) => Promise<T>;
 };
 
@@ -58,7 +58,7 @@ export function paymentPage(deps: PaymentPageDeps, visit: Visit): Promise<Page> 
   return show(deps, visit, (payment) => doneMessage(visit.query('did'), payment), { status: 200 });
 }
 
-/** Renders the result of an action. The address only selects it, so a link cannot put words on the page. */
+/** Renders the result of an action. The URL only selects a message, so a link cannot inject text into the page. */
 function doneMessage(did: string, { transactionsHistory: history }: Payment): Html {
   if (did === 'redeliver') return notice('done', 'The event is being delivered again.');
   const last = history.findLast(({ type }) => type === TYPES[did]);
@@ -108,7 +108,7 @@ async function show(
 }
 
 /**
- * Captures, cancels or refunds, as the API does. The form carries the idempotency key, so sending it twice has one
+ * Captures, cancels or refunds, as the API does. The form contains the idempotency key, so submitting it twice has one
  * effect.
  */
 export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): Promise<Reply> {
@@ -126,7 +126,7 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
       subject: paymentId,
       detail: `${detail}; key ${key}`.slice(0, 1_000),
     });
-  // Recorded before anything is sent: an action that cannot be audited is not taken.
+  // Recorded before anything is sent: an action that cannot be audited must not happen.
   await orUnavailable(record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`));
   const requested: Asked = { paymentId, reason: visit.form('reason'), amount, currency };
   const caller = { accountId, idempotencyKey: key, secretPresented: true };
@@ -139,7 +139,7 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
     const options = { status: error.status, refused: { action, key, amount } };
     return show(deps, visit, () => notice('refused', error.message), options);
   }
-  // Outside the try: a result that cannot be recorded must not count as a refusal.
+  // Outside the try: a failure to record the result must not count as a refusal.
   await record(result);
   return { goTo: `${DASHBOARD}/payments/${accountId}/${paymentId}?did=${action}` };
 }

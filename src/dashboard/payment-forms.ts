@@ -9,17 +9,17 @@ import { DASHBOARD } from './frame.ts';
 import type { Session } from './session.ts';
 import { asWritten, option } from './show.ts';
 
-/** An action of an operator on a payment. */
+/** An operator's action on a payment. */
 export type Action = 'capture' | 'cancel' | 'refund';
 
-/** A refused form. It is shown again with its key, since its operation may have been made. */
+/** A refused form. It is shown again with the same key, since the operation may have been made. */
 export type Refused = { readonly action: Action; readonly key: string; readonly amount: string };
 
 const REASONS = ['REQUESTED_BY_CUSTOMER', 'DUPLICATE', 'FRAUDULENT', 'REVERSE'];
 
 /**
- * Renders the forms for the operations that a payment still allows. Each has to be opened first: one click moves no
- * money.
+ * Renders the forms for the operations that a payment still allows. Each form must be opened first, so that no single
+ * click moves money.
  */
 export function actionForms(view: {
   readonly payment: Payment;
@@ -46,7 +46,7 @@ export function actionForms(view: {
   return html`<section class="card"><h2>Actions</h2><div class="actions">${capture}${cancel}${refund}</div></section>`;
 }
 
-/** Returns the books of a payment; undefined until something is approved. */
+/** Returns the books of a payment, or undefined before its first approval. */
 function booksOfStory(story: StoredStory): Books | undefined {
   const base = succeededBase(story.transactions);
   return base && base.type !== 'VERIFY' ? booksOf(story, base) : undefined;

@@ -46,7 +46,7 @@ ${message}
 ${facts([
   ['Order', payment.merchantOrderId],
   ['Method', methodOf(payment)],
-  // A purchase is captured at once; the record shows 0 for it, which would mislead here.
+  // A purchase is captured at once, but its record shows 0, which would mislead here.
   ['Captured', isAuthorization && money(amount?.captured?.value, currency)],
   ['Refunded', money(amount?.refunded?.value, currency)],
   ['Account', html`${shortened(accountName, 80)}`],

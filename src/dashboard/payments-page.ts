@@ -30,7 +30,7 @@ export type SearchDeps = {
   readonly connectionIds: () => readonly string[];
 };
 
-/** The search, in the form's fields. */
+/** The search, as entered in the form. */
 type Search = {
   readonly text: string;
   readonly by: string;
@@ -53,7 +53,7 @@ const STATUSES = Object.keys(Payment_Status).filter(
   (name) => /^[A-Z]/.test(name) && name !== 'STATUS_UNSPECIFIED',
 );
 const PAGE_SIZE = MAX_FOUND - 1;
-/** Limit on the accounts that one search covers; with more, the operator has to choose one. */
+/** Limit on the accounts that one search covers. If there are more, the operator has to choose one. */
 const MAX_ACCOUNTS = 1_000;
 
 /** The search page for payments. */
@@ -86,7 +86,7 @@ async function find(deps: SearchDeps, requested: Search, accounts: Accounts, pag
   const { text, by, status, account } = requested;
   if (isUuid(text)) {
     const named = oneOf(await findOrRefuse(findPaymentsById(deps.database, text)));
-    // Merchants' orders and references may be UUIDs as well.
+    // Merchants' orders and references may be UUIDs too.
     if (by === 'id' || named.payments.length > 0) return named;
   }
   if (by === 'id' && text !== '') throw refuse('a payment or transaction id must be a UUID');
@@ -110,7 +110,8 @@ async function find(deps: SearchDeps, requested: Search, accounts: Accounts, pag
       await findOrRefuse(findPaymentsByReference(deps.database, search, deps.connectionIds(), text)),
     );
   }
-  // Bound to the choice (all accounts or one), not to a list: the token stays valid when an account is added.
+  // Bound to the choice (all accounts or one) rather than to a list, so that the token stays valid when an account is
+  // added.
   const bound = { ...search, accountIds: account };
   const after = page === '' ? undefined : readPageToken(deps.pageTokenKey, bound, page);
   const payments = await findOrRefuse(searchPayments(deps.database, search, after));
@@ -132,7 +133,7 @@ async function findOrRefuse(search: Promise<FoundPayment[]>): Promise<FoundPayme
   );
 }
 
-/** Adds seconds to a minute from a form, such as 2026-01-31T09:08; leaves any other text unchanged. */
+/** Adds seconds to a time from a form, such as 2026-01-31T09:08. Returns any other text unchanged. */
 function minute(text: string, seconds: string): string {
   return /T\d\d:\d\d$/.test(text) ? text + seconds : text;
 }
@@ -168,7 +169,9 @@ function table(requested: Search, { payments }: Found, accounts: Accounts): Html
 <tbody>${payments.map((found) => row(found, names.get(found.accountId) ?? found.accountId))}</tbody></table></div>`;
 }
 
-/** Offers to search elsewhere when a term finds nothing: support callers do not say which number they read out. */
+/**
+ * Offers to search other fields when a term finds nothing: callers to support do not say which number they read out.
+ */
 function elsewhere(requested: Search): Html {
   const canBe = (by: string) =>
     by !== requested.by && by !== 'id' && (by !== 'last_four' || isLastFour(requested.text));
@@ -180,7 +183,7 @@ function elsewhere(requested: Search): Html {
 
 const isLastFour = (text: string) => /^\d{4}$/.test(text);
 
-/** Returns the address of a search. @param page token of the page; none for the first. */
+/** Returns the address of a search. @param page the page's token, or '' for the first page. */
 function addressOf(requested: Search, page = ''): string {
   const query = new URLSearchParams(
     Object.entries({ ...requested, page }).filter(([, value]) => value !== ''),

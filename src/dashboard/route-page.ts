@@ -47,7 +47,7 @@ const EXAMPLE: RouteForm = {
   key: '',
 };
 
-/** The form, filled in with an example, and its explanation. */
+/** The form, filled in with an example, and the explanation of that example. */
 export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Page> {
   const inForce = catalogue();
   const card = inForce.paymentMethodTypes.find(({ category }) => category === Transaction_Category.CARD);
@@ -56,11 +56,11 @@ export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Vi
   return page(inForce, requested, visit.session, way ? explained(way) : NOTHING);
 }
 
-/** The form as submitted, and its explanation. Nothing is sent to a provider, and nothing is written. */
+/** The form as submitted, and the explanation. Nothing is sent to a provider or written. */
 export async function explainedRoute({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Page> {
   const requested = Object.fromEntries(FIELDS.map((field) => [field, visit.form(field)])) as RouteForm;
   try {
-    // Never a whole card number: routes use only the issuer's digits.
+    // Whole card numbers are refused: routes use only the issuer's digits.
     if (!/^\d{0,8}$/.test(requested.card)) {
       throw new ServiceError('INVALID_PARAMETERS', 'enter only the first 4 to 8 digits of a card');
     }

@@ -29,8 +29,8 @@ const DOTS: Readonly<Record<string, string>> = { CLOSED: 'good', OPEN: 'bad', HA
 export type ShownCatalogue = ExplainedCatalogue & { readonly catalogue: Catalogue };
 
 /**
- * Draws the routes in their order on the left, the connections on the right, and a line from each route to each of
- * its targets: the first choice thick, the others thin, with their position or share.
+ * Draws the routes in order on the left, the connections on the right, and a line from each route to each of its
+ * targets, marked with its position or share. The line to the first choice is thick.
  */
 export function routePicture({ catalogue, health }: ShownCatalogue, most: number): Html {
   const routes = catalogue.routes.slice(0, most);
@@ -94,7 +94,7 @@ function connectionBox(
 <text x="${CONNECTION_X + 34}" y="${(y + 36).toFixed(1)}">${shortened(name || providerId, 40)}</text>`;
 }
 
-/** Breaks a string into lines at its spaces; the excess is cut off. */
+/** Breaks a string into lines at spaces, and truncates the excess. */
 function inLines(text: string, length: number, most: number): string[] {
   const lines = [''];
   for (const word of text.split(/\s+/)) {

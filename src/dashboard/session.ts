@@ -8,10 +8,10 @@ import {
   type SessionTerms,
 } from '#src/store/tables/operator-sessions.ts';
 
-/** Permission of an operator: to read, or to act as well. */
+/** Permission of an operator: to read only, or also to act. */
 export type Role = 'read' | 'operate';
 
-/** An operator who is signed in. */
+/** A signed-in operator. */
 export type Session = {
   readonly role: Role;
   /** Names the operator's key without revealing it, such as `operator-3f2a91c0`. */
@@ -20,7 +20,7 @@ export type Session = {
   readonly formToken: string;
 };
 
-/** Keys that open the dashboard, by role. */
+/** Keys that give access to the dashboard, by role. */
 export type OperatorKeys = { readonly operate: readonly string[]; readonly read: readonly string[] };
 
 /**
@@ -31,26 +31,26 @@ export type Sessions = {
   /**
    * Signs an operator in.
    *
-   * @param replaced token that the browser had before; its session ends.
-   * @returns the session with a new token, never a presented one; undefined for an unknown key.
+   * @param replaced the browser's previous token, whose session ends.
+   * @returns the session with a token that is always new; undefined for an unknown key.
    */
   begin(key: string, replaced: string | undefined): Promise<(Session & { token: string }) | undefined>;
-  /** Finds the session of a token. @param touch true extends it: the operator is active. */
+  /** Finds a token's session. @param touch true extends the session, since the operator is active. */
   find(token: string, touch: boolean): Promise<Session | undefined>;
   /** Ends the session of a token. */
   end(token: string): Promise<void>;
 };
 
-/** An idle operator is signed out after 15 minutes (PCI DSS 8.2.8), and any operator after a working day. */
+/** An idle operator is signed out after 15 minutes (PCI DSS 8.2.8), and every operator after 12 hours. */
 const TERMS: SessionTerms = { idleS: 15 * 60, wholeS: 12 * 3600 };
 
 const TOKEN_BYTES = 32;
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
-/** Opens the sessions of operators who hold one of the keys. */
+/** Creates the sessions of operators who have one of the keys. */
 export function createSessions(database: Database, keys: OperatorKeys): Sessions {
   const known = [...roleKeys(keys.operate, 'operate'), ...roleKeys(keys.read, 'read')];
-  // Compared in constant time, and always with every key.
+  // Compares with every key, in constant time.
   const roleOf = (keyHash: Uint8Array): Role | undefined => {
     let found: Role | undefined;
     for (const one of known) if (timingSafeEqual(one.keyHash, keyHash)) found = one.role;
@@ -71,7 +71,7 @@ export function createSessions(database: Database, keys: OperatorKeys): Sessions
     async find(token, touch) {
       if (!TOKEN.test(token)) return undefined;
       const stored = await orUnavailable(findOperatorSession(database, sha256(token), TERMS, touch));
-      // The role comes from today's configuration: a key that was removed from it no longer opens anything.
+      // The role comes from the current configuration, so a removed key no longer gives access.
       const role = stored && roleOf(stored.keyHash);
       return role && { role, actor: stored.actor, formToken: formTokenOf(token) };
     },
@@ -79,7 +79,7 @@ export function createSessions(database: Database, keys: OperatorKeys): Sessions
   };
 }
 
-/** Compares a form's token with the session's, in constant time. */
+/** Compares a form's token with the session's in constant time. */
 export function isFormToken(session: Session, presented: string): boolean {
   return timingSafeEqual(sha256(presented), sha256(session.formToken));
 }
@@ -92,7 +92,7 @@ function actorOf(keyHash: Uint8Array): string {
   return `operator-${Buffer.from(keyHash).toString('hex').slice(0, 8)}`;
 }
 
-/** Derives a form's token from the session's token, which no page shows; it need not be stored. */
+/** Derives the form token from the session's token, which no page shows. It need not be stored. */
 function formTokenOf(token: string): string {
   return createHmac('sha256', token).update('form').digest('base64url');
 }

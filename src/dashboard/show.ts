@@ -34,10 +34,7 @@ export function badge(state: string): Html {
   return html`<span class="badge ${TONES[state] ?? 'plain'}">${state.replaceAll('_', ' ')}</span>`;
 }
 
-/**
- * Formats an amount as "USD 3,000.00" or "JPY 1,200": with the code rather than a symbol, since many currencies share
- * one.
- */
+/** Formats an amount as "USD 3,000.00" or "JPY 1,200": with the currency code, since many currencies share a symbol. */
 export function money(decimal: string | undefined, currency: string): string {
   const [whole = '', fraction] = asWritten(decimal ?? '', currency).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
@@ -57,7 +54,7 @@ export function time(at: Date | Timestamp | undefined): Html {
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`;
 }
 
-/** Formats a length of time in its largest unit, such as "3 min". */
+/** Formats a duration in its largest unit, such as "3 min". */
 export function duration(seconds: number): string {
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
@@ -65,31 +62,31 @@ export function duration(seconds: number): string {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
-/** Cuts a string off after a number of characters. */
+/** Truncates a string to a number of characters. */
 export function shortened(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
-/** Limit on the characters shown of a value. */
+/** Maximum number of characters shown of a value. */
 const MAX_FACT_LENGTH = 512;
 
-/** Renders rows of name and value, leaving out those without a value. */
+/** Renders rows of name and value, without the rows that have no value. */
 export function facts(rows: readonly (readonly [name: string, value: HtmlValue])[]): Html {
   const filled = rows.filter(([, value]) => value !== undefined && value !== '' && value !== false);
   return html`<dl class="facts">${filled.map(([name, value]) => html`<div><dt>${shortened(name, MAX_FACT_LENGTH)}</dt><dd>${typeof value === 'string' ? shortened(value, MAX_FACT_LENGTH) : value}</dd></div>`)}</dl>`;
 }
 
-/** Formats a whole number with its thousands grouped. */
+/** Formats an integer with grouped thousands. */
 export function count(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** Formats a share as a percentage with one decimal; "–" if the whole is zero. */
+/** Formats a share as a percentage with one decimal, or "–" if the whole is zero. */
 export function percent(part: number, whole: number): string {
   return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)} %`;
 }
 
-/** Renders an option of a select. @param chosen the selected value. */
+/** Renders an option of a select element. @param chosen the selected value. */
 export function option(value: string, name: string, chosen: string): Html {
   return html`<option value="${value}"${value === chosen ? html` selected` : undefined}>${name}</option>`;
 }

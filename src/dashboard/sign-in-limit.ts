@@ -2,23 +2,23 @@ import { addressGroup } from '#src/api/shares.ts';
 
 /** Limit on wrong keys. */
 export type SignInLimit = {
-  /** @returns seconds until the address may try another key; 0 if it may now. */
+  /** Returns the seconds until the address may try another key; 0 if it may try now. */
   waitS(address: string): number;
   /** Counts a wrong key. */
   failed(address: string): void;
 };
 
-/** Limit on the wrong keys of one address before it has to wait. */
+/** Number of wrong keys that one address may try before it has to wait. */
 const TRIES = 5;
 const NEW_TRY_MS = 20_000;
 const MAX_ADDRESSES = 10_000;
 
 /**
- * Makes the limit on wrong operator keys, for each client address. A correct key is always accepted, so that nobody
- * can lock others out. A key has 128 random bits, so the limit keeps the log readable rather than the key safe.
+ * Creates the limit on wrong operator keys, per client address. A correct key is always accepted, so that nobody can
+ * lock others out. A key has 128 random bits and cannot be guessed; the limit only keeps the log readable.
  */
 export function createSignInLimit(nowMs: () => number = () => performance.now()): SignInLimit {
-  /** Time at which an address has all its tries again. */
+  /** Time at which an address has all its attempts again. */
   const fullAtMs = new Map<string, number>();
   return {
     waitS(address) {

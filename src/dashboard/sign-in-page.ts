@@ -1,7 +1,7 @@
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD, notice } from './frame.ts';
 
-/** Renders the operators' sign-in form. @param next the page to go to afterwards. */
+/** Renders the operators' sign-in form. @param next the page to open afterwards. */
 export function signInPage(next: string, refusal: string | undefined): Html {
   return html`<h1>Sign in</h1>
 ${refusal === undefined ? NOTHING : notice('refused', refusal)}
@@ -14,7 +14,7 @@ ${refusal === undefined ? NOTHING : notice('refused', refusal)}
 <p class="quiet">Use a key from OPERATOR_KEYS, or from OPERATOR_READ_KEYS for read-only access.</p>`;
 }
 
-/** Returns the page that follows the sign-in. It is always one of ours, never an address from somebody's link. */
+/** Returns the page to open after sign-in: always one of ours, so that a link cannot redirect elsewhere. */
 export function nextOf(text: string): string {
   return text.length <= 1_000 && NEXT.test(text) ? text : DASHBOARD;
 }

@@ -12,7 +12,7 @@ export type Visit = {
   readonly session: Session;
   /** Operator's key and address, for the audit log. */
   readonly actor: string;
-  /** Parameters of the path, the query and the form; '' for a missing one. */
+  /** Parameters of the path, the query and the form; '' if missing. */
   readonly part: (name: string) => string;
   readonly query: (name: string) => string;
   readonly form: (name: string) => string;
@@ -27,30 +27,30 @@ export type Page = {
   readonly status?: number;
 };
 
-/** Response to a visit: a page, or the address of one. */
+/** Response to a visit: a page, or an address to redirect to. */
 export type Reply = Page | { readonly goTo: string };
 
-/** Limit on the characters read of a query or form field; the rest is ignored. */
+/** Maximum number of characters read from a query or form field; the rest is ignored. */
 const MAX_VALUE_LENGTH = 2_000;
 const FORM_LIMIT_BYTES = 16 * 1024;
-/** Limit on the pages that one replica renders at once: payments come first. */
+/** Limit on the pages that one replica renders at once, to leave capacity for payments. */
 const MAX_AT_ONCE = 12;
 
-/** Cookie that contains the session's token. Over HTTPS, a prefix of its name binds it to this host. */
+/** Cookie that contains the session's token. Over HTTPS, the prefix of its name binds it to this host. */
 export type Cookie = {
   read(request: FastifyRequest): string | undefined;
   /** Value of the header that sets the cookie; undefined deletes it. */
   set(token: string | undefined): string;
 };
 
-/** Makes the session's cookie. @param isSecure browsers reach the service by HTTPS only. */
+/** Creates the session's cookie. @param isSecure whether browsers reach the service only by HTTPS. */
 export function sessionCookie(isSecure: boolean): Cookie {
   const name = isSecure ? '__Host-operator' : 'operator';
   return {
     read(request) {
       const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim());
       const values = pairs.filter((pair) => pair.startsWith(`${name}=`));
-      // If there are two with one name, somebody else has set one of them.
+      // If there are two cookies of this name, somebody else has set one of them.
       return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
     },
     set: (token) =>
@@ -58,7 +58,7 @@ export function sessionCookie(isSecure: boolean): Cookie {
   };
 }
 
-/** Prepares a part of the application for pages: only bounded forms, and errors as pages. */
+/** Prepares a part of the application for pages: it accepts only forms of limited size, and shows errors as pages. */
 export function preparePages(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser(
@@ -110,7 +110,7 @@ export function visits(
       opened.set(request, session);
       return undefined;
     }
-    // The cookie is SameSite=Strict: a link on another site arrives without it, a link on our own page with it.
+    // The cookie is SameSite=Strict: browsers send it with a link from our own page, but not from another site.
     const site = request.headers['sec-fetch-site'];
     if (token === undefined && request.method === 'GET' && (site === 'cross-site' || site === 'same-site')) {
       return sendPage(reply, { title: 'Payments', content: comeIn(request.url) }, undefined);
@@ -136,7 +136,7 @@ export function visits(
     get(path: string, handle: (visit: Visit) => Promise<Reply>): void {
       scope.get(DASHBOARD + path, { onRequest: open }, respond(handle));
     },
-    /** Mounts the target of a form. @param role that the operator needs. */
+    /** Mounts the target of a form. @param role the role that the operator needs. */
     post(path: string, role: Role, handle: (visit: Visit) => Promise<Reply>): void {
       const allowed = async (visit: Visit) => {
         if (!isFormToken(visit.session, visit.form('form_token'))) {
@@ -164,7 +164,7 @@ export function sendPage(reply: FastifyReply, page: Page, session: Session | und
     .send(framed({ ...page, session }));
 }
 
-/** Returns the address of a form's page: a payment's or a webhook's, for actions on it. */
+/** Returns the address of the page that contains a form: for an action, the page of its payment or webhook. */
 function pageOfForm(url: string): string {
   return /^[^?]*\/(?:payments|webhooks)\/[^/?]+\/[^/?]+/.exec(url)?.[0] ?? url;
 }
@@ -174,7 +174,7 @@ function comeIn(url: string): Html {
 }
 
 function visitOf(request: FastifyRequest, session: Session, address: string): Visit {
-  // PostgreSQL cannot store NUL in a text value.
+  // PostgreSQL text cannot contain NUL.
   const text = (value: unknown) =>
     typeof value === 'string' ? value.slice(0, MAX_VALUE_LENGTH).replaceAll('\0', '').trim() : '';
   const params = request.params as Record<string, unknown>;

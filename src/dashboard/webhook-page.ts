@@ -15,10 +15,7 @@ import type { Page, Reply, Visit } from './visit.ts';
 
 const PAGE_SIZE = 50;
 
-/**
- * Hours back from now for which failed deliveries can be sent again, with their names; deliveries are kept for 30
- * days.
- */
+/** Periods for which failed deliveries can be sent again, in hours before now. Deliveries are kept for 30 days. */
 const SPANS: readonly (readonly [hours: string, name: string])[] = [
   ['1', 'last hour'],
   ['24', 'last day'],
@@ -68,7 +65,7 @@ async function webhookOf({ database }: ManageDeps, visit: Visit): Promise<Stored
   return requireWebhook(database, accountId, visit.part('webhook').toLowerCase());
 }
 
-/** Renders a webhook's state: on, off, or turned off by the service. */
+/** Renders a webhook's state: on, off, or switched off by the service. */
 export function stateOf({
   active,
   disabledReason,

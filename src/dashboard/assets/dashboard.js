@@ -9,10 +9,10 @@ async function refresh() {
   const response = await fetch(location.href, {
     headers: { 'x-refresh': '1' },
     redirect: 'error',
-    // Before the next refresh: a service that does not respond is reported, and not asked repeatedly.
+    // Ends before the next refresh, so that requests to an unresponsive service do not pile up.
     signal: AbortSignal.timeout?.(REFRESH_MS - 500),
   });
-  // The session has ended: without a reload, the page would look as if nothing happened.
+  // The session has ended: reload to show the sign-in page.
   if (response.status === 401) return location.reload();
   if (!response.ok) throw new Error('not refreshed');
   const next = new DOMParser().parseFromString(await response.text(), 'text/html');
@@ -25,14 +25,14 @@ if (document.querySelector('[data-live]')) {
   setInterval(() => refresh().catch(sayStale), REFRESH_MS);
 }
 
-// A second click sends nothing. Without script it does, and the idempotency key makes it the same operation.
+// A second click sends nothing. Without this script it does, and the idempotency key prevents a second operation.
 document.addEventListener('submit', (event) => {
   if (event.target.dataset.sent) return event.preventDefault();
   event.target.dataset.sent = '1';
   for (const button of event.target.querySelectorAll('button')) button.setAttribute('aria-disabled', 'true');
 });
 
-// After "back", a browser may restore a page whose forms are marked as sent, so it is loaded again.
+// After "back", the browser may restore a page whose forms are marked as sent, so reload it.
 addEventListener('pageshow', (event) => {
   if (event.persisted) location.reload();
 });
