@@ -6,7 +6,7 @@ import type { InPage } from './support/payer.ts';
 onCheckoutPages();
 
 const APPROVED = '4111111111111111';
-const NO_SCRIPT = /needs its script/;
+const NO_SCRIPT = /needs JavaScript/;
 
 /** Has the browser get something else for a file of the page. @param body undefined: nothing arrives. */
 async function replaceAsset(name: string, body?: string): Promise<void> {

@@ -2,7 +2,7 @@ import { CHECKOUT_TEXTS, fill, LANGUAGES, type Language } from './checkout-texts
 import { escapeHtml } from './html.ts';
 import type { CheckoutTexts } from './texts/english.ts';
 
-/** Headers of the checkout page: scripts, styles and calls of this origin only; nothing else runs or loads. */
+/** Headers of the checkout page: only scripts, styles and calls of this origin are allowed. */
 export const CHECKOUT_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy':
@@ -19,34 +19,34 @@ export type CheckoutMethod = {
   readonly type: string;
   readonly isCard: boolean;
   readonly name: string;
-  /** Token of a stored method; '' for others. */
+  /** Token of a stored method; '' for any other. */
   readonly vaultedToken: string;
   readonly installments: boolean;
 };
 
-/** Content of a session's checkout page. Texts are escaped. */
+/** Content of a session's checkout page, not yet escaped. */
 export type Checkout = {
   readonly language: Language;
   readonly session: string;
   readonly publicKey: string;
-  /** The merchant's name for payers; '' for none. */
+  /** The merchant's name as payers see it; '' for none. */
   readonly payee: string;
   readonly description: string;
   readonly order: string;
-  /** Amount as the payer reads it, such as "$55.75". */
+  /** Amount formatted for the payer, such as "$55.75". */
   readonly amount: string;
-  /** The same amount in the form of the call that pays. */
+  /** The same amount, as the payment call sends it. */
   readonly shown: { readonly currency: string; readonly value: string };
   readonly methods: readonly CheckoutMethod[];
-  /** true: the session has a customer, for whom a card may be saved. */
+  /** Whether the session has a customer, for whom a card may be saved. */
   readonly canSave: boolean;
-  /** true: the session can be paid, since no payment has used it. */
+  /** Whether the session can be paid, because no payment has used it. */
   readonly isOpen: boolean;
-  /** true: a payment was made for the session, and the page has to check it first. */
+  /** Whether a payment was made for the session, which the page has to check first. */
   readonly hasPayment: boolean;
 };
 
-/** Renders the page where a payer pays a session. */
+/** Renders the page on which a payer pays for a session. */
 export function renderCheckout(checkout: Checkout): string {
   const { language, session, publicKey, payee, amount, shown, methods, isOpen, hasPayment } = checkout;
   const texts = CHECKOUT_TEXTS[language];
@@ -68,9 +68,7 @@ ${methods.length > 0 ? form(checkout, texts) : noMethod}
 /** Reason why a page cannot accept a payment. */
 export type CheckoutDeadEnd = 'unknown' | 'expired' | 'busy';
 
-/**
- * Renders a page that says why it cannot accept a payment. @param backUrl the merchant's address; undefined for none.
- */
+/** Renders a page that explains why it cannot accept a payment. @param backUrl the merchant's address, if any. */
 export function renderDeadEnd(kind: CheckoutDeadEnd, language: Language, backUrl?: string): string {
   const texts = CHECKOUT_TEXTS[language];
   const back = backUrl && `<a class="button" href="${escapeHtml(backUrl)}">${escapeHtml(texts.back)}</a>`;
@@ -100,7 +98,8 @@ function heading({ payee, description, order, amount }: Checkout, texts: Checkou
 }
 
 /**
- * Renders the form. The script enables the button, which does nothing without it; browsers must not keep it enabled.
+ * Renders the form. The script enables the button, which does nothing without it. Browsers must not restore it as
+ * enabled.
  */
 function form(checkout: Checkout, texts: CheckoutTexts): string {
   const { methods, amount, hasPayment } = checkout;
@@ -141,13 +140,13 @@ function panel({ methods, amount, canSave }: Checkout, i: number, texts: Checkou
   ].join('\n');
 }
 
-/** Renders a field. It has no name, so that the browser itself never sends its value. */
+/** Renders a field, without a name so that the browser itself never sends its value. */
 function field(id: string, label: string, attributes: string, beside = ''): string {
   const isWide = id === 'number' || id === 'holder';
   return `<div class="field${isWide ? ' wide' : ''}"><label for="${id}"><span>${escapeHtml(label)}</span>${beside}</label><input id="${id}" type="text" ${attributes} spellcheck="false" required aria-describedby="${id}-error"><p class="error" id="${id}-error" hidden></p></div>`;
 }
 
-/** Common numbers of installments. The provider decides which of them a card may use. */
+/** Common numbers of installments. The provider decides which ones a card may use. */
 const INSTALLMENTS = [2, 3, 6, 9, 12];
 
 function installments(i: number, amount: string, texts: CheckoutTexts): string {

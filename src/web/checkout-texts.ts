@@ -5,7 +5,7 @@ import { ITALIAN } from './texts/italian.ts';
 import { PORTUGUESE } from './texts/portuguese.ts';
 import { SPANISH } from './texts/spanish.ts';
 
-/** Languages of the checkout page: their codes, and their names in the language itself. */
+/** Languages of the checkout page: the code, and the name in the language itself. */
 export const LANGUAGES = {
   en: 'English',
   de: 'Deutsch',
@@ -29,7 +29,8 @@ export const CHECKOUT_TEXTS: Readonly<Record<Language, CheckoutTexts>> = {
 };
 
 /**
- * Chooses the language: the requested one, else the one that `accept-language` (RFC 9110, 12.5.4) prefers, else English.
+ * Chooses the language: the requested one, else the one preferred by `accept-language` (RFC 9110, 12.5.4), else
+ * English.
  */
 export function chooseLanguage(asked: unknown, acceptLanguage: string | undefined): Language {
   if (isLanguage(asked)) return asked;
@@ -45,12 +46,12 @@ export function chooseLanguage(asked: unknown, acceptLanguage: string | undefine
   return accepted.map(({ language }) => language).find(isLanguage) ?? 'en';
 }
 
-/** Returns true if a string is the code of a language of the checkout page. */
+/** Reports whether a value is the code of a language of the checkout page. */
 export function isLanguage(text: unknown): text is Language {
   return typeof text === 'string' && Object.hasOwn(LANGUAGES, text);
 }
 
-/** Replaces each `{name}` in a string by its value. */
+/** Replaces each `{name}` in a string with its value. */
 export function fill(text: string, values: Readonly<Record<string, string>>): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
 }

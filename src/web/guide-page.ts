@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import { escapeHtml } from './html.ts';
 import { renderMarkdown } from './markdown.ts';
 
-/** A page of docs/ that is served beside the API reference. */
+/** A page of docs/ that is served alongside the API reference. */
 export type Guide = {
-  /** Last part of its address, /docs/<name>. */
+  /** Last part of the address /docs/<name>. */
   readonly name: string;
   readonly title: string;
   /** File in docs/. */
   readonly file: string;
-  /** Headings of the sections to show, besides the beginning; all by default. */
+  /** Headings of the sections to show after the introduction; all by default. */
   readonly sections?: readonly string[];
 };
 
@@ -20,7 +20,7 @@ export const GUIDES: readonly Guide[] = [
     name: 'webhooks',
     title: 'Webhooks',
     file: 'webhooks.md',
-    // The other sections describe how deliveries are made, for operators.
+    // The other sections, for operators, describe how deliveries are made.
     sections: ['Receiving events', 'Repeating a call safely', 'What is not promised'],
   },
   { name: 'retries', title: 'Retries and promises', file: 'retries-and-promises.md' },
@@ -44,7 +44,7 @@ const STYLE = `
   code { font: .85em/1.6 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
   pre { padding: 1rem; } li { margin: .35rem 0; } a { color: var(--link); }`;
 
-/** Headers of a guide, which runs no script and loads nothing. */
+/** Headers of a guide: it may run no script and load nothing. */
 export const GUIDE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
@@ -69,7 +69,7 @@ function shown({ sections }: Guide, markdown: string): string {
   return [beginning, ...others.filter(isShown)].join('');
 }
 
-/** Links lead to other guides and to other sites; the rest of docs/ is not served. */
+/** Only links to other guides and other sites are kept: the rest of docs/ is not served. */
 function addressOf(target: string): string | undefined {
   if (/^(?:https?:|#)/.test(target)) return target;
   const [file, anchor] = target.split('#');

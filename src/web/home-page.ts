@@ -29,7 +29,7 @@ const STYLE = `
   @media (max-width: 36rem) { th, td { display: block; width: auto; } td { padding-top: 0; border-top: 0; } }
   a { color: var(--link); }`;
 
-/** Headers of the home page, which may run no script and load nothing. */
+/** Headers of the home page: it may run no script and load nothing. */
 export const HOME_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
@@ -39,10 +39,10 @@ export const HOME_HEADERS: Readonly<Record<string, string>> = {
 /** A page or document of the service. */
 export type HomeLink = { readonly path: string; readonly title: string; readonly text: string };
 
-/** Content of the home page. Texts are escaped. */
+/** Content of the home page, not yet escaped. */
 export type HomePage = {
   readonly links: readonly HomeLink[];
-  /** Content about the sandbox; undefined without one. */
+  /** Content about the sandbox; undefined if there is none. */
   readonly sandbox:
     | {
         readonly fixtures: readonly (readonly [what: string, value: string])[];
@@ -53,7 +53,7 @@ export type HomePage = {
     | undefined;
 };
 
-/** Renders the page at /, which links to all others. */
+/** Renders the page at /, which links to all other pages. */
 export function renderHomePage({ links, sandbox }: HomePage): string {
   const items = links.map(
     ({ path, title, text }) =>

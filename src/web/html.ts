@@ -1,16 +1,16 @@
-/** Key that no value from outside can have: JSON and forms know no symbols. */
+/** Key that no external value can have: JSON and forms contain no symbols. */
 const MARKUP = Symbol('markup');
 
-/** Safe HTML, made only by `html`. */
+/** Safe HTML, created only by `html`. */
 export type Html = { readonly [MARKUP]: string };
 
-/** Value in a template. Texts and numbers are escaped; `undefined` and `false` render nothing. */
+/** Value in a template. Strings and numbers are escaped; `undefined` and `false` render nothing. */
 export type HtmlValue = string | number | bigint | Html | readonly Html[] | undefined | false;
 
 /**
- * Makes HTML from a template, escaping every value that `html` did not make.
+ * Builds HTML from a template, and escapes every value that is not already `Html`.
  *
- * A value may appear only in text or in a quoted attribute, not in a tag's name, a script or a style.
+ * Values may appear only in text or in quoted attributes, not in tag names, scripts or styles.
  */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let text = strings[0] ?? '';
@@ -21,7 +21,7 @@ export function html(strings: TemplateStringsArray, ...values: readonly HtmlValu
 /** Empty HTML. */
 export const NOTHING: Html = html``;
 
-/** Returns HTML as text, ready to send. */
+/** Returns HTML as a string, ready to send. */
 export function htmlText(content: Html): string {
   return content[MARKUP];
 }

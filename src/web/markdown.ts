@@ -1,10 +1,10 @@
 import { escapeHtml } from './html.ts';
 
 /**
- * Renders the Markdown of docs/ (https://commonmark.org, with GitHub's tables): headings, paragraphs, lists, tables
- * and fenced code; in text: code, links, bold and italic. Anything else stays text, and all text is escaped.
+ * Renders the Markdown of docs/ (https://commonmark.org, with GitHub's tables): headings, paragraphs, lists, tables and
+ * fenced code; inline, code, links, bold and italic. Anything else stays text, and all text is escaped.
  *
- * @param addressOf returns the address for a link of the Markdown; undefined leaves its text without a link.
+ * @param addressOf returns the address for a link's target, or undefined to keep only the link's text.
  */
 export function renderMarkdown(markdown: string, addressOf: (target: string) => string | undefined): string {
   const inline = inlineRenderer(addressOf);
@@ -19,7 +19,7 @@ export function renderMarkdown(markdown: string, addressOf: (target: string) => 
 
 type Inline = (text: string) => string;
 
-/** Takes a block off the lines. @returns its HTML; '' for an empty line. */
+/** Removes the first block from the lines. @returns its HTML; '' for an empty line. */
 function takeBlock(lines: string[], inline: Inline): string {
   const line = lines.shift() ?? '';
   if (line.trim() === '') return '';
@@ -69,7 +69,7 @@ function table([head = '', _rule, ...rows]: readonly string[], inline: Inline): 
   return `<div class="box" tabindex="0"><table><thead>${row(head, 'th')}</thead><tbody>${body}</tbody></table></div>`;
 }
 
-/** Returns the id of a heading in GitHub's form: "Repeating a call safely" becomes repeating-a-call-safely. */
+/** Returns a heading's id as GitHub does: "Repeating a call safely" becomes repeating-a-call-safely. */
 function slugOf(title: string): string {
   return title
     .toLowerCase()

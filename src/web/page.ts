@@ -25,11 +25,11 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-/** Content of a page. Texts are escaped. */
+/** Content of a page, not yet escaped. */
 export type Page = {
   readonly language: Language;
   readonly title: string;
-  /** Amount as the payer reads it; '' for none. */
+  /** Amount formatted for the payer; '' for none. */
   readonly amount: string;
   readonly text: string;
   readonly small: string;

@@ -1,12 +1,12 @@
 import Fastify from 'fastify';
 import { type StaticFile, staticFile } from './static-file.ts';
 
-/** Keys filled in for trying out calls, by the names of the document's security schemes. */
+/** Keys filled in for trying out calls, by the name of the OpenAPI document's security scheme. */
 export type FilledInKeys = Readonly<Record<string, string>>;
 
 /**
- * Headers of the API reference: scripts and calls of this origin only. Inline styles are allowed, since the viewer sets some
- * as attributes, but they can load nothing from elsewhere.
+ * Headers of the API reference: only scripts and calls of this origin are allowed. So are inline styles, because the
+ * viewer sets some as attributes, but they can load nothing from elsewhere.
  */
 export const REFERENCE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
@@ -17,18 +17,18 @@ export const REFERENCE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-cache',
 };
 
-/** The API reference: a viewer (https://github.com/scalar/scalar) of /openapi.json, whose script this service hosts. */
+/** The API reference: a viewer of /openapi.json (https://github.com/scalar/scalar), whose script this service hosts. */
 export const REFERENCE_PAGE = `<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>API reference · Payments service</title>
 </head><body><div id="reference"></div><noscript>The reference needs JavaScript. Its content is also in <a href="/openapi.json">/openapi.json</a>.</noscript>
 <script src="/docs/viewer.js"></script><script src="/docs/start.js"></script></body></html>`;
 
-/** Idempotency key of the document's examples. The page replaces it by a random one for each call. */
+/** Idempotency key in the document's examples. The page replaces it with a random one for each call. */
 export const SAMPLE_KEY = 'new-for-each-send';
 
 /**
- * Returns the script that starts the viewer, which stores no input and calls no other host. Unless the reader types
- * another idempotency key, each call is sent under a new one, so that each has an effect.
+ * Returns the script that starts the viewer, which stores no input and calls no other host. Unless the reader enters an
+ * idempotency key, each call has a new one, so that it is not a repeat.
  */
 export function startScript(keys: FilledInKeys): string {
   const securitySchemes = Object.fromEntries(
@@ -60,7 +60,7 @@ Scalar.createApiReference('#reference', options);
 `;
 }
 
-/** Loads the viewer's script from its package, which offers it only through a Fastify plugin. */
+/** Loads the viewer's script from its package, which exposes it only through a Fastify plugin. */
 export async function loadViewer(): Promise<StaticFile> {
   const { default: plugin } = await import('@scalar/fastify-api-reference');
   const app = Fastify();

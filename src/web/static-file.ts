@@ -16,12 +16,12 @@ const compress = promisify(gzip);
 /** Prepares a file for `mountFile`. */
 export async function staticFile(type: string, content: Buffer | string): Promise<StaticFile> {
   const plain = Buffer.from(content);
-  // Weak, since the two encodings share it (RFC 9110, section 8.8.1).
+  // Weak, because both encodings share it (RFC 9110, section 8.8.1).
   const etag = `W/"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
   return { type, plain, gzipped: await compress(plain), etag };
 }
 
-/** Mounts a file, which is loaded at the first request: most processes never need it. */
+/** Mounts a file, which is loaded on the first request because most processes never need it. */
 export function mountFile(app: FastifyInstance, path: string, load: () => Promise<StaticFile>): void {
   let file: Promise<StaticFile> | undefined;
   app.get(path, async (request, reply) => {
@@ -30,7 +30,7 @@ export function mountFile(app: FastifyInstance, path: string, load: () => Promis
   });
 }
 
-/** Serves a file: compressed if the client accepts that, and as 304 if the client already has it. */
+/** Serves a file, compressed if the client accepts gzip, or responds 304 if the client already has it. */
 function serveFile(request: FastifyRequest, reply: FastifyReply, file: StaticFile): FastifyReply {
   reply.headers({ 'cache-control': 'no-cache', etag: file.etag, vary: 'accept-encoding' });
   if (request.headers['if-none-match']?.includes(file.etag)) return reply.code(304).send();

@@ -1,5 +1,5 @@
-// The checkout page in the browser. When the payer pays, it reads the card number from its field and sends it to this
-// origin in exchange for a one-time token. It keeps the number nowhere else.
+// The checkout page in the browser. When the payer pays, it sends the card number from the form field to this origin in
+// exchange for a one-time token. It stores the number nowhere else.
 const data = JSON.parse(document.getElementById('checkout').textContent);
 const { texts, methods } = data;
 const base = `/v1/checkout/sessions/${data.session}`;
@@ -13,7 +13,9 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // ---- The form ----
 
-/** Brands by range; the first match counts, so local schemes come before the international ranges around theirs. */
+/**
+ * Brands by range. The first match counts, so local schemes come before the international ranges that contain theirs.
+ */
 const BRANDS = [
   [
     'Elo',
@@ -28,7 +30,7 @@ const BRANDS = [
   ['Discover', /^(6011|64[4-9]|65)/],
   ['Maestro', /^(50|5[6-9]|6)/],
 ];
-/** Digits of the security code by brand. Maestro's range also contains cards of other brands. */
+/** Number of digits of the security code by brand. Maestro is missing: its range also contains other brands' cards. */
 const CODE_DIGITS = {
   'American Express': 4,
   'Diners Club': 3,
@@ -65,7 +67,7 @@ function showExpiry(event) {
   if (month.length === 2) input.value = `${month} / ${year}`;
 }
 
-/** Reads the month and the two-digit year; undefined if the field contains no date. Some browsers fill in 2030-12. */
+/** Reads the month and the two-digit year; undefined if the field contains no date. Some browsers autofill 2030-12. */
 function readExpiry() {
   const text = field('expiry')
     .value.trim()
@@ -79,7 +81,7 @@ function isPast({ month, year }) {
   return (2000 + year) * 12 + month < now.getFullYear() * 12 + now.getMonth() + 1;
 }
 
-/** Returns true if the digits can be a card number: their count is right and Luhn's check (ISO/IEC 7812-1) passes. */
+/** Reports whether the digits can be a card number: the length is valid, and the Luhn check passes (ISO/IEC 7812-1). */
 function isNumber(digits) {
   if (!/^\d{12,19}$/.test(digits)) return false;
   const sum = [...digits].reverse().reduce((total, digit, i) => {
@@ -89,7 +91,9 @@ function isNumber(digits) {
   return sum % 10 === 0;
 }
 
-/** Returns the message for a security code that the method's card cannot have; undefined if the code is possible. */
+/**
+ * Returns the message for a security code that is impossible for the method's card; undefined if the code is possible.
+ */
 function codeFault(i) {
   const { vaultedToken, name } = methods[i];
   // A stored card's name begins with its brand, in capitals.
@@ -103,7 +107,7 @@ function codeFault(i) {
   return n ? fill(texts.badCodeLength, { n }) : texts.badCode;
 }
 
-/** Returns the faults in the fields of a method, as pairs of a field's id and a text. */
+/** Returns the faults in a method's fields, each as a field's id and a message. */
 function faultsOf(i) {
   const { isCard, vaultedToken } = methods[i];
   const badCode = isCard ? codeFault(i) : undefined;
@@ -135,7 +139,7 @@ function showFaults(faults) {
 
 function clearFault(input) {
   input.removeAttribute('aria-invalid');
-  // Screen readers also read a hidden description.
+  // Cleared as well as hidden: screen readers also read hidden descriptions.
   field(`${input.id}-error`).textContent = '';
   field(`${input.id}-error`).hidden = true;
 }
@@ -155,7 +159,7 @@ function showChosen() {
   showNotice('');
 }
 
-/** Labels the button for the current payment, or else for the chosen method. */
+/** Labels the button for the payment in progress, if any, or for the chosen method. */
 function showButton() {
   const button = form.querySelector('[type=submit]');
   button.dataset.pay ??= button.textContent;
@@ -189,7 +193,7 @@ async function call(path, body, key) {
       },
       ...(body && { body: JSON.stringify(body) }),
       credentials: 'omit',
-      // A phone that lost its network may not notice for minutes.
+      // A phone may take minutes to notice that it has lost its network.
       signal: AbortSignal.timeout?.(60_000),
       cache: 'no-store',
     });
@@ -202,7 +206,7 @@ async function call(path, body, key) {
   }
 }
 
-/** Makes a call, and repeats it unchanged under the same key until a response is conclusive. */
+/** Makes a call, and repeats it with the same key until the response is conclusive. */
 async function callUntilClear(path, body, key) {
   for (let tries = 1; ; tries++) {
     try {
@@ -214,7 +218,7 @@ async function callUntilClear(path, body, key) {
   }
 }
 
-/** Makes a key of 128 random bits. `crypto.randomUUID` does not exist over plain HTTP. */
+/** Generates a key of 128 random bits. `crypto.randomUUID` does not exist over plain HTTP. */
 function randomKey() {
   const bytes = [...crypto.getRandomValues(new Uint8Array(16))];
   return bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -223,7 +227,7 @@ function randomKey() {
 // ---- Paying ----
 
 let busy = false;
-/** The current payment. A repeat sends exactly the same. */
+/** The request of the current payment, which a retry repeats exactly. */
 let attempt;
 
 function setBusy(isBusy) {
@@ -254,7 +258,7 @@ async function send() {
   try {
     const payment = await callUntilClear('/payments', attempt.body, attempt.key);
     attempt = undefined;
-    // A replica of an earlier release does not compare the two.
+    // A replica of an earlier release does not check that the amount is still the one shown.
     if (!isAsShown(payment)) return location.reload();
     setBusy(false);
     show(payment, true);
@@ -332,7 +336,8 @@ function refuse({ code, errors }) {
       act,
     });
   }
-  // The session was used in another window or by this very call, or has expired; the reloaded page says which.
+  // The session has expired, or was used in another window or by an earlier try of this call. The reloaded page shows
+  // which.
   if (['CHECKOUT_SESSION_NOT_FOUND', 'NOT_FOUND', 'IDEMPOTENCY_KEY_REUSED'].includes(code))
     return location.reload();
   if (code === 'STORED_METHOD_LIMIT_REACHED') {
@@ -354,7 +359,8 @@ let told;
 const waiting = { title: texts.waitingTitle, text: texts.waitingText, isWaiting: true };
 
 /**
- * Shows the state of a payment. @param isNew true if it was just made: a payer who has to go elsewhere goes at once.
+ * Shows the state of a payment. @param isNew true if it was just made: the payer is then redirected at once if
+ * necessary.
  */
 function show(payment, isNew) {
   told = payment.id;
@@ -369,18 +375,18 @@ function show(payment, isNew) {
 }
 
 function tryAgain(text) {
-  // A page opened during a payment has no form.
+  // A page that was opened during a payment has no form.
   if (!form) return location.reload();
   outcome.hidden = true;
   form.hidden = false;
   document.title = formTitle;
-  // Sending the payer elsewhere has emptied the form, which may have changed the chosen method.
+  // The redirect reset the form, which may have changed the chosen method.
   showChosen();
   showNotice(text);
 }
 
 /**
- * Sends the payer to the provider. On the way back, the cookie makes the service return them to this page, in their
+ * Sends the payer to the provider. When they come back, the cookie makes the service return them to this page in their
  * chosen language.
  */
 function goTo({ id, redirect_url: url }) {
@@ -400,12 +406,12 @@ function showPaid({ callback_url: backUrl }) {
   if (backUrl) setTimeout(() => location.assign(backUrl), 6000);
 }
 
-/** Number of the current watch. A watch with a lower number no longer shows anything. */
+/** Number of the current watch. Earlier watches no longer show anything. */
 let watches = 0;
 
 /**
- * Shows that the payer has to approve the payment elsewhere, until they have approved it, in another window or in a
- * wallet's app, or choose to pay another way.
+ * Shows that the payer still has to approve the payment elsewhere, until they approve it (in another window or a
+ * wallet's app) or choose to pay another way.
  */
 async function showOpen(payment, isNew, text = texts.openText) {
   const go = () => goTo(payment);
@@ -414,7 +420,7 @@ async function showOpen(payment, isNew, text = texts.openText) {
     ...{ action: texts.openLink, act: go },
     ...{ other: texts.anotherWay, actOther: () => payAnotherWay(payment) },
   });
-  // The next page may load slowly. Meanwhile, nothing can be paid twice here.
+  // The next page may load slowly. Meanwhile, this page offers no second payment.
   if (isNew) go();
   watches += 1;
   const own = watches;
@@ -427,7 +433,7 @@ async function showOpen(payment, isNew, text = texts.openText) {
   if (!isOver()) show(last, false);
 }
 
-/** Closes the payment at its provider. Only then can the payer pay another way, so that they never pay twice. */
+/** Closes the payment at its provider. Only then may the payer pay another way, so that they cannot pay twice. */
 async function payAnotherWay(payment) {
   watches += 1;
   showOutcome({ title: texts.closingTitle, text: texts.closingText, isWaiting: true });
@@ -438,13 +444,13 @@ async function payAnotherWay(payment) {
   show(closed, false);
 }
 
-/** Waits until the payer comes back to the page, for example from a wallet's app. */
+/** Waits until the payer returns to the page, for example from a wallet's app. */
 async function seenAgain() {
   do await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
   while (document.hidden);
 }
 
-/** Shows that the outcome is unknown. The page sends no new payment until it is known. */
+/** Shows that the outcome is unknown. Until it is known, the page sends no new payment. */
 function showUnknown() {
   const act = attempt ? () => retry() : () => location.reload();
   showOutcome({ title: texts.unknownTitle, text: texts.unknownText, action: texts.check, act });
@@ -458,7 +464,7 @@ function retry() {
 const FIRST_POLLS_MS = [500, 500, 1000, 1000, 2000];
 const LAST_POLLS = 40;
 
-/** Asks for the payment until it changes, for some minutes. Returns the last response, if there was one. */
+/** Polls the payment for some minutes, until it changes. Returns the last response, if any. */
 async function watch(isAsBefore, isOver = () => false) {
   let last;
   for (let i = 0; i < LAST_POLLS && (!last || isAsBefore(last)); i++) {
@@ -466,7 +472,7 @@ async function watch(isAsBefore, isOver = () => false) {
     if (isOver()) return last;
     last = await call('/payment').catch(() => last);
     if (isOver()) return last;
-    // Another window has made another payment, perhaps of another amount.
+    // Another window has made another payment, perhaps for another amount.
     if (last && last.id !== told) return location.reload();
   }
   return last;
@@ -538,12 +544,12 @@ form?.addEventListener('input', (event) => {
 // A page that the browser restores from memory may show an outdated payment.
 addEventListener('pageshow', (event) => event.persisted && location.reload());
 if (form) {
-  // Some browsers keep the chosen method across a reload.
+  // Some browsers preserve the chosen method across a reload.
   showChosen();
   if (field('number')?.value) showNumber();
 }
 if (data.hasPayment) showLast();
-// Last, so that a script that fails earlier leaves the page as it is without a script.
+// Last, so that if the script fails earlier, the page stays as it is without a script.
 if (form) form.querySelector('[type=submit]').disabled = false;
 const noScript = document.getElementById('no-script');
 if (noScript) noScript.hidden = true;

@@ -1,6 +1,6 @@
 /**
- * Texts of the payers' pages, with `{…}` to be filled in. The texts in `script` are for the browser; those in
- * `outcome` are titles and texts of the page after a provider's page.
+ * Texts of the payers' pages, with `{…}` as placeholders. The page's script uses the texts in `script`; `outcome` has
+ * the titles and texts of the page that follows a provider's page.
  */
 export type CheckoutTexts = typeof ENGLISH;
 
@@ -21,12 +21,12 @@ export const ENGLISH = {
   times: '{n} installments',
   wallet: 'You will go to {name} to approve the payment, and then come back here.',
   storedWallet: 'Your wallet will be charged as you agreed. You stay on this page.',
-  save: 'Save this card for my next purchases',
+  save: 'Save this card for future purchases',
   pay: 'Pay {amount}',
-  safe: 'Your card number goes to the payment service only. The shop never sees it.',
+  safe: 'Your card number goes only to the payment service. The shop never sees it.',
   noMethod: 'There is no way to pay this order at present. Please go back to the shop.',
   noScript:
-    'This page needs its script (JavaScript) to protect your card number, and the script does not run. Please load the page again with JavaScript on, or open it in another browser.',
+    'This page needs JavaScript to protect your card number, but its script is not running. Please reload the page with JavaScript enabled, or open it in another browser.',
   languages: 'Language',
   back: 'Back to the shop',
   unknownTitle: 'There is no such payment',
@@ -76,18 +76,18 @@ export const ENGLISH = {
     laterText:
       'This is taking longer than usual. You do not need to pay again: the shop will tell you the outcome.',
     openTitle: 'Your payment is not finished',
-    openText: 'You have yet to approve it. Nothing is charged until then.',
+    openText: 'You still have to approve it. Nothing is charged until then.',
     openLink: 'Continue',
     anotherWay: 'Pay another way',
     closingTitle: 'One moment',
     closingText: 'We are closing the payment that you began, so that it cannot be charged.',
     cannotClose:
-      'This payment cannot be closed now, and you must not pay twice. Continue with it, or try again in some minutes.',
+      'This payment cannot be closed now, and you must not pay twice. Continue with it, or try again in a few minutes.',
     unknownTitle: 'We lost the connection',
-    unknownText: 'Your payment may have been made. Please do not pay again before you have checked.',
+    unknownText: 'Your payment may have been made. Please check before you pay again.',
     check: 'Check again',
     changedTitle: 'The amount has changed',
-    changedText: 'Nothing was charged. The shop has changed what there is to pay.',
+    changedText: 'Nothing was charged. The shop has changed the amount to pay.',
     changedLink: 'Show the new amount',
     closedTitle: 'This payment is closed',
     closedText: 'There is nothing left to pay here.',
