@@ -32,16 +32,16 @@ import { explainFailure } from './explain-failure.ts';
 import { keyPrefix, newPublicKey, newSecret } from './new-keys.ts';
 import { table } from './table.ts';
 
-/** Error for a nonexistent object on the command line. */
+/** Error for an object that does not exist. */
 class NotFoundError extends Error {}
 
 type Options = ReturnType<typeof split>['options'];
 
-/** Checks the command's part of the command line, then runs it. @returns the text to print. */
+/** Checks a command's operands and options. @returns the work, which resolves to the text to print. */
 type Command = (operands: readonly string[], options: Options) => Work;
 type Work = (session: Session) => Promise<string>;
 
-/** The command's database transaction, which commits its changes together with their audit log entry. */
+/** The command's database transaction, which commits the changes together with their audit log entries. */
 type Session = {
   readonly queries: Queries;
   readonly audit: (entry: Pick<AuditedAction, 'accountId' | 'subject' | 'detail'>) => Promise<void>;
@@ -151,7 +151,7 @@ function audit([operand]: readonly string[]): Work {
       if (page.length === 0) break;
       entries.push(...page);
     }
-    // Reading the log is logged too: the next reading shows this one.
+    // Reading the log is logged too: the next read shows this one.
     await audit({ accountId });
     return table(entries.reverse().map(auditRow));
   };
@@ -201,8 +201,8 @@ function tellAuthorizations([id, value]: readonly string[]): Work {
 }
 
 /**
- * Sets the account's allowed origins in the form that browsers send: scheme, host and port in lower case, without a
- * path (RFC 6454).
+ * Sets the account's allowed origins, which must be spelled as browsers send them: scheme, host and port in lower case,
+ * without a path (RFC 6454).
  */
 function allowOrigins([id, list = '']: readonly string[]): Work {
   const origins = list === 'none' ? [] : list.split(',');
@@ -224,10 +224,10 @@ function nameForPayers([id, name = '']: readonly string[]): Work {
   return change(id, 'display-name', name, { displayName: name === 'none' ? '' : name });
 }
 
-// Characters that change the direction of text could make the page say something else.
+// Bidirectional control characters could change how the page reads.
 const DISPLAY_NAME = /^(?=.*\S)[^\p{Cc}\p{Bidi_C}]{1,100}$/u;
 
-/** Changes an account's setting. @param value the new value, as given on the command line. */
+/** Changes an account's setting. @param value the new value, as entered on the command line. */
 function change(id: string | undefined, setting: string, value: string, changed: AccountChange): Work {
   return withAccount(id, async ({ queries, audit }, account) => {
     await changeAccount(queries, account.id, changed);

@@ -17,9 +17,10 @@ export type CommandStorage = {
 type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databaseDirectUrl' | 'dataDir'>;
 
 /**
- * Finds the database named by DATABASE_DIRECT_URL or DATABASE_URL, or else the embedded one.
+ * Finds the database: DATABASE_DIRECT_URL, else DATABASE_URL, else the embedded database.
  *
- * @returns no `url` if the embedded database is not running; a `dataDir` only for the embedded database.
+ * @returns the database's `url`, missing if the embedded database is not running, and the embedded database's
+ * `dataDir`.
  */
 export function findDatabase({ databaseDirectUrl, databaseUrl, dataDir: explicit }: DatabaseConfig) {
   const dataDir = databaseUrl ? undefined : resolveDataDir({ explicit, checkoutDir: CHECKOUT_DIR });

@@ -7,7 +7,7 @@ import type { ProgressStream } from './progress.ts';
 export type CommandIo = {
   readonly stdout: Pick<ProgressStream, 'write'>;
   readonly stderr: ProgressStream;
-  /** By default the process's. */
+  /** Defaults to the process's. */
   readonly environment?: Environment | undefined;
 };
 
@@ -19,14 +19,14 @@ export type CommandIo = {
  */
 export type Command = (argv: readonly string[], io: CommandIo) => Promise<number>;
 
-/** Error for a command line that does not match the usage. */
+/** Error for a command line that does not match the usage text. */
 export class UsageError extends Error {}
 
-/** Ends a command that is asked for its usage. */
+/** Ends a command that was called with `--help`. */
 class HelpRequest extends Error {}
 
 /**
- * Makes a command that prints its usage for `--help` and after a wrong command line.
+ * Creates a command that prints its usage for `--help` and after a wrong command line.
  *
  * @param main does the work, and returns the exit code.
  * @param explain returns the text to print about a failure.
@@ -61,8 +61,7 @@ export async function runAsProcess(command: Command): Promise<void> {
  * Parses a command's arguments.
  *
  * @param config.args the part of `argv` to parse; by default all of it.
- * @throws UsageError if they do not match, or if npm kept options for itself; an error that ends the command if they
- *   ask for help.
+ * @throws UsageError if the arguments do not match, or if npm kept options for itself; HelpRequest for `--help`.
  */
 export function parseArguments<Config extends ParseArgsConfig>(
   argv: readonly string[],
@@ -102,8 +101,8 @@ function usageErrors<T>(parse: () => T): T {
 }
 
 /**
- * Refuses options before `--`: npm treats them as its own settings and passes on only the rest, so the command would do
- * something other than requested.
+ * Refuses options before `--`: npm treats them as its own settings and passes on only the rest, so the command would
+ * not do what was requested.
  */
 function refuseKeptOptions(
   argv: readonly string[],

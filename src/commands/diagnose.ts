@@ -2,23 +2,23 @@ import type { Config } from '#src/config.ts';
 import type { ClockDifference } from '#src/store/engine/database-clock.ts';
 import type { DatabaseFacts, ServiceFacts } from '#src/store/tables/diagnosis.ts';
 
-/** Result of a check: all is well, the operator should look at something, or the service will not work properly. */
+/** Result of a check: no problem, a problem to look into, or a problem that keeps the service from working properly. */
 export type Finding = {
   readonly state: 'ok' | 'warning' | 'failed';
   readonly check: string;
   readonly says: string;
-  /** The next step for the operator, unless all is well. */
+  /** The operator's next step, unless there is no problem. */
   readonly advice?: string;
 };
 
-/** Makes a finding for a passed check. */
+/** Creates the finding of a passed check. */
 export const ok = (check: string, says: string): Finding => ({ state: 'ok', check, says });
 const finding = (state: Finding['state']) => (check: string, says: string, advice: string) => {
   return { state, check, says, advice };
 };
-/** Makes a finding that the operator should look at. */
+/** Creates a finding that the operator should look into. */
 export const warning = finding('warning');
-/** Makes a finding that keeps the service from working properly. */
+/** Creates the finding of a problem that keeps the service from working properly. */
 export const failed = finding('failed');
 
 /** Checks the version of Node. @param pinned the version in package.json. */
@@ -85,8 +85,8 @@ const SLOW_CLOCK_MS = 1_000;
 const WRONG_CLOCK_MS = 30_000;
 
 /**
- * Compares this machine's clock with the database's, which sets the times of leases and schedules. A running service
- * raises an alarm when they differ by more than a minute.
+ * Compares this machine's clock with the database's, which determines leases and schedules. A running service raises an
+ * alarm when the two differ by more than a minute.
  */
 export function diagnoseClock({ aheadMs, uncertainMs }: ClockDifference): Finding {
   const off = Math.abs(aheadMs);

@@ -30,8 +30,8 @@ import { explainFailure } from './explain-failure.ts';
 
 const USAGE = `Usage: npm run doctor
 
-Checks a deployment in the service's environment and says what to fix. It writes nothing, starts nothing and takes no
-options.`;
+Checks a deployment in the service's environment and reports what to fix. It writes nothing, starts nothing and takes
+no options.`;
 
 const MARKS = { ok: 'ok      ', warning: 'warning ', failed: 'FAILED  ' };
 
@@ -64,7 +64,7 @@ async function main(argv: readonly string[], { stdout, environment }: CommandIo)
 
 type Tell = (...found: readonly Finding[]) => void;
 
-/** Runs a check; an error that it throws becomes its finding. */
+/** Runs a check. An error that it throws becomes a finding. */
 async function told<T>(
   tell: Tell,
   check: string,
@@ -135,7 +135,7 @@ async function keysFinding(database: Database, keys: InstallationKeys): Promise<
 async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
   const catalogue = readCatalogue(config.catalogueFile);
   tell(ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`));
-  // The service itself supplies the address and keys of the mounted sandbox; neither is needed here.
+  // The service supplies the address and keys of the mounted sandbox, which are not needed here.
   const opened = openCatalogue(catalogue, {
     connectors: CONNECTORS,
     environment: (name) =>

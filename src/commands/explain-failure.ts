@@ -12,7 +12,10 @@ import { MigrationError } from '#src/store/engine/migrate.ts';
 import { PoolerError } from '#src/store/engine/pooler.ts';
 import { InstallationKeysError } from '#src/store/tables/installation-keys.ts';
 
-/** Explains why a process exits: by the message of an error that the operator can fix, by the stack of any other. */
+/**
+ * Explains why a process exits: with the message of an error that the operator can fix, or the stack of any other
+ * error.
+ */
 export function explainFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (IN_THEIR_OWN_WORDS.some((type) => error instanceof type)) return error.message;
@@ -33,7 +36,7 @@ const IN_THEIR_OWN_WORDS = [
   PoolerError,
 ];
 
-/** Explains an operating system's refusal to listen. */
+/** Explains why the operating system refused to listen. */
 function explainListening(
   error: NodeJS.ErrnoException & { port?: number; address?: string },
 ): string | undefined {

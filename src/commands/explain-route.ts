@@ -38,7 +38,7 @@ needs neither a database nor a running service.
 const ASSUMPTIONS =
   'Assumes that every circuit is closed, that every connection supports the request, and that no approval rate is known. Ask the running service (OperatorService.ExplainRoute) for its actual state.';
 
-/** Error for a route that cannot be explained; the message says why. */
+/** Error for a route that cannot be explained. The message gives the reason. */
 class RouteError extends Error {}
 
 const OPTIONS = {
@@ -92,7 +92,7 @@ function refusedIn<T>(file: string, work: () => T): T {
   }
 }
 
-/** Makes a catalogue without open connections: all count as healthy, and none has a history. */
+/** Creates a catalogue without open connections. All connections count as healthy, and none has a history. */
 function closedCatalogue(catalogue: Catalogue): ExplainedCatalogue {
   const signals = { isAvailable: () => true, approvalRate: () => 1 };
   const guarded = catalogue.connections.filter(({ circuitBreaker }) => !circuitBreaker?.off);

@@ -2,11 +2,13 @@ import type { WriteStream } from 'node:tty';
 
 /** Shows the progress of long work. */
 export type Progress = {
-  /** Shows the current state: on a terminal in one line that is overwritten, elsewhere in an occasional plain line. */
+  /**
+   * Shows the current state: on a terminal in a single line that is overwritten, elsewhere in occasional plain lines.
+   */
   state(text: string): void;
   /** Writes a permanent line. */
   line(text: string): void;
-  /** Removes the overwritten line. */
+  /** Clears the overwritten line. */
   end(): void;
 };
 
@@ -24,9 +26,9 @@ const PLAIN_PAUSE_MS = 10_000;
 /**
  * Writes progress to a stream.
  *
- * @param options.plainPauseMs pause between two plain lines of `state` if the stream is not a terminal; Infinity for no
- *   lines.
- * @param options.nowMs a clock that never goes back.
+ * @param options.plainPauseMs pause between two lines of `state` if the stream is not a terminal; Infinity for no
+ * lines.
+ * @param options.nowMs a monotonic clock, in milliseconds.
  */
 export function createProgress(
   stream: ProgressStream,
@@ -34,7 +36,7 @@ export function createProgress(
 ): Progress {
   const { plainPauseMs = PLAIN_PAUSE_MS, nowMs = () => performance.now() } = options;
   const isTerminal = stream.isTTY === true;
-  // A terminal shows the first state at once; elsewhere, short work shows no state.
+  // A terminal shows the first state at once; elsewhere, only long work shows its state.
   let shownMs = isTerminal ? Number.NEGATIVE_INFINITY : nowMs();
   return {
     state(text) {
@@ -52,7 +54,7 @@ export function createProgress(
 
 const MIN_ELAPSED_MS = 2_000;
 
-/** Describes progress, as `1200 of 3000 (40 %), about 90 s left`; the rest is estimated from the elapsed time. */
+/** Describes progress, such as `1200 of 3000 (40 %), about 90 s left`. The remaining time is extrapolated. */
 export function howFar(done: number, total: number, elapsedMs: number): string {
   if (total === 0) return '0 of 0';
   const share = `${done} of ${total} (${Math.floor((100 * done) / total)} %)`;

@@ -23,9 +23,9 @@ export type Resealing = {
 const BATCH_SIZE = 500;
 
 /**
- * Seals all stored cards, one-time tokens and webhook secrets under the vault's current key (PCI DSS 3.7.4, 3.7.5). It
- * may run beside the service or another run: a ciphertext is replaced only if it has not changed since it was read.
- * After an interruption, the next run completes the work.
+ * Reseals all stored cards, one-time tokens and webhook secrets under the vault's current key (PCI DSS 3.7.4, 3.7.5).
+ * This is safe while the service or another run is active: a ciphertext is replaced only if it has not changed since it
+ * was read. After an interruption, the next run completes the work.
  *
  * @param onOne called after each ciphertext.
  */
@@ -60,7 +60,7 @@ async function reseal(
   return (await replaceSealed(database, kind, value, resealed)) ? 'resealed' : 'changed';
 }
 
-/** Reads the ciphertexts of a kind in the order of their keys, a batch at a time. */
+/** Reads the ciphertexts of a kind in key order, in batches. */
 async function* walk(database: Database, kind: SealedKind): AsyncGenerator<SealedValue> {
   let last: SealedValue | undefined;
   do {

@@ -15,11 +15,11 @@ import { table } from './table.ts';
 
 /** Minimum number of days for each kind, with the reason. */
 const KINDS = {
-  // Most schemes allow disputes for 120 days; the minimum of a month is for operators with other rules.
+  // Most schemes allow disputes for 120 days; the minimum is only 30 because some operators have other rules.
   payments: 30,
-  // Some providers repeat a notification for 30 days: a deleted notification would be looked up again.
+  // Some providers repeat notifications for 30 days, and a repeat of a deleted notification would be looked up again.
   notifications: 31,
-  // Retries of a delivery take up to 8 days.
+  // Deliveries are retried for up to 8 days.
   deliveries: 9,
   calls: 1,
   // A card that is charged once a month must survive until its next charge.

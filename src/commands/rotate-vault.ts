@@ -25,7 +25,7 @@ async function main(argv: readonly string[], io: CommandIo): Promise<number> {
   const config = readConfig(environment);
   const counts = await withDatabase(config, io, async ({ database, dataDir }) => {
     const keys = installationKeys(config, dataDir);
-    // Nothing is sealed if the service would not start with these keys.
+    // If the service would not start with these keys, nothing is resealed.
     await checkKeys(database, keys);
     const [current = ''] = keys.vaultKeys.keys();
     const action = {

@@ -81,7 +81,7 @@ async function main(argv: readonly string[], { stdout, environment }: CommandIo)
   return 0;
 }
 
-/** Removes the webhook that a killed predecessor registered here, because its events are signed with another secret. */
+/** Removes the webhook that an earlier, killed run registered here: its events would be signed with another secret. */
 async function removeLeftBehind(options: Options, url: string): Promise<void> {
   const response = await call(options, 'GET', '/v1/webhooks');
   const { webhooks = [] } = (await response.json()) as { readonly webhooks?: readonly Listed[] };
