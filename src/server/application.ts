@@ -10,12 +10,12 @@ import { observeRequests } from '#src/observe/observe.ts';
 import type { Tracing } from '#src/observe/tracing.ts';
 
 /**
- * Headers of every response: it may contain personal data, so proxies must not store it, and browsers must not guess
- * its type.
+ * Headers of every response. Responses may contain personal data, so proxies must not store them, and browsers must not
+ * guess their type.
  */
 const RESPONSE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
-/** Creates the application: its listener, request ids, metrics of requests and error responses. It has no routes. */
+/** Creates the application without routes: the listener, request ids, request metrics and error responses. */
 export function createApplication(
   config: Config,
   { log, metrics, tracing }: { readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing },
@@ -31,9 +31,9 @@ export function createApplication(
     frameworkErrors: answerError,
     routerOptions: { ignoreTrailingSlash: true },
     requestIdHeader: false,
-    // Node draws UUIDs from a pool of random bytes, which is much cheaper than drawing bytes one by one.
+    // Node takes UUIDs from a pool of random bytes, which is much cheaper than generating bytes per request.
     genReqId: () => randomUUID().replaceAll('-', '').slice(-24),
-    // Draining connections still carry requests: readiness tells load balancers to stop, not a bare 503.
+    // Draining connections still accept requests: load balancers learn from /readyz to stop, not from a 503.
     return503OnClosing: false,
   });
   app.addHook('onRequest', (request, reply, done) => {
@@ -50,6 +50,6 @@ export async function listen(app: FastifyInstance, { host, port, tls }: Config):
   const address = await app.listen({ host, port });
   // A client cannot connect to a wildcard address.
   const url = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
-  // Fastify does not know that the listener speaks TLS.
+  // Fastify does not know that the listener uses TLS.
   return tls ? url.replace('http:', 'https:') : url;
 }

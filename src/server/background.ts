@@ -11,7 +11,7 @@ import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/st
 import { startAgeOut } from './age-out.ts';
 import { type ClockDeps, watchClock } from './watch-clock.ts';
 
-/** Background work, and the calls by which requests prompt it. */
+/** Background work, and the functions that requests call to prompt it. */
 export type Background = {
   /** Starts all background work. @returns the open outcomes that this replica cannot look up. */
   start(): Promise<readonly UnaskableOutcomes[]>;
@@ -19,13 +19,13 @@ export type Background = {
   readonly eventWritten: () => void;
   /** Sends a webhook's due deliveries now. */
   readonly wakeWebhook: (webhook: WebhookName) => void;
-  /** Looks for due checks after this many seconds. */
+  /** Looks for due checks, after a number of seconds if given. */
   readonly wakeChecker: (inS?: number) => void;
   /** Looks for due checks of enrollments now. */
   readonly wakeEnrollments: () => void;
   /** Counts open outcomes again, for example after a reload. */
   readonly lookAtOpenOutcomes: () => void;
-  /** Stops all background work; resolves once the work in progress has ended. */
+  /** Stops all background work. Resolves when the work in progress has ended. */
   stop(): Promise<void>;
 };
 
@@ -41,8 +41,8 @@ export type BackgroundDeps = CheckerDeps &
   };
 
 /**
- * Creates the background work: the checker, enrollments of wallets, deletion of aged rows, the watches over open
- * outcomes and over the clock, and webhooks.
+ * Creates the background work: the checker, wallet enrollments, the deletion of aged rows, the monitoring of open
+ * outcomes and of the clock, and webhooks.
  */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;

@@ -8,17 +8,17 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { InFlight } from './in-flight.ts';
 
-/** Holder of the catalogue in force, from its opening to the shutdown. */
+/** Holder of the catalogue in force. */
 export type CatalogueHolder = {
   /**
    * Puts the first catalogue in force.
    *
-   * @param variables values of `$NAME` in the settings of this catalogue and of later ones.
+   * @param variables values of `$NAME` in the settings of this and every later catalogue.
    * @throws CatalogueError.
    */
   open(catalogue: Catalogue, variables: OpenCatalogueOptions['variables']): void;
   /**
-   * Puts another catalogue in force. Connections that it does not use close once the work now in flight has ended.
+   * Puts another catalogue in force. Connections that it no longer uses close once the work in flight has ended.
    *
    * @throws CatalogueError; then the previous catalogue stays in force.
    */
@@ -34,7 +34,7 @@ export type CatalogueHolder = {
   close(): Promise<void>;
 };
 
-/** Pause between two probes of the connections whose circuit is open. */
+/** Pause between two probes of the connections with an open circuit. */
 const PROBE_EVERY_MS = 500;
 
 /** Creates a holder. No connection is open until `open` is called. */
@@ -49,7 +49,7 @@ export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'varia
     open(catalogue, values) {
       variables = values;
       current = openCatalogue(catalogue, { ...options, variables });
-      // Probed here, so that a provider's recovery is not left for a payment to discover.
+      // Probed here, so that no payment has to discover a provider's recovery.
       probing = setInterval(() => {
         for (const { probeIfDue } of health().values()) probeIfDue();
       }, PROBE_EVERY_MS);

@@ -13,11 +13,11 @@ import { type InstallationKeys, keyChecks, vaultKeyIdOf } from '#src/vault/key-f
 const COUNT_TIMEOUT_MS = 600_000;
 
 /**
- * Compares the keys with those of earlier starts on this database, which stores their check values. A missing vault
- * key is forgotten once no stored value is sealed under it.
+ * Compares the keys with those of earlier starts, whose check values are in the database. A missing vault key is
+ * forgotten once no stored value is sealed under it.
  *
- * @throws InstallationKeysError for another hash key, another key under a known id, or a missing vault key that is
- * still needed. Then nothing was changed.
+ * @throws InstallationKeysError for a different hash key, a different key under a known id, or a missing vault key that
+ * is still needed. In that case, the database is unchanged.
  */
 export async function checkKeys(database: Database, keys: InstallationKeys): Promise<void> {
   await database.transaction(async (run) => {
@@ -28,7 +28,7 @@ export async function checkKeys(database: Database, keys: InstallationKeys): Pro
   }, COUNT_TIMEOUT_MS);
 }
 
-/** Lists the problems that make `checkKeys` throw, and writes nothing. The schema must exist. */
+/** Lists the problems that make `checkKeys` throw. Writes nothing. The schema must exist. */
 export function findKeyProblems(database: Database, keys: InstallationKeys): Promise<string[]> {
   return database.transaction(async (run) => {
     const { problems } = await compare(run, keyChecks(keys), await readKeyChecks(run));
@@ -38,7 +38,7 @@ export function findKeyProblems(database: Database, keys: InstallationKeys): Pro
 
 type Checks = ReadonlyMap<string, Uint8Array>;
 
-/** @returns descriptions of the problems, and the names of known keys that are missing but not needed. */
+/** @returns descriptions of the problems, and the names of known keys that are missing but no longer needed. */
 async function compare(
   run: Run,
   own: Checks,

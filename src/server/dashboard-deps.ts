@@ -12,7 +12,7 @@ type Given = Pick<DashboardDeps, 'webhooks' | 'clientAddress'> & {
   readonly inFlight: InFlight;
 };
 
-/** Completes the dependencies of the dashboard, which uses the API's own functions. */
+/** Completes the dependencies of the dashboard, which shares the API's functions. */
 export function dashboardDeps(config: Config, { inFlight, ...given }: Given): DashboardDeps {
   const { operations, opened } = given;
   const { explainRoute } = operatorService({ opened, now: operations.now });

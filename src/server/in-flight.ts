@@ -1,4 +1,4 @@
-/** Work in flight. A shutdown waits for it, as does the closing of a connection that has left the catalogue. */
+/** Work in flight. It delays a shutdown, and the closing of a connection that was removed from the catalogue. */
 export type InFlight = {
   /** Tracks work until it ends. @returns the work. */
   track<Work extends Promise<unknown>>(work: Work): Work;

@@ -59,7 +59,7 @@ export type Api = {
   readonly webhooks: ManageDeps;
   readonly live: Pick<CatalogueHolder, 'isOpen' | 'opened' | 'health' | 'connections'>;
   readonly metrics: Metrics;
-  /** Sums the metrics of several workers; undefined if there is only this process. */
+  /** Sums the metrics of several workers; undefined if this is the only process. */
   readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;
   readonly inFlight: InFlight;
   readonly clientAddress: ClientAddress;
@@ -82,14 +82,14 @@ export function mountApi(app: FastifyInstance, api: Api): void {
   mountMetrics(app, api);
 }
 
-/** A service with its handlers, and the kind of callers that it serves. */
+/** A service with its handlers and its kind of callers. */
 type MountedService = {
   readonly service: DescService;
   readonly handlers: ServiceHandlers<DescService, Call>;
   readonly callers: 'accounts' | 'operators';
 };
 
-/** The services, with the functions that admit and open a call to them. */
+/** The services, with the functions that admit and open calls. */
 type Calls = {
   readonly services: readonly MountedService[];
   readonly described: readonly DescService[];
@@ -116,7 +116,10 @@ function mountedServices(api: Api): readonly MountedService[] {
   ];
 }
 
-/** Creates the functions that open a call: they authenticate the caller, then apply its rate limit and our limits. */
+/**
+ * Creates the functions that open a call: they authenticate the caller, then apply the caller's rate limit and the
+ * service's own limits.
+ */
 function createOpeners(
   { config, deps, metrics, clientAddress }: Api,
   requireAllowedOrigin: RequireAllowedOrigin,
@@ -168,7 +171,7 @@ function mountRpc(app: FastifyInstance, { services, described, openers, admit }:
   });
 }
 
-/** Mounts health and reflection. They bypass admission, so that an overloaded service can still be watched. */
+/** Mounts health and reflection. They bypass admission, so that an overloaded service can still be monitored. */
 function mountHealth(
   app: FastifyInstance,
   { config, deps, live }: Api,
@@ -216,7 +219,7 @@ function mountMetrics(app: FastifyInstance, { admission, metrics, parent, live }
   });
 }
 
-/** Returns the reader of a request's headers, which joins repeated headers by commas. */
+/** Returns a function that reads a request's headers, and joins repeated ones with commas. */
 export function headerOf(request: FastifyRequest): ReadHeader {
   return (name) => {
     const value = request.headers[name];
@@ -225,20 +228,21 @@ export function headerOf(request: FastifyRequest): ReadHeader {
 }
 
 /**
- * Returns the call's idempotency key; "", which is malformed, if it was sent twice: Node joins the two by a comma.
+ * Returns the call's idempotency key. If it was sent twice (Node joins the two with a comma), returns "", which is
+ * invalid.
  */
 function idempotencyKeyOf(request: FastifyRequest): string | undefined {
   const key = headerOf(request)('x-idempotency-key');
   if (!key?.includes(',')) return key;
-  // Names and values in turn.
+  // Alternating names and values.
   const names = request.raw.rawHeaders.filter((_text, i) => i % 2 === 0);
   return names.filter((name) => name.toLowerCase() === 'x-idempotency-key').length > 1 ? '' : key;
 }
 
-/** A call as a handler sees it: the caller, and the ticket that counts the work. */
+/** A handler's call: the caller, and the ticket that counts the work. */
 type Call = Caller & { readonly ticket: Ticket };
 
-/** Returns handlers whose work is counted, and tracked until it ends, so that a shutdown waits for it. */
+/** Returns handlers whose work is counted, and tracked so that a shutdown waits for it. */
 function ticketed<Service extends DescService>(
   handlers: ServiceHandlers<Service, Caller>,
   inFlight: InFlight,

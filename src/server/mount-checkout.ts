@@ -20,10 +20,10 @@ import {
 import { chooseLanguage, isLanguage, type Language } from '#src/web/checkout-texts.ts';
 import { mountFile, staticFile } from '#src/web/static-file.ts';
 
-/** Limit on the pages rendered at once. */
+/** Maximum number of pages rendered at once. */
 const MAX_AT_ONCE = 100;
 
-/** Mounts the checkout page, which pays through the rpcs for browsers, with the account's public key. */
+/** Mounts the checkout page. It pays through the rpcs for browsers, with the account's public key. */
 export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
   app.register(async (pages) => {
     limitAtOnce(pages, MAX_AT_ONCE);
@@ -42,8 +42,8 @@ export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
 }
 
 /**
- * Returns the path of the checkout page that sent the payer to the provider, in the payer's language. The page leaves
- * a cookie for the way back: that language, or `1`.
+ * Returns the path of the checkout page that sent the payer to the provider, in the payer's language. The page has set
+ * a cookie to that language, or to `1`.
  *
  * @returns undefined if the payer did not come from the page.
  */

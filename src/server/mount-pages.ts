@@ -15,9 +15,11 @@ import {
 import { mountFile, staticFile } from '#src/web/static-file.ts';
 import { SANDBOX_FIXTURES } from './sandbox-fixtures.ts';
 
-/** Mounts the pages for people who try the service: the API reference with its OpenAPI document, and the home page. */
+/**
+ * Mounts the pages for people who try out the service: the home page, and the API reference with its OpenAPI document.
+ */
 export function mountPages(app: FastifyInstance, config: Config): void {
-  // Only a sandbox with an embedded database has the accounts with well-known keys.
+  // Only a sandbox with an embedded database has accounts with well-known keys.
   const withFixtures = config.sandbox && !config.databaseUrl;
   if (config.docs) mountReference(app, withFixtures ? sandboxKeys(config) : {});
   if (config.homePage) mountHome(app, withFixtures ? sandboxFixtures(config) : undefined);

@@ -20,19 +20,21 @@ export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
   readonly payer: ReturnDeps & EnrollmentReturnDeps;
   /**
-   * A return may be the only proof that a payer agreed: no connection closes during a return, even if the payer has
-   * left.
+   * Tracks work. A return may be the only proof of the payer's consent, so no connection closes during one, even if the
+   * payer has disconnected.
    */
   readonly track: InFlight['track'];
-  /** true: payers who paid on the checkout page return to it. */
+  /** Whether payers who paid on the checkout page return to it. */
   readonly checkoutPage: boolean;
 };
 
 const NOTIFICATION_LIMIT_BYTES = 256 * 1024;
-/** Limit on notifications and returns at once. Others are refused; a provider sends a refused notification again. */
+/**
+ * Maximum number of notifications and returns at once. Any more are refused; providers resend refused notifications.
+ */
 const MAX_AT_ONCE = 100;
 
-/** Mounts the routes that providers send notifications and payers to. Neither carries an account's keys. */
+/** Mounts the routes for providers' notifications and returning payers. Neither has account keys. */
 export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): void {
   app.register(async (raw) => {
     limitAtOnce(raw, MAX_AT_ONCE);
@@ -86,7 +88,7 @@ function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
   });
 }
 
-/** Sends a payer to the merchant's address or, without one, the page that shows the outcome. */
+/** Redirects a payer to the merchant's address or, if there is none, sends the page that shows the outcome. */
 function sendBack(reply: FastifyReply, address: string | undefined, page: Page): FastifyReply {
   if (address === undefined) return sendPage(reply, page);
   return reply.code(303).headers({ location: address, 'referrer-policy': 'no-referrer' }).send();
@@ -104,7 +106,7 @@ function queryOf(url: string): string {
   return start < 0 ? '' : url.slice(start + 1);
 }
 
-/** Makes the page for a payer whose payment cannot be shown. */
+/** Builds the page for a payer whose payment cannot be shown. */
 function failurePage(status: number, language: Language): Page {
   const texts = CHECKOUT_TEXTS[language];
   const [title, text] =
@@ -112,7 +114,7 @@ function failurePage(status: number, language: Language): Page {
   return { language, title, text, amount: '', small: '' };
 }
 
-/** Makes the page for a payer who enrolled a wallet and whose merchant has no page to return to. */
+/** Builds the page for a payer who enrolled a wallet and whose merchant gave no address to return to. */
 function enrollmentPage(status: string, language: Language): Page {
   const texts = CHECKOUT_TEXTS[language].outcome;
   const ends: Readonly<Record<string, readonly string[]>> = {
@@ -123,10 +125,10 @@ function enrollmentPage(status: string, language: Language): Page {
   return { language, title, text, amount: '', small: '' };
 }
 
-/** Response code of a payment that its payer canceled at the provider. */
+/** Response code of a payment that the payer canceled at the provider. */
 const CANCELED_BY_PAYER = 'CANCELED_BY_PAYER';
 
-/** Makes the page for a payer whose merchant has no page to return to. */
+/** Builds the page for a payer whose merchant gave no address to return to. */
 function outcomePage(payment: Payment, language: Language): Page {
   const texts = CHECKOUT_TEXTS[language];
   const [title = '', text = ''] = texts.outcome[outcomeOf(payment)];

@@ -5,18 +5,18 @@ import type { Config } from '#src/config.ts';
 
 /** The mounted sandbox provider. */
 export type Sandbox = {
-  /** Starts to listen. @returns the provider's address for connectors. */
+  /** Starts listening. @returns the provider's address for connectors. */
   listen(): Promise<string>;
-  /** Environment variables of its connections, used where they are not set. */
+  /** Default values of the environment variables of its connections. */
   readonly environment: Readonly<Record<string, string>>;
   close(): Promise<void>;
 };
 
 /**
- * Mounts the sandbox provider: its pages at our own address, for payers, and all of it on a loopback port, for
+ * Mounts the sandbox provider: the pages for payers at our own address, and the whole provider on a loopback port for
  * connectors. That port needs no certificate, and stays open for payments in flight while our own address drains.
  *
- * @param options.address called only after the application listens.
+ * @param options.address called only once the application listens.
  */
 export async function mountSandbox(
   app: FastifyInstance,
@@ -30,7 +30,7 @@ export async function mountSandbox(
 ): Promise<Sandbox> {
   const { config, databaseUrl, address } = options;
   const apiKey = config.environment('SANDBOX_API_KEY') ?? options.apiKey;
-  // The same in all replicas with the same API key.
+  // Replicas with the same API key derive the same secret.
   const notificationSecret =
     config.environment('SANDBOX_NOTIFICATION_SECRET') ??
     createHash('sha256').update(`notifications ${apiKey}`).digest('hex');
@@ -45,7 +45,7 @@ export async function mountSandbox(
   await app.register(sandboxProvider, provider);
   await door.register(sandboxProvider, provider);
   return {
-    // Exclusive: otherwise workers would share the port, but each needs its own while it drains.
+    // Exclusive: workers would otherwise share the port, but each needs its own while it drains.
     listen: async () =>
       `${await door.listen({ host: '127.0.0.1', port: 0, exclusive: true })}${SANDBOX_PREFIX}`,
     environment: { SANDBOX_API_KEY: apiKey, SANDBOX_NOTIFICATION_SECRET: notificationSecret },

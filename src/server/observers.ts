@@ -15,7 +15,7 @@ import { NO_TRACING, type Tracing } from '#src/observe/tracing.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
-/** Observers of one service: its metrics, traces and log, one observer for each subject. */
+/** Observers of one service, one for each subject. They feed its metrics, traces and log. */
 export type Observers = Awaited<ReturnType<typeof createObservers>>;
 
 /** Creates the observers of a service. */
@@ -42,7 +42,7 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
   };
 }
 
-/** Loads OpenTelemetry only if spans are sent: it would be a fifth of everything that is loaded at startup. */
+/** Loads OpenTelemetry only if spans are exported: it would be a fifth of the code loaded at startup. */
 async function openTracing(otlpEndpoint: string | undefined): Promise<Tracing> {
   if (!otlpEndpoint) return NO_TRACING;
   return (await import('#src/observe/otlp-tracing.ts')).createTracing(otlpEndpoint);

@@ -8,13 +8,13 @@ import type { PaymentDeps } from '#src/payments/create/create-payment.ts';
 import type { OperationDeps } from '#src/payments/operate/claim-operation.ts';
 import type { ListDeps } from '#src/payments/read/list-payments.ts';
 
-/** Dependencies of every call on payments. */
+/** Dependencies of every payment call. */
 export type ApiDeps = PaymentDeps & OperationDeps & ListDeps & ReturnDeps & CheckDeps;
 
 /** Dependencies that the caller provides; the others follow from the configuration. */
 type Given = Omit<ApiDeps, 'now' | 'patience' | 'schedule'>;
 
-/** Completes the dependencies of payments: waiting for a provider or for another call does not count as work. */
+/** Completes the dependencies of payments, so that waiting for a provider or another call does not count as work. */
 export function paymentDeps(config: Config, admission: Admission, given: Given): ApiDeps {
   return {
     ...given,

@@ -16,7 +16,7 @@ import type { CardVault } from '#src/vault/card-vault.ts';
 
 const ACCOUNT_ONE = '11111111-1111-4111-8111-111111111111';
 
-/** Account and keys for a newcomer's first request, and the name that its payers see. The keys are public. */
+/** Account and keys for a newcomer's first request, and the name that payers see. The keys are public knowledge. */
 export const SANDBOX_ACCOUNT = {
   id: ACCOUNT_ONE,
   keys: 'pk_sandbox_one and sk_sandbox_one',
@@ -29,7 +29,7 @@ const CHECKOUT_SESSION = '5e550000-0000-4000-8000-000000000001';
 const ENROLLED_WALLET = '70ce0000-0000-4000-8000-000000000001';
 const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
 
-/** The fixtures as the home page shows them. */
+/** The fixtures as shown on the home page. */
 export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])[] = [
   ['Account one', ACCOUNT_ONE],
   ['Its keys', 'pk_sandbox_one, sk_sandbox_one'],
@@ -51,7 +51,7 @@ export async function addSandboxFixtures(
     readonly vault: CardVault;
     readonly fingerprintKey: Uint8Array;
     readonly bins: BinTable;
-    /** The name that payers see for account one; none by default. */
+    /** Account one's name as payers see it; none by default. */
     readonly displayName?: string;
   },
 ): Promise<void> {

@@ -2,7 +2,7 @@ import { repeat } from '#src/repeat.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { type ClockDifference, compareClocks } from '#src/store/engine/database-clock.ts';
 
-/** Dependencies of the watch over the process's clock. */
+/** Dependencies of the monitoring of the process's clock. */
 export type ClockDeps = {
   readonly database: Database;
   readonly clock: {
@@ -14,8 +14,8 @@ export type ClockDeps = {
 const COMPARED_EVERY_MS = 180_000;
 
 /**
- * Compares the process's clock with the database's, at once and then every few minutes. Decisions use the database's
- * clock; signatures, the times in records and the times sent to providers use the process's.
+ * Compares the process's clock with the database's at once, and then every few minutes. Decisions use the database's
+ * clock; signatures, times in records and times sent to providers use the process's clock.
  *
  * @returns a function that stops it.
  */
