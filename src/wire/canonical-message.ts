@@ -22,12 +22,12 @@ import {
 import { canonicalDecimal } from './canonical-decimal.ts';
 
 /**
- * Brings a request message into its canonical form, in place, so that requests with the same meaning are equal.
- * Decimals get their canonical form (a malformed one stays, for validation to refuse), and a whole decimal becomes
- * the integer that it represents (`fraction_of`). Fields that a request cannot set are cleared: OUTPUT_ONLY fields,
- * as AIP-203 prescribes, and unsupported fields that ask for nothing. An empty string is cleared if its field requires
- * a form or has the option `empty_is_absent`, and so is an empty message with that option; free text stays as sent. A
- * change here changes hashes, so it needs another `CANONICAL_FORM` (payments/request-hash).
+ * Converts a request message to its canonical form, in place, so that requests with the same meaning are equal.
+ * Decimals become canonical (malformed ones stay, for validation to refuse), and a whole decimal becomes the integer
+ * that it represents (`fraction_of`). Fields that a request cannot set are cleared: OUTPUT_ONLY fields, as AIP-203
+ * prescribes, and unsupported fields that request nothing. An empty string is cleared if its field requires a format or
+ * has the option `empty_is_absent`, and so is an empty message with that option; other text stays as sent. Any change
+ * to this form changes hashes and needs another `CANONICAL_FORM` (payments/request-hash).
  */
 export function canonicalize(desc: DescMessage, message: Message): void {
   walker(desc)?.(message as AnyMessage);
@@ -38,10 +38,10 @@ type Walk = (message: AnyMessage) => void;
 
 const walkers = new WeakMap<DescMessage, Walk | 'in the making' | 'nothing to do'>();
 
-/** Returns the walk over messages of a type, made once; undefined if there is nothing to change in them. */
+/** Returns the walk over messages of a type, built once; undefined if no field of the type needs a change. */
 function walker(desc: DescMessage): Walk | undefined {
   if (desc.typeName === DecimalSchema.typeName) return canonicalizeDecimal;
-  // Free JSON: it refers to itself, and has no canonical form.
+  // Free JSON is recursive, and has no canonical form.
   if (desc.typeName.startsWith('google.protobuf.')) return undefined;
   const known = walkers.get(desc);
   if (known === 'in the making') throw new Error(`${desc} refers to itself, which is not supported`);
@@ -88,7 +88,7 @@ function fieldStep(field: DescField): Walk | undefined {
   };
 }
 
-/** Returns the walk into a message that is then cleared if nothing is set in it. */
+/** Returns the walk into a message, which also clears the message if nothing is set in it. */
 function emptyStep(field: DescField, { fields }: DescMessage, walk: Walk | undefined): Walk {
   return (message) => {
     const value = message[field.localName] as AnyMessage | undefined;
@@ -98,7 +98,7 @@ function emptyStep(field: DescField, { fields }: DescMessage, walk: Walk | undef
   };
 }
 
-/** Returns true if free JSON is null, false, "", [] or {}, or an object of only such values. */
+/** Reports whether free JSON is null, false, "", [] or {}, or an object of only such values. */
 export function asksForNothing(value: Value | undefined): boolean {
   const kind = value?.kind;
   switch (kind?.case) {
@@ -116,19 +116,19 @@ export function asksForNothing(value: Value | undefined): boolean {
   }
 }
 
-/** Returns a string, number or boolean of free JSON as text; undefined for anything else. */
+/** Returns a string, number or boolean in free JSON as a string; undefined for anything else. */
 function textOf(value: Value | undefined): string | undefined {
   const kind = value?.kind;
   const isScalar = kind?.case === 'numberValue' || kind?.case === 'stringValue' || kind?.case === 'boolValue';
   return isScalar ? String(kind.value) : undefined;
 }
 
-/** Returns true for a text field where an empty string counts as absent. */
+/** Reports whether an empty string counts as absent in a text field. */
 export function isTextAbsentIfEmpty(field: DescField): boolean {
   return hasForm(field) || (!field.message && getOption(field, empty_is_absent));
 }
 
-/** Returns true for a text field whose .proto rule requires a form, which an empty string never has. */
+/** Reports whether a text field's .proto rule requires a format, which an empty string never has. */
 function hasForm(field: DescField): boolean {
   if (field.fieldKind !== 'scalar' || field.oneof || !hasOption(field, fieldRules)) return false;
   const { type } = getOption(field, fieldRules);
@@ -141,7 +141,7 @@ function isOutputOnly(field: DescField): boolean {
   );
 }
 
-/** Moves a decimal to the integer that it represents, if it is whole and that field is not set. */
+/** Moves a decimal to the field for the integer that it represents, if it is whole and that field is not set. */
 function wholeNumber(message: AnyMessage, field: DescField, whole: DescField): void {
   const decimal = message[field.localName] as AnyMessage | undefined;
   if (!decimal) return;

@@ -7,10 +7,10 @@ const MAX_ITEMS = 200;
 /** Limit on the values in the free JSON of a request (google.protobuf.Struct, Value and ListValue). */
 export const MAX_FREE_VALUES = 10_000;
 
-/** Message for a request that exceeds it. */
+/** Message for a request that exceeds MAX_FREE_VALUES. */
 export const TOO_MANY_FREE_VALUES = `must not contain more than ${MAX_FREE_VALUES} values, together with all other free JSON`;
 
-/** Returns true if a message is free JSON: its values are counted together, since its lists are the sender's own. */
+/** Reports whether a message is free JSON, whose values are counted together instead of per list. */
 export function isFreeJson(desc: DescMessage): boolean {
   return ['google.protobuf.Value', 'google.protobuf.ListValue', 'google.protobuf.Struct'].includes(
     desc.typeName,
@@ -18,14 +18,14 @@ export function isFreeJson(desc: DescMessage): boolean {
 }
 
 /**
- * Returns the limit on the elements of a list field, or on the entries of a map field (buf.validate's max_items). It
- * is enforced while a body is read, since reading is the cost of a long list.
+ * Returns the limit on the elements of a list field, or on the entries of a map field (buf.validate's max_items). It is
+ * enforced while a body is read, since reading a long list is what costs time.
  */
 export function maxItems(field: DescField): number {
   return limits.getOrInsertComputed(field, readMaxItems);
 }
 
-/** Limits by field, kept because `getOption` parses a field's rules on every call. */
+/** Limits by field, cached because `getOption` parses a field's rules on every call. */
 const limits = new WeakMap<DescField, number>();
 
 function readMaxItems(field: DescField): number {

@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '#src/service-error.ts';
 
-/** Limit on the nesting of objects and arrays in a body; in binary, of their JSON form. */
+/** Limit on the nesting of objects and arrays in a body or, for binary, in its JSON form. */
 export const NESTING_LIMIT = 32;
 
 /**
- * A number literal that a double might not represent exactly: it has an exponent or many digits, or is tiny. Its
- * `source` is the literal itself, so that the reader of a field can judge it exactly.
+ * A number literal that a double might not represent exactly: it has an exponent or many digits, or is tiny. `source`
+ * is the literal itself, so that the reader of a field can handle it exactly.
  */
 export class RawNumber {
   readonly source: string;
@@ -17,18 +17,18 @@ export class RawNumber {
 }
 
 /**
- * Matches wherever a number that a double might not reproduce could be: a number with an exponent, one of 16 or more
- * characters, or one so small that JavaScript would print it with an exponent. Text in a string may match too, which
- * costs only time; a number that follows no separator is not valid JSON.
+ * Matches any number that a double might not reproduce: a number with an exponent, with 16 or more characters, or so
+ * small that JavaScript would print it with an exponent. Text in a string may match too, which only costs time. A
+ * number without a separator before it is not valid JSON.
  */
 const DOUBTFUL_NUMBER = /(?:^|[:,[\s])-?(?:\d[\d.]{15}|\d[\d.]*[eE]|0\.0{6})/;
 const DOUBTFUL_LITERAL = /[eE]|^.{16}|^-?0\.0{6}/;
 
 /**
- * Parses JSON (RFC 8259) from bytes. Numbers that a double might change become `RawNumber`; of members with the same
- * name, the last one counts. Unlike JSON.parse's errors, ours never quote the text.
+ * Parses JSON (RFC 8259) from bytes. Numbers that a double might change become `RawNumber`. Among members with the same
+ * name, the last one counts. Unlike the errors of JSON.parse, ours never quote the text.
  *
- * @throws ServiceError INVALID_REQUEST if it is not UTF-8, nested more than 32 deep, or not JSON.
+ * @throws ServiceError INVALID_REQUEST if the bytes are not UTF-8 or not JSON, or nested more than 32 levels deep.
  */
 export function parseJson(bytes: Uint8Array): unknown {
   if (!isUtf8(bytes)) throw new ServiceError('INVALID_REQUEST', 'the body is not valid UTF-8');
@@ -39,22 +39,22 @@ export function parseJson(bytes: Uint8Array): unknown {
       ? JSON.parse(text, keepNumberSource as (key: string, value: unknown) => unknown)
       : JSON.parse(text);
   } catch {
-    // Without the cause: V8's message quotes the text, which may contain a card number.
+    // Without a cause: V8's message quotes the text, which may contain a card number.
     throw new ServiceError('INVALID_REQUEST', 'the body is not valid JSON');
   }
 }
 
-/** Refuses a body that is nested too deeply. */
+/** Returns the refusal of a body that is nested too deeply. */
 export function nestedTooDeeply(): ServiceError {
   return new ServiceError('INVALID_REQUEST', `the body is nested more than ${NESTING_LIMIT} deep`);
 }
 
-/** Returns true if a value from `parseJson` is an object, rather than an array, null, or a `RawNumber`. */
+/** Reports whether a value from `parseJson` is an object, not an array, null or a `RawNumber`. */
 export function isJsonObject(json: unknown): json is Readonly<Record<string, unknown>> {
   return typeof json === 'object' && json !== null && !Array.isArray(json) && !(json instanceof RawNumber);
 }
 
-// The types lack the third argument.
+// TypeScript's types lack the third argument.
 function keepNumberSource(_key: string, value: unknown, context: { source?: string }): unknown {
   if (typeof value !== 'number' || context.source === undefined) return value;
   return DOUBTFUL_LITERAL.test(context.source) ? new RawNumber(context.source) : value;

@@ -11,11 +11,11 @@ import { isFreeJson, MAX_FREE_VALUES, maxItems, TOO_MANY_FREE_VALUES, tooManyIte
 import { NESTING_LIMIT, nestedTooDeeply } from './parse-json.ts';
 
 /**
- * Reads a request message from its binary form. Its lists and levels are counted first, by skipping over the bytes:
- * an empty element takes two bytes, but far more time and memory as an object.
+ * Reads a request message from its binary form. It first counts lists and levels by skipping through the bytes: an
+ * empty element takes two bytes, but far more memory and time as an object.
  *
- * @throws ServiceError INVALID_PARAMETERS with the path of a list, or of free JSON, that is too long;
- * INVALID_REQUEST, without quoting the bytes, if they are not such a message.
+ * @throws ServiceError INVALID_PARAMETERS with the path of a list, or of free JSON, that is too long; INVALID_REQUEST,
+ * without quoting the bytes, if they are not a valid message.
  */
 export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
   try {
@@ -23,7 +23,7 @@ export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Arr
     return fromBinary(desc, bytes, { recursionLimit: MESSAGES_LIMIT, readUnknownFields: false });
   } catch (error) {
     if (error instanceof ServiceError) throw error;
-    // Without the cause: the library's message may quote the bytes.
+    // Without a cause: the library's message may quote the bytes.
     throw new ServiceError('INVALID_REQUEST', 'the message cannot be read');
   }
 }
@@ -33,11 +33,9 @@ const MESSAGES_LIMIT = 2 * NESTING_LIMIT;
 
 type Count = { freeValues: number; path: string };
 
-/**
- * Counts a message's lists and levels. @param level number of objects and arrays around the message in its JSON form.
- */
+/** Counts a message's lists and levels. @param level number of objects and arrays that enclose it in the JSON form. */
 function count(desc: DescMessage, reader: BinaryReader, end: number, level: number, so: Count): void {
-  // A Value is the value that it holds, without a level of its own.
+  // A Value adds no level to the value that it contains.
   const depth = desc.typeName === 'google.protobuf.Value' ? level : level + 1;
   if (depth > NESTING_LIMIT) throw nestedTooDeeply();
   const isFree = isFreeJson(desc);
@@ -54,7 +52,7 @@ function count(desc: DescMessage, reader: BinaryReader, end: number, level: numb
     }
     const packed = field.fieldKind === 'list' && isPacked(field, wireType);
     if (!packed && wireType !== wireTypeOf(field)) throw new Error(`${field} has another wire type`);
-    // An excess within free JSON is located at the free JSON itself: the names in it are the sender's own.
+    // An error within free JSON names only the field with the free JSON: the names inside come from the sender.
     if (!isFree) so.path = path === '' ? field.name : `${path}.${field.name}`;
     const isMany = !isFree && (field.fieldKind === 'list' || field.fieldKind === 'map');
     if (isMany) {

@@ -3,12 +3,12 @@ import { createValidator, type Violation } from '@bufbuild/protovalidate';
 import { type FieldCode, type FieldError, MAX_FIELD_ERRORS } from '#src/service-error.ts';
 
 const validator = createValidator({
-  // The patterns are our own and linear, so the platform's engine is safe, and it is faster than RE2 in JavaScript.
+  // Our patterns match in linear time, so the platform's engine is safe, and it is faster than RE2 in JavaScript.
   regexMatch: (pattern, against) => compiled(pattern).test(against),
 });
 
 /**
- * Makes the check of a message type against the rules in its .proto (buf.validate). Its errors name fields and rules,
+ * Creates the check of a message type against the rules in its .proto (buf.validate). The errors name fields and rules,
  * never values.
  */
 export function validate<Desc extends DescMessage>(
@@ -33,7 +33,7 @@ function fieldError(violation: Violation): FieldError {
   return { field: fieldPath(violation), code, message: messageOf(violation) };
 }
 
-/** Descriptions of the patterns in our .proto files: a merchant's engineer need not read regular expressions. */
+/** Descriptions of the patterns in our .proto files, so that merchants' engineers need not read regular expressions. */
 const FORMS: ReadonlyMap<string, string> = new Map([
   ['^[A-Z]{2}$', 'an ISO 3166-1 alpha-2 country code'],
   ['^[A-Z]{3}$', 'an ISO 4217 currency code'],
@@ -48,13 +48,13 @@ const FORMS: ReadonlyMap<string, string> = new Map([
 
 function messageOf({ message }: Violation): string {
   const pattern = /regex pattern `(.*)`/s.exec(message)?.[1];
-  // Like our own messages, the library's continue the field's name: `country: is required`.
+  // Like our own messages, the library's follow the field's name: `country: is required`.
   if (pattern === undefined) return message.replace(/^value (?=is |must )/, '') || 'is not valid';
   const form = FORMS.get(pattern);
   return form === undefined ? 'does not have the form that its documentation describes' : `must be ${form}`;
 }
 
-/** Returns the path in merchants' notation: additional_data.order.items[0].quantity. */
+/** Returns the path in our notation: additional_data.order.items[0].quantity. */
 function fieldPath(violation: Violation): string {
   let path = '';
   for (const step of violation.field) {

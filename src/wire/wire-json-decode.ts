@@ -43,19 +43,19 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 /**
  * Compiles the reader of a message from REST JSON, once for each message type.
  *
- * Names are those of the .proto file; `null` counts as absent, and so does an empty string in a field that takes no
- * text, unless its absence would move money (`empty_is_refused`). Enums are value names, except the name of zero,
+ * Members have the names in the .proto file. `null` counts as absent, and so does an empty string in a field that takes
+ * no text, unless its absence would move money (`empty_is_refused`). Enums are value names, except the name of zero,
  * which means unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see
- * `canonicalDecimal`), so that `10`, `"10"` and `10.00` are equal messages.
+ * `canonicalDecimal`), so that `10`, `"10"` and `10.00` give equal messages.
  *
- * @param options.unknownFields 'ignore' (default), or 'reject' them as field errors that name them. JSON read with
- * 'reject' is the operator's own: its lists may be of any length.
- * @param options.protobufJson also accepts the forms of ProtoJSON: lowerCamelCase names, numbers of enums, integers
- * as strings, `{"value": "10"}` for a decimal.
+ * @param options.unknownFields 'ignore' (default), or 'reject' to report each as a field error. With 'reject', the JSON
+ * comes from the operator, so lists may have any length.
+ * @param options.protobufJson also accepts ProtoJSON: lowerCamelCase names, enum numbers, integers as strings, and
+ * `{"value": "10"}` for a decimal.
  * @param options.check finds faults in the readable fields, so that a refusal names them too. It is called only if
  * some fields are unreadable.
- * @returns a function of a value from `parseJson`. It throws ServiceError: INVALID_REQUEST if that is not an object,
- * and INVALID_PARAMETERS with the paths of up to 20 faulty fields (`items[0].quantity`), never with their values.
+ * @returns a function that reads a value from `parseJson`. It throws ServiceError INVALID_REQUEST if that is not an
+ * object, and INVALID_PARAMETERS with the paths of up to 20 faulty fields (`items[0].quantity`), never their values.
  */
 export function jsonDecoder<Desc extends DescMessage>(
   schema: Desc,
@@ -78,20 +78,20 @@ export function jsonDecoder<Desc extends DescMessage>(
   };
 }
 
-/** Refuses unreadable fields, together with the faults that a check finds in the others. */
+/** Returns the refusal of unreadable fields, together with the faults that a check finds in the others. */
 function unreadable(faults: Faults, check: () => FieldError[]): ServiceError {
   // Once reading has stopped, the remaining fields look absent.
   const others = isFull(faults) ? [] : check();
   const fields = [...faults, ...others.filter(({ field }) => !faults.some((f) => overlap(f.field, field)))]
     .slice(0, MAX_FIELD_ERRORS)
-    // Only two members of a oneof in the body itself are a fault without a path.
+    // The only fault without a path is that the body itself has two members of a oneof.
     .map((fault) => ({ ...fault, field: fault.field || '$' }));
-  // An unknown member that is not supported can be read, and is refused like any unsupported field.
+  // An unsupported unknown member is not unreadable, so it is refused like any unsupported field.
   if (faults.every(({ code }) => code === 'NOT_SUPPORTED')) return invalidParameters(fields);
   return new ServiceError('INVALID_PARAMETERS', describeFields(fields), { fields });
 }
 
-/** Returns true if one path is the other or leads to it. */
+/** Reports whether one path equals or contains the other. */
 function overlap(one: string, other: string): boolean {
   const [short, long] = one.length < other.length ? [one, other] : [other, one];
   return long.startsWith(short) && (short === '' || long === short || /[.[]/.test(long[short.length] ?? ''));
@@ -101,9 +101,11 @@ type FieldReader = {
   readonly field: DescField;
   /** Name of the JSON member that contains the value. */
   readonly name: string;
-  /** Reads the member's values that belong to another field: an integer's fractions, or an object's arrays. */
+  /**
+   * Reads the values of this member that belong to another field: fractions beside integers, or arrays beside objects.
+   */
   readonly other?: FieldReader;
-  /** Returns true for values that belong to the other field. */
+  /** Reports whether a value belongs to the other field. */
   readonly isOther?: (json: unknown) => boolean;
   readonly read: Read;
   /** An empty string, which many forms and languages send for an absent value, counts as absent. */
@@ -127,7 +129,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
     }
     return message;
   };
-  // Registered before its fields are compiled, since a message may contain itself.
+  // Registered before the fields are compiled, since a message type may contain itself.
   dialect.readers.set(desc, read);
   for (const field of desc.fields) {
     const emptyIsAbsent = !dialect.rejectUnknown && !takesText(field) && !getOption(field, empty_is_refused);
@@ -145,7 +147,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   return read;
 }
 
-/** Returns true if an empty string may be the field's value. */
+/** Reports whether an empty string may be the field's value. */
 function takesText(field: DescField): boolean {
   if (field.message)
     return field.fieldKind === 'message' && field.message.typeName === 'google.protobuf.Value';
@@ -176,12 +178,12 @@ function readField(reader: FieldReader, json: unknown, message: Message, faults:
   else members[localName] = value;
 }
 
-/** Returns the value of a field whose own value cannot be read: it was sent, so a check must not call it missing. */
+/** Returns a substitute for an unreadable value, so that a check does not report the field as missing. */
 function standIn(field: DescField): string | undefined {
   return field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING ? '?' : undefined;
 }
 
-/** Returns true for a number that is not whole, and for any decimal in a string. */
+/** Reports whether a value is a fractional number or a string. */
 function isFraction(json: unknown): boolean {
   if (typeof json === 'string') return true;
   if (json instanceof RawNumber) return !/^-?\d+(?:\.0*)?$/.test(json.source);
@@ -195,10 +197,10 @@ function noteUnknown(name: string, faults: Faults): void {
 }
 
 const readValue = wellKnownReader(ValueSchema, false) as Read;
-/** Names that a refusal may repeat: a name is the sender's own word, and might be a card number. */
+/** Names that a refusal may repeat. Others come from the sender, and might be a card number. */
 const PLAIN_NAME = /^[A-Za-z_]{1,64}$/;
 
-/** Refuses an unknown member, unless it asks for nothing. */
+/** Refuses an unknown member, unless it requests nothing. */
 function refuseIfSet(name: string, json: unknown, faults: Faults): void {
   const count = faults.length;
   const value = readValue(json, faults) as Value | undefined;
@@ -246,7 +248,7 @@ function listReader(field: DescField, dialect: Dialect): Read {
   };
 }
 
-/** Returns the reader of a map. A fault in it is located at the map: its keys are the sender's own words. */
+/** Returns the reader of a map. A fault in it names only the map, since the keys come from the sender. */
 function mapReader(field: DescField & { fieldKind: 'map' }, dialect: Dialect): Read {
   const readKey = scalarReader(field.mapKey, { lenient: true, longAsString: true });
   const read = nonNull(field, elementReader(field, dialect));
@@ -266,7 +268,7 @@ function mapReader(field: DescField & { fieldKind: 'map' }, dialect: Dialect): R
   };
 }
 
-/** Refuses null in a list or map, unless its elements are any JSON. */
+/** Refuses null in a list or map, unless the elements are free JSON. */
 function nonNull(field: DescField, read: Read): Read {
   if (field.message?.typeName === 'google.protobuf.Value') return read;
   return (json, faults) =>

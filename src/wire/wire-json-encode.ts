@@ -13,21 +13,21 @@ import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import { array_of, fraction_of, null_when_empty, omit_when_empty } from '#gen/payments/v1/json_options_pb.js';
 
 /**
- * Appends a value to the text. Everything is appended to one text, from left to right, and constant pieces are joined
- * beforehand, since every piece costs time when the text is converted to bytes.
+ * Appends a value to the text. Everything is appended to a single string, from left to right, with constant pieces
+ * joined beforehand: every piece costs time when the string is converted to bytes.
  */
 type Append<T = unknown> = (text: string, value: T) => string;
 
 /**
- * Compiles the writer of a message's REST JSON, once for each message type.
+ * Compiles the writer of a message type's REST JSON.
  *
- * Names are those of the .proto file, in its order. Every field is written: `null` if it has presence and is unset,
- * its default if it has no presence. Enums are value names; google.type.Decimal is a JSON number with at least one
- * decimal; google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are their JSON;
- * an empty list is `null` if its field has the option `null_when_empty`, and an empty string is left out if its field,
- * never the first, has the option `omit_when_empty`. The rest is as in ProtoJSON.
+ * Members have the names and the order of the .proto file. Every field is written: an unset field is `null` if it has
+ * presence, and its default otherwise. Enums are value names; google.type.Decimal is a JSON number with at least one
+ * decimal; google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are written as
+ * JSON; an empty list is `null` if its field has the option `null_when_empty`, and an empty string is left out if its
+ * field, never the first, has the option `omit_when_empty`. The rest is as in ProtoJSON.
  *
- * @throws Error for a message type without a form here, and when writing an invalid decimal or timestamp: our bug.
+ * @throws Error for an unsupported message type and, when writing, for an invalid decimal or timestamp (a bug of ours).
  */
 export function jsonEncoder<Desc extends DescMessage>(schema: Desc): (message: MessageShape<Desc>) => string {
   const append = messageAppender(schema);
@@ -35,11 +35,10 @@ export function jsonEncoder<Desc extends DescMessage>(schema: Desc): (message: M
 }
 
 /**
- * Compiles the writer of one field's REST JSON, without its name: the same text that `jsonEncoder` writes for the
- * field.
+ * Compiles the writer of one field's REST JSON: the text that `jsonEncoder` writes for the field, without the name.
  *
  * @param field belongs to no oneof.
- * @throws Error for a field without a form here.
+ * @throws Error for an unsupported field.
  */
 export function jsonFieldEncoder(field: DescField): (message: Message) => string {
   const append = fieldAppender(field, '');
@@ -61,7 +60,7 @@ function messageAppender(desc: DescMessage): Append {
       longer = (fields[i] as Append<Members>)(longer, message as Members);
     return `${longer}}`;
   };
-  // Registered before its fields are compiled, since a message may contain itself.
+  // Registered before the fields are compiled, since a message type may contain itself.
   appenders.set(desc, append);
   const told = desc.fields.filter((field) => memberOf(field) === field.name);
   for (const [i, field] of told.entries()) fields.push(fieldAppender(field, i === 0 ? '{' : ','));
@@ -166,7 +165,7 @@ function mapAppender(field: DescField, prefix: string): Append<Record<string, un
 
 function enumAppender(desc: DescEnum, prefix: string): Append<number> {
   const names = new Map(desc.values.map((value) => [value.number, prefix + JSON.stringify(value.name)]));
-  // A number from a newer version of the enum is written as a number, as in ProtoJSON.
+  // A value from a newer version of the enum is written as a number, as in ProtoJSON.
   return (text, number) => text + (names.get(number) ?? prefix + number);
 }
 
@@ -186,12 +185,12 @@ function scalarAppender(scalar: ScalarType, prefix: string): Append {
   }
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that JSON must escape.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON must escape these.
 const NEEDS_ESCAPE = /["\\\u0000-\u001f\ud800-\udfff]/;
 
 /**
- * Returns the appender of a string. Most need no escape, and checking that is faster than JSON.stringify, which makes
- * lone surrogates well-formed.
+ * Returns the appender of a string. Most strings need no escaping, and checking that is faster than JSON.stringify,
+ * which also escapes lone surrogates.
  */
 function stringAppender(prefix: string): Append<string> {
   const opened = `${prefix}"`;
@@ -233,7 +232,7 @@ function wellKnownAppender(desc: DescMessage): Append | undefined {
 
 const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
-/** Returns a decimal's digits as the number's literal, so that no digit is lost. JSON allows no leading zeros. */
+/** Writes a decimal's digits as a number literal, so that no digit is lost. */
 function writeDecimal({ value }: Decimal): string {
   if (!DECIMAL.test(value)) throw new Error('google.type.Decimal contains no canonical decimal');
   return value.includes('.') ? value : `${value}.0`;
@@ -242,11 +241,11 @@ function writeDecimal({ value }: Decimal): string {
 // 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z, the bounds of google.protobuf.Timestamp.
 const FIRST_SECOND = -62_135_596_800;
 const LAST_SECOND = 253_402_300_799;
-// Most timestamps of a record, and of records made about the same time, are in the same second.
+// Most timestamps of a record, and of records from about the same time, are in the same second.
 let lastSecond = 0;
 let lastText = '1970-01-01T00:00:00';
 
-/** Formats a timestamp with six fractional digits and `Z`. @throws Error if it is out of range: our bug. */
+/** Formats a timestamp with six fractional digits and `Z`. @throws Error if it is out of range (a bug of ours). */
 export function timestampText(timestamp: Timestamp): string {
   const second = Number(timestamp.seconds);
   if (second !== lastSecond) {

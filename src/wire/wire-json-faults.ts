@@ -1,26 +1,26 @@
 import { type FieldCode, MAX_FIELD_ERRORS } from '#src/service-error.ts';
 
 /**
- * Faults found in a body so far. A fault is noted where it is found, without a path, and each level on the way out
- * puts its name in front: paths cost nothing in a body without faults. Messages never contain a value.
+ * Faults found in a body so far. A fault is recorded without a path, which each enclosing level then completes with its
+ * name, so that a body without faults costs no paths. Messages never contain a value.
  */
 export type Faults = { field: string; readonly code: FieldCode; readonly message: string }[] & {
-  /** Number of free JSON values in the body so far: limits on lists bound everything else. */
+  /** Number of free JSON values in the body so far. Everything else is bounded by the limits on lists. */
   freeValues?: number;
 };
 
 /**
- * Reads a JSON value; it gets null only where null is a value. If the value is faulty, the fault is noted, and the
- * result is undefined, or a message or list of the readable parts.
+ * Reads a JSON value, which is null only where null is a value. If it is faulty, records the fault, and returns
+ * undefined, or a message or list of the readable parts.
  */
 export type Read = (json: unknown, faults: Faults) => unknown;
 
-/** Records a fault, and returns the reader's result for it. */
+/** Records a fault, and returns the reader's result. */
 export function noteFault(faults: Faults, code: FieldCode, message: string): undefined {
   if (!isFull(faults)) faults.push({ field: '', code, message });
 }
 
-/** Puts a name, or an index such as `[0]`, in front of the paths of the faults after the first `count`. */
+/** Prepends a name, or an index such as `[0]`, to the paths of all faults after the first `count`. */
 export function locateFaults(faults: Faults, count: number, segment: string): void {
   for (let i = count; i < faults.length; i++) {
     const fault = faults[i] as Faults[number];
@@ -29,7 +29,7 @@ export function locateFaults(faults: Faults, count: number, segment: string): vo
   }
 }
 
-/** Returns true once there are so many faults that reading stops. */
+/** Reports whether there are so many faults that reading stops. */
 export function isFull(faults: Faults): boolean {
   return faults.length >= MAX_FIELD_ERRORS;
 }

@@ -5,7 +5,7 @@ import { RawNumber } from './parse-json.ts';
 import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
 
 /**
- * Returns the reader of a Protobuf scalar from JSON, which checks its type and range.
+ * Returns the reader of a Protobuf scalar from JSON, which checks type and range.
  *
  * @param options.lenient also accepts numbers as strings and the names of the special floats, as ProtoJSON does.
  * @param options.longAsString returns 64-bit integers as strings instead of bigint.
@@ -43,8 +43,8 @@ export function scalarReader(
 }
 
 /**
- * Returns the reader of an enum: the name of a value other than the first, which means "unspecified", or another name
- * allowed in requests (`also_named`).
+ * Returns the reader of an enum. It accepts the name of any value but the first, which means "unspecified", and the
+ * alternative names for requests (`also_named`).
  *
  * @param lenient accepts every name, and numbers, as ProtoJSON does.
  */
@@ -120,7 +120,7 @@ function longReader(min: bigint, max: bigint, longAsString: boolean): Read {
   return (json, faults) => {
     const digits = Number.isSafeInteger(json) ? String(json || 0) : wholeNumber(json, true);
     if (digits === undefined) return noteFault(faults, 'INVALID_TYPE', 'must be an integer');
-    // A longer number is out of range, and not worth converting.
+    // A longer number is out of range anyway, and slow to convert.
     const value = digits.length <= 64 ? BigInt(digits) : max + 1n;
     if (value < min || value > max) return noteFault(faults, 'OUT_OF_RANGE', range);
     return longAsString ? String(value) : value;
@@ -129,7 +129,7 @@ function longReader(min: bigint, max: bigint, longAsString: boolean): Read {
 
 const WHOLE_NUMBER = /^(-?\d+)(?:\.0+)?$/;
 
-/** Returns the digits of a whole number literal, or of such a string if `text` is allowed: "6.000" is 6. */
+/** Returns the digits of a whole-number literal or, if `text` is true, of a whole number in a string: "6.000" is 6. */
 function wholeNumber(json: unknown, text: boolean): string | undefined {
   const source = json instanceof RawNumber ? json.source : text && typeof json === 'string' ? json : '';
   return WHOLE_NUMBER.exec(source)?.[1];

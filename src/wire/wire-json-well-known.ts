@@ -14,10 +14,10 @@ import { isJsonObject, NESTING_LIMIT, RawNumber } from './parse-json.ts';
 import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
 
 /**
- * Returns the reader of a message type with its own JSON form; undefined for any other.
+ * Returns the reader of a message type that has its own JSON form; undefined for any other type.
  *
  * @param protobufJson also accepts a google.type.Decimal in its ProtoJSON form, an object.
- * @throws Error for a type of google.protobuf that has no form here.
+ * @throws Error for an unsupported type of google.protobuf.
  */
 export function wellKnownReader(desc: DescMessage, protobufJson: boolean): Read | undefined {
   switch (desc.typeName) {
@@ -61,7 +61,7 @@ function readDecimalObject(json: unknown, faults: Faults): unknown {
 }
 
 const RFC_3339 = /^(\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
-/** Time in the format of databases, read as UTC. */
+/** Time as databases print it, read as UTC. */
 const DATE_SPACE_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?)$/;
 // The bounds of google.protobuf.Timestamp.
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
@@ -76,19 +76,19 @@ function readTimestamp(json: unknown, faults: Faults): unknown {
   );
 }
 
-/** Reads a time in the format of RFC 3339 or of databases; undefined if it is neither. */
+/** Parses a time in RFC 3339 format or as databases print it; undefined if it is neither. */
 export function parseTimestamp(text: string): Timestamp | undefined {
   const [, local = '', day, fraction = '', sign, hours = '0', minutes = '0'] =
     RFC_3339.exec(text.replace(DATE_SPACE_TIME, '$1T$2Z')) ?? [];
   const localMs = Date.parse(`${local}Z`);
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
   const ms = sign === '-' ? localMs + offsetMs : localMs - offsetMs;
-  // Date.parse reads February 30th as March 2nd. Beware: a comparison with NaN is false.
+  // Date.parse reads February 30th as March 2nd. The comparison is negated because any comparison with NaN is false.
   if (!(ms >= FIRST_MS && ms <= LAST_MS) || new Date(localMs).getUTCDate() !== Number(day)) return undefined;
   return create(TimestampSchema, { seconds: BigInt(ms / 1000), nanos: Number(fraction.padEnd(9, '0')) });
 }
 
-/** Reads paths, separated by commas, with names as in the .proto or in lowerCamelCase. */
+/** Reads comma-separated paths, with names as in the .proto file or in lowerCamelCase. */
 function readFieldMask(json: unknown, faults: Faults): unknown {
   if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
   const names = json === '' ? [] : json.split(',');
@@ -111,7 +111,7 @@ function plainMessage(desc: DescMessage, json: unknown, faults: Faults): unknown
   return faults.length > count ? undefined : fromJson(desc, plain as JsonValue);
 }
 
-/** Copies any JSON. A number that a double would change is refused, since it would be returned changed. */
+/** Copies any JSON. Refuses a number that a double would change, since responses would return it changed. */
 function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefined {
   if (depth > NESTING_LIMIT) return noteFault(faults, 'INVALID_FORMAT', 'is nested too deeply');
   faults.freeValues = (faults.freeValues ?? 0) + 1;
@@ -133,23 +133,23 @@ function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefi
     if (!key.isWellFormed()) noteFault(faults, 'INVALID_FORMAT', 'must be well-formed Unicode');
     return [key, plainJson(value, faults, depth + 1) as JsonValue] as const;
   });
-  // Unlike assignment, this also makes a member named __proto__.
+  // Unlike assignment, this also works for a member named __proto__.
   return Object.fromEntries(entries);
 }
 
 const INEXACT = 'has more digits than a JSON number keeps exactly (IEEE 754); send it as a string';
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
-/** No double needs a longer literal, and the time of the check grows with the square of the length. */
+/** No double needs a longer literal, and the time of the check is quadratic in the length. */
 const MAX_LITERAL_LENGTH = 800;
 
-/** Returns true if a double is exactly the number of a literal, and prints as that number, to the last digit. */
+/** Reports whether a double prints with exactly the digits of a literal. */
 function isKeptBy(number: number, literal: string): boolean {
   if (literal.length > MAX_LITERAL_LENGTH) return false;
   return significantDigits(literal) === significantDigits(String(number));
 }
 
-/** Returns the canonical form of a number: its digits without surrounding zeros, and the power of ten of the last. */
+/** Returns the canonical form of a number: the digits without surrounding zeros, and the last digit's power of ten. */
 function significantDigits(literal: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(literal) ?? [];
   const digits = (whole + fraction).replace(/^0+/, '');

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { type Document, LineCounter, parseDocument } from 'yaml';
 
-/** Makes the error that reports a fault in a file. */
+/** Creates the error that reports a fault in a file. */
 export type Refuse = (message: string) => Error;
 
-/** A YAML document (or JSON, which is YAML), with a counter that finds the lines of its positions. */
+/** A YAML document (JSON is YAML too), with a counter that maps positions to lines. */
 export type YamlFile = { readonly document: Document; readonly lineCounter: LineCounter };
 
-/** Reads the text of an operator's file. @throws the error that `refuse` makes if it cannot be read. */
+/** Reads an operator's file. @throws the error from `refuse` if it cannot be read. */
 export function readTextFile(file: string, refuse: Refuse): string {
   try {
     return readFileSync(file, 'utf8');
@@ -17,9 +17,9 @@ export function readTextFile(file: string, refuse: Refuse): string {
 }
 
 /**
- * Parses a file's text; `file` is for messages.
+ * Parses a file's text. `file` is used only in messages.
  *
- * @throws the error that `refuse` makes, with the line, if it is not YAML.
+ * @throws the error from `refuse`, with the line, if the text is not YAML.
  */
 export function parseYaml(text: string, file: string, refuse: Refuse): YamlFile {
   const lineCounter = new LineCounter();
