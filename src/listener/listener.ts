@@ -18,7 +18,7 @@ import {
 
 /** Options of a listener. */
 export type ListenerOptions = {
-  /** PEM certificate chain and private key. Without them, cleartext. */
+  /** PEM certificate chain and private key. Without them, connections are in cleartext. */
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
   readonly limits?: Partial<ListenerLimits>;
 };
@@ -29,15 +29,16 @@ export type Listener = Required<Pick<FastifyServerOptions, 'serverFactory' | 'cl
 type Handler = Parameters<FastifyServerFactory>[0];
 
 /**
- * Listens for HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) on one address. In cleartext, a connection's first bytes show
- * its protocol, since HTTP/2 with prior knowledge begins with a fixed preface; over TLS, ALPN does (RFC 7301).
+ * Listens for HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) on one address. In cleartext, a connection's first bytes
+ * determine the protocol, since HTTP/2 with prior knowledge begins with a fixed preface; over TLS, ALPN does (RFC
+ * 7301).
  *
- * `app.close()` drains: no further connection is accepted, idle connections are closed, busy HTTP/1.1 connections are
- * answered with `Connection: close`, HTTP/2 connections get GOAWAY and finish their streams, and the rest is cut
- * after `drainTimeoutMs`.
+ * `app.close()` drains: it accepts no further connections, closes idle ones, answers on busy HTTP/1.1 connections with
+ * `Connection: close`, sends GOAWAY on HTTP/2 connections and lets their streams finish, and cuts the rest after
+ * `drainTimeoutMs`.
  *
- * The server is Node's own `http.Server` with one difference: it routes new connections by protocol. Once the
- * protocol is decided, the socket's native handle is Node's, so no byte passes through here.
+ * The server is Node's own `http.Server`, except that it routes new connections by protocol. Once the protocol is
+ * known, Node owns the socket's native handle, so no bytes pass through this code.
  */
 export function createListener(options: ListenerOptions = {}): Listener {
   const limits = { ...LISTENER_LIMITS, ...options.limits };
@@ -69,13 +70,13 @@ function createHttp1Server(handler: Handler, options: ListenerOptions, limits: L
     headersTimeout: Math.min(limits.headersTimeoutMs, limits.receiveTimeoutMs),
     requestTimeout: limits.receiveTimeoutMs,
     keepAliveTimeout: limits.idleTimeoutMs,
-    // Interval at which Node looks for requests past their deadline.
+    // Interval at which Node checks for requests past their deadline.
     connectionsCheckingInterval: Math.min(1_000, limits.headersTimeoutMs),
     maxHeaderSize: limits.maxHeaderBytes,
-    // TCP keep-alive detects peers that have gone while a response is due.
+    // TCP keep-alive detects peers that have disappeared while a response is due.
     keepAlive: true,
     keepAliveInitialDelay: 30_000,
-    // No upgrade is offered; RFC 9110 lets a server ignore the request for one and answer in HTTP/1.1.
+    // No upgrade is offered: RFC 9110 lets a server ignore the request and respond in HTTP/1.1.
     shouldUpgradeCallback: () => false,
   };
   const server = options.tls
@@ -89,13 +90,13 @@ function createHttp1Server(handler: Handler, options: ListenerOptions, limits: L
         handler,
       )
     : http.createServer(settings, handler);
-  // One more than allowed, so that an excess is detected.
+  // One more than allowed, to detect an excess.
   server.maxHeadersCount = limits.maxHeaderFields + 1;
   server.maxConnections = limits.maxConnections;
-  // In a worker too: if refused connections were handed on, they would circulate for ever once all workers are full.
+  // In workers too: passed on to other workers, refused connections would circulate forever once all workers are full.
   Object.assign(server, { dropMaxConnection: true });
   server.setTimeout(limits.idleTimeoutMs);
-  // A failed accept costs that one connection, not the process. Failures to listen reach Fastify's own listener.
+  // A failed accept loses one connection, not the process. Failures to listen reach Fastify's own handler.
   server.on('error', () => {});
   return server;
 }
@@ -112,7 +113,7 @@ function createHttp2Server(handler: Handler, limits: ListenerLimits): Http2Serve
       streamResetBurst: limits.streamResetBurst,
       streamResetRate: limits.streamResetRatePerS,
       maxSessionMemory: limits.maxSessionMegabytes,
-      // Node's own limits apply to SETTINGS entries (32), refused streams (100) and unread answers to pings (1,000).
+      // Node's own limits apply to SETTINGS entries (32), refused streams (100) and unread ping replies (1,000).
       maxSessionInvalidFrames: limits.maxInvalidFrames,
     },
     // Fastify serves Node's HTTP/2 compatibility API with the same handler; only its types distinguish the two.
@@ -120,7 +121,7 @@ function createHttp2Server(handler: Handler, limits: ListenerLimits): Http2Serve
   );
 }
 
-/** Takes new connections from Node's HTTP/1.1 listener, and gives each to the protocol that it speaks. */
+/** Takes new connections from Node's HTTP/1.1 listener, and gives each to the server for its protocol. */
 function routeConnections(deps: {
   readonly server: http.Server;
   readonly http2Server: Http2Server;
@@ -156,7 +157,7 @@ function routeConnections(deps: {
     };
     connections.set(socket, connection);
     socket.once('close', () => connections.delete(socket));
-    // The server that takes the socket handles its errors; this keeps an error before that from ending the process.
+    // The server that takes the socket handles its errors. Until then, this keeps an error from ending the process.
     socket.on('error', () => {});
     // A TLS handshake may end after the drain has begun.
     if (!server.listening) socket.destroy();
@@ -165,27 +166,28 @@ function routeConnections(deps: {
   });
 }
 
-/** Refuses requests that Node accepts but that must not reach a handler. */
+/** Refuses requests that Node accepts but handlers must not receive. */
 function admit(handler: Handler, limits: ListenerLimits): Handler {
   return (request, response) => {
-    // RFC 9112, section 3.2: HTTP/1.0 may omit Host; an invalid one must be refused, and code that builds a URL from it
-    // would throw. HTTP/2 names it ":authority".
+    // RFC 9112, section 3.2: HTTP/1.0 may omit Host. An invalid Host must be refused, and code that builds a URL from
+    // it would throw. In HTTP/2, it is ":authority".
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost';
     const authority = request.headers[':authority'] ?? request.headers.host;
-    // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: two hosts are refused, since a proxy may have read the other.
+    // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: two hosts are refused, since a proxy may have used the other
+    // one.
     const isAmbiguous = namesHostTwice(request) || differ(request.headers.host, authority);
-    // rawHeaders alternates names and values.
+    // rawHeaders alternates between names and values.
     if (request.rawHeaders.length > 2 * limits.maxHeaderFields) refuse(response, 431);
     else if (isAmbiguous || authority === undefined || !URL.canParse(`http://${authority}`)) {
       refuse(response, 400);
     }
-    // HTTP/2 accepts any word as a method; HTTP/1.1's parser refuses unknown ones.
+    // HTTP/2 accepts any token as a method; the HTTP/1.1 parser refuses unknown methods.
     else if (!METHODS.has(request.method ?? '')) refuse(response, 400);
     else handler(request, response);
   };
 }
 
-/** Returns true if a request has several Host headers: Node keeps the first and hides the rest. */
+/** Reports whether a request has several Host headers: Node keeps only the first in `headers`. */
 function namesHostTwice({ rawHeaders }: IncomingMessage): boolean {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -207,7 +209,7 @@ function refuse(response: ServerResponse, status: number): void {
   response.writeHead(status, { 'content-length': '0' }).end();
 }
 
-/** Keeps the unfinished responses of each HTTP/1.1 connection, and its latest response even when finished. */
+/** Tracks the unfinished responses of each HTTP/1.1 connection, and the latest response even when finished. */
 function noteResponses(handler: Handler, connections: Connections, clock: PeerClock): Handler {
   return (request, response) => {
     const connection = connections.get(request.socket);
@@ -215,7 +217,7 @@ function noteResponses(handler: Handler, connections: Connections, clock: PeerCl
       connection.response = response;
       connection.unfinished.set(response, beginExchange(clock));
     }
-    // Connect stops reading a body that is too large. The rest is skipped, since the connection's next request follows
+    // Connect stops reading a body that is too large. The rest must be skipped: the connection's next request follows
     // it.
     request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });
     response.once('finish', () => {
@@ -230,10 +232,10 @@ function isOwed(response: ServerResponse | undefined): response is ServerRespons
   return response !== undefined && !response.writableFinished;
 }
 
-/** Lets silent HTTP/1.1 connections time out unless they wait for us. */
+/** Closes silent HTTP/1.1 connections, except those that wait for us. */
 function endSilentConnections(server: http.Server, connections: Connections): void {
   server.on('timeout', (socket) => {
-    // While a response is due and the peer reads what we send, the silence is ours: a slow provider, a quiet stream.
+    // While a response is due and the peer reads what we send, we cause the silence: a slow provider, a quiet stream.
     const waitsForUs = isOwed(connections.get(socket)?.response) && socket.writableLength === 0;
     if (!waitsForUs) socket.destroy();
   });
@@ -241,8 +243,8 @@ function endSilentConnections(server: http.Server, connections: Connections): vo
 
 /** Makes `server.close`, which `app.close()` calls, end the connections of both protocols gracefully. */
 function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs: number): void {
-  // Node's own version treats a connection as idle when its response is written but not yet sent, even with pipelined
-  // requests behind it.
+  // Node's own version treats a connection as idle once its response is written, even if it is not yet sent or
+  // pipelined requests follow.
   server.closeIdleConnections = () => {
     for (const [socket, { session, response }] of connections) {
       if (!session && !isOwed(response)) socket.destroy();
@@ -250,14 +252,14 @@ function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs
   };
   const close = server.close.bind(server);
   server.close = (callback) => {
-    // Begins by closing idle connections.
+    // First closes idle connections.
     close(callback);
     for (const [socket, { session, response }] of connections) {
       session?.close();
       if (!isOwed(response)) continue;
-      // This is the last of the pipelined responses: announcing the end in an earlier response would lose this one.
+      // Only the last of the pipelined responses may announce the end: later ones would be lost.
       response.shouldKeepAlive = false;
-      // Headers that are already sent have promised to keep the connection open.
+      // If its headers are already sent, they have announced keep-alive, so close explicitly.
       response.once('close', () => socket.destroySoon());
     }
     const cut = setTimeout(() => {
@@ -269,12 +271,12 @@ function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs
 }
 
 /**
- * Answers a request that is not HTTP/1.1, or arrives too slowly, with a bare 4xx, and closes the connection. Nothing is
- * logged: the error carries the received bytes, which may contain a card number.
+ * Responds to a request that is not HTTP/1.1, or arrives too slowly, with a bare 4xx, and closes the connection. Logs
+ * nothing: the error contains the received bytes, which may include a card number.
  */
 function refuseMalformed(code: string, socket: Socket, response: ServerResponse | undefined): void {
   if (isOwed(response) && response.req.complete) {
-    // The unreadable bytes follow a complete request, which still gets its own response.
+    // The unreadable bytes follow a complete request, which still gets its response.
     response.shouldKeepAlive = false;
     response.once('close', () => socket.destroySoon());
     return;
@@ -290,7 +292,7 @@ function refuseMalformed(code: string, socket: Socket, response: ServerResponse 
   socket.destroySoon();
 }
 
-/** Returns undefined if the peer or its TLS failed, so that nobody can receive a response. */
+/** Returns the status of a refusal; undefined if the peer or TLS failed, so that nobody can receive a response. */
 function refusalStatus(code: string): number | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 413;

@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
 
-/** No HTTP/1.1 method begins with these letters: servers that know only HTTP/1.1 should refuse the preface. */
+/** No HTTP/1.1 method begins with these letters, so that servers without HTTP/2 refuse the preface. */
 const HTTP2_PREFACE_START = Buffer.from('PRI');
 
 /**
  * Waits for a connection's first bytes, which distinguish HTTP/2 with prior knowledge (RFC 9113, section 3.3) from
- * HTTP/1.1, and puts them back; closes a connection that stays undecided for `timeoutMs`.
+ * HTTP/1.1, and puts them back. Closes the connection if they do not arrive within `timeoutMs`.
  */
 export function sniff(socket: Socket, timeoutMs: number, decided: (isHttp2: boolean) => void): void {
   let seen: Buffer = Buffer.alloc(0);
@@ -22,7 +22,7 @@ export function sniff(socket: Socket, timeoutMs: number, decided: (isHttp2: bool
     socket.pause();
     socket.unshift(seen);
     decided(mayBeHttp2);
-    // The HTTP/1.1 listener reads the bytes that were put back as they flow; an HTTP/2 session reads them itself.
+    // The HTTP/1.1 listener needs a flowing socket to receive the bytes; an HTTP/2 session reads them itself.
     if (!mayBeHttp2) socket.resume();
   };
   socket.on('data', onData).once('end', giveUp).once('close', forget);

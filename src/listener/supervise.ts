@@ -3,12 +3,12 @@ import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { ListenerLimits } from './listener-limits.ts';
 
-/** A request and its response, until both have ended. Its times are the peer clock's. */
+/** A request and its response, until both have ended. Times are from the peer clock. */
 type Exchange = {
   readonly beganAtMs: number;
-  /** Moment from which the peer could have sent the first bytes of the body. */
+  /** Time from which the peer could have sent the first bytes of the body. */
   bodyDueSinceMs: number;
-  /** Moment since which written bytes have been waiting for the peer to read them; 0 without any. */
+  /** Time since which written bytes have waited for the peer to read them; 0 if there are none. */
   unsentSinceMs: number;
 };
 
@@ -18,11 +18,11 @@ export type Connection = {
   session: ServerHttp2Session | undefined;
   /** HTTP/2: the open streams. */
   readonly streams: Map<ServerHttp2Stream, Exchange>;
-  /** HTTP/2: at the last sweep, bodies were arriving. Others may have to wait for them: all share one window. */
+  /** HTTP/2: whether bodies were arriving at the last sweep. Other bodies may have to wait: all share one window. */
   isReceiving: boolean;
   /** HTTP/1.1: the latest response, finished or not. */
   response: ServerResponse | undefined;
-  /** HTTP/1.1: the unfinished responses, in the order in which they are sent. */
+  /** HTTP/1.1: the unfinished responses, in sending order. */
   readonly unfinished: Map<ServerResponse, Exchange>;
 };
 
@@ -30,22 +30,22 @@ export type Connection = {
 export type Connections = Map<Socket, Connection>;
 
 /**
- * Pause between two sweeps. In between, a connection may exceed its limits by our responses; a sweep of a thousand
- * busy connections takes well below a millisecond.
+ * Pause between two sweeps, during which responses may exceed a connection's limits. A sweep of a thousand busy
+ * connections takes well under a millisecond.
  */
 const SWEEP_MS = 250;
 
-/** RFC 9113, section 7. */
+/** Error code CANCEL (RFC 9113, section 7). */
 const CANCEL = 8;
 
-/** Clock for the peers' deadlines, in milliseconds: it stops while the process is stopped. */
+/** Clock for the peers' deadlines, in milliseconds. It stops while the process is suspended. */
 export type PeerClock = {
   now(): number;
   /** Reports that `expectedMs` should have passed since the last tick. */
   tick(expectedMs: number): void;
 };
 
-/** Makes the clock. Bytes that arrived while the process was stopped wait unread; their sender is not late. */
+/** Creates the clock. Bytes that arrived while the process was suspended are still unread, but not late. */
 export function createPeerClock(): PeerClock {
   let stoodStillMs = 0;
   let tickedAtMs = performance.now();
@@ -61,10 +61,10 @@ export function createPeerClock(): PeerClock {
 }
 
 /**
- * Ends requests that do not arrive in time, and connections or streams whose peer leaves responses unread: for too
- * long, or too many bytes of them. One timer sweeps all connections, so a request needs no timer of its own.
+ * Ends requests that do not arrive in time, and connections or streams whose peer leaves responses unread for too long
+ * or leaves too many bytes unread. A single timer sweeps all connections, so requests need no timers.
  *
- * @param refuseLate answers an HTTP/1.1 request whose body did not begin in time, and ends its connection.
+ * @param refuseLate refuses an HTTP/1.1 request whose body did not begin in time, and ends its connection.
  * @returns a function that stops the supervision.
  */
 export function supervise(
@@ -84,7 +84,7 @@ export function supervise(
   return () => clearInterval(timer);
 }
 
-/** Begins an exchange, whose times start now. */
+/** Begins an exchange at the current time. */
 export function beginExchange(clock: PeerClock): Exchange {
   const beganAtMs = clock.now();
   return { beganAtMs, bodyDueSinceMs: beganAtMs, unsentSinceMs: 0 };
@@ -103,24 +103,27 @@ export function superviseSession(
     if (!stream.endAfterHeaders) skipUnreadBody(stream);
   });
   session.setTimeout(limits.idleTimeoutMs, () => {
-    // An open stream without anything due is a quiet subscription.
+    // An open stream with nothing to send is a quiet subscription.
     if (streams.size === 0 || [...streams.keys()].some(isUntaken)) session.destroy();
   });
 }
 
-/** Skips a body that was answered unread: kept, it would fill the connection's memory until new streams are refused. */
+/**
+ * Discards a body that was answered unread. Otherwise it would hold the connection's memory until new streams are
+ * refused.
+ */
 function skipUnreadBody(stream: ServerHttp2Stream): void {
   stream.once('finish', () => {
     if (!stream.readableEnded) stream.removeAllListeners('data').resume();
   });
 }
 
-/** Returns true if the peer has not read everything. A stream closes as soon as its ended response has been read. */
+/** Reports whether the peer has not read everything. A stream closes once the peer has read the whole response. */
 function isUntaken(stream: ServerHttp2Stream): boolean {
   return stream.writableLength > 0 || stream.writableEnded;
 }
 
-/** Returns a response's bytes in memory. Fastify hands over a large one in pieces, and holds it until the last. */
+/** Returns a response's bytes in memory. Fastify writes a large response in pieces, and holds it until the last one. */
 function heldBytes(stream: ServerHttp2Stream): number {
   return Math.max(stream.writableLength, Number(stream.sentHeaders?.['content-length'] ?? 0));
 }
@@ -189,7 +192,7 @@ function sweepResponses(
   let isPeersTurn = true;
   for (const [response, exchange] of unfinished) {
     const bytes = response.writableLength;
-    // The response that has the socket is counted in the socket's bytes.
+    // The bytes of the response that has the socket are counted with the socket's.
     if (response.socket === null) unsentBytes += bytes;
     if (isTakenLate(exchange, isPeersTurn && bytes > 0, nowMs, limits)) return Number.POSITIVE_INFINITY;
     isPeersTurn &&= response.writableEnded;
@@ -203,7 +206,7 @@ function isTakenLate(exchange: Exchange, isUnsent: boolean, nowMs: number, limit
   return isUnsent && nowMs - exchange.unsentSinceMs > limits.takeTimeoutMs;
 }
 
-/** Returns true if the latest HTTP/1.1 request has a body that did not begin in time. Node limits the whole request. */
+/** Reports whether the body of the latest HTTP/1.1 request did not begin in time. Node limits the whole request. */
 function isBodyLate({ response, unfinished }: Connection, nowMs: number, limits: ListenerLimits): boolean {
   const exchange = response && unfinished.get(response);
   if (!exchange || response.req.complete || response.headersSent) return false;
