@@ -4,25 +4,28 @@ import { type DestinationStream, pino } from 'pino';
 /** A destination for log lines that writes several lines at once. */
 export type LogWriter = DestinationStream & {
   /**
-   * Writes the remaining lines. Nothing may be logged afterwards.
+   * Writes the remaining lines. Do not log anything afterwards.
    *
    * @returns false if the reader did not accept them in time.
    */
   end(timeoutMs: number): Promise<boolean>;
 };
 
-/** Size of a chunk that a pipe accepts as a whole, so that lines of several workers do not mix (POSIX, PIPE_BUF). */
+/**
+ * Size up to which a pipe accepts a chunk as a whole, so that the lines of several workers do not mix (POSIX,
+ * PIPE_BUF).
+ */
 const CHUNK_BYTES = 4_096;
-/** Limit on the time that a line waits for others. */
+/** Maximum time that a line waits for others. */
 const FLUSH_MS = 20;
-/** Limit on the bytes of lines that wait for a slow reader. Any further line is dropped and counted. */
+/** Maximum number of bytes that wait for a slow reader. Any further line is dropped and counted. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 const WARN = 40;
 /** Makes pino give a stream the level of each line. */
 const WITH_LEVEL = Symbol.for('pino.metadata');
 
 /**
- * Writes log lines to a file descriptor, several at once and outside the main thread: a payment never waits for the
+ * Writes log lines to a file descriptor, in batches and outside the main thread, so that a payment never waits for the
  * reader of the log. SIGKILL loses at most the lines of the last 20 ms, if the reader keeps up; warnings and errors are
  * written at once.
  */
@@ -59,7 +62,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     dropped += 1;
   });
   destination.on('drain', () => {
-    // Less than a chunk, which arrived during the write of another.
+    // Less than a chunk has arrived during the write.
     if (waitingBytes > 0) flushSoon();
     if (dropped === 0) return;
     const line = {
@@ -71,7 +74,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     dropped = 0;
     write(`${JSON.stringify(line)}\n`);
   });
-  // The reader of the log is gone: pino drops further lines.
+  // The reader of the log has gone, and pino drops further lines.
   destination.on('error', () => {
     isBroken = true;
   });
@@ -84,7 +87,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     },
     async end(timeoutMs: number) {
       if (isBroken) return true;
-      // By then, the log says how many lines were dropped.
+      // After the drain, the log shows how many lines were dropped.
       if (dropped > 0 && !(await occursInTime(destination, 'drain', timeoutMs))) return false;
       const closed = occursInTime(destination, 'close', timeoutMs);
       clearTimeout(flushing);
@@ -95,7 +98,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
   return writer;
 }
 
-/** Waits for an event. @returns false if neither the event nor an error came in time. */
+/** Waits for an event. @returns false if neither the event nor an error occurred in time. */
 function occursInTime(source: EventEmitter, event: string, timeoutMs: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const tooLate = setTimeout(resolve, timeoutMs, false);

@@ -5,7 +5,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Makes the metrics in their own registry, so that several servers can live in one process. */
+/** Creates the metrics in a separate registry, so that several servers can run in one process. */
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -28,7 +28,7 @@ function makersIn(registry: Registry) {
     counter: <Label extends string = never>(about: About<Label>) =>
       new Counter<Label>({ ...about, registers }),
     gauge: <Label extends string = never>(about: About<Label>) => new Gauge<Label>({ ...about, registers }),
-    /** For values that each worker measures on its own: a sum would be meaningless, so the highest is reported. */
+    /** For values that each worker measures itself. A sum would be meaningless, so the highest is reported. */
     highest: <Label extends string = never>(about: About<Label>) =>
       new Gauge<Label>({ ...about, registers, aggregator: 'max' }),
     histogram: <Label extends string = never>(about: About<Label>) =>

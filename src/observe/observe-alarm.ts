@@ -22,7 +22,7 @@ export function observeAlarm(
   );
 }
 
-/** Shows 0 for connections without an alarm: Prometheus sees no increase in a series whose first value is 1. */
+/** Starts the counters at 0: Prometheus sees no increase in a series whose first value is 1. */
 export function showAlarms(metrics: Metrics, connectionIds: Iterable<string>): void {
   for (const connection of connectionIds) metrics.providerAlarms.inc({ connection }, 0);
 }

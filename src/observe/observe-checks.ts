@@ -48,7 +48,7 @@ export function observeNotifications(
   };
 }
 
-/** Reports the number of open outcomes, and logs the ones that cannot be looked up. */
+/** Reports the number of open outcomes, and logs those that cannot be looked up. */
 export function observeOpenOutcomes(metrics: Metrics, log: Logger): OpenOutcomesObserver {
   return {
     counted({ open, oldestS, unaskable, followUps }) {

@@ -5,7 +5,7 @@ import type { Metrics } from './metrics.ts';
 /** Clock difference that raises an alarm. */
 const WRONG_CLOCK_MS = 60_000;
 
-/** Reports the difference between the process's clock and the database's, and warns above a minute. */
+/** Reports the difference between the process's clock and the database's, and warns if it exceeds a minute. */
 export function observeClock(metrics: Metrics, log: Logger) {
   return {
     compared({ aheadMs, uncertainMs }: ClockDifference): void {

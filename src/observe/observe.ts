@@ -90,8 +90,8 @@ export function observePayments(
 }
 
 /**
- * Wraps a vault to log its uses, by the number's token (PCI DSS 10.2.1.1). If a number cannot be opened, its caller
- * logs why.
+ * Wraps a vault to log each use with the number's token (PCI DSS 10.2.1.1). If a number cannot be opened, the caller
+ * logs the reason.
  */
 export function observeVault(vault: CardVault, log: Logger): CardVault {
   const logged = async <T>(event: string, token: string, use: Promise<T>): Promise<T> => {
@@ -110,8 +110,8 @@ export function observeVault(vault: CardVault, log: Logger): CardVault {
 }
 
 /**
- * Wraps authentication to log its failures (PCI DSS 10.2.1.4), but without the keys, not even the public one: a
- * caller may have put the secret in its place.
+ * Wraps authentication to log failures (PCI DSS 10.2.1.4) without any key, not even the public one: a caller may have
+ * sent the secret in its place.
  */
 export function observeAuthentication(authenticate: Authenticate, clientAddress: ClientAddress) {
   return async (
@@ -133,7 +133,7 @@ export function observeAuthentication(authenticate: Authenticate, clientAddress:
   };
 }
 
-/** Wraps the rate limit of accounts to count the refused calls and log their sums. */
+/** Wraps the rate limit of accounts to count refused calls and log totals. */
 export function observeRateLimit(metrics: Metrics, limitRate: (caller: Credentials) => void) {
   return (request: FastifyRequest, caller: Credentials): void => {
     try {
@@ -145,7 +145,7 @@ export function observeRateLimit(metrics: Metrics, limitRate: (caller: Credentia
   };
 }
 
-/** Logs circuits that open and close, conditions that fail, and connections that leave the catalogue. */
+/** Logs circuits that open and close, failing conditions, and connections removed from the catalogue. */
 export function observeCatalogue(log: Logger): CatalogueObserver {
   return {
     conditionFailed(route, error) {
@@ -162,7 +162,7 @@ export function observeCatalogue(log: Logger): CatalogueObserver {
 
 /** Counts and logs the results of reloading the catalogue. */
 export function observeReloads(metrics: Metrics, log: Logger): (failure: unknown) => void {
-  // Set to 0 before the first load: Prometheus sees no increase in a series whose first value is 1.
+  // Starts the counters at 0: Prometheus sees no increase in a series whose first value is 1.
   for (const result of ['ok', 'failed']) metrics.catalogueLoads.inc({ result }, 0);
   return (failure) => {
     metrics.catalogueLoads.inc({ result: failure ? 'failed' : 'ok' });
@@ -170,7 +170,7 @@ export function observeReloads(metrics: Metrics, log: Logger): (failure: unknown
       log.info('catalogue loaded');
       return;
     }
-    // The message is about the operator's own file, and names each faulty place in it.
+    // The message concerns the operator's own file, and lists each fault in it.
     const problem = failure instanceof CatalogueError ? { problem: failure.message } : { err: failure };
     log.error(problem, 'the catalogue could not be loaded; the previous one stays in force');
   };
@@ -232,8 +232,8 @@ const requestLine = new AsyncLocalStorage<RequestLine>();
 const lines = new WeakMap<FastifyRequest, RequestLine>();
 
 /**
- * Logs what a request did in the request's own line. Writes a separate line outside a request, or after the request's
- * line is written because the client disconnected or got an unknown outcome.
+ * Logs the result of a request in the request's own line. Writes a separate line outside a request, or if the request's
+ * line is already written because the client disconnected or got an unknown outcome.
  */
 function logWithRequest(log: Logger, fields: object, msg: string): void {
   const line = requestLine.getStore();
@@ -241,7 +241,7 @@ function logWithRequest(log: Logger, fields: object, msg: string): void {
   else log.info(fields, msg);
 }
 
-/** Gives each request its span, its metrics and, after its response, its log line. */
+/** Records a span, metrics and, after the response, a log line for each request. */
 export function observeRequests(
   app: FastifyInstance,
   metrics: Metrics,
@@ -273,7 +273,7 @@ export function observeRequests(
     });
     done();
   });
-  // Not earlier: reading the body continues in the connection's context, not the request's.
+  // Not in an earlier hook: the reading of the body continues in the connection's context, not the request's.
   app.addHook('preHandler', (request, _reply, done) => {
     const line = lines.get(request);
     if (line) requestLine.run(line, done);
@@ -281,7 +281,7 @@ export function observeRequests(
   });
 }
 
-/** Counts calls that a limit refuses, and logs their sums instead of each call. */
+/** Counts calls that a limit refuses, and logs totals instead of each call. */
 export function observeRefusals(metrics: Metrics): (request: FastifyRequest, limit: RefusedBy) => void {
   return (request, limit) => countRefusal(metrics, lines.get(request), limit);
 }

@@ -6,7 +6,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { sentStatus, type Tracing } from './tracing.ts';
 
-/** Time limit for sending a batch: the longest that an unreachable collector can delay the shutdown. */
+/** Time limit for sending a batch, so that an unreachable collector does not delay the shutdown for longer. */
 const EXPORT_TIMEOUT_MS = 3_000;
 
 /** Sends spans to an OTLP/HTTP endpoint (OpenTelemetry), such as http://127.0.0.1:4318. */
@@ -51,7 +51,7 @@ export function createTracing(otlpEndpoint: string): Tracing {
         }
       });
     },
-    // Spans that the collector refuses are lost, which is no reason to fail the shutdown.
+    // Losing spans that the collector refuses must not fail the shutdown.
     shutdown: () => provider.shutdown().catch(() => {}),
   };
 }

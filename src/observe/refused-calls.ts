@@ -8,10 +8,10 @@ export type Limit = RefusedBy | 'on_their_way' | 'rate';
 const SUM_MS = 1_000;
 
 /**
- * Logs refused calls as sums: one line a second for each limit and route. In a flood, a line for each call would say
- * nothing more and add a tenth to the cost of a refusal.
+ * Logs refused calls as totals: one line per second for each limit and route. In a flood, a line for each call would
+ * add no information, and a tenth to the cost of a refusal.
  *
- * @returns a function that adds a call to the sum.
+ * @returns a function that adds a call to the total.
  */
 export function logRefusedCalls(app: FastifyInstance): (limit: Limit, route: string) => void {
   const sums = new Map<string, { readonly limit: Limit; readonly route: string; calls: number }>();

@@ -2,17 +2,17 @@ import type { ServerResponse } from 'node:http';
 import type { Attributes } from '@opentelemetry/api';
 import type { FastifyInstance } from 'fastify';
 
-/** Spans of a request's steps. Attributes are our own names and identifiers, never a request's data. */
+/** Spans of a request's steps. Attributes are our own names and ids, never request data. */
 export type Tracing = {
   /** Opens a span for each request of the application, as a child of the caller's (W3C Trace Context). */
   readonly traceRequests: (app: FastifyInstance) => void;
   /** Runs work in a span, as a child of the request's. */
   span<T>(name: string, attributes: Attributes, work: () => Promise<T>): Promise<T>;
-  /** Sends the remaining spans if possible; never rejects. */
+  /** Sends the remaining spans if possible. Never rejects. */
   shutdown(): Promise<void>;
 };
 
-/** Tracing of a service without an endpoint for spans: costs nothing. */
+/** Tracing for a service without an endpoint for spans. Costs nothing. */
 export const NO_TRACING: Tracing = {
   traceRequests: () => {},
   span: (_name, _attributes, work) => work(),
@@ -22,7 +22,7 @@ export const NO_TRACING: Tracing = {
 /** Status that proxies use for a call whose client disconnected before the response. */
 const CLIENT_LEFT = 499;
 
-/** Returns the status that a closed response was sent with. */
+/** Returns the status with which a closed response was sent. */
 export function sentStatus(response: ServerResponse): number {
   // Over HTTP/2, a stream that the client resets counts as finished, even if nothing was written to it.
   return response.headersSent && response.writableFinished ? response.statusCode : CLIENT_LEFT;
