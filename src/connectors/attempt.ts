@@ -8,7 +8,7 @@ import type { Secret } from '#src/secret.ts';
 /** A request to a provider. Everything but the card is a pure function of the stored record. */
 export type PaymentAttempt = AttemptFacts & { readonly method: AttemptMethod };
 
-/** Facts of an attempt other than its payment method; a look-up of the attempt carries them too. */
+/** Facts of an attempt other than its payment method. A look-up of the attempt has them too. */
 export type AttemptFacts = {
   /** Our transaction's id (UUID): the provider's idempotency key, and the key for looking up the outcome. */
   readonly transactionId: string;
@@ -57,7 +57,7 @@ export type CardOptions = {
   /** Results of external 3-D Secure. */
   readonly threeDSecure: ThreeDSecure | undefined;
   readonly storedCredentials: StoredCredentials | undefined;
-  /** Shown on the cardholder's statement; '' for the provider's own. */
+  /** Shown on the cardholder's statement; '' for the provider's default. */
   readonly softDescriptor: string;
 };
 

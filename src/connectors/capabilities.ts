@@ -23,10 +23,7 @@ export type Capabilities = {
   readonly installments: boolean;
   /** Performs 3-D Secure with a challenge for the payer (outcome `redirect` for a card), after a setup. */
   readonly challenge: boolean;
-  /**
-   * Returns the names of `browser_info` fields that a 3-D Secure setup needs and that are missing. Absent: it needs
-   * none.
-   */
+  /** Returns the names of missing `browser_info` fields that a 3-D Secure setup needs. Absent: it needs none. */
   readonly missingForChallenge?: (browser: BrowserInfo | undefined) => readonly string[];
   /** Accepts results of external 3-D Secure. */
   readonly externalThreeDSecure: boolean;
@@ -37,7 +34,7 @@ export type Capabilities = {
   readonly softDescriptor: boolean;
   /** Days after which an uncaptured authorization lapses, unless the catalogue sets another limit. */
   readonly authorizationValidDays: number;
-  /** Minutes that a payer has to follow a redirect, unless the catalogue sets another limit. */
+  /** Minutes that a payer has to complete a redirect, unless the catalogue sets another limit. */
   readonly redirectValidMinutes: number;
 };
 

@@ -3,8 +3,8 @@ export type BreakerSettings = {
   /** Share of failed calls that opens the circuit, above 0 and up to 1. */
   readonly failureRate: number;
   /**
-   * Minimum number of calls in the window for `failureRate` to apply. As many failures in a row also open the circuit,
-   * however long they take.
+   * Minimum number of calls in the window for `failureRate` to apply. The same number of consecutive failures also
+   * opens the circuit, regardless of the time that they take.
    */
   readonly minCalls: number;
   readonly windowMs: number;
@@ -18,7 +18,7 @@ export const CIRCUIT_STATES = ['CLOSED', 'HALF_OPEN', 'OPEN'] as const;
 /** CLOSED: calls are sent. OPEN: no call is sent. HALF_OPEN: one probe or call at a time tests the provider. */
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
-/** Permission for a call or a probe, to be returned with its result. */
+/** Permission for a call or a probe, which must be returned with the result. */
 export type Admission = {
   readonly isTrial: boolean;
   /** Number of times that the circuit had opened when the permission was granted. */
@@ -38,7 +38,7 @@ export type Circuit = {
   admitProbe(): Admission | undefined;
   /**
    * Records the result of a call or a probe: true if the provider is healthy, undefined if its health remains unknown.
-   * A call admitted before the circuit last opened says nothing about the provider's current health.
+   * The result of a call admitted before the circuit last opened is ignored.
    */
   report(admission: Admission, isHealthy: boolean | undefined): void;
 };
@@ -46,9 +46,9 @@ export type Circuit = {
 /** Options of a circuit. */
 export type CircuitOptions = {
   readonly settings: BreakerSettings;
-  /** true: after the pause, a probe must succeed before a call becomes the trial. */
+  /** Whether, after the pause, a probe must succeed before a call becomes the trial. */
   readonly isProbed: boolean;
-  /** A clock that never goes back. */
+  /** A monotonic clock, in milliseconds. */
   readonly nowMs: () => number;
   /** Called with each new state; must not throw. */
   readonly changed: (state: CircuitState) => void;
@@ -57,8 +57,8 @@ export type CircuitOptions = {
 const MAX_PAUSE_MS = 5 * 60_000;
 
 /**
- * Creates a closed circuit, which opens when too many calls fail. A successful probe leads from `paused` to `proven`,
- * and a successful call from there to `closed`; without probes, the call alone closes it. A failed probe or trial
+ * Creates a closed circuit, which opens when too many calls fail. A successful probe moves it from `paused` to
+ * `proven`, and a successful call then to `closed`; without probes, the call alone closes it. A failed probe or trial
  * starts another pause, twice as long.
  */
 export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOptions): Circuit {
@@ -132,8 +132,8 @@ const SLICES = 10;
 type Slice = { readonly sinceMs: number; calls: number; failures: number };
 
 /**
- * Counts calls over a time window, exact to a tenth of the window. Also counts failures in a row, for times with few
- * calls.
+ * Counts calls over a time window, to a precision of a tenth of the window. Also counts consecutive failures, for times
+ * with few calls.
  */
 function createTally({ failureRate, minCalls, windowMs }: BreakerSettings, nowMs: () => number) {
   let slices: Slice[] = [];

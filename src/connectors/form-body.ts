@@ -9,7 +9,7 @@ export type FormValue =
   | { readonly [name: string]: FormValue };
 
 /**
- * Encodes fields as `application/x-www-form-urlencoded`, nested ones with brackets, as Stripe and PHP read them: `{
+ * Encodes fields as `application/x-www-form-urlencoded`, with brackets for nested fields, as Stripe and PHP expect: `{
  * card: { number: 'x' }, items: ['y'] }` is `card[number]=x&items[0]=y`, percent-encoded. Empty lists and objects are
  * left out. The caller sets the content type.
  *

@@ -18,7 +18,9 @@ export type Totals = {
   /** 0 while the payment is only authorized; a purchase is captured. */
   readonly captured: bigint;
   readonly refunded: bigint;
-  /** `refunded` may include money taken by a dispute, even a dispute that was later won; the provider does not say. */
+  /**
+   * `refunded` may include money taken by a dispute, even one that was later won; the provider does not distinguish.
+   */
   readonly mayCountDisputes?: true;
 };
 
@@ -59,7 +61,8 @@ export type Outcome =
         /** The payment's ended disputes, if any. Only a look-up reports them. */
         readonly endedDisputes?: readonly Dispute[];
         /**
-         * Totals captured and refunded of the payment, whoever requested it. Only the payment's look-up reports them.
+         * Totals captured and refunded of the payment, regardless of who requested it. Only the payment's look-up
+         * reports them.
          */
         readonly totals?: Totals;
       })

@@ -8,7 +8,7 @@ import type { Outcome } from './outcome.ts';
 const MAX_DEPTH = 64;
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads a response body; undefined unless it is a JSON object in UTF-8, nested at most 64 deep. */
+/** Parses a response body; undefined unless it is a JSON object in UTF-8, nested at most 64 levels deep. */
 export function readJsonObject(body: Uint8Array): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(UTF8.decode(body));
@@ -23,7 +23,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Copies an object without the fields of the given names, at any depth, because merchants must not see them. */
+/** Copies an object without the named fields, at any depth, because merchants must not see them. */
 export function withoutFields(object: JsonObject, names: ReadonlySet<string>): JsonObject {
   const kept = (value: JsonValue): JsonValue => {
     if (Array.isArray(value)) return value.map(kept);
@@ -45,8 +45,8 @@ function isDeeper(value: JsonValue, levels: number): boolean {
 }
 
 /**
- * Reads the value of a response field. Never fails: a value of another kind counts as absent. Each provider's
- * answers.ts declares which fields are read, and how, so that the rest of the connector has typed responses.
+ * Reads the value of a response field. Never fails: a value of another type counts as absent. Each provider's
+ * answers.ts declares the fields to read, so that the rest of the connector has typed responses.
  */
 export type Reader<T> = (value: JsonValue | undefined) => T;
 
@@ -56,7 +56,7 @@ export type Read<Of extends Reader<unknown>> = ReturnType<Of>;
 /** Fields to read from an object whose type the provider publishes: the compiler rejects unknown names. */
 export type FieldsOf<Published> = { readonly [Name in keyof Published]?: Reader<unknown> };
 
-/** Makes the reader of an object; all fields of an absent object are absent. */
+/** Creates the reader of an object. All fields of an absent object are absent. */
 export function fields<Shape extends Readonly<Record<string, Reader<unknown>>>>(
   shape: Shape,
 ): Reader<{ readonly [Name in keyof Shape]: ReturnType<Shape[Name]> }> {
@@ -76,17 +76,17 @@ export function each<T, Name extends string>(
   return Object.fromEntries(names.map((name) => [name, reader])) as { readonly [At in Name]: Reader<T> };
 }
 
-/** Makes a reader that adds the unchanged object to the fields that `read` returns. */
+/** Creates a reader that adds the unchanged object to the fields that `reader` returns. */
 export function withRaw<T>(reader: Reader<T>): Reader<T & { readonly raw: JsonObject }> {
   return (value) => ({ ...reader(value), raw: isJsonObject(value) ? value : {} });
 }
 
-/** Makes the reader of an object that may be absent. */
+/** Creates the reader of an object that may be absent. */
 export function optional<T>(reader: Reader<T>): Reader<T | undefined> {
   return (value) => (isJsonObject(value) ? reader(value) : undefined);
 }
 
-/** Makes the reader of a list of objects; an absent list is empty. */
+/** Creates the reader of a list of objects. An absent list is empty. */
 export function listOf<T>(reader: Reader<T>): Reader<readonly T[]> {
   return (value) => (Array.isArray(value) ? value.filter(isJsonObject).map(reader) : []);
 }
@@ -95,7 +95,7 @@ export function listOf<T>(reader: Reader<T>): Reader<readonly T[]> {
 export const stringOf: Reader<string | undefined> = (value) =>
   typeof value === 'string' ? value : undefined;
 
-/** Makes the reader of a string that `pattern` matches entirely. */
+/** Creates the reader of a string that `pattern` matches entirely. */
 export function textLike(pattern: RegExp): Reader<string | undefined> {
   return (value) => (isTextLike(value, pattern) ? value : undefined);
 }
@@ -107,7 +107,7 @@ export const uuidOf: Reader<string | undefined> = (value) => (isUuid(value) ? va
 export const numberOf: Reader<number | undefined> = (value) =>
   typeof value === 'number' ? value : undefined;
 
-/** Reads a value of any kind unchanged: a value that is compared with the request must not count as absent. */
+/** Reads any value unchanged: a value that is compared with the request must not count as absent. */
 export const asIs: Reader<JsonValue | undefined> = (value) => value;
 
 /** Reads the address of a page to which a browser can be sent. */
@@ -176,7 +176,9 @@ export function differingMoney(answered: Money | undefined, asked: Money): 'amou
 
 type Answer = Extract<HttpResult, { kind: 'answer' }>;
 
-/** Reads the result of a request that may move money: `read` gets a JSON object, whatever the response's status. */
+/**
+ * Reads the result of a request that may move money. `read` gets a JSON object, regardless of the response's status.
+ */
 export function fromResult(result: HttpResult, read: (body: JsonObject, answer: Answer) => Outcome): Outcome {
   if (result.kind === 'not_sent') return result;
   if (result.kind === 'unknown') return unknownOutcome(result.detail);
@@ -184,12 +186,12 @@ export function fromResult(result: HttpResult, read: (body: JsonObject, answer: 
   return body ? read(body, result) : unknownOutcome(`unreadable response: ${result.status}`);
 }
 
-/** Returns true for a success status: the body says what happened. */
+/** Returns true for a success status, for which the body determines the outcome. */
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Makes an approved outcome. @param authorizationCode '' if the provider reports none. */
+/** Builds an approved outcome. @param authorizationCode '' if the provider reports none. */
 export function approvedOutcome(
   reported: {
     readonly providerData: ProviderData;
@@ -202,28 +204,28 @@ export function approvedOutcome(
   return { kind: 'approved', ...reported, authorizationCode, retrievalReferenceNumber: '' };
 }
 
-/** Makes the outcome of a transaction that, according to the provider, did not happen and never will. */
+/** Builds the outcome of a transaction that, according to the provider, did not happen and never will. */
 export function neverHappens(detail: string): Outcome {
   return { kind: 'not_sent', detail, because: 'turned_away' };
 }
 
-/** Makes the outcome of an attempt that the connector itself turned away: nothing was sent. */
+/** Builds the outcome of an attempt that the connector itself turned away: nothing was sent. */
 export function turnedAway(detail: string): Outcome {
   return { kind: 'not_sent', detail: `nothing was sent to the provider: ${detail}`, because: 'turned_away' };
 }
 
-/** Makes an unknown outcome. */
+/** Builds an unknown outcome. */
 export function unknownOutcome(detail: string, providerData?: ProviderData): Outcome {
   return { kind: 'unknown', detail, providerData };
 }
 
-/** Makes an unknown outcome that needs manual review because money may have moved without a request. */
+/** Builds an unknown outcome that needs manual review because money may have moved without a request. */
 export function alarmingOutcome(detail: string, providerData?: ProviderData): Outcome {
   return { kind: 'unknown', detail: `alarm: ${detail}`, providerData, alarm: true };
 }
 
 /**
- * Makes the outcome of a response about something other than the request: another amount, currency or reference.
+ * Builds the outcome of a response that does not match the request: a different amount, currency or reference.
  *
  * @param what the provider's name of the differing field; never its value.
  */

@@ -3,7 +3,7 @@ import { currencyDigits, type Money } from '#src/money.ts';
 /**
  * Converts money from ISO 4217 minor units to the units of a provider that uses other decimals for the currency.
  *
- * @returns undefined if it cannot be converted exactly, or ISO 4217 lacks the currency.
+ * @returns undefined if the amount cannot be converted exactly, or ISO 4217 lacks the currency.
  */
 export function toDecimals(money: Money, decimals: number | undefined): Money | undefined {
   return scaled(money, currencyDigits(money.currency), decimals);

@@ -7,7 +7,7 @@ import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 /** A connection's secrets by name. */
 export type Secrets = Readonly<Record<string, Secret>>;
 
-/** Default deadline of a call with all its requests, in milliseconds. */
+/** Default deadline of a call, including all of its requests, in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 20_000;
 
 /**
@@ -59,7 +59,7 @@ export function requiredSecret(secrets: Secrets, name: string): Secret {
   return secret;
 }
 
-/** Returns the secrets that are set among these names: two during a rotation. */
+/** Returns the secrets of these names that are set: two during a rotation. */
 export function currentSecrets(secrets: Secrets, ...names: readonly string[]): readonly Secret[] {
   return names.flatMap((name) => secrets[name] ?? []);
 }

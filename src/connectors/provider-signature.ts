@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '#src/secret.ts';
 import type { NotificationReading } from './connector.ts';
 
-/** Makes the reading of a forged notification. */
+/** Builds the reading of a forged notification. */
 export function forged(detail: string): Extract<NotificationReading, { kind: 'forged' }> {
   return { kind: 'forged', detail };
 }
@@ -28,14 +28,14 @@ export function isSignedBy(
   });
 }
 
-/** Maximum age of a signature that contains its time, and how far it may be ahead of our clock. */
+/** Maximum age of a timed signature, and maximum time by which it may be ahead of our clock. */
 const TOLERANCE_MS = 300_000;
 const UNIX_SECONDS = /^\d{1,12}$/;
 const HEX_SHA256 = /^[0-9a-f]{64}$/;
 
 /**
- * Describes the fault of a header of the form `t=<unix seconds>,v1=<hex>[,v1=<hex>]`: HMAC-SHA-256 of `<t>.<body>`
- * under one of the secrets; undefined if the header is valid.
+ * Describes the fault of a header `t=<unix seconds>,v1=<hex>[,v1=<hex>]`, whose `v1` is the HMAC-SHA-256 of
+ * `<t>.<body>` under one of the secrets; undefined if the header is valid.
  */
 export function faultOfTimedSignature(
   header: string | undefined,

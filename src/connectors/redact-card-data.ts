@@ -7,8 +7,8 @@ export type Redactor = {
   /** Returns a string without card data, cut to 1,024 characters. */
   text(value: string): string;
   /**
-   * Returns an identifier without the attempt's own card data. It keeps lookalikes of other card numbers: one
-   * identifier in ten may look like one.
+   * Returns an identifier without the attempt's own card data. Keeps digits that resemble other card numbers, since one
+   * identifier in ten may do so.
    */
   identifier(value: string): string;
   /** Returns true if a string of any length contains no card data. */
@@ -24,16 +24,16 @@ const MAX_DEPTH = 12;
 const MAX_VALUES = 1_000;
 
 /**
- * Number of a card number's digits that must not be shown together; for a shorter number, all digits. The issuer's
- * number and the last four digits may be shown.
+ * Number of consecutive card digits that must not be shown; for a shorter number, all digits. The issuer's number and
+ * the last four digits may be shown.
  */
 const PIECE_LENGTH = 12;
 
 /**
  * Creates the functions that remove card data from a provider's data. For the attempt's own card, `card`, if any:
  *
- * - its number, and every piece of 12 or more of its digits, whatever separates the digits, even across a list (a piece
- *   that repeats one digit reveals nothing and stays);
+ * - its number, and every piece of 12 or more of its digits, regardless of separators and even across a list (a piece
+ * that repeats one digit reveals nothing and stays);
  * - its security code on its own, or after a word for it.
  *
  * For any card:
@@ -45,7 +45,7 @@ const PIECE_LENGTH = 12;
  * encoded card number, and every provider already has the number.
  *
  * UUIDs, digests and ISO 8601 times pass unchanged. So do times in milliseconds to nanoseconds since 1970, because no
- * card scheme's numbers begin with 1. One in ten provider identifiers of 13 to 19 digits beginning with 3 to 6 looks
+ * card scheme's numbers begin with 1. One in ten provider identifiers of 13 to 19 digits that begin with 3 to 6 looks
  * like a card number and is removed: losing it does less harm than showing a card number.
  */
 export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode'>): Redactor {
@@ -130,7 +130,7 @@ function digitCount(value: string): number {
   return count;
 }
 
-/** Removes every stretch of a string whose digits, whatever separates them, form a piece. */
+/** Removes every stretch of a string whose digits, regardless of separators, form a piece. */
 function withoutPieces(value: string, pieces: readonly string[]): string {
   const digits = value.replace(/\D+/g, '');
   if (!pieces.some((piece) => digits.includes(piece))) return value;
@@ -158,8 +158,8 @@ function withoutPieces(value: string, pieces: readonly string[]): string {
 }
 
 /**
- * Makes a pattern that matches a security code on its own or right after a word for it, but not as part of a decimal
- * number or an IPv4 address.
+ * Builds a pattern that matches a security code on its own or right after a word for it, but not in a decimal number or
+ * an IPv4 address.
  */
 function codePattern(code: string): RegExp {
   return new RegExp(`(?:(?<![0-9a-z]|\\d[.,])|(?<=cv[cvn]|cid|csc|code))${code}(?![0-9a-z]|[.,]\\d)`, 'gi');
@@ -179,8 +179,8 @@ const KEPT_FORMS = [
 ].join('|');
 const KEPT = new RegExp(`((?<![0-9a-z])(?:${KEPT_FORMS})(?![0-9a-z]))`, 'i');
 /**
- * Matches a string that consists of one such form, optionally with a prefix of letters, as in identifiers. Most strings
- * with many digits do.
+ * Matches a string that consists of one such form, optionally with a prefix of letters, as most strings with many
+ * digits do.
  */
 const ALL_KEPT = new RegExp(`^(?:[a-z]+_)?(?:${KEPT_FORMS})$`, 'i');
 
@@ -192,7 +192,7 @@ function outsideOfKept(value: string, change: (part: string) => string): string 
     .join('');
 }
 
-/** Groups of digits with up to three characters between them other than letters. */
+/** Groups of digits, separated by up to three characters other than letters. */
 const GROUPED_DIGITS = /\d+(?:[^\p{L}\p{Nd}]{1,3}\d+)*/gu;
 /**
  * Matches the first digits of card numbers (ISO/IEC 7812-1: 3 to 6 are banks and travel; Mastercard's 2221 to 2720;
@@ -219,7 +219,7 @@ function withoutLookalikes(value: string): string {
   });
 }
 
-/** Returns the last group of the longest number that, beginning with the group `first`, looks like a card number. */
+/** Returns the last group of the longest number that starts at the group `first` and looks like a card number. */
 function endOfLookalike(groups: readonly RegExpExecArray[], first: number): number | undefined {
   let digits = '';
   let end: number | undefined;
@@ -239,7 +239,7 @@ function looksLikeCardNumber(digits: string): boolean {
   );
 }
 
-/** Matches a string without digits or escapes: most strings. */
+/** Matches a string without digits or escapes, as most strings are. */
 const WORD = /^[A-Za-z_ .:-]*$/;
 
 /** Decodes percent-encoded bytes. */

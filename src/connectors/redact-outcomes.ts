@@ -9,8 +9,8 @@ import { createRedactor, type Redactor } from './redact-card-data.ts';
 
 /**
  * Wraps a connection so that its outcomes contain no card data, whatever the provider sent and the connector copied:
- * neither the attempt's card nor a lookalike of another. Every connection is wrapped, so no connector can forget it.
- * See `createRedactor` for the rules.
+ * neither the attempt's card nor a lookalike of another. Every connection is wrapped, so that no connector has to
+ * remember to do it. See `createRedactor` for the rules.
  */
 export function redactOutcomes(connection: ProviderConnection): ProviderConnection {
   const redacted = aroundCalls(connection, async (_name, argument, call) =>
@@ -40,7 +40,7 @@ function redactReading(reading: NotificationReading): NotificationReading {
   return { ...reading, subjects };
 }
 
-/** Fields of an outcome that are needed unchanged later, even if they happen to look like a card number. */
+/** Fields of an outcome that must stay unchanged for later use, even if they happen to look like a card number. */
 const IDENTIFIERS: ReadonlySet<string> = new Set(['reference', 'networkTransactionId', 'enrolledToken']);
 
 /** Returns the outcome without card data; a redirect to an address with card data becomes `unknown`. */

@@ -31,11 +31,11 @@ export const BY_STATUS = [
 ] as const;
 
 /**
- * Makes a provider's table of refusals. A row fits a response that has one of the row's words in each of the row's
- * columns; '' stands for an absent value. The first row that fits counts.
+ * Creates a provider's table of refusals. A row matches a response that has one of the row's words in each of the row's
+ * columns; '' stands for an absent value. The first matching row counts.
  *
  * @param rows words are separated by white space. `Other` holds meanings specific to this provider.
- * @returns a function that finds the meaning of a response's columns; undefined if no row fits.
+ * @returns a function that finds the meaning of a response's columns; undefined if no row matches.
  */
 export function refusalTable<Column extends string, Other = never>(
   rows: readonly Row<Column, DeclineMeaning | RefusalMeaning | Other>[],
@@ -54,8 +54,8 @@ const DO_NOT_HONOR = '05';
 const DUPLICATE = '94';
 
 /**
- * Returns the meaning of an ISO 8583 code. After 94, the issuer has just seen an equal charge, and a failover would add
- * another.
+ * Returns the meaning of an ISO 8583 code. Code 94 means that the issuer has just seen an equal charge, so a failover
+ * would add another.
  */
 export function declineBy(iso8583Code: string): DeclineMeaning {
   return iso8583Code === DUPLICATE ? { iso8583Code, nowhereElse: true } : { iso8583Code };
@@ -69,7 +69,7 @@ export function declineOrSoft(meaning: DeclineMeaning | string | undefined): Dec
   return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
 }
 
-/** Makes the rows of a table's declines. @param codesByIso8583 the words of `column` by their ISO 8583 code. */
+/** Builds the rows of a table's declines. @param codesByIso8583 the words of `column` by ISO 8583 code. */
 export function declines<Column extends string>(
   column: Column,
   codesByIso8583: Readonly<Record<string, string>>,
@@ -84,9 +84,9 @@ export function declines<Column extends string>(
 const REFUSED_NAME = /^[\w./[\]-]{1,100}$/;
 
 /**
- * Makes the outcome of a refusal that is not a decline. A proxy, which may have forwarded the request, refuses with the
- * same statuses as the provider, so only a body in the provider's own form counts as a refusal. undefined is unknown,
- * and so is a decline where no decline is possible.
+ * Builds the outcome of a refusal that is not a decline. Only a body in the provider's own form counts as a refusal: a
+ * proxy, which may have forwarded the request, uses the same statuses. An undefined meaning is `unknown`, and so is a
+ * decline where none is possible.
  *
  * @param refused the field name or error code for which the provider refuses the request.
  * @param said shown in the detail, after the status.
@@ -109,7 +109,7 @@ type FieldPath = readonly string[];
 
 /** Optional fields of a request, which describe the payment but move no money. */
 export type OptionalFields = {
-  /** Matches their names as the provider writes them in errors. */
+  /** Matches the names as the provider writes them in errors. */
   readonly names: RegExp;
   /** Returns the names of the fields for which a response refuses the request; '' if the fault is not in a field. */
   refusedBy(result: HttpResult): readonly string[];

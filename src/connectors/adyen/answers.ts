@@ -18,7 +18,7 @@ export type ShownAs = { readonly providerId: string; readonly merchantAccount: s
 /** Matches Adyen's ids of payments and operations. */
 export const PSP_REFERENCE = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Additional fields, each present only if the account is set to receive it. */
+/** Additional fields, each present only if the account is configured to receive it. */
 const additionalData = fields({
   authCode: textLike(/^[A-Za-z0-9]{1,6}$/),
   networkTxReference: textLike(/^[A-Za-z0-9]{1,64}$/),
@@ -56,10 +56,10 @@ export const readItem = withRaw(
 /** An item of a notification: an event. */
 export type Item = Read<typeof readItem>;
 
-/** Fields that the record omits: data that lets a browser act on the payment, and a signature. */
+/** Fields that the record omits: data with which a browser could act on the payment, and a signature. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
 
-/** Makes the record's provider data from a response or a notification. @param status Adyen's own status. */
+/** Builds the record's provider data from a response or a notification. @param status Adyen's own status. */
 export function providerDataOf(
   { pspReference, raw, ...reported }: Pick<Answer, 'pspReference' | 'raw'> & Partial<Answer>,
   status: string,

@@ -35,13 +35,13 @@ import {
 } from './to-provider.ts';
 
 /**
- * Connector for Adyen's Checkout API. Adyen offers no look-up: its signed notifications report the outcome of a payment
- * whose response was lost, and of every capture, cancel and refund. A payment without a notification is canceled by our
- * reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
+ * Connector for Adyen's Checkout API. Adyen offers no look-up: signed notifications report the outcome of every
+ * capture, cancel and refund, and of a payment whose response was lost. A payment without a notification is canceled by
+ * our reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
  */
 export const adyenConnector: Connector = { name: 'adyen', connect };
 
-/** Everything that one call of a connection needs. */
+/** The context of one call of a connection. */
 type Call = { readonly send: Send; readonly settings: AdyenSettings; readonly shownAs: ShownAs };
 /** The fields of an operation that are sent to Adyen. */
 type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'payment'>;
@@ -62,7 +62,7 @@ const CAPABILITIES: Capabilities = {
   redirectValidMinutes: 1_440,
 };
 
-/** Adyen keeps an idempotency key for at least 7 days. Minus one day, because requests may wait in queues. */
+/** Adyen keeps an idempotency key for at least 7 days. One day less, because requests may wait in queues. */
 const REPEATABLE_MS = 6 * 86_400_000;
 const NOT_REPORTED = unknownOutcome('the provider has no look-up, and no notification has arrived yet');
 
@@ -142,10 +142,10 @@ async function cancelTechnically({ transactionId }: LookUp, call: Call): Promise
 async function repeatOperation(query: LookUp, call: Call): Promise<Outcome> {
   const { of, transactionId, money, reference, ageMs } = query;
   if (of.kind !== 'capture' && of.kind !== 'cancel' && of.kind !== 'refund') return NOT_REPORTED;
-  // Once Adyen has the request, only a notification reports its outcome.
+  // Once Adyen has the request, only a notification reports the outcome.
   if (reference !== undefined || ageMs > REPEATABLE_MS) return NOT_REPORTED;
   const outcome = await operate(of.kind, { ...of, transactionId, money }, call);
-  // A repeat that is refused, or whose response is lost, says nothing about the first request.
+  // A repeat that is refused or gets no response proves nothing about the first request.
   return outcome.kind === 'not_sent' ? NOT_REPORTED : outcome;
 }
 

@@ -56,7 +56,8 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   [CAPTURE_FAILED]: undone('capture'),
   [REFUND_FAILED]: undone('refund'),
   REFUNDED_REVERSED: undone('refund'),
-  // Adyen found the payment by our reference and canceled it. A failure to find it proves nothing: it may still arrive.
+  // Adyen found the payment by our reference and canceled it. A failure to find it proves nothing: the payment may
+  // still arrive.
   [TECHNICAL_CANCEL]: undone('payment'),
   OFFER_CLOSED: { of: 'payment', success: 'expired' },
   // The uncaptured rest of the authorization.
@@ -73,7 +74,7 @@ const UNDONE_BY: Readonly<Record<string, string>> = {
   [REFUND]: REFUND_FAILED,
 };
 
-/** DISPUTE_DEFENSE_PERIOD_ENDED is missing on purpose: it may end an inquiry, which has taken no money. */
+/** DISPUTE_DEFENSE_PERIOD_ENDED is deliberately missing: it may end an inquiry, which took no money. */
 const DISPUTES: Readonly<Record<string, DisputeStage>> = {
   NOTIFICATION_OF_CHARGEBACK: 'opened',
   CHARGEBACK: 'opened',
@@ -87,8 +88,8 @@ const DISPUTES: Readonly<Record<string, DisputeStage>> = {
 };
 
 /**
- * Reads notifications that Adyen posted to our endpoint; pure. Adyen has no look-up: only the signed fields say what
- * happened. The signature covers no time, but a replayed notification has the same deduplication key and changes
+ * Reads notifications that Adyen posted to our endpoint; pure. Adyen has no look-up, so only the signed fields are
+ * trusted. The signature covers no time, but a replayed notification has the same deduplication key and changes
  * nothing.
  */
 export function readNotifications(
@@ -128,7 +129,7 @@ function isSigned(item: Item, hmacKeys: readonly Secret[]): boolean {
   return isSignedBy(hmacKeys, [signedFields(item).join(':')], [Buffer.from(given, 'base64')], 'hex');
 }
 
-/** Returns the subjects of a genuine item; none if the item concerns nothing of ours. */
+/** Returns the subjects of a genuine item; none if the item does not concern our payments. */
 function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[] {
   // A colon in a field would make the signature ambiguous; no field that we send contains a colon.
   if (signedFields(item).some((field) => field.includes(':'))) return [];
@@ -170,9 +171,9 @@ function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[
 }
 
 /**
- * Makes the subjects of an operation that was not requested through us and so carries the payment's own reference: a
+ * Builds the subjects of an operation that was not requested through us and therefore has the payment's reference: a
  * failed capture by Adyen itself, or an action in the Customer Area, which may also have its own reference. Because
- * that reference may also belong to one of our operations, the operation is a separate subject.
+ * that reference may belong to one of our operations too, the operation is a separate subject.
  */
 function paymentAfter(
   item: Item,
@@ -196,8 +197,8 @@ function paymentAfter(
 }
 
 /**
- * Makes an alarm from an event that decides nothing: a failed capture of a purchase, since Adyen often captures again
- * within days (it says nothing about an authorization); or an operation whose kind is not signed.
+ * Builds an alarm from an inconclusive event: a failed capture of a purchase, since Adyen often captures again within
+ * days (it does not affect an authorization), or an operation whose kind is not signed.
  */
 function alarm(
   item: Item,
@@ -209,7 +210,7 @@ function alarm(
   return money ? { signed: { outcome, ...money, ...about } } : {};
 }
 
-/** Reads a dispute. Its own reference is present only beside the payment's, and is the same in all its events. */
+/** Reads a dispute. Its reference is present only beside the payment's, and is the same in all of its events. */
 function disputeOf({ pspReference, originalReference, amount }: Item, stage: DisputeStage): Dispute {
   const reference = originalReference && isTextLike(pspReference, PSP_REFERENCE) ? pspReference : undefined;
   return { stage, reference, money: fromAdyenAmount(amount) };
@@ -228,13 +229,13 @@ function signed(
   return { signed: { outcome, ...money, ...(undoneBy !== undefined && { undoneBy }) } };
 }
 
-/** Makes the outcome. The code of a refusal is in an unsigned field: it is shown but decides nothing. */
+/** Builds the outcome. The code of a refusal is in an unsigned field, so it is shown but decides nothing. */
 function outcomeOf(item: Item, ended: Ended, reference: string | undefined, shownAs: ShownAs): Outcome {
   const { eventCode } = item;
   const providerData = providerDataOf(item, eventCode, shownAs);
   providerData.subStatus = item.success === 'true' ? 'success' : 'failure';
   providerData.responseMessage = ended === 'declined' ? item.reason : '';
-  // A refusal of a previously approved payment corrects nothing: only successful events do.
+  // Only successful events are corrections: a refusal of a previously approved payment is not.
   const isCorrection = item.success === 'true' && CORRECTIONS.has(eventCode);
   const reported = {
     ...{ providerData, ...(reference !== undefined && { reference }) },

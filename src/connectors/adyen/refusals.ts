@@ -73,7 +73,7 @@ const reasonRows = (column: 'code' | 'text', at: number) =>
     means: declineBy(row[2] ?? ''),
   }));
 
-/** Statuses with which Adyen refuses a request; 500 only for an error that says that the request is invalid. */
+/** Statuses with which Adyen refuses a request; 500 only for a validation error. */
 const REFUSING = '400 401 403 404 405 413 415 422 429 500';
 /** Errors about a card, which are declines despite the status of a refused request. */
 const CARD_ERROR = { method: 'card', errorType: 'validation', status: REFUSING } as const;
@@ -86,7 +86,7 @@ type Column = 'status' | 'errorType' | 'errorCode' | 'method' | 'resultCode' | '
 
 /** Adyen's refusals. */
 const REFUSALS = refusalTable<Column>([
-  // The shopper left; we cancel nothing before Adyen has processed it.
+  // The shopper canceled: our own cancels come only after Adyen has processed the payment.
   { resultCode: 'Cancelled', means: declineBy('17') },
   ...reasonRows('code', 1),
   ...reasonRows('text', 3),
@@ -113,7 +113,7 @@ export type Refusal = {
   readonly code?: string;
   /** `refusalReason`. */
   readonly text?: string;
-  /** The issuer's own code and text ("51 : Insufficient funds"), if the account is set to receive them. */
+  /** The issuer's own code and text ("51 : Insufficient funds"), if the account is configured to receive them. */
   readonly raw?: string;
 };
 
@@ -150,14 +150,14 @@ export function fromRefusal(status: number, answer: Answer, isCard: boolean, sho
   return refusedOutcome(meaning, { status, said, refused: field ?? errorCode });
 }
 
-/** Returns the outcome if a header says that nothing was done and that the key may be reused, whatever the body. */
+/** Returns the outcome if a header says that nothing was done and the key may be reused, regardless of the body. */
 export function fromTransientError(result: HttpResult): Outcome | undefined {
   if (result.kind !== 'answer' || result.status !== 500) return undefined;
   if (result.headers['transient-error'] !== 'true') return undefined;
   return { kind: 'not_sent', detail: 'the provider did not process it: 500', because: 'unreachable' };
 }
 
-/** Makes a decline. */
+/** Builds a decline. */
 export function declined(meaning: DeclineMeaning, reported: Reported): Outcome {
   reported.providerData.iso8583ResponseCode = meaning.iso8583Code;
   return { kind: 'declined', ...reported, ...meaning };

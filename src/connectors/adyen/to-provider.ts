@@ -23,14 +23,14 @@ const NOT_AVAILABLE = 'N/A';
 /** Payment method of a card attempt: the card and its options. */
 type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
 
-/** Makes the request for the account's payment methods, which moves no money. */
+/** Builds the request for the account's payment methods, which moves no money. */
 export function paymentMethodsRequest(settings: AdyenSettings): HttpRequest {
   return post(settings, '/paymentMethods', undefined, { merchantAccount: settings.merchantAccount });
 }
 
 /**
- * Makes the request for an attempt. Its body contains the card number and the security code and must only be written to
- * Adyen's socket. Absent values are left out.
+ * Builds the request for an attempt. The body contains the card number and the security code, and must only be written
+ * to Adyen's socket. Absent values are left out.
  */
 export function paymentRequest(
   attempt: PaymentAttempt,
@@ -61,8 +61,8 @@ export function paymentRequest(
 }
 
 /**
- * Makes the request that completes a redirect or a challenge. Anyone may have written the payer's return query: each
- * `redirectResult` has its own key, so that a forged one does not use up the key of the real one.
+ * Builds the request that completes a redirect or a challenge. The payer's return query may be forged, so each
+ * `redirectResult` has its own key: a forged one does not use up the key of the real one.
  */
 export function detailsRequest(
   transactionId: string,
@@ -73,7 +73,7 @@ export function detailsRequest(
   return post(settings, '/payments/details', `${transactionId}-${digest}`, { details: { redirectResult } });
 }
 
-/** Makes the request that cancels an authorization by our reference, whether or not Adyen has received it. */
+/** Builds the request that cancels an authorization by our reference, whether or not Adyen has received it. */
 export function technicalCancelRequest(transactionId: string, settings: AdyenSettings): HttpRequest {
   return post(settings, '/cancels', `${transactionId}-cancel`, {
     merchantAccount: settings.merchantAccount,
@@ -82,7 +82,7 @@ export function technicalCancelRequest(transactionId: string, settings: AdyenSet
   });
 }
 
-/** Makes the request for a capture, a cancel or a refund. @param pspReference of the payment. */
+/** Builds the request for a capture, a cancel or a refund. @param pspReference of the payment. */
 export function operationRequest(
   kind: OperationKind,
   operation: Pick<Operation, 'transactionId' | 'reason'>,
@@ -188,7 +188,7 @@ function browserInfoOf({ browserInfo: given }: CustomerPayer): object | undefine
   };
 }
 
-/** Fields that capture immediately or on demand, whatever the account's own delay. */
+/** Fields that capture immediately or on demand, regardless of the account's capture delay. */
 function captureFields(capture: boolean): object {
   return capture ? { captureDelayHours: 0 } : { additionalData: { manualCapture: 'true' } };
 }
@@ -235,7 +235,7 @@ function storedCredentialsOf(credentials: StoredCredentials | undefined): object
   const isUsed = usage === 'USED' || (!usage && networkTransactionId !== undefined);
   const kept = reason ?? (usage || isUsed ? 'CARD_ON_FILE' : '');
   return {
-    // A payer with a stored card does not enter its code again, so this is a continued authorization too.
+    // A payer with a stored card does not reenter the security code, so this is a continued authorization too.
     shopperInteraction: isUsed ? 'ContAuth' : 'Ecommerce',
     recurringProcessingModel: PROCESSING_MODELS[kept],
   };

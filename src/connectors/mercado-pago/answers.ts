@@ -107,7 +107,7 @@ const shown = fields({
   status_detail: textOf,
 });
 
-/** Makes the record's provider data from a payment, a preference or a refund. */
+/** Builds the record's provider data from a payment, a preference or a refund. */
 export function providerDataOf(
   object: JsonObject,
   { providerId, accountId }: ShownAs,

@@ -38,7 +38,7 @@ import {
 export const mercadoPagoConnector: Connector = { name: 'mercado-pago', connect };
 
 const CAPABILITIES: Capabilities = { ...CARDS_ONLY, methods: ['wallet_redirect'], refunds: 'several' };
-/** A search may return fifty payments. */
+/** Enough for a search that returns fifty payments. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
@@ -90,8 +90,7 @@ async function refund(operation: Operation, { send, settings, shownAs }: Call): 
 }
 
 /**
- * Reads a notification. Its signature covers only a payment's id, so the connector asks the provider whose payment it
- * is.
+ * Reads a notification. The signature covers only a payment's id, so the connector reads the payment at the provider.
  */
 async function readNotification(
   notification: RawNotification,

@@ -14,7 +14,7 @@ const OPTIONAL: OptionalFields = {
 
 /**
  * Creates a preference, which moves no money. If Mercado Pago refuses it for an optional field, sends it once more
- * without that field and under a separate key. Two preferences do no harm: the payer only goes to the stored one.
+ * without that field and under a separate key. Two preferences do no harm: the payer is only sent to the stored one.
  */
 export async function sendPreference(
   attempt: PaymentAttempt,

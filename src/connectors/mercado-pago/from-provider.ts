@@ -25,9 +25,8 @@ export type Asked = {
 };
 
 /**
- * Reads the result of creating a preference. Creation moves no money, and nobody can pay a preference whose address
- * they never received. Without a valid response, the attempt therefore counts as not sent, whatever happened to the
- * request.
+ * Reads the result of creating a preference. Creation moves no money, and nobody can pay a preference without its
+ * address. Without a valid response, the attempt therefore counts as not sent.
  */
 export function fromCreation(result: HttpResult, asked: Asked): Outcome {
   if (result.kind === 'not_sent') return result;
@@ -97,7 +96,7 @@ export function totalsOf(
   return { captured, refunded: sums.reduce((all, sum) => all + sum, 0n) };
 }
 
-/** Returns true if a response is about another account than the one named in the connection's settings. */
+/** Returns true if a response is about an account other than the one in the connection's settings. */
 export function isAnotherAccount(collectorId: JsonValue | undefined, { shownAs }: Pick<Asked, 'shownAs'>) {
   return (
     shownAs.accountId !== undefined && collectorId !== undefined && idOf(collectorId) !== shownAs.accountId

@@ -37,18 +37,18 @@ import {
 } from './to-provider.ts';
 
 /**
- * Time from a preference's expiry until a search certainly lists all its payments. Mercado Pago promises no
+ * Time from a preference's expiry until a search certainly lists all of its payments. Mercado Pago guarantees no
  * consistency.
  */
 const SEARCH_LAG_MS = 10 * 60_000;
-/** Time for which an idempotency key is certainly kept. Its lifetime is undocumented. */
+/** Time for which an idempotency key is certainly kept. The actual lifetime is undocumented. */
 const KEY_LIVES_MS = 10 * 60_000;
 
-/** Seconds by which the provider's own clocks may differ, including the rounding of its date header. */
+/** Milliseconds by which the provider's own clocks may differ, including the rounding of the date header. */
 const CLOCKS_DIFFER_MS = 60_000;
 const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
 
-/** Everything that one call of a connection needs. */
+/** The context of one call of a connection. */
 export type Call = ProviderCall<Target, MercadoPagoSettings>;
 
 type OfRefund = Extract<LookedUp, { kind: OperationKind }>;
@@ -72,7 +72,7 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Ou
  * is proof, but an empty result is proof only long after the preference was closed.
  */
 async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Outcome> {
-  // Measured before the first request: an empty result says nothing about later payments.
+  // Measured before the first request: an empty result proves nothing about later payments.
   const { ageMs, payerTimeLeftMs } = query;
   const known = parseReference(query.reference);
   const { preferenceId } = known;
@@ -109,7 +109,11 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
 
 const CLOSED = unknownOutcome('the preference is closed, but its last payments may not be listed yet');
 
-/** Closes a preference unless it is closed: closing it again would move its end. @returns the time since its end. */
+/**
+ * Closes a preference unless it is already closed: closing it again would move its end.
+ *
+ * @returns the time since its end.
+ */
 async function close(
   preferenceId: string,
   ageMs: number,
@@ -125,7 +129,8 @@ async function close(
 
 /**
  * Returns how long ago a preference stopped being payable; negative while it still is. This is its age minus the time
- * that it was open according to its own fields, and too small if the clock was ahead when the preference was closed.
+ * that it was open according to its own fields. The result is too small if our clock was ahead when the preference was
+ * closed.
  *
  * @param ageMs the preference's age, taken from its transaction, which was stored just before it was created.
  */
@@ -153,7 +158,7 @@ async function withLaterNews(
   const payment = readPayment(answer.body);
   const { status, transaction_amount_refunded: isRefunded } = payment;
   const reported = { ...approved, endedDisputes: endedDisputesOf(payment) };
-  // During a dispute, nobody knows yet who gets the money. A second payment is not this transaction's.
+  // During a dispute, it is still undecided who gets the money. A second payment does not belong to this transaction.
   const isOwn = parseReference(approved.reference).paymentId === reportedId;
   if (!isOwn || (status !== 'approved' && status !== 'refunded')) return reported;
   const refunds = isRefunded || status === 'refunded' ? await readRefunds(reportedId, send) : { found: [] };
@@ -163,9 +168,9 @@ async function withLaterNews(
 }
 
 /**
- * Looks up the outcome of a refund. If its response was lost, its id is unknown: a later refund of the same amount that
- * no other transaction claims must be it. Otherwise the request is repeated: under its key while the key is certainly
- * kept, and later only if the payment has no unclaimed refund of that amount at all.
+ * Looks up the outcome of a refund. If the response was lost, the refund's id is unknown: a later refund of the same
+ * amount that no other transaction claims must be this one. Otherwise the request is repeated: under its key while the
+ * key is certainly kept, and later only if the payment has no unclaimed refund of that amount.
  */
 async function lookUpRefund(query: LookUp, of: OfRefund, send: Send, asked: Asked): Promise<Outcome> {
   const { paymentId } = parseReference(of.payment.reference);
@@ -181,7 +186,7 @@ async function lookUpRefund(query: LookUp, of: OfRefund, send: Send, asked: Aske
     (refund) => refund.amount === amount && !of.claimed.includes(refund.id ?? ''),
   );
   const sentAtMs = refunds.nowMs - query.ageMs - CLOCKS_DIFFER_MS;
-  // An unreadable date does not prove that a refund is earlier.
+  // A refund with an unreadable date may be later.
   const since = unclaimed.filter(({ date_created: date }) => !(Date.parse(date) < sentAtMs));
   const own = since.find(({ status }) => !FAILED.has(status)) ?? since[0];
   if (own) return fromRefund(own, paymentId, asked);
@@ -190,7 +195,7 @@ async function lookUpRefund(query: LookUp, of: OfRefund, send: Send, asked: Aske
   }
   const result = await send(createRefund(paymentId, amount, query.transactionId));
   const outcome = fromRefundResult(result, paymentId, asked);
-  // A refused repeat says nothing about the first request.
+  // A refused repeat proves nothing about the first request.
   return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
@@ -200,7 +205,7 @@ function expired(reference: string | undefined, asked: Asked): Outcome {
 }
 
 /**
- * Returns the outcome for a transaction without a reference: the creation of its preference has no stored outcome, so
+ * Returns the outcome for a transaction without a reference: the outcome of creating its preference was not stored, so
  * the payer never got the address.
  *
  * @param failed a failed payment, which would mean that someone had the address after all.
@@ -215,8 +220,8 @@ function neverSentAway(close: boolean, failed: Payment | undefined): Outcome {
 type Found = { readonly found: readonly Payment[] } | { readonly fault: string };
 
 /**
- * Reads a transaction's payments, the newest first. The search may not list the payment that a notification has just
- * reported, nor the one already known: these are read by their ids.
+ * Reads a transaction's payments, the newest first. The search may not yet list the payment just reported by a
+ * notification, or the one already known: both are read by id.
  */
 async function readPayments(
   reportedId: string | undefined,

@@ -11,13 +11,13 @@ export type GenuineNotification = {
 };
 
 /**
- * Maximum age of a signature. Whether a delivery that is repeated for hours is signed again is undocumented. An old
- * signature can only make us ask the provider once more.
+ * Maximum age of a signature. Deliveries are repeated for hours, and it is undocumented whether repeats are signed
+ * again. An old signature can only cause another query to the provider.
  */
 const MAX_AGE_MS = 24 * 60 * 60_000;
 /** Time by which the provider's clock may be ahead of ours. */
 const MAX_AHEAD_MS = 5 * 60_000;
-/** Border between seconds and milliseconds: as seconds it is the year 5138, as milliseconds 1973. */
+/** Boundary between seconds and milliseconds: in seconds it is the year 5138, in milliseconds 1973. */
 const FIRST_MILLISECONDS = 1e11;
 const TIME = /^\d{1,15}$/;
 const HEX_SHA256 = /^[0-9a-f]{64}$/;

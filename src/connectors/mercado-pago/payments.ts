@@ -20,14 +20,14 @@ import { meaningOf } from './refusals.ts';
  */
 export type Decision = Outcome | { readonly kind: 'open'; readonly failed: Payment | undefined };
 
-/** The money was taken; other transactions report later events. */
+/** Statuses in which the money was taken. Other transactions report later events. */
 const PAID: ReadonlySet<string> = new Set(['approved', 'refunded', 'charged_back', 'in_mediation']);
 /** We never request an authorization, so an authorized payment is paid once the provider has captured it. */
 const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'authorized']);
 const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
 
 /**
- * Decides by all payments of a preference: the first paid payment, or else an undecided one. A failed payment alone
+ * Decides from all payments of a preference: the first paid payment, or else an undecided one. A failed payment alone
  * decides nothing, since the payer may try again.
  *
  * @param payments the newest first.
@@ -64,7 +64,7 @@ export function fromPayments(
     : unknownOutcome('a payment has an unknown status');
 }
 
-/** Makes the outcome of a failed payment once no other payment can follow. */
+/** Builds the outcome of a failed payment after which no other payment can follow. */
 export function fromFailed(payment: Payment, preferenceId: string | undefined, asked: Asked): Outcome {
   return {
     kind: 'declined',
@@ -104,8 +104,7 @@ function disputeOf(payment: Payment): Dispute | undefined {
 }
 
 /**
- * Returns the disputes that a payment's state shows as ended, if any: the merchant has the money again, or the payer
- * got it back.
+ * Returns the disputes that have ended according to a payment's state: the merchant or the payer got the money back.
  */
 export function endedDisputesOf(payment: Payment): readonly Dispute[] {
   const isWon = payment.status === 'approved' || disputeOf(payment)?.stage === 'won';
@@ -116,12 +115,12 @@ export function endedDisputesOf(payment: Payment): readonly Dispute[] {
 
 const DISPUTE_KINDS = ['mediation', 'chargeback'] as const;
 
-/** Returns our own id for a dispute, since a payment shows none: a payment may be disputed in either way. */
+/** Returns an id for a dispute, since a payment contains none. A payment may be disputed in either way. */
 function disputeId(kind: (typeof DISPUTE_KINDS)[number], { id: paymentId }: Payment): string | undefined {
   return paymentId && `${kind}/${paymentId}`;
 }
 
-/** Returns the field that shows that a payment is not this transaction's. */
+/** Returns the field that shows that a payment belongs to another transaction, if any. */
 function differenceOf(payment: Payment, asked: Asked): string | undefined {
   if (payment.id === undefined) return 'id';
   if (payment.external_reference !== asked.transactionId) return 'external_reference';

@@ -40,7 +40,7 @@ const REFUSALS = refusalTable<Column>([
     '96': 'cc_rejected_card_error',
     N7: 'cc_rejected_bad_filled_security_code',
   }),
-  // Nobody can pay a preference whose address they never received, so nothing happened in any case.
+  // Nobody can pay a preference without its address, so nothing happened in any case.
   { request: 'preference', status: '401 403 429', means: 'unreachable' },
   { request: 'preference', family: '4xx', means: 'turned_away' },
   { request: 'preference', means: 'unreachable' },
@@ -65,7 +65,7 @@ export function preferenceRefusal(status: number, body: JsonObject | undefined):
   return { ...notMade(`the answer: ${status}`), because: meaning, refused: refusedFieldOf(body) };
 }
 
-/** Makes the outcome of creating a preference without a valid response: it counts as not sent. */
+/** Builds the outcome of creating a preference without a valid response: it counts as not sent. */
 export function notMade(detail: string): Extract<Outcome, { kind: 'not_sent' }> {
   const because = 'unreachable';
   return { kind: 'not_sent', detail: `no payable preference exists: ${detail}`, because };
@@ -81,7 +81,7 @@ export function refundRefusal(status: number, body: JsonObject): Outcome {
 const FIELD =
   /\b(payer\.(?:email|phone|identification|address)|statement_descriptor|unit_price|quantity|currency_id|items|title|category_id|external_reference|back_urls?|auto_return|notification_url|expiration_date_to|date_of_expiration|binary_mode|excluded_payment_types|metadata|amount)\b/;
 
-/** Returns the field that an error names in its texts, which may also quote values; '' if it names none. */
+/** Returns the field named in an error's texts, which may also quote values; '' if there is none. */
 export function refusedFieldOf(body: JsonObject | undefined): string {
   const { message, cause } = readError(body);
   return FIELD.exec([textOf(message), ...cause.map(({ description }) => description)].join('\n'))?.[1] ?? '';

@@ -25,7 +25,7 @@ export type MercadoPagoSettings = {
   readonly webhookSecrets: readonly Secret[];
   /** Payments are approved or rejected at once, never pending. */
   readonly binaryMode: boolean;
-  /** Shown on the payer's statement; '' for the account's own. */
+  /** Shown on the payer's statement; '' for the account's default. */
   readonly statementDescriptor: string;
   /** Payment types to exclude, such as `ticket` and `atm`. */
   readonly excludedPaymentTypes: readonly string[];

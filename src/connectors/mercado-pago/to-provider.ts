@@ -18,7 +18,7 @@ export type Send = SendTarget<Target>;
 
 const MAX_TITLE = 256;
 const MAX_NOTIFICATION_URL = 248;
-/** More payments than any payer attempts on one preference. */
+/** More payments than any payer will attempt on one preference. */
 const MAX_PAYMENTS = 50;
 /** Title of an item without one. */
 const UNTITLED = 'Payment';
@@ -38,7 +38,7 @@ export function httpRequest(target: Target, { accessToken }: MercadoPagoSettings
   };
 }
 
-/** Makes the request for a preference: a page on which the payer pays. It moves no money. */
+/** Builds the request for a preference: a page on which the payer pays. It moves no money. */
 export function createPreference(
   attempt: PaymentAttempt,
   amount: number,
@@ -72,21 +72,21 @@ export function createPreference(
   return { method: 'POST', path: '/checkout/preferences', body, idempotencyKey: transactionId };
 }
 
-/** Makes the request that reads a preference. */
+/** Builds the request that reads a preference. */
 export function getPreference(preferenceId: string): Target {
   return { method: 'GET', path: `/checkout/preferences/${preferenceId}` };
 }
 
-/** Time by which the end of a closed preference is backdated: our clock may be ahead of the provider's. */
+/** Time by which the end of a closed preference is backdated, since our clock may be ahead of the provider's. */
 export const BACKDATED_MS = 60 * 60_000;
 
-/** Makes the request that closes a preference, after which nobody can pay it. */
+/** Builds the request that closes a preference, after which nobody can pay it. */
 export function closePreference(preferenceId: string, nowMs: number): Target {
   const body = { expires: true, expiration_date_to: dateTime(nowMs - BACKDATED_MS) };
   return { method: 'PUT', path: `/checkout/preferences/${preferenceId}`, body };
 }
 
-/** Makes the request that searches for a transaction's payments, the newest first. */
+/** Builds the request that searches for a transaction's payments, the newest first. */
 export function searchPayments(transactionId: string): Target {
   const search = new URLSearchParams({
     external_reference: transactionId,
@@ -97,18 +97,18 @@ export function searchPayments(transactionId: string): Target {
   return { method: 'GET', path: `/v1/payments/search?${search}` };
 }
 
-/** Makes the request that reads a payment. */
+/** Builds the request that reads a payment. */
 export function getPayment(paymentId: string): Target {
   return { method: 'GET', path: `/v1/payments/${paymentId}` };
 }
 
-/** Makes the request that refunds a payment. A repeat under the same key returns the first refund. */
+/** Builds the request that refunds a payment. A repeat under the same key returns the first refund. */
 export function createRefund(paymentId: string, amount: number, transactionId: string): Target {
   const path = `/v1/payments/${paymentId}/refunds`;
   return { method: 'POST', path, body: { amount }, idempotencyKey: transactionId };
 }
 
-/** Makes the request that lists a payment's refunds. */
+/** Builds the request that lists a payment's refunds. */
 export function listRefunds(paymentId: string): Target {
   return { method: 'GET', path: `/v1/payments/${paymentId}/refunds` };
 }

@@ -3,12 +3,12 @@ import { bodyOf, fields, numberOf, textLike } from '#src/connectors/provider-ans
 import { Secret } from '#src/secret.ts';
 import type { PayPalSettings } from './settings.ts';
 
-/** Reason for the lack of a token; no business call was sent. */
+/** Reason why there is no token. No business call was sent. */
 export type NoToken = { readonly because: 'unreachable' | 'turned_away'; readonly detail: string };
 
 /** The access token of a connection. */
 export type AccessTokens = {
-  /** Returns the token, cached while valid; never throws. Concurrent callers share one request to PayPal. */
+  /** Returns the token, cached while valid. Never throws. Concurrent callers share one request to PayPal. */
   get(deadlineAtMs: number): Promise<Secret | NoToken>;
   /** Forgets a token that PayPal refused. */
   drop(token: Secret): void;

@@ -123,7 +123,7 @@ export function isErrorBody(body: JsonObject): boolean {
 const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'payment_source', 'shipping']);
 
 /**
- * Makes the record's provider data from a response.
+ * Builds the record's provider data from a response.
  *
  * @param object the order, the capture or the refund in the response; `body` is the whole response.
  */
@@ -143,7 +143,7 @@ export function providerDataOf(
   });
 }
 
-/** Makes the record's provider data from an error, with its first issue as the reason. */
+/** Builds the record's provider data from an error, with its first issue as the reason. */
 export function errorDataOf(
   { name, message, details: [first], raw }: PayPalError,
   { providerId, accountId }: ShownAs,

@@ -31,12 +31,12 @@ import { captureOrder, getOrder, refundCapture, type Send } from './to-provider.
  */
 export const paypalConnector: Connector = { name: 'paypal', connect };
 
-/** A wallet payment is never only authorized: there is nothing to capture or cancel. */
+/** Wallet payments are never only authorized, so there is nothing to capture or cancel. */
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
   methods: ['wallet_redirect'],
   refunds: 'several',
-  // PayPal forgets an unapproved order after three hours: the payment is closed before that.
+  // PayPal forgets an unapproved order after three hours, so the payment is closed before that.
   redirectValidMinutes: 170,
 };
 /** Id of an order that does not exist. */
@@ -121,7 +121,8 @@ async function whatOrderTells(
 }
 
 /**
- * Asks PayPal whether it signed a notification for one of our webhooks, and to which transactions its captures belong.
+ * Queries PayPal whether it signed a notification for one of our webhooks, and to which transactions the captures
+ * belong.
  */
 async function readNotification(
   notification: RawNotification,

@@ -14,7 +14,7 @@ const OPTIONAL: OptionalFields = {
 
 /**
  * Creates an order, which moves no money. If PayPal refuses it only for optional fields, sends it once more without
- * them and under a separate request id. Two orders do no harm: the payer only goes to the stored one.
+ * them and under a separate request id. Two orders do no harm: the payer is only sent to the stored one.
  */
 export async function sendOrder(
   facts: AttemptFacts,

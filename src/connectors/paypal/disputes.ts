@@ -22,8 +22,8 @@ const ENDS: ReadonlyMap<string, DisputeStage> = new Map([
 ]);
 
 /**
- * Reads the disputed transactions of a dispute. The dispute's state says what happened: the event's name may be older.
- * A transaction without our id is identified by its capture.
+ * Reads the disputed transactions of a dispute. The dispute's state counts: the event's name may be outdated. A
+ * transaction without our id is identified by its capture.
  */
 export function disputedSubjects(resource: Resource): readonly NotificationSubject[] {
   const { disputed_transactions: transactions } = resource;
@@ -63,8 +63,8 @@ function subjectsOf(
 }
 
 /**
- * Replaces the captures that identify transactions of a dispute or a refund by our transactions: a capture carries our
- * id. A capture that PayPal does not find, or that lacks our id, is not ours.
+ * Replaces the captures that identify transactions of a dispute or a refund with our transactions, whose ids the
+ * captures contain. A capture that PayPal does not find, or that lacks our id, is not ours.
  */
 export async function withOurTransactions(
   reading: NotificationReading,
@@ -94,7 +94,7 @@ function disputeOf(resource: Resource): Dispute {
   return {
     stage,
     reference: resource.dispute_id,
-    // An amount for several transactions is not the amount of any one.
+    // An amount for several transactions is not the amount of any one of them.
     money: resource.disputed_transactions.length === 1 ? moneyOf(resource, stage) : undefined,
   };
 }

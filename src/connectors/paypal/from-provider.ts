@@ -26,8 +26,8 @@ export type Asked = {
 };
 
 /**
- * Reads an HTTP result: `read` reads the created object. The issue in a refusal says whether the payment was declined
- * or the request merely refused.
+ * Reads an HTTP result: `read` reads the created object. The issue in a refusal shows whether the payment was declined
+ * or only the request refused.
  */
 export function fromAnswer(
   result: HttpResult,
@@ -41,7 +41,7 @@ export function fromAnswer(
 
 /**
  * Reads the result of creating an order. A lost response does no harm here: no money moves without the payer's
- * approval, and no payer was sent to give it. A response that contradicts the request is still an alarm.
+ * approval, and no payer was sent to approve. A response that contradicts the request is still an alarm.
  */
 export function fromCreation(result: HttpResult, asked: Asked): Outcome {
   const outcome = fromAnswer(result, asked.shownAs, (body) => {

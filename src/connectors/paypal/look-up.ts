@@ -35,7 +35,7 @@ import { toPayPalAmount } from './money.ts';
 import type { PayPalSettings } from './settings.ts';
 import { type ApiRequest, getOrder, getRefund, refundCapture } from './to-provider.ts';
 
-/** Everything that one call of a connection needs. */
+/** The context of one call of a connection. */
 export type Call = ProviderCall<ApiRequest, PayPalSettings>;
 type Refund = Extract<LookedUp, { kind: OperationKind }>;
 
@@ -43,13 +43,13 @@ type Refund = Extract<LookedUp, { kind: OperationKind }>;
 export type References = { readonly orderId: string; readonly captureId: string | undefined };
 
 const HOUR_MS = 3_600_000;
-/** PayPal remembers the request ids of orders for 6 hours. Minus one hour, because requests may wait in queues. */
+/** PayPal remembers the request ids of orders for 6 hours. One hour less, because requests may wait in queues. */
 const REPEATABLE_MS = 5 * HOUR_MS;
-/** Time that a payer has to approve an order. Afterwards PayPal no longer finds it. */
+/** Time that a payer has to approve an order. Afterwards, PayPal no longer finds the order. */
 const ORDER_LIVES_MS = 3 * HOUR_MS;
-/** Time after which a refund that is missing from the capture was certainly never accepted. */
+/** Time after which a refund that is missing from the order was certainly never accepted. */
 const REFUND_SHOWS_MS = 6 * HOUR_MS;
-/** PayPal remembers the request ids of refunds for 45 days. Minus one day. */
+/** PayPal remembers the request ids of refunds for 45 days. One day less, because requests may wait in queues. */
 const REFUND_REPEATABLE_MS = 44 * 24 * HOUR_MS;
 
 /** Reads the ids in the `reference` of a payment's outcome. */
@@ -150,12 +150,12 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
 
 const NOT_REPORTED = unknownOutcome('the provider has not received it yet');
 
-/** Returns the capture that a refund refunds. */
+/** Returns the id of the capture to refund. */
 export function captureIdOf(target: Target, payment: Target): string | undefined {
   return (referencesOf(target.reference) ?? referencesOf(payment.reference))?.captureId;
 }
 
-/** Returns true if an order shows all its refunds: each contains a transaction's id, or nothing was refunded. */
+/** Returns true if an order lists all of its refunds: each contains a transaction's id, or nothing was refunded. */
 function tellsAll({ captures, refunds }: Unit['payments']): boolean {
   const isRefunded = captures.length !== 1 || captures[0]?.status !== 'COMPLETED';
   return isRefunded

@@ -6,7 +6,7 @@ import { PAYPAL_ID, type Resource, readResource } from './answers.ts';
 import { disputedSubjects, refundedSubjects, reversedSubjects } from './disputes.ts';
 import type { ApiRequest } from './to-provider.ts';
 
-/** A notification with an unverified signature: a verification request for each possible webhook, and the reading. */
+/** A notification with an unverified signature, with a verification request for each possible webhook. */
 export type Unverified = {
   readonly requests: readonly ApiRequest[];
   readonly reading: NotificationReading;

@@ -25,7 +25,7 @@ export type PayPalSettings = {
   readonly webhookIds: readonly string[];
   /** Shown to the payer at PayPal, instead of the account's name. */
   readonly brandName: string | undefined;
-  /** Language of PayPal's pages, such as `es-CO`; by default the payer's own. */
+  /** Language of PayPal's pages, such as `es-CO`; by default, the payer's. */
   readonly locale: string | undefined;
   /** Sends the payer's shipping address to PayPal, which validates it and may refuse it. */
   readonly sendsShippingAddress: boolean;

@@ -27,7 +27,7 @@ const MAX_NOTE = 255;
 const MAX_NAME = 140;
 const MAX_EMAIL = 254;
 
-/** Makes the HTTP request, with the token. */
+/** Builds the HTTP request, with the token. */
 export function httpRequest({ method, path, requestId, body }: ApiRequest, token: Secret): HttpRequest {
   const headers = {
     authorization: `Bearer ${token.reveal()}`,
@@ -39,7 +39,7 @@ export function httpRequest({ method, path, requestId, body }: ApiRequest, token
 }
 
 /**
- * Makes the request for an order that the payer then approves. It is a pure function of the record: a repeat under the
+ * Builds the request for an order that the payer then approves. It is a pure function of the record: a repeat under the
  * same id returns the same order in its current state.
  */
 export function createOrder(
@@ -80,22 +80,22 @@ export function createOrder(
   });
 }
 
-/** Makes the request for an order's current state. */
+/** Builds the request for an order's current state. */
 export function getOrder(orderId: string): ApiRequest {
   return { method: 'GET', path: `/v2/checkout/orders/${orderId}` };
 }
 
-/** Makes the request that takes the money of an approved order. */
+/** Builds the request that takes the money of an approved order. */
 export function captureOrder(orderId: string, transactionId: string): ApiRequest {
   return post(`/v2/checkout/orders/${orderId}/capture`, `${transactionId}:capture`, {});
 }
 
-/** Makes the request for a capture's current state. */
+/** Builds the request for a capture's current state. */
 export function getCapture(captureId: string): ApiRequest {
   return { method: 'GET', path: `/v2/payments/captures/${captureId}` };
 }
 
-/** Makes the request that refunds captured money. */
+/** Builds the request that refunds captured money. */
 export function refundCapture(
   { transactionId, description }: Pick<Operation, 'transactionId' | 'description'>,
   captureId: string,
@@ -109,7 +109,7 @@ export function refundCapture(
   });
 }
 
-/** Makes the request for a refund's current state. */
+/** Builds the request for a refund's current state. */
 export function getRefund(refundId: string): ApiRequest {
   return { method: 'GET', path: `/v2/payments/refunds/${refundId}` };
 }

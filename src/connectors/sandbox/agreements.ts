@@ -13,7 +13,7 @@ import {
 import type { SandboxSettings } from './settings.ts';
 import { payerOf, postRequest } from './to-provider.ts';
 
-/** Makes the request for a payer's agreement to later charges of a wallet. */
+/** Builds the request for a payer's agreement to later charges of a wallet. */
 export function agreementRequest(enrollment: WalletEnrollment, settings: SandboxSettings): HttpRequest {
   const isNotified = settings.notificationSecrets.length > 0 && enrollment.notificationUrl !== '';
   return postRequest(settings, '/v1/wallet-agreements', enrollment.enrollmentId, {

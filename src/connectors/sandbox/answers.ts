@@ -49,7 +49,7 @@ const SHOWN_FIELDS = [
   ...['checkout_url', 'challenge_url', 'agreement_url', 'created_at'],
 ];
 
-/** Makes the record's provider data from a response. */
+/** Builds the record's provider data from a response. */
 export function providerDataOf(answer: Answer, providerId: string): ProviderData {
   const { response_code: responseCode, response_message: responseMessage } = answer;
   const isCharge = answer.object === 'charge';

@@ -41,8 +41,8 @@ export const RESPONSE_CODE = /^[A-Z0-9]{2}$/;
 export const DECLINED = 402;
 
 /**
- * Reads a call's HTTP result strictly: a response counts only if all of it matches this call (key, kind, amount,
- * currency). Otherwise the outcome is `unknown`, since the money may have moved.
+ * Reads a call's HTTP result strictly: a response counts only if it matches the call in every respect (key, kind,
+ * amount, currency). Otherwise the outcome is `unknown`, since the money may have moved.
  *
  * A refusal (400, 401, 403, …) with the provider's own error body is `not_sent`: the provider did not accept the
  * request, so nothing happened and the attempt may be made elsewhere. The same status without that body, for example
@@ -91,7 +91,7 @@ export function readLookUp(
   return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
-/** Returns true if the provider's response to a look-up says that the key is unknown. */
+/** Returns true if the response to a look-up reports that the provider does not know the key. */
 export function isNeverReceived(result: HttpResult): boolean {
   return isError(readAnswer(bodyOf(result, 404)));
 }

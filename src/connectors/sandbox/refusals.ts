@@ -11,10 +11,10 @@ import { type Answer, isError } from './answers.ts';
 /** Columns: an error's HTTP status; or the state of a payer's page. A card decline already has its ISO 8583 code. */
 type Column = 'status' | 'page';
 
-/** The provider's refusals. A 409 is not among them: something else happened under our key. */
+/** The provider's refusals. A 409 is not one: something else happened under our key. */
 const REFUSALS = refusalTable<Column>([
   { page: 'declined', means: declineBy('05') },
-  // The payer canceled it.
+  // Canceled by the payer.
   { page: 'canceled', means: declineBy('17') },
   ...BY_STATUS,
 ]);

@@ -18,7 +18,7 @@ export type SandboxSettings = {
   /** Deadline from the call to the response's last byte. */
   readonly timeoutMs: number;
   readonly acquirer: 'ONE' | 'TWO';
-  /** The account at the provider; the provider has a default. */
+  /** The account at the provider; undefined for the provider's default. */
   readonly accountId: string | undefined;
   readonly apiKey: Secret;
   /** Secrets, each of which may verify a notification. Empty: no notifications. */

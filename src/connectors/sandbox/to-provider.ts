@@ -23,8 +23,8 @@ const OPERATION_PATHS: Readonly<Record<OperationKind, string>> = {
 };
 
 /**
- * Makes the request for an attempt. Its body contains the card number and the security code and must only be written to
- * the provider's socket. Absent values are left out.
+ * Builds the request for an attempt. The body contains the card number and the security code, and must only be written
+ * to the provider's socket. Absent values are left out.
  */
 export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSettings): HttpRequest {
   const { method } = attempt;
@@ -55,7 +55,7 @@ export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSetting
   }
 }
 
-/** Makes the request for a capture, a cancel or a refund. */
+/** Builds the request for a capture, a cancel or a refund. */
 export function operationRequest(
   kind: OperationKind,
   operation: Operation & { readonly isFinal?: boolean },
@@ -72,7 +72,7 @@ export function operationRequest(
   });
 }
 
-/** Makes the request that takes the money of an approved order. */
+/** Builds the request that takes the money of an approved order. */
 export function completionRequest(query: LookUp, settings: SandboxSettings): HttpRequest {
   const { reference, transactionId } = query;
   const payment = reference ?? transactionId;
@@ -87,7 +87,7 @@ export function completionKey(transactionId: string): string {
   return `${transactionId}-complete`;
 }
 
-/** Makes the request for a transaction's outcome, or for closing a transaction that the provider has not received. */
+/** Builds the request for a transaction's outcome, or for closing a transaction that the provider has not received. */
 export function lookUpRequest(
   query: Pick<LookUp, 'transactionId' | 'close'>,
   settings: SandboxSettings,
@@ -103,7 +103,7 @@ export function lookUpRequest(
   };
 }
 
-/** Makes a request that creates something under an idempotency key. */
+/** Builds a request that creates something under an idempotency key. */
 export function postRequest(
   settings: SandboxSettings,
   path: string,

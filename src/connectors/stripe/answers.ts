@@ -108,7 +108,7 @@ export function moneyOf({ amount, currency }: Pick<Refund, 'amount' | 'currency'
   return readMoney(amount, currency, 'minor_units');
 }
 
-/** Fields that the record omits: data that lets a browser act on the payment, and the payer's own data. */
+/** Fields that the record omits: data with which a browser could act on the payment, and the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set([
   ...['client_secret', 'next_action', 'billing_details', 'shipping', 'receipt_email', 'receipt_url'],
 ]);

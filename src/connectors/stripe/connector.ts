@@ -27,8 +27,8 @@ import {
 
 /**
  * Connector for Stripe's PaymentIntents. An attempt creates a payment method and an unconfirmed intent, which charge
- * nothing, and then confirms the intent, which charges. A look-up can always find the intent again and can cancel it,
- * after which Stripe refuses every confirmation. Settings: see settings.ts.
+ * nothing, and then confirms the intent, which charges. A look-up can always find the intent and can cancel it, after
+ * which Stripe refuses every confirmation. Settings: see settings.ts.
  */
 export const stripeConnector: Connector = { name: 'stripe', connect };
 
@@ -136,7 +136,7 @@ async function refund(operation: Operation, { send, shownAs }: Call): Promise<Ou
   return fromAnswer(result, asked, (body) => fromRefund(body, asked));
 }
 
-/** Lists one payment. A look-up needs the same permission, so a restricted key needs no other. */
+/** Lists one payment. A look-up needs the same permission, so a restricted key needs no additional one. */
 async function probe(send: Send): Promise<boolean> {
   return bodyOf(await send(get('/v1/payment_intents', { limit: 1 })))?.object === 'list';
 }

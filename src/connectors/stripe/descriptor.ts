@@ -11,7 +11,7 @@ const NOT_PLAIN = new RegExp(`[${Object.keys(PLAIN).join('')}]`, 'g');
 /**
  * Returns the merchant's text for the cardholder's statement in the letters that Stripe allows.
  *
- * @returns undefined if no letter is left: Stripe refuses such a string, so the account's own is used.
+ * @returns undefined if no letter is left: Stripe refuses such a string, so the account's default is used.
  */
 export function descriptorOf(softDescriptor: string): string | undefined {
   const latin = softDescriptor

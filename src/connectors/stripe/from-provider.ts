@@ -49,7 +49,7 @@ export type AskedRefund = {
 
 /** One of our transactions and its money. */
 export type AskedMoney = { readonly transactionId: string; readonly money: Money };
-/** The transaction has not happened but still may: the provider has not received its request yet. */
+/** The transaction has not happened but still may, since the provider has not received the request yet. */
 export type Open = 'open';
 
 /** Reads the response to a request that may move money; `read` gets the body of a success. */
@@ -65,7 +65,7 @@ export function fromAnswer(
     if (refusal) return refusal;
     const outcome = read(body);
     if (outcome === 'open') return unknownOutcome('the response contradicts itself');
-    // Only a look-up proves that nothing happened: Stripe has just confirmed the request.
+    // Only a look-up can prove that nothing happened: here, Stripe has just confirmed the request.
     return outcome.kind === 'not_sent' ? alarmingOutcome(`success status, but ${outcome.detail}`) : outcome;
   });
 }
@@ -91,7 +91,7 @@ export function fromIntent(body: JsonObject, asked: AskedIntent): Outcome | Open
 
 /**
  * Sums up the captured and refunded money of an intent. After a partial capture, Stripe also lists the release of the
- * rest as a refund, although it returns no money. A pending refund may still fail, and Stripe then lists it as failed.
+ * rest as a refund, although it returns no money. A pending refund may still fail, and is then listed as failed.
  *
  * @returns undefined if any part is unreadable.
  */
@@ -161,7 +161,7 @@ function fromPayment(
     case 'requires_confirmation':
       return failure ? declined(failure, intent, providerData) : 'open';
     case 'canceled':
-      // The error of an approved authorization is that of a failed capture.
+      // The error of an approved authorization is from a failed capture.
       if (failure && !isAuthorized(intent)) return declined(failure, intent, providerData);
       // Without a payment method, it was never confirmed and no longer can be.
       if (intent.payment_method || isCharged) return { kind: 'expired', providerData };
@@ -206,7 +206,7 @@ function fromCapture(
   }
   // An authorization allows only one capture: with another mark or another amount, it is not this one.
   if (mark !== undefined || difference !== undefined) return neverHappens('another capture was made');
-  // Whoever captured it, exactly this money was taken and cannot be taken again.
+  // Regardless of who captured it, exactly this money was taken and cannot be taken again.
   providerData.responseMessage =
     'alarm: the capture lacks our mark and may have been made at the provider itself';
   return approved(intent, { providerData, alarm: true });
@@ -224,7 +224,7 @@ function approved(
   };
 }
 
-/** Reads a decline that arrives as an error. It counts only if it is about this payment. */
+/** Reads a decline that arrives as an error. The decline counts only if it is about this payment. */
 function fromDecline(
   error: StripeError | undefined,
   body: JsonObject,
@@ -242,7 +242,7 @@ function fromDecline(
   return declined(error, intent, providerData);
 }
 
-/** Returns the first field that shows that an intent is not the requested one. */
+/** Returns the first field that shows that an intent is not the requested intent, if any. */
 function differenceOf(intent: Intent, { intentId, payment }: AskedIntent): string | undefined {
   if (intent.object !== 'payment_intent') return 'object';
   if (!intent.id || (intentId !== undefined && intent.id !== intentId)) return 'id';

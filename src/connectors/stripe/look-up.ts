@@ -24,8 +24,8 @@ import { isKeyUsed } from './refusals.ts';
 import { get, intentPath, post, type Send } from './to-provider.ts';
 
 /**
- * Stripe keeps idempotency keys for at least 24 hours. Until then, minus an hour because requests may wait in queues, a
- * request may be repeated under its key; later it would be a new request.
+ * Stripe keeps idempotency keys for at least 24 hours. One hour less, because requests may wait in queues. Later, a
+ * repeat under the same key would be a new request.
  */
 const REPEATABLE_MS = 23 * 3_600_000;
 const MAX_REFUNDS = 100;
@@ -44,8 +44,8 @@ type Read = () => Promise<Outcome | Open>;
  *
  * - A payment: its creation is repeated under its key, which returns its intent or creates an unconfirmed one. To close
  *   a payment, a still open intent is canceled: Stripe then refuses a late confirmation.
- * - A capture, a cancel or a refund: the payment, or the list of its refunds, shows whether it happened. To close it,
- *   its key is used up by a harmless request, so that Stripe refuses the late request for misusing the key.
+ * - A capture, a cancel or a refund: the payment, or the list of its refunds, shows whether it happened. To close it, a
+ * harmless request uses up its key, so that Stripe refuses the original request if it arrives late.
  */
 export async function lookUp(query: LookUp, send: Send, shownAs: ShownAs): Promise<Outcome> {
   const { of } = query;
@@ -73,7 +73,7 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   const read = () => askForIntent({ ...asked, intentId }, send, withTotals);
   let outcome = await read();
   if (query.close && (outcome === 'open' || outcome.kind === 'redirect')) {
-    // The cancel needs no key: a second cancel changes nothing. Only the state read afterwards counts.
+    // The cancel needs no key, since a second cancel changes nothing. Only the state read afterwards counts.
     await send(post(intentPath(intentId, '/cancel'), { cancellation_reason: 'abandoned' }, undefined));
     outcome = await read();
     if (outcome !== 'open' && outcome.kind === 'redirect') {
@@ -85,7 +85,7 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   return referringTo(intentId, outcome);
 }
 
-/** Returns the id of a payment's intent that Stripe's response never reported. */
+/** Finds the id of a payment's intent if Stripe's response was lost. */
 async function findIntent(query: LookUp, of: Card, send: Send): Promise<string | Outcome> {
   const { transactionId, ageMs } = query;
   const money = toStripeMoney(query.money);
@@ -93,10 +93,10 @@ async function findIntent(query: LookUp, of: Card, send: Send): Promise<string |
     const result = await createIntent(of.attempt, money, of, send);
     const { id } = readIntent(bodyOf(result));
     if (id !== undefined) return id;
-    // A creation with other fields, such as without a refused one, has used the key: its intent exists.
+    // A creation with other fields (for example without a refused one) has used the key, so the intent exists.
     if (!isKeyUsed(result)) return unknownOutcome('the creation cannot be repeated now');
   }
-  // The search index is up to an hour behind: an empty result proves nothing.
+  // The search index may be an hour behind, so an empty result proves nothing.
   const search = { query: `metadata['transaction_id']:'${transactionId}'` };
   const { data: found } = readFound(bodyOf(await send(get('/v1/payment_intents/search', search))));
   const ours = found.filter(({ metadata }) => metadata.transaction_id === transactionId);

@@ -2,14 +2,16 @@ import { fromDecimals, toDecimals } from '#src/connectors/provider-money.ts';
 import { currencyDigits, type Money } from '#src/money.ts';
 
 /**
- * Currencies that Stripe counts in whole units; then currencies that ISO 4217 counts in whole units and Stripe in
+ * Currencies that Stripe counts in whole units, and currencies that ISO 4217 counts in whole units but Stripe in
  * hundredths.
  */
 const NO_DECIMALS = new Set('BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF'.split(' '));
 const TWO_DECIMALS = new Set(['ISK', 'UGX']);
 /** Counted in thousandths; the last digit must be 0. */
 const THREE_DECIMALS = new Set(['BHD', 'JOD', 'KWD', 'OMR', 'TND']);
-/** Twelve digits, which Stripe accepts only in a few currencies; it enforces the lower limits of the others itself. */
+/**
+ * Twelve digits, which Stripe accepts only in a few currencies. Stripe itself enforces the lower limits of the others.
+ */
 const MAX_AMOUNT = 999_999_999_999n;
 
 /**

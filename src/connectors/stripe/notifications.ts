@@ -43,7 +43,9 @@ const DISPUTES: Readonly<Record<string, DisputeStage>> = {
   won: 'won',
 };
 
-/** Reads an event that Stripe posted to our endpoint; pure. Its object says what to look up, never what happened. */
+/**
+ * Reads an event that Stripe posted to our endpoint; pure. The event's object is only used to decide what to look up.
+ */
 export function readEvent(
   notification: RawNotification,
   settings: Pick<StripeSettings, 'webhookSecrets' | 'accountId' | 'isLive'>,
@@ -71,7 +73,7 @@ function subjectOf(type: string, object: Read<typeof readObject>): NotificationS
     return { reference, dispute: { ...dispute, money: money && fromStripeMoney(money) } };
   }
   const { transaction_id: transactionId } = object.metadata;
-  // The creation of an intent is no news: it is unconfirmed, and our own call made it.
+  // The creation of an intent is irrelevant: our own call made it, and it is unconfirmed.
   const isPayment = /^payment_intent\.(?!created$)/.test(type) && object.object === 'payment_intent';
   const isRefund = /^(charge\.)?refund\./.test(type) && object.object === 'refund';
   const isCharge = /^charge\.(captured|refunded)$/.test(type) && object.object === 'charge';

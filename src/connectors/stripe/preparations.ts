@@ -36,9 +36,9 @@ export function createPaymentMethod(
 /**
  * Creates the unconfirmed intent of an attempt, which charges nothing, or returns the existing one.
  *
- * The second request leaves out a refused field but keeps the key, because Stripe does not use up a key for a refused
- * request. If it has, it also refuses the second request, and nothing is charged. Under another key, a transaction
- * could have two intents, and a look-up would find the wrong one.
+ * The second request leaves out a refused field but keeps the key, because a refused request does not use up a key at
+ * Stripe. If it did, Stripe would also refuse the second request, and nothing would be charged. With another key, a
+ * transaction could have two intents, and a look-up might find the wrong one.
  */
 export function createIntent(
   facts: AttemptFacts,
@@ -65,9 +65,9 @@ function sendTo(
 }
 
 /**
- * Reads the response to a request that moves no money and precedes the one that does.
+ * Reads the response to a request that moves no money, in preparation for the request that does.
  *
- * @returns the body of a success, or else an outcome. In either case, nothing was charged.
+ * @returns the body of a success, or an outcome. In either case, nothing was charged.
  */
 export function fromPreparation(
   result: HttpResult,

@@ -19,7 +19,7 @@ import { errorOf, type Intent, type StripeError } from './answers.ts';
 type Column = 'status' | 'type' | 'code' | 'decline_code' | 'reason' | 'outcome';
 
 /**
- * Stripe's refusals. A decline's reason is its decline code, or else the error code.
+ * Stripe's refusals. A decline's reason is its decline code or, without one, the error code.
  * https://docs.stripe.com/declines/codes, as of July 2026; the ISO 8583 equivalents (field 39) are ours.
  */
 const REFUSALS = refusalTable<Column, 'declined'>([
@@ -56,7 +56,7 @@ const REFUSALS = refusalTable<Column, 'declined'>([
   // An earlier or concurrent request may have done something.
   { type: 'idempotency_error', means: 'unknown' },
   { code: 'payment_intent_unexpected_state idempotency_key_in_use lock_timeout', means: 'unknown' },
-  // The account's setup is at fault: it may not send card numbers, for example.
+  // The account's configuration is at fault: for example, it may not send card numbers.
   { status: '402', type: 'invalid_request_error', decline_code: '', means: 'turned_away' },
   ...BY_STATUS,
 ]);
@@ -80,7 +80,7 @@ export function fromRefusal(status: number, error: StripeError | undefined): Out
   });
 }
 
-/** Makes a decline from its error: a response's error, or the last error of an intent. */
+/** Builds a decline from its error: a response's error, or the last error of an intent. */
 export function declined(
   { decline_code, code, message }: StripeError,
   intent: Intent | undefined,

@@ -24,7 +24,9 @@ export type StripeSettings = {
   readonly webhookSecrets: readonly Secret[];
   /** The account supports installments (accounts in Mexico, and some in Japan). */
   readonly installments: boolean;
-  /** 'automatic': Stripe requests 3-D Secure where laws or scheme rules require it; 'any': for every capable card. */
+  /**
+   * 'automatic': Stripe requests 3-D Secure if laws or scheme rules require it; 'any': for every card that supports it.
+   */
   readonly requestThreeDSecure: 'automatic' | 'any';
 };
 

@@ -11,7 +11,7 @@ import type { Secret } from '#src/secret.ts';
 import { descriptorOf } from './descriptor.ts';
 import type { StripeSettings } from './settings.ts';
 
-/** The version whose schema and types these requests follow; the account's own default version does not matter. */
+/** The API version of these requests; the account's default version does not matter. */
 const API_VERSION = '2023-08-16';
 const MAX_DESCRIPTION_LENGTH = 1_000;
 const MAX_METADATA = 50;
@@ -36,12 +36,12 @@ export type StripeTarget = {
 /** Sends a request within its call's deadline. */
 export type Send = SendTarget<StripeTarget>;
 
-/** Makes a read request. */
+/** Builds a read request. */
 export function get(path: string, fields: Fields): StripeTarget {
   return { method: 'GET', path, fields, key: undefined };
 }
 
-/** Makes a request that Stripe carries out once for each key. */
+/** Builds a request that Stripe carries out once per key. */
 export function post(path: string, fields: Fields, key: string | undefined): StripeTarget {
   return { method: 'POST', path, fields, key };
 }
@@ -51,7 +51,7 @@ export function intentPath(intentId: string, verb = ''): string {
   return `/v1/payment_intents/${encodeURIComponent(intentId)}${verb}`;
 }
 
-/** Makes the HTTP request. Its body may contain a card and must only be written to Stripe's socket. */
+/** Builds the HTTP request. The body may contain a card, and must only be written to Stripe's socket. */
 export function httpRequest({ method, path, fields, key }: StripeTarget, apiKey: Secret): HttpRequest {
   const form = encodeForm(fields);
   const headers = {
@@ -112,7 +112,7 @@ export function intentFields(
   } satisfies Wire<Stripe.PaymentIntentCreateParams>;
 }
 
-/** Metadata names of an intent that are reserved for us: its references, and the notes that operations add. */
+/** Names in an intent's metadata that are reserved for us: references, and notes that operations add. */
 const OUR_NAMES: ReadonlySet<string> = new Set([
   ...['transaction_id', 'payment_id', 'merchant_order_id', 'merchant_reference', 'booking_reference'],
   ...['capture_transaction_id', 'closed'],
@@ -128,7 +128,7 @@ function metadataOf({ metadata }: AttemptFacts): Record<string, string> {
   return Object.fromEntries(kept.slice(0, room).map(({ key, value }) => [key, value]));
 }
 
-/** Fields that charge the payment method, or authorize it: the one request of an attempt that moves money. */
+/** Fields of the only request of an attempt that moves money: it charges the payment method, or authorizes a charge. */
 export function confirmFields(
   attempt: PaymentAttempt,
   method: CardMethod,
@@ -168,7 +168,7 @@ function idOfResult({ version }: ThreeDSecure): 'transactionId' | 'directoryServ
   return version?.startsWith('1') ? 'transactionId' : 'directoryServerTransactionId';
 }
 
-/** Results of external 3-D Secure. Newer than the API version above, whose types lack them. */
+/** Results of external 3-D Secure. The types of the API version above lack these newer fields. */
 function externalResultOf(result: ThreeDSecure): Fields {
   return {
     three_d_secure: {
