@@ -15,7 +15,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Makes the body of an error response. */
+/** Builds the body of an error response. */
 export function errorBody(type: string, message: string, param?: string): object {
   return { error: { type, message, param: param ?? null } };
 }

@@ -40,7 +40,7 @@ const OPERATIONS: Readonly<Record<string, OperationKind>> = {
   '/v1/completions': 'completion',
 };
 
-/** Registers the calls that merchants' systems make. */
+/** Registers the API calls. */
 export function registerApi(api: FastifyInstance, deps: ApiDeps): void {
   registerCreations(api, deps);
   registerOperations(api, deps);
@@ -70,7 +70,7 @@ function registerOperations(api: FastifyInstance, deps: ApiDeps): void {
   }
 }
 
-/** Performs a call with the misbehaviour that it orders. */
+/** Performs a call with the requested misbehaviour. */
 async function perform(
   { ledger, misbehaviour }: ApiDeps,
   exchange: Exchange,
@@ -90,8 +90,8 @@ async function perform(
 }
 
 function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void {
-  // From now on, nothing is done under a closed key: a call in progress with it finds it in use. A payment that waits
-  // for its payer expires.
+  // Nothing more is done under a closed key: even a call in progress finds the key in use. A payment that waits for its
+  // payer expires.
   api.post<{ Params: { key: string } }>('/v1/by-idempotency-key/:key/close', async (request, reply) => {
     const { key } = request.params;
     if (!IDEMPOTENCY_KEY.test(key))
@@ -114,7 +114,7 @@ function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void
     return answerNow(reply, entry);
   });
 
-  // Lists every entry, so that a test can judge the caller by the ledger. The stored answers are left out.
+  // Lists every entry, without the stored answers, so that a test can check the caller against the ledger.
   api.get<{ Querystring: { after?: string | string[] } }>('/v1/ledger', async (request) => {
     const { after = '' } = request.query;
     const entries = await ledger.entriesAfter(String(after));
@@ -149,7 +149,7 @@ function shownEntry(entry: LedgerEntry): object {
 }
 
 function readBody(request: FastifyRequest): JsonRecord {
-  // A request without a body has no Content-Type either, and never meets the parser.
+  // A request without a body has no Content-Type either, so it bypasses the parser.
   if (request.body === undefined) throw new ApiError(400, 'invalid_request', 'a JSON body is required');
   return request.body as JsonRecord;
 }

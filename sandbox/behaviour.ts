@@ -8,24 +8,21 @@ export type Behaviour =
   | { readonly kind: 'decline'; readonly responseCode: string }
   /** Declined at acquirer ONE, approved at acquirer TWO. */
   | { readonly kind: 'decline_at_acquirer_one'; readonly responseCode: string }
-  /**
-   * The issuer requires the payer to pass a challenge (3-D Secure), which ends according to `ends` when the payer
-   * confirms.
-   */
+  /** The issuer requires the payer to pass a challenge (3-D Secure). `ends` is the result when the payer confirms. */
   | { readonly kind: 'challenge'; readonly ends: 'passed' | 'failed' | 'abandoned' }
   /** A cancellation fails because it is too late. */
   | { readonly kind: 'too_late' }
-  /** Recorded and answered only after a delay, whether the client waits for it or not. */
+  /** Recorded and answered only after a delay, even if the client disconnects. */
   | { readonly kind: 'delay'; readonly delayMs: number }
   /** Pending at first, then done or failed. */
   | { readonly kind: 'done_after' | 'fail_after'; readonly delayMs: number }
   | { readonly kind: BehaviourBefore }
   | { readonly kind: BehaviourAfter };
 
-/** Nothing is recorded, and the caller gets no answer, a connection reset, or a 500. */
+/** Nothing is recorded; the caller gets no answer, a connection reset, or a 500. */
 export type BehaviourBefore = 'hang_before' | 'reset_before' | 'error_before';
 
-/** The call is recorded; only its answer has the defect in the name. */
+/** The call is recorded, but the answer has the defect in the name. */
 export type BehaviourAfter =
   | 'hang_after'
   | 'reset_after'
@@ -38,16 +35,16 @@ export type BehaviourAfter =
   | 'huge'
   /** One byte every tenth of a second. */
   | 'slow_drip'
-  /** The answer shows one minor unit more than was recorded. */
+  /** The answer shows one minor unit more than the ledger. */
   | 'wrong_amount'
-  /** The answer shows XTS, ISO 4217's code for tests. */
+  /** The answer shows XTS, the ISO 4217 code for tests. */
   | 'wrong_currency'
   /** The answer comes twice on the same connection. */
   | 'duplicate_approval';
 
-/** Orders in a call's description. */
+/** Instructions in a call's description. */
 export type Order = {
-  /** undefined if the description orders only additions. */
+  /** undefined if the description contains only additions. */
   readonly behaviour?: Behaviour;
   readonly notify?: NotificationOrder;
   /** Time after which a payment expires unless the payer settles it or the merchant captures it. */
@@ -73,11 +70,11 @@ const ITEM = /^(?<name>[a-z_]+)(?::(?<argument>.*))?$/;
 const MAX_DELAY_MS = 60_000;
 
 /**
- * Reads the orders in a call's `description`: `sandbox:`, then at most one behaviour and any of `notify_…`,
+ * Reads the instructions in a call's `description`: `sandbox:`, then at most one behaviour and any of `notify_…`,
  * `expire_after` and `stay_open`, separated by commas, as in `sandbox:error_after,notify_twice`. The behaviour takes
- * precedence over the card number's. README.md beside this file lists the names and their effects.
+ * precedence over the card number's. README.md in this directory lists the names and effects.
  *
- * @throws ApiError 400 if it begins with `sandbox:` and orders something unknown.
+ * @throws ApiError 400 if it begins with `sandbox:` and contains an unknown instruction.
  */
 export function readOrder(description: string | undefined): Order {
   if (!description?.startsWith('sandbox:')) return {};
@@ -91,7 +88,7 @@ export function readOrder(description: string | undefined): Order {
   return order;
 }
 
-/** Returns true if a behaviour keeps the call from being recorded. */
+/** Reports whether a behaviour prevents the call from being recorded. */
 export function isBefore(behaviour: Behaviour): boolean {
   return BEFORE.has(behaviour.kind);
 }

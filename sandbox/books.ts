@@ -11,24 +11,24 @@ import type { Timers } from './timers.ts';
 export type Recorded = { readonly entry: LedgerEntry; readonly isNew: boolean };
 
 /**
- * Actions of the provider on its ledger. Every change sends its notifications, and a change that is due by itself (an
- * expiry, say) is applied before the entry is read.
+ * Actions of the provider on its ledger. Every change sends notifications, and a change that is due (for example an
+ * expiry) is applied before the entry is read.
  */
 export type Books = {
   /** @throws ApiError 409 if the idempotency key was used for another request. */
   record(entry: LedgerEntry): Promise<Recorded>;
   /**
-   * Records an operation on a payment; `decide` makes it from the payment's current state.
+   * Records an operation on a payment, which `decide` derives from the payment's current state.
    *
-   * @param name the payment's identifier or idempotency key.
+   * @param name the payment's id or idempotency key.
    * @throws ApiError 404 if there is no such payment, 409 if the idempotency key was used for another request.
    */
   operate(name: string, decide: (payment: LedgerEntry) => Operation): Promise<Recorded>;
   /** Applies the payer's action on a page. @returns undefined if there is no such payment. */
   act(paymentId: string, action: PayerAction): Promise<LedgerEntry | undefined>;
   /**
-   * Closes an idempotency key: if nothing was done under it, nothing ever will be; a payment that waits for its payer
-   * expires; anything else does not change.
+   * Closes an idempotency key. If nothing was done under it, nothing ever will be; a payment that waits for its payer
+   * expires; anything else stays unchanged.
    */
   close(idempotencyKey: string): Promise<LedgerEntry>;
   findByKey(idempotencyKey: string): Promise<LedgerEntry | undefined>;
@@ -38,7 +38,7 @@ export type Books = {
 /** An operation's entry, and its payment after the operation. */
 export type Operation = readonly [operation: LedgerEntry, payment: LedgerEntry];
 
-/** Keeps the provider's books. */
+/** Opens the provider's books. */
 export function keepBooks(ledger: Ledger, notifications: Notifications, timers: Timers): Books {
   const { follow, change, settle } = settleEntries(ledger, notifications, timers);
 
@@ -101,14 +101,12 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
 
 const EARLY_MS = 5;
 
-/**
- * Follows up on changes of the ledger: with notifications, and with later changes that entries make by themselves.
- */
+/** Follows up on changes of the ledger with notifications and scheduled changes. */
 function settleEntries(ledger: Ledger, notifications: Notifications, timers: Timers) {
-  /** Sends the notifications of written entries, and sets timers for changes that are due later. */
+  /** Sends the notifications of written entries, and sets timers for scheduled changes. */
   async function follow(written: readonly LedgerEntry[]): Promise<void> {
     for (const entry of written) {
-      // A timer may fire a little before its time.
+      // A timer may fire slightly early.
       if (entry.due) timers.after(Math.max(0, entry.due.atMs - Date.now()) + EARLY_MS, () => settle(entry));
       await notifications.announce(entry);
     }
@@ -128,7 +126,7 @@ function settleEntries(ledger: Ledger, notifications: Notifications, timers: Tim
     return written?.[0] ?? found;
   }
 
-  /** Applies the change that an entry makes by itself, if it is due. */
+  /** Applies an entry's scheduled change, if it is due. */
   async function settle(entry: LedgerEntry): Promise<LedgerEntry> {
     if (dueStatusOf(entry) === undefined) return entry;
     if (entry.parentId === undefined) {
@@ -154,7 +152,7 @@ function settleEntries(ledger: Ledger, notifications: Notifications, timers: Tim
   return { follow, change, settle };
 }
 
-/** Returns the status that an entry should have by now; undefined if no change is due. */
+/** Returns the status to which an entry should have changed by now; undefined if no change is due. */
 function dueStatusOf({ due }: LedgerEntry): string | undefined {
   return due && due.atMs <= Date.now() ? due.status : undefined;
 }

@@ -24,7 +24,7 @@ import {
   text,
 } from './request-body.ts';
 
-/** Limit on the captures of a charge, unless its creation sets a lower one. */
+/** Maximum number of captures of a charge, unless the request sets a lower one. */
 export const MAX_CAPTURES = 10;
 /** Period in which an authorization can be captured. */
 export const AUTHORIZATION_VALID_MS = 7 * 24 * 60 * 60_000;
@@ -49,11 +49,11 @@ const RESPONSE_MESSAGES: Readonly<Record<string, string>> = {
   '91': 'Issuer or switch inoperative',
 };
 
-/** A decided call: the entry to record, and the behaviour of the answer. */
+/** The decision on a call: the entry to record, and the behaviour of the answer. */
 export type Decided = { readonly entry: LedgerEntry; readonly behaviour: Behaviour };
 
 /**
- * Reads POST /v1/charges and decides it. Only the first and last digits of the card go into the entry.
+ * Decides POST /v1/charges. The entry contains only the first and last digits of the card.
  *
  * @throws ApiError naming the field at fault.
  */
@@ -70,7 +70,7 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
   const validMs = behaviour.kind === 'challenge' ? CHALLENGE_VALID_MS : AUTHORIZATION_VALID_MS;
   const expiry = {
     status: 'expired',
-    // The caller's `expires_at` limits the payer's time to act; it does not shorten an authorization.
+    // The caller's `expires_at` limits the payer's time to act, but does not shorten an authorization.
     atMs: readExpiry(behaviour.kind === 'challenge' ? body : {}, order, validMs),
   };
   const state = decideState(behaviour, call.acquirer, capture, expiry);
@@ -104,7 +104,7 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
 }
 
 /**
- * Reads POST /v1/verifications and decides whether the issuer would accept the card. It moves no money and sets no
+ * Decides POST /v1/verifications: whether the issuer would accept the card. It moves no money and requires no
  * challenge.
  *
  * @throws ApiError naming the field at fault.
@@ -169,7 +169,7 @@ function decideState(
 
 function digitsOf({ number }: { number: string }): { cardIin: string; cardLastFour: string } {
   const iinLength = number.length >= 16 ? 8 : 6;
-  // If a number is shorter than any card's, four digits stay hidden.
+  // In a number shorter than any card's, four digits stay hidden.
   const shown = number.length >= 12 ? iinLength : Math.max(0, number.length - 8);
   return { cardIin: number.slice(0, shown), cardLastFour: number.slice(-4) };
 }
@@ -179,7 +179,7 @@ function shownDigits(card: { number: string }): object {
   return { card_iin: cardIin, card_last_four: cardLastFour };
 }
 
-/** Checks the card's form. Expiry and security code are accepted unchecked, and forgotten. */
+/** Checks the format of the card. Expiry and security code are not verified and not stored. */
 function readCard(card: JsonRecord): { number: string } {
   integer(card, 'card.exp_month', { min: 1, max: 12 });
   integer(card, 'card.exp_year', { min: 0, max: 99 });
@@ -188,7 +188,7 @@ function readCard(card: JsonRecord): { number: string } {
   return { number: text(card, 'card.number', /^\d{8,19}$/) };
 }
 
-/** Counts order items and airline legs, so that the answer shows that they arrived. */
+/** Counts order items and airline legs, so that the answer proves that they arrived. */
 function countSold(body: JsonRecord): { order_item_count: number; airline_leg_count: number } {
   const order = optionalObject(body, 'order');
   const airline = optionalObject(body, 'airline');
@@ -204,7 +204,7 @@ function responseCodeOf(behaviour: Behaviour, acquirer: Call['acquirer']): strin
   return APPROVED;
 }
 
-/** ISO 8583 field 38: six letters and digits. */
+/** ISO 8583 field 38: six letters or digits. */
 function randomAuthorizationCode(): string {
   return randomInt(AUTHORIZATION_CODE_RANGE).toString(36).toUpperCase().padStart(6, '0');
 }
@@ -214,7 +214,7 @@ function randomRetrievalReferenceNumber(): string {
   return randomInt(RETRIEVAL_REFERENCE_NUMBER_RANGE).toString().padStart(12, '0');
 }
 
-/** The card scheme's name of a transaction: fifteen letters and digits. */
+/** The card scheme's id of a transaction: fifteen letters or digits. */
 function randomNetworkTransactionId(): string {
   return `SBX${randomUUID().replaceAll('-', '').slice(0, 12).toUpperCase()}`;
 }

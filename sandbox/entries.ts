@@ -9,7 +9,7 @@ export type Call = {
   readonly account: string;
 };
 
-/** Parts of a new entry. `fields` belong to its own kind, and are shown in every answer. */
+/** Parts of a new entry. `fields` are specific to its kind, and shown in every answer. */
 export type NewEntry = {
   readonly kind: EntryKind;
   readonly call: Call;
@@ -17,7 +17,7 @@ export type NewEntry = {
   readonly amount: number;
   readonly currency: string;
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Set if the identifier has to be known in advance, for example for the address of a page. */
+  /** Set if the id must be known in advance, for example for the address of a page. */
   readonly id?: string;
   readonly parentId?: string;
   readonly responseCode?: string;
@@ -44,12 +44,12 @@ const PREFIXES: Readonly<Record<EntryKind, string>> = {
 /** Statuses that are answered with 402. */
 const REFUSED: ReadonlySet<string> = new Set(['declined', 'failed']);
 
-/** Draws the identifier of a new entry. */
+/** Generates the id of a new entry. */
 export function newId(kind: EntryKind): string {
   return `${PREFIXES[kind]}_${randomUUID()}`;
 }
 
-/** Makes a new entry with the answer to its call. */
+/** Creates an entry with the answer to its call. */
 export function newEntry(made: NewEntry): LedgerEntry {
   const { kind, call, status, amount, currency, sums = NO_SUMS, due } = made;
   const id = made.id ?? newId(kind);
@@ -88,12 +88,12 @@ export function newEntry(made: NewEntry): LedgerEntry {
   };
 }
 
-/** Changes of an entry. `fields` replace the first answer's. */
+/** Changes of an entry. `fields` replace those of the first answer. */
 export type EntryChange = {
   readonly status?: string;
   readonly responseCode?: string;
   readonly sums?: Partial<Sums>;
-  /** null: no change is due any more. */
+  /** null: no change is scheduled any longer. */
   readonly due?: LedgerEntry['due'] | null;
   readonly fields?: Readonly<Record<string, unknown>>;
 };
@@ -124,7 +124,7 @@ export function currentAnswer(entry: LedgerEntry): string {
   return entry.latest ?? entry.answer;
 }
 
-/** Makes the entry that closes an unused idempotency key, so that nothing is ever done under it. */
+/** Creates the entry that closes an unused idempotency key, so that nothing is ever done under it. */
 export function closedEntry(idempotencyKey: string): LedgerEntry {
   const id = newId('closed');
   return {
@@ -143,7 +143,7 @@ export function closedEntry(idempotencyKey: string): LedgerEntry {
   };
 }
 
-/** Returns true if two entries are the same request, made twice. */
+/** Reports whether two entries result from the same request. */
 export function isSameRequest(first: LedgerEntry, second: LedgerEntry): boolean {
   if (first.kind !== second.kind || first.parentId !== second.parentId) return false;
   // A cancellation or completion is requested without an amount.
@@ -151,7 +151,7 @@ export function isSameRequest(first: LedgerEntry, second: LedgerEntry): boolean 
   return first.amount === second.amount && first.currency === second.currency;
 }
 
-/** Returns true if a kind is a payment, which operations can act on. */
+/** Reports whether entries of a kind are payments, on which operations can act. */
 export function isPayment(kind: EntryKind): boolean {
   return kind === 'charge' || kind === 'wallet_order' || kind === 'wallet_enrollment';
 }

@@ -17,7 +17,7 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 const QUANTITY = { min: 0, max: Number.MAX_SAFE_INTEGER };
 const UNIT_AMOUNT = { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER };
 
-/** Reads the options of every creating call: where the payer returns to, and where and how notifications are sent. */
+/** Reads the options of every creating call: the payer's return address, and where and how to send notifications. */
 export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails {
   const returnUrl = optionalText(body, 'return_url', WEB_ADDRESS);
   const notificationUrl = optionalText(body, 'notification_url', WEB_ADDRESS);
@@ -30,7 +30,7 @@ export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails 
 }
 
 /**
- * Reads the payer's deadline: the end of the provider's own period, or `expires_at` if that is earlier.
+ * Reads the payer's deadline: the end of the provider's period, or `expires_at` if that is earlier.
  *
  * @returns milliseconds since the epoch.
  */
@@ -41,7 +41,7 @@ export function readExpiry(body: JsonRecord, order: Order, validMs: number): num
   return Math.min(now + validMs, Number.isNaN(asked) ? Number.POSITIVE_INFINITY : asked);
 }
 
-/** Returns the change that a behaviour orders for later; undefined if it orders none. */
+/** Returns the change that a behaviour schedules, if any. */
 export function dueOf(behaviour: Behaviour, done: string, failed: string): LedgerEntry['due'] {
   if (behaviour.kind !== 'done_after' && behaviour.kind !== 'fail_after') return undefined;
   const status = behaviour.kind === 'done_after' ? done : failed;
@@ -56,7 +56,7 @@ export function readMoney(body: JsonRecord): { amount: number; currency: string 
   };
 }
 
-/** Reads the texts that identify a payment to merchant and payer; null for those that are absent. */
+/** Reads the texts that identify a payment to merchant and payer; absent ones are null. */
 export function readTexts(body: JsonRecord): { reference: string | null; description: string | null } {
   return {
     reference: optionalText(body, 'reference') ?? null,

@@ -4,7 +4,7 @@ export type EntryKind =
   | 'verification'
   | 'wallet_order'
   | 'wallet_enrollment'
-  /** A payer's consent to charge a wallet later. */
+  /** A payer's consent to later charges of a wallet. */
   | 'wallet_agreement'
   | 'capture'
   | 'cancellation'
@@ -13,9 +13,9 @@ export type EntryKind =
   /** Nothing was done under the idempotency key, and nothing ever will be. */
   | 'closed';
 
-/** An entry: the provider's action under an idempotency key. It holds no card number and no security code. */
+/** An action of the provider under an idempotency key. It contains no card number and no security code. */
 export type LedgerEntry = {
-  /** The provider's own identifier: two letters for the kind, an underscore and a UUID. */
+  /** The provider's own id: two letters for the kind, an underscore and a UUID. */
   readonly id: string;
   readonly idempotencyKey: string;
   readonly kind: EntryKind;
@@ -23,7 +23,7 @@ export type LedgerEntry = {
   readonly parentId: string | undefined;
   readonly acquirer: string;
   readonly status: string;
-  /** ISO 8583 response code; undefined where no issuer was asked. */
+  /** ISO 8583 response code; undefined if no issuer was involved. */
   readonly responseCode: string | undefined;
   /** Integer minor units. */
   readonly amount: number;
@@ -35,10 +35,10 @@ export type LedgerEntry = {
   /** The HTTP status and the JSON body of the first response, which every repeat gets. */
   readonly answerStatus: number;
   readonly answer: string;
-  /** JSON of the current object; undefined while it is the same as first answered. */
+  /** JSON of the current object; undefined while it equals the first answer. */
   readonly latest: string | undefined;
   readonly sums: Sums;
-  /** Change that the entry makes by itself, unless something else happens first. */
+  /** Scheduled change, unless something else happens first. */
   readonly due: { readonly status: string; readonly atMs: number } | undefined;
   readonly details: EntryDetails;
 };
@@ -60,39 +60,39 @@ export const NO_SUMS: Sums = { captured: 0, canceled: 0, refunded: 0, captures: 
 
 /** Further details of a payment or an operation, all of them optional. */
 export type EntryDetails = {
-  /** Texts that the payer is shown. */
+  /** Texts shown to the payer. */
   readonly page?: OrderDetails;
-  /** URL that the payer is sent back to. */
+  /** URL to which the payer is sent back. */
   readonly returnUrl?: string;
   readonly notificationUrl?: string;
   readonly notify?: NotificationOrder;
   readonly maxCaptures?: number;
-  /** true: the charge is captured as soon as it is approved. */
+  /** Whether the charge is captured as soon as it is approved. */
   readonly captureOnApproval?: boolean;
   /** Result of the challenge if the payer confirms. */
   readonly challenge?: 'passed' | 'failed' | 'abandoned';
-  /** true: after the payer's approval, the merchant has to complete the order. */
+  /** Whether the merchant has to complete the order after the payer's approval. */
   readonly needsCompletion?: boolean;
-  /** true: stays open for the payer even if the merchant closes it. */
+  /** Whether it stays open for the payer even if the merchant closes it. */
   readonly staysOpen?: boolean;
-  /** Part of the authorization that a capture releases because it is the last. */
+  /** Amount of the authorization that a last capture releases. */
   readonly released?: number;
 };
 
-/** Orders for the notifications of an entry. */
+/** Instructions for the notifications of an entry. */
 export type NotificationOrder = {
   readonly lateMs?: number;
   readonly isTwice?: boolean;
-  /** true: held back until the next notification has been sent. */
+  /** Whether it is held back until the next notification has been sent. */
   readonly isOutOfOrder?: boolean;
-  /** Delivered before the call that causes it is answered. */
+  /** Whether it is delivered before the answer to the call that causes it. */
   readonly isFirst?: boolean;
-  /** true: signed with a key that is not the provider's. */
+  /** Whether it is signed with a key that is not the provider's. */
   readonly isForged?: boolean;
   readonly isNever?: boolean;
 };
 
-/** Payment as shown on the provider's pages. Amounts are integer minor units of `currency` (ISO 4217). */
+/** A payment as shown on the provider's pages. Amounts are integer minor units of `currency` (ISO 4217). */
 export type OrderDetails = {
   readonly reference: string;
   readonly description: string;

@@ -5,11 +5,11 @@ import type { LedgerEntry } from './ledger-entry.ts';
 export type Ledger = {
   /** Creates the ledger, or reads the existing one. */
   prepare(): Promise<void>;
-  /** Records an entry, or returns the one that already has its idempotency key. Race-safe. */
+  /** Records an entry, or returns the existing entry with its idempotency key. Safe for concurrent calls. */
   record(entry: LedgerEntry): Promise<{ readonly entry: LedgerEntry; readonly isNew: boolean }>;
   /**
-   * Reads entries and writes those that `decide` returns, changed or new, in one step that no other change of these
-   * entries overlaps. `decide` gets the entries that exist; if it returns none, nothing is written.
+   * Reads entries, and atomically writes the changed or new ones that `decide` returns. `decide` gets the existing
+   * entries. If it returns none, nothing is written.
    *
    * @returns the written entries; undefined, with nothing written, if a new entry's idempotency key is in use.
    */
@@ -19,7 +19,7 @@ export type Ledger = {
   ): Promise<readonly LedgerEntry[] | undefined>;
   findByKey(idempotencyKey: string): Promise<LedgerEntry | undefined>;
   findById(id: string): Promise<LedgerEntry | undefined>;
-  /** Returns the entries after an identifier, in the order of identifiers, at most LEDGER_PAGE of them. */
+  /** Returns at most LEDGER_PAGE entries after an id, in the order of ids. */
   entriesAfter(id: string): Promise<readonly LedgerEntry[]>;
   close(): Promise<void>;
 };
@@ -29,10 +29,10 @@ export const LEDGER_PAGE = 1_000;
 
 const MAX_CONNECTIONS = 10;
 const TIMEOUT_MS = 10_000;
-/** Key of the provider's advisory lock: an arbitrary number of its own. */
+/** Key of the provider's advisory lock: an arbitrary, unique number. */
 const PREPARE_LOCK = 7_265_318;
 
-/** The table itself enforces the bounds: whatever the code does, captured ≤ authorized and refunded ≤ captured. */
+/** The table itself enforces captured ≤ authorized and refunded ≤ captured, whatever the code does. */
 const SCHEMA = `
   CREATE SCHEMA IF NOT EXISTS sandbox;
   CREATE TABLE IF NOT EXISTS sandbox.ledger (
@@ -99,8 +99,9 @@ const UPDATE = `UPDATE sandbox.ledger
   SET (${COLUMNS}) = ROW (${COLUMNS.map((_, i) => `$${i + 1}`)}) WHERE id = $1`;
 
 /**
- * Opens the ledger in the schema `sandbox` of a PostgreSQL database. Any number of processes may prepare and use it at once: a unique
- * constraint decides which call is first with an idempotency key, and a row lock which one changes a payment first.
+ * Opens the ledger in the schema `sandbox` of a PostgreSQL database. Any number of processes may prepare and use it at
+ * once: a unique constraint decides which call is first with an idempotency key, and a row lock decides which one
+ * changes a payment first.
  */
 export function openLedger(databaseUrl: string): Ledger {
   const pool = new Pool({
@@ -110,13 +111,13 @@ export function openLedger(databaseUrl: string): Ledger {
     statement_timeout: TIMEOUT_MS,
     application_name: 'sandbox-provider',
   });
-  // A broken connection is replaced at its next use, and its user learns of it from the failed query. Without listeners,
-  // the error events would end the process: the pool's for an idle connection, and its own for one in use or closing.
+  // A broken connection is replaced at its next use, and fails the query in progress. Without listeners, error events
+  // would end the process: the pool's for an idle connection, and the client's for a connection in use or closing.
   pool.on('error', () => {});
   pool.on('connect', (client) => void client.on('error', () => {}));
 
   async function prepare(): Promise<void> {
-    // A simple query is one transaction, and releases the lock at its end.
+    // A simple query is one transaction, which releases the lock at its end.
     await pool.query(`SELECT pg_advisory_xact_lock(${PREPARE_LOCK}); ${SCHEMA}`);
   }
 
@@ -184,7 +185,7 @@ async function inTransaction<T>(
     isCommitted = true;
     return result;
   } finally {
-    // Without a commit, the change is rolled back, if need be by closing the connection.
+    // Without a commit, the change is rolled back, if necessary by closing the connection.
     const broken = isCommitted ? undefined : await client.query('ROLLBACK').then(() => undefined, Boolean);
     client.release(broken);
   }

@@ -1,6 +1,6 @@
 import type { Behaviour } from './behaviour.ts';
 
-/** A test card number that orders a behaviour. `name` is a short word for tables and tests. */
+/** A test card number that triggers a behaviour. `name` is a short name for tables and tests. */
 export type MagicCard = {
   readonly number: string;
   readonly name: string;
@@ -9,8 +9,8 @@ export type MagicCard = {
 };
 
 /**
- * Every test card number that orders a behaviour. Any other number that passes Luhn's check is approved, whatever its
- * expiry.
+ * Every test card number that triggers a behaviour. Any other number that passes the Luhn check is approved, whatever
+ * its expiry.
  */
 export const MAGIC_CARDS: readonly MagicCard[] = [
   decline('4000000000000002', 'DO_NOT_HONOR', '05'),
@@ -82,12 +82,12 @@ const BEHAVIOURS = new Map(MAGIC_CARDS.map((card) => [card.number, card.behaviou
 const APPROVE: Behaviour = { kind: 'approve' };
 const NO_SUCH_CARD: Behaviour = { kind: 'decline', responseCode: '14' };
 
-/** Returns the behaviour of a card number; a number that fails Luhn's check (ISO/IEC 7812-1) is declined with 14. */
+/** Returns the behaviour of a card number. A number that fails the Luhn check (ISO/IEC 7812-1) is declined with 14. */
 export function behaviourOf(number: string): Behaviour {
   return BEHAVIOURS.get(number) ?? (passesLuhn(number) ? APPROVE : NO_SUCH_CARD);
 }
 
-/** Returns true if a string of digits passes Luhn's check (ISO/IEC 7812-1, annex B). */
+/** Reports whether a string of digits passes the Luhn check (ISO/IEC 7812-1, annex B). */
 export function passesLuhn(number: string): boolean {
   let sum = 0;
   for (let i = 0; i < number.length; i++) {

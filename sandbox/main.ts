@@ -7,7 +7,7 @@ const USAGE = `Usage: node sandbox/main.ts --database-url postgres://… [--port
   [--notification-url http://…] [--notification-secret …]…
 Port 0 takes any free port.`;
 
-/** Runs the simulated provider as a separate process. */
+/** Runs the simulated provider as a process. */
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {

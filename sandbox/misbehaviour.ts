@@ -3,20 +3,20 @@ import { ApiError, errorBody } from './api-error.ts';
 import type { Behaviour, BehaviourAfter } from './behaviour.ts';
 import type { LedgerEntry } from './ledger-entry.ts';
 
-/** Answers calls as no provider should, and keeps the calls that it leaves waiting. */
+/** Answers calls as no provider should, and tracks the calls that it leaves waiting. */
 export type Misbehaviour = {
   /**
-   * Misbehaves before anything is recorded, if the behaviour says so.
+   * Misbehaves before anything is recorded, if the behaviour requires it.
    *
-   * @returns true if the call needs nothing further.
+   * @returns true if the call has been handled.
    */
   before(behaviour: Behaviour, call: Exchange): boolean;
-  /** Misbehaves in the answer to a recorded call, if the behaviour says so. @returns true if it did. */
+  /** Misbehaves in the answer to a recorded call, if the behaviour requires it. @returns true if it did. */
   after(behaviour: Behaviour, call: Exchange, entry: LedgerEntry): boolean;
   /**
-   * Waits, even if the client leaves.
+   * Waits, even if the client disconnects.
    *
-   * @throws ApiError 503 when `release` comes first.
+   * @throws ApiError 503 if `release` is called first.
    */
   delay(delayMs: number): Promise<void>;
   /** Releases every waiting call, so that the application can close. */
@@ -31,7 +31,7 @@ const MAX_WAITING = 1_000;
 const DRIP_MS = 100;
 const HUGE_BYTES = 10 * 1024 * 1024;
 
-/** Makes the keeper of an application's waiting calls. */
+/** Creates the misbehaviour of an application. */
 export function createMisbehaviour(): Misbehaviour {
   const { hang, delay, release } = createWaitingRoom();
 
@@ -80,12 +80,12 @@ const AFTER: Readonly<Record<BehaviourAfter, Answer>> = {
   duplicate_approval: (call, entry) => writeRaw(call, messageOf(entry).repeat(2)),
 };
 
-/** Keeps the waiting calls, up to a limit, until `release` closes it. */
+/** Tracks the waiting calls, up to a limit, until `release`. */
 function createWaitingRoom() {
   const waiting = new Set<() => void>();
   let released = false;
 
-  /** Keeps the socket until the client leaves, for two minutes, or until `release`. */
+  /** Keeps the socket open until the client disconnects, for two minutes, or until `release`. */
   function hang({ request, reply }: Exchange): void {
     reply.hijack();
     const { socket } = request.raw;
@@ -157,13 +157,13 @@ function headersOf(entry: LedgerEntry): Record<string, string> {
   };
 }
 
-/** Returns an answer as HTTP/1.1 bytes on the wire. */
+/** Returns an answer as an HTTP/1.1 message. */
 function messageOf(entry: LedgerEntry): string {
   const headers = Object.entries(headersOf(entry)).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${entry.answerStatus} Answer\r\n${headers.join('')}\r\n${entry.answer}`;
 }
 
-/** Writes an answer that no HTTP library would; HTTP/2 cannot carry it, so its connection is destroyed. */
+/** Writes a raw answer that no HTTP library would produce. HTTP/2 cannot carry it, so the connection is destroyed. */
 function writeRaw({ request, reply }: Exchange, message: string): void {
   reply.hijack();
   if (request.raw.httpVersionMajor === 1) request.raw.socket.end(message);

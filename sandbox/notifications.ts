@@ -8,8 +8,8 @@ import type { Timers } from './timers.ts';
 /** Sender of notifications about new and changed entries. */
 export type Notifications = {
   /**
-   * Sends the notification of a new or changed entry. Resolves at once, unless the entry's order says that the
-   * notification comes before the answer.
+   * Sends the notification of a new or changed entry. Resolves at once, unless the notification must be delivered
+   * before the answer.
    */
   announce(entry: LedgerEntry): Promise<void>;
   close(): Promise<void>;
@@ -17,22 +17,22 @@ export type Notifications = {
 
 /** Dependencies of sending notifications. */
 export type NotificationOptions = {
-  /** Address for payments without their own; if undefined, those send nothing. */
+  /** Address for payments without one; if undefined, these send nothing. */
   readonly url: string | undefined;
-  /** Secrets that sign each notification; without any, nothing is sent. */
+  /** Secrets that sign each notification; if there are none, nothing is sent. */
   readonly secrets: readonly string[];
 };
 
 type Notification = { readonly url: string; readonly body: string; readonly isForged: boolean };
 
-/** Pauses before a notification without a 2xx is sent again. */
+/** Pauses before retries of a notification that got no 2xx. */
 const PAUSES_MS = [1_000, 5_000, 30_000];
 const TIMEOUT_MS = 5_000;
-/** Longest delay of a notification that waits for the next one to overtake it. */
+/** Maximum time that a notification waits for the next one to overtake it. */
 const HELD_MS = 2_000;
 const MAX_CONNECTIONS = 16;
 
-/** Makes the sender. Sending never delays an answer, and a notification is given up after its last retry. */
+/** Creates the sender. Sending delays no answer, and a notification is dropped after its last retry. */
 export function createNotifications(options: NotificationOptions, timers: Timers): Notifications {
   const agent = new Agent({
     connections: MAX_CONNECTIONS,

@@ -13,12 +13,12 @@ export type OperationKind = 'capture' | 'cancellation' | 'refund' | 'completion'
 /** An operation as requested. */
 export type OperationRequest = {
   readonly kind: OperationKind;
-  /** The payment, by the provider's identifier or its idempotency key. */
+  /** The payment's id at the provider, or its idempotency key. */
   readonly payment: string;
   /** Integer minor units; absent for a cancellation or completion. */
   readonly amount?: number;
   readonly currency?: string;
-  /** true: the capture releases the rest of the authorization. */
+  /** Whether the capture releases the rest of the authorization. */
   readonly isFinal: boolean;
   readonly reference: string | undefined;
   readonly behaviour: Behaviour;
@@ -38,7 +38,7 @@ export type FailureCode =
   | 'already_captured'
   | 'expired';
 
-/** ISO 8583: transaction not permitted, and exceeds amount limit. */
+/** ISO 8583 response codes: transaction not permitted, and amount limit exceeded. */
 const NOT_PERMITTED = '57';
 const AMOUNT_LIMIT = '61';
 
@@ -63,7 +63,7 @@ export function readOperation(kind: OperationKind, body: JsonRecord): OperationR
 
 /**
  * Decides an operation on a payment in its current state. An impossible operation is recorded as failed, with the
- * reason, so that a look-up shows the same as the answer.
+ * reason, so that a look-up agrees with the answer.
  *
  * @returns the operation's entry, and the payment after the operation.
  * @throws ApiError 422 for the completion of an order that its payer has not approved yet.
@@ -74,7 +74,7 @@ export function decideOperation(
   call: Call,
 ): readonly [operation: LedgerEntry, payment: LedgerEntry] {
   if (request.kind === 'completion' && payment.status === 'created') {
-    // Not recorded: the same call may be repeated once the payer has approved.
+    // Not recorded, so that the same call can be repeated once the payer has approved.
     throw new ApiError(422, 'payer_has_not_approved', 'the payer has not approved it yet', 'payment');
   }
   const failure = failureOf(payment, request);
@@ -119,7 +119,7 @@ export function settleOperation(
   return [failed, changedEntry(payment, { sums: sumsWith(payment, operation, -1) })];
 }
 
-/** Gives a payment's notification settings to its operations, unless they say otherwise. */
+/** Returns the notification settings that operations inherit from their payment unless they set their own. */
 function inheritedDetails({ details: { notificationUrl, notify } }: LedgerEntry): EntryDetails {
   return { ...(notificationUrl !== undefined && { notificationUrl }), ...(notify && { notify }) };
 }
@@ -190,7 +190,7 @@ function sumsWith(
   }
 }
 
-/** Returns the payment after an operation that its sums already include has succeeded. */
+/** Returns the payment after the success of an operation that the sums already include. */
 function withOperationDone(payment: LedgerEntry, { kind }: LedgerEntry): LedgerEntry {
   if (kind === 'cancellation') return movedTo(payment, 'canceled');
   if (kind === 'completion') return movedTo(payment, 'paid');

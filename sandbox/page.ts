@@ -33,7 +33,7 @@ const STYLE = `
   :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
   .note { margin: 0; padding-top: 1rem; border-top: 1px solid var(--line); font-size: .85rem; color: var(--quiet); }`;
 
-/** Headers of every page: no script, no foreign content, no framing, no caching, and forms only to this origin. */
+/** Headers of every page: no scripts, foreign content, framing or caching, and forms only to this origin. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'`,
@@ -42,10 +42,10 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-/** Safe HTML, made only by `html`. */
+/** Safe HTML, created only by `html`. */
 export type Html = { readonly html: string };
 
-/** Makes HTML from a template, escaping every value that is not HTML or a list of HTML. */
+/** Builds HTML from a template, and escapes every value that is not HTML or a list of HTML. */
 export function html(
   strings: TemplateStringsArray,
   ...values: readonly (string | number | Html | readonly Html[])[]
@@ -62,7 +62,7 @@ export function html(
 /** Empty HTML. */
 export const NOTHING: Html = { html: '' };
 
-/** Renders a whole page. @param goTo address that the browser goes to at once. */
+/** Renders a whole page. @param goTo address to which the browser goes at once. */
 export function page(title: string, content: Html, goTo?: string): string {
   return html`<!doctype html>
 <html lang="en">
@@ -83,7 +83,7 @@ export function page(title: string, content: Html, goTo?: string): string {
 `.html;
 }
 
-/** Renders rows of name and value, leaving out those without a value. */
+/** Renders rows of name and value, without the rows that have no value. */
 export function facts(rows: Readonly<Record<string, string>>): Html {
   const filled = Object.entries(rows).filter(([, value]) => value !== '');
   return filled.length === 0
@@ -91,17 +91,14 @@ export function facts(rows: Readonly<Record<string, string>>): Html {
     : html`<dl>${filled.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-/**
- * Formats an amount as "USD 3,000.00" or "JPY 1,200": with the code rather than a symbol, since many currencies share
- * one.
- */
+/** Formats an amount as "USD 3,000.00" or "JPY 1,200": with the currency code, since many currencies share a symbol. */
 export function formatForPayer(minorUnits: number, currency: string): string {
   const [whole = '', fraction = ''] = formatMoney({ minorUnits: BigInt(minorUnits), currency }).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
   return currencyDigits(currency) ? `${currency} ${grouped}.${fraction}` : `${currency} ${grouped}`;
 }
 
-/** Escapes a text for use in HTML text or a quoted attribute. */
+/** Escapes a string for use in HTML text or a quoted attribute. */
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

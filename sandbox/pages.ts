@@ -17,7 +17,7 @@ type PageOf = (payment: LedgerEntry, order: OrderDetails) => string;
 const ACTIONS: readonly PayerAction[] = ['pay', 'decline', 'leave'];
 const FORM_LIMIT_BYTES = 1024;
 
-/** Registers the payers' pages. Anyone who knows a payment's identifier counts as its payer. */
+/** Registers the payers' pages. Anyone who knows a payment's id counts as its payer. */
 export function registerPages(app: FastifyInstance, books: Books): void {
   // The buttons send forms without fields.
   app.addContentTypeParser(
@@ -68,7 +68,7 @@ function registerPage(
       if (!(await find(id))) return reply.code(404).send(notFoundPage());
       const payment = await books.act(id, action);
       const isOpen = payment?.status === 'created' || payment?.status === 'challenge_required';
-      // A relative address, since only the payer's browser knows the host that it used for us.
+      // A relative address, since only the payer's browser knows by which host it reached us.
       return reply
         .code(303)
         .header('location', isOpen ? 'left' : `../${id}`)

@@ -13,7 +13,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   agreed: 'Agreed: the shop may charge this wallet from now on',
 };
 
-/** The page where a payer pays a wallet order. After the end of the order, a page that says how it ended. */
+/** The page where a payer pays for a wallet order or, once the order has ended, its outcome. */
 export function checkoutPage(payment: LedgerEntry, order: OrderDetails): string {
   if (payment.status !== 'created') return outcomePage(payment);
   const money = formatForPayer(order.amount, order.currency);
@@ -29,7 +29,7 @@ export function checkoutPage(payment: LedgerEntry, order: OrderDetails): string 
   );
 }
 
-/** The page where a payer passes a bank's challenge (3-D Secure). After its end, a page that says how it ended. */
+/** The page where a payer passes a bank's challenge (3-D Secure) or, once it has ended, its outcome. */
 export function challengePage(payment: LedgerEntry, order: OrderDetails): string {
   if (payment.status !== 'challenge_required') return outcomePage(payment);
   return page(
@@ -46,9 +46,7 @@ export function challengePage(payment: LedgerEntry, order: OrderDetails): string
   );
 }
 
-/**
- * The page where a payer lets the merchant charge a wallet later. After the decision, a page that says how it ended.
- */
+/** The page where a payer agrees to later charges of a wallet or, after the decision, its outcome. */
 export function agreementPage(agreement: LedgerEntry, order: OrderDetails): string {
   if (agreement.status !== 'created') return outcomePage(agreement);
   return page(
@@ -60,7 +58,7 @@ export function agreementPage(agreement: LedgerEntry, order: OrderDetails): stri
   );
 }
 
-/** The page for a payer who left without an answer, on the way back to the shop. */
+/** The page for a payer who returns to the shop without an answer. */
 export function leftPage(payment: LedgerEntry): string {
   return endPage(
     payment,
@@ -83,7 +81,7 @@ function outcomePage(payment: LedgerEntry): string {
   return endPage(payment, OUTCOMES[payment.status] ?? 'This payment is settled', NOTHING);
 }
 
-/** Says how the payment ended, and sends the payer back to the shop at once if there is a return address. */
+/** Renders the payment's outcome, and sends the payer back to the shop at once if there is a return address. */
 function endPage(payment: LedgerEntry, title: string, more: Html): string {
   const backUrl = backUrlOf(payment);
   const way =

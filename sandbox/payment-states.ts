@@ -4,12 +4,12 @@ import { changedEntry } from './entries.ts';
 import type { LedgerEntry } from './ledger-entry.ts';
 import { ORDER_VALID_MS } from './wallets.ts';
 
-/** Actions of the payer on a page of the provider. */
+/** The payer's actions on the provider's pages. */
 export type PayerAction = 'pay' | 'decline' | 'leave';
 
 const WAITING_FOR_PAYER: ReadonlySet<string> = new Set(['created', 'challenge_required', 'payer_approved']);
 
-/** Returns the payment after its payer's action; unchanged if the action no longer has an effect. */
+/** Returns the payment after the payer's action; unchanged if the action no longer has an effect. */
 export function afterPayerAction(payment: LedgerEntry, action: PayerAction): LedgerEntry {
   const { status, details } = payment;
   if (status === 'created') {
@@ -25,13 +25,13 @@ export function afterPayerAction(payment: LedgerEntry, action: PayerAction): Led
   return payment;
 }
 
-/** Returns the payment after its closing: expired if it waits for its payer, otherwise unchanged. */
+/** Returns the payment after it is closed: expired if it was waiting for its payer, otherwise unchanged. */
 export function afterClosing(payment: LedgerEntry): LedgerEntry {
   const isClosed = WAITING_FOR_PAYER.has(payment.status) && !payment.details.staysOpen;
   return isClosed ? movedTo(payment, 'expired') : payment;
 }
 
-/** Returns the payment in another status, with the effect on its money. */
+/** Returns the payment in another status, with the effect on the sums. */
 export function movedTo(payment: LedgerEntry, status: string): LedgerEntry {
   const { amount, sums, details } = payment;
   const captured = { captured: amount, captures: 1 };
@@ -54,7 +54,7 @@ export function movedTo(payment: LedgerEntry, status: string): LedgerEntry {
     case 'canceled':
     case 'expired':
       return changedEntry(payment, {
-        // A charge captured in part stays approved; only the rest is released.
+        // A partly captured charge stays approved; only the rest is released.
         ...(sums.captured === 0 && { status }),
         sums: { canceled: amount - sums.captured },
         due: null,

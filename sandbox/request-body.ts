@@ -1,6 +1,6 @@
 import { ApiError } from './api-error.ts';
 
-/** A JSON object whose strings, arrays and depth are within the provider's limits. */
+/** A JSON object within the provider's limits on strings, arrays and depth. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
 const MAX_DEPTH = 16;
@@ -10,7 +10,7 @@ const MAX_MEMBERS = 200;
 /**
  * Parses a request's body.
  *
- * @throws ApiError 400 that does not quote the body, as the engine's own error would.
+ * @throws ApiError 400 that, unlike the engine's own error, does not quote the body.
  */
 export function parseBody(text: string): JsonRecord {
   let body: unknown;
@@ -24,7 +24,7 @@ export function parseBody(text: string): JsonRecord {
   return body;
 }
 
-/** Reads the object at a path. The last name of the path is the key in `parent`; the whole path is for messages. */
+/** Reads the object at a path. The last name of the path is the key in `parent`; messages show the whole path. */
 export function object(parent: JsonRecord, path: string): JsonRecord {
   const value = parent[keyOf(path)];
   if (!isRecord(value)) throw invalid(path, 'an object is required');
@@ -44,7 +44,7 @@ export function objects(parent: JsonRecord, path: string): readonly JsonRecord[]
   return value;
 }
 
-/** Reads the text at a path, which has to match a pattern. */
+/** Reads the string at a path, which must match a pattern. */
 export function text(parent: JsonRecord, path: string, pattern: RegExp): string {
   const value = parent[keyOf(path)];
   if (typeof value !== 'string' || !pattern.test(value)) throw invalid(path, 'has the wrong form');

@@ -14,14 +14,14 @@ import { createTimers } from './timers.ts';
 export type SandboxProviderOptions = {
   /**
    * Returns the address where payers reach the application, with its prefix and without a trailing slash. It is a
-   * function because an application that listens on any free port learns its address only then.
+   * function because an application that listens on any free port only then learns its address.
    */
   readonly publicUrl: () => string;
   /** API keys, each of which gives access. */
   readonly apiKeys: readonly string[];
-  /** Secrets that sign each notification; without any, none are sent. */
+  /** Secrets that sign each notification; if there are none, no notifications are sent. */
   readonly notificationSecrets?: readonly string[];
-  /** Address for notifications about payments without their own; by default those send none. */
+  /** Address for notifications about payments without one; by default, these send none. */
   readonly notificationUrl?: string;
   /** PostgreSQL database whose schema `sandbox` contains the ledger. */
   readonly databaseUrl: string;
@@ -30,9 +30,9 @@ export type SandboxProviderOptions = {
 const BODY_LIMIT_BYTES = 256 * 1024;
 
 /**
- * The simulated payment provider as a Fastify plugin, which the service registers under a prefix and main.ts alone. It
- * answers only after its ledger is on disk, and a repeat of an idempotency key gets the first answer. README.md beside this
- * file describes its API.
+ * The simulated payment provider as a Fastify plugin, which the service registers under a prefix, and main.ts on its
+ * own. It answers only once the ledger is on disk, and a repeat of an idempotency key gets the first answer. README.md
+ * in this directory describes the API.
  */
 export async function sandboxProvider(app: FastifyInstance, options: SandboxProviderOptions): Promise<void> {
   const ledger = openLedger(options.databaseUrl);
@@ -60,7 +60,7 @@ export async function sandboxProvider(app: FastifyInstance, options: SandboxProv
   await app.register(async (pages) => registerPages(pages, books));
 }
 
-/** Checks API keys by their hashes, so that the time taken reveals neither content nor length of a key. */
+/** Compares hashes of API keys, so that the timing reveals neither the content nor the length of a key. */
 function authenticator(apiKeys: readonly string[]): (request: FastifyRequest) => Promise<void> {
   const known = apiKeys.map((key) => sha256(`Bearer ${key}`));
   return async (request) => {
@@ -70,7 +70,7 @@ function authenticator(apiKeys: readonly string[]): (request: FastifyRequest) =>
   };
 }
 
-/** Parses JSON with the provider's own limits, whatever parsers the surrounding application has. */
+/** Parses JSON with the provider's own limits, regardless of the surrounding application's parsers. */
 function readJsonStrictly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser<string>(
@@ -80,7 +80,7 @@ function readJsonStrictly(app: FastifyInstance): void {
   );
 }
 
-/** Answers an ApiError with its details, and any other error with only its status. */
+/** Sends an ApiError with its details, and any other error with only its status. */
 function answerError(
   error: Error & { statusCode?: number; code?: string },
   request: FastifyRequest,
@@ -94,7 +94,7 @@ function answerError(
   const status = error.statusCode ?? 500;
   if (status < 500)
     return reply.code(status).send(errorBody('invalid_request', 'the request cannot be read'));
-  // A body that breaks off is its sender's fault.
+  // A truncated body is the sender's fault.
   if (request.raw.errored !== error) request.log.error({ code: error.code }, 'the sandbox provider failed');
   return reply.code(500).send(errorBody('internal', 'something went wrong'));
 }

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 
-/** Header that carries a notification's signature. */
+/** Header with a notification's signature. */
 export const SIGNATURE_HEADER = 'sandbox-signature';
 
 /**

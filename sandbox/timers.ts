@@ -1,4 +1,4 @@
-/** Jobs that this process runs later. */
+/** Delayed jobs of this process. */
 export type Timers = {
   /** Runs a job after a delay. A job over the limit, or after `close`, is dropped. */
   after(delayMs: number, job: () => Promise<unknown>): void;
@@ -6,14 +6,14 @@ export type Timers = {
   close(): Promise<void>;
 };
 
-/** Longest delay of a timer; a change that is due later is made when its entry is next read. */
+/** Longest delay of a timer. A change that is due later is applied when its entry is next read. */
 const MAX_DELAY_MS = 24 * 60 * 60_000;
 const MAX_JOBS = 20_000;
-/** Delay from which a job counts as long; long jobs leave room for the others. */
+/** Delay from which a job counts as long. Long jobs have a lower limit, to leave room for the others. */
 const LONG_DELAY_MS = 60_000;
 const MAX_LONG_JOBS = 10_000;
 
-/** Makes the timers. @param failed receives the errors of jobs. */
+/** Creates the timers. @param failed receives the errors of jobs. */
 export function createTimers(failed: (error: Error) => void): Timers {
   const waiting = new Set<NodeJS.Timeout>();
   const running = new Set<Promise<unknown>>();

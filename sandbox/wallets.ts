@@ -9,7 +9,7 @@ import { type JsonRecord, optionalText, text } from './request-body.ts';
 export const ORDER_VALID_MS = 3 * 60 * 60_000;
 
 const WALLET = /^[A-Z][A-Z0-9_]{0,254}$/;
-/** Wallets whose payer only approves; the money moves when the merchant completes the order. */
+/** Wallets whose payer only approves. The money moves when the merchant completes the order. */
 const WALLETS_TO_COMPLETE: ReadonlySet<string> = new Set(['WALLET_D']);
 
 /**
@@ -89,7 +89,7 @@ export function decideWalletAgreement(body: JsonRecord, call: Call, publicUrl: s
 
 const NO_MONEY = { amount: 0, currency: '' };
 
-/** Wallets cannot be declined at once: the payer has not been asked yet. */
+/** Refuses an immediate decline, since the payer has not seen the order yet. */
 function readWalletOrder(body: JsonRecord): { order: Order; behaviour: Behaviour } {
   const order = readOrder(optionalText(body, 'description'));
   const behaviour = order.behaviour ?? { kind: 'approve' };
