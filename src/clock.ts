@@ -1,11 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 
-/** Difference from the wall clock that resets the steady clock. */
+/** Difference from the wall clock at which the steady clock is reset. */
 const MAX_DRIFT_MS = 20;
 
 /**
- * Makes the clock for records: the wall clock with the steady clock's microseconds. Later reads are later, unless the
+ * Creates the clock for records: the wall clock with the steady clock's microseconds. Reads never go back unless the
  * wall clock is set back.
  */
 export function systemClock(): () => Timestamp {

@@ -1,4 +1,7 @@
-/** Returns true if the check digit is right (ISO/IEC 7812-1, annex B), as in card numbers and one in ten others. */
+/**
+ * Reports whether the check digit is correct (ISO/IEC 7812-1, annex B), as in every card number and one in ten other
+ * numbers.
+ */
 export function passesLuhn(digits: string): boolean {
   let sum = 0;
   for (let i = 0; i < digits.length; i++) {

@@ -26,14 +26,14 @@ const USAGE = `Usage: npm start
 
 Starts the service. It takes no options: its settings are environment variables, which docs/configuration.md lists.`;
 
-/** Time for all steps after the drain: a database may not respond, for example. */
+/** Time limit for all steps after the drain, in case a database does not respond, for example. */
 const END_MARGIN_MS = 15_000;
 
-/** Time for the reader of the log to take the last lines. */
+/** Time limit for the reader of the log to accept the last lines. */
 const LOG_MS = 2_000;
 const logWriter = createLogWriter();
 
-/** Steps to undo when the process ends, last first. */
+/** Steps to undo when the process ends, in reverse order. */
 const ending: (() => Promise<void>)[] = [];
 
 /** Set if this process is a worker of another process of this program. */
@@ -49,7 +49,7 @@ async function start(): Promise<void> {
     config = readConfig();
     await serve(config);
   } catch (error) {
-    // The worker itself has reported why it failed.
+    // The worker itself has already reported why it failed.
     if (!(error instanceof WorkerFailedError)) console.error(`Cannot start: ${explainFailure(error)}`);
     await end(1);
   }
@@ -65,7 +65,7 @@ async function serve(config: Config): Promise<void> {
     parent.serving(address, warnings);
     return;
   }
-  // A catalogue that cannot be read stops the start before anything has begun.
+  // An unreadable catalogue must stop the start before anything else has begun.
   const { bins } = readCatalogue(config.catalogueFile);
   const storage = await openStorage(config, log);
   const withFixtures = config.sandbox && storage.dataDir !== undefined;
@@ -86,7 +86,11 @@ async function serve(config: Config): Promise<void> {
   }
 }
 
-/** Checks and migrates the database. @param fixtureBins the issuers of the sandbox's fixtures; undefined adds none. */
+/**
+ * Checks and migrates the database.
+ *
+ * @param fixtureBins the issuers of the sandbox's fixtures; undefined adds no fixtures.
+ */
 async function prepareDatabase(
   config: Config,
   { databaseUrl, keys }: Storage,
@@ -134,7 +138,7 @@ async function serveHere(config: Config, storage: Storage, log: pino.Logger): Pr
     log,
   });
   ending.push(() => database.close());
-  // Loaded only here, since the parent of workers needs none of it.
+  // Loaded only here, since the parent of workers does not need it.
   const { createServer } = await import('#src/server/server.ts');
   const server = await createServer({
     config,
@@ -179,15 +183,15 @@ async function openStorage(config: Config, log: pino.Logger): Promise<Storage> {
 
 function onSignals(log: pino.Logger): void {
   let asked = false;
-  // Reloads the catalogue once one is in force. Until then, the signal must not end the process, as it would by
-  // default.
+  // Once a catalogue is in force, this signal reloads it. Until then, the signal must not end the process, as it would
+  // by default.
   process.on('SIGHUP', () => {});
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (asked) return;
       asked = true;
       log.info({ signal }, 'draining');
-      // A start is completed first: an interrupted start would leave things behind.
+      // Completes a start first: an interrupted start would leave things behind.
       void starting.then(() => end(0));
     });
   }
@@ -201,7 +205,7 @@ function onSignals(log: pino.Logger): void {
   });
 }
 
-/** Undoes the steps taken and exits. Only the first call counts. */
+/** Undoes the completed steps, then exits. Only the first call counts. */
 function end(code: number): Promise<never> {
   ended ??= undoAll(code);
   return ended;
@@ -224,7 +228,7 @@ async function undoAll(code: number): Promise<never> {
   }
   if (!(await logWriter.end(LOG_MS))) {
     console.error('The last lines of the log were lost: the reader did not accept them in time.');
-    // A write that hangs would prevent an orderly exit.
+    // A hanging write would prevent an orderly exit.
     process.kill(process.pid, 'SIGKILL');
   }
   process.exit(exitCode);

@@ -6,8 +6,8 @@ import { type Decimal, DecimalSchema } from '#gen/google/type/decimal_pb.js';
 export type Money = { readonly minorUnits: bigint; readonly currency: string };
 
 /**
- * ISO 4217 codes that nobody can be charged in: no currency, tests, precious metals and units of account. The
- * standard gives them no minor unit ("N.A.").
+ * ISO 4217 codes in which nobody can be charged: no currency, tests, precious metals and units of account. The standard
+ * gives them no minor unit ("N.A.").
  */
 const NOT_MONEY = new Set('XXX XTS XAG XAU XPD XPT XBA XBB XBC XBD XDR XSU XUA'.split(' '));
 /** Currencies that ISO 4217 has added since the library's list of 2024-06-25. */
@@ -16,17 +16,17 @@ const DIGITS = new Map<string, number>([
   ...currencyCodes.data.flatMap(({ code, digits }) => (NOT_MONEY.has(code) ? [] : [[code, digits] as const])),
   ...ADDED,
 ]);
-/** Every ISO 4217 code that an amount can have. */
+/** Every ISO 4217 code that an amount may have. */
 export const CURRENCIES: ReadonlySet<string> = new Set(DIGITS.keys());
 
-/** An amount has at most 10^12 major units, and no more minor units than every JSON parser reads exactly. */
+/** Limits on an amount: 10^12 major units, and the minor units that every JSON parser reads exactly. */
 const MAX_MAJOR_UNITS = 10n ** 12n;
 const MAX_MINOR_UNITS = BigInt(Number.MAX_SAFE_INTEGER);
 
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
-/** Limit on the length of a decimal, trailing zeros included. */
+/** Limit on the length of a decimal, including trailing zeros. */
 export const MAX_DECIMAL_LENGTH = 64;
-/** Limit on the decimals, without trailing zeros, of an amount that only describes goods. */
+/** Limit on the decimal places, without trailing zeros, of an amount that only describes goods. */
 export const MAX_DESCRIPTIVE_DECIMALS = 20;
 const NO_DECIMAL = `must be a decimal number without exponent, of at most ${MAX_DECIMAL_LENGTH} characters`;
 
@@ -37,7 +37,7 @@ export function whyNoDecimal(text: string): string {
     : NO_DECIMAL;
 }
 
-/** Returns the number of decimals that ISO 4217 gives a currency; undefined for an unknown currency. */
+/** Returns a currency's number of decimal places (ISO 4217); undefined for an unknown currency. */
 export function currencyDigits(currency: string): number | undefined {
   return DIGITS.get(currency);
 }
@@ -50,15 +50,15 @@ export function largestAmount(currency: string): Money | undefined {
   return { minorUnits: limit < MAX_MINOR_UNITS ? limit : MAX_MINOR_UNITS, currency };
 }
 
-/** Returns true for a decimal in the wire's form: `-?digits[.digits]`, no exponent, no spaces, no plus sign. */
+/** Reports whether a string is a decimal as on the wire: `-?digits[.digits]`, without exponent, spaces or plus sign. */
 export function isDecimal(text: string): boolean {
   return text.length <= MAX_DECIMAL_LENGTH && DECIMAL.test(text);
 }
 
 /**
- * Reads a decimal as money.
+ * Parses a decimal as money.
  *
- * @returns undefined if the text is not a decimal, the currency is unknown, or the decimal has more decimals (without
+ * @returns undefined if the text is not a decimal, the currency is unknown, or the decimal has more places (without
  * trailing zeros) than the currency: money is never rounded.
  */
 export function parseMoney(text: string, currency: string): Money | undefined {
@@ -74,9 +74,8 @@ export function parseMoney(text: string, currency: string): Money | undefined {
 }
 
 /**
- * Reads a decimal as money, rounded half up to the currency's digits (a negative one away from zero). It is only for
- * an amount that describes goods, sent to a provider that counts in minor units: amounts that move money are read by
- * `parseMoney`.
+ * Parses a decimal as money, rounded half away from zero to the currency's digits. Use it only for amounts that
+ * describe goods, for providers that count in minor units; amounts that move money need `parseMoney`.
  *
  * @returns undefined if the text is not a decimal, or the currency is unknown.
  */

@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, renameSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Renames a file or directory, and returns once the new name is on disk. The contents must already be there. */
+/** Renames a file or directory, and returns once the new name is on disk. The contents must already be on disk. */
 export function renameDurably(from: string, to: string): void {
   renameSync(from, to);
   const directory = openSync(dirname(to), 'r');

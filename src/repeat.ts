@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Work that runs repeatedly, until `stop` is aborted. It resolves to true to run again at once. */
+/** Work that runs repeatedly until `stop` is aborted. It resolves to true to run again at once. */
 export type Repeated = (stop: AbortSignal) => Promise<unknown>;
 
 /**
  * Starts to run work repeatedly in the background, even after a failure. The pauses are jittered, so that replicas do
- * not run it together.
+ * not run it at the same time.
  *
- * @param options.sooner called after each run: its promise ends the pause early.
- * @returns a function that stops the work; it resolves once the current run has ended.
+ * @param options.sooner called after each run. Its promise ends the pause early.
+ * @returns a function that stops the work, and resolves once the current run has ended.
  */
 export function repeat(
   work: Repeated,

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 
 /**
  * A value that must stay secret: a card number, a security code, a key. However it is printed (template string, JSON,
- * console, inspect), it reads "[secret]"; only `reveal` returns it, so a search for `reveal(` finds every use.
+ * console, inspect), it shows "[secret]". Only `reveal` returns the value, so a search for `reveal(` finds every use.
  */
 export class Secret {
   readonly #value: string;
@@ -16,7 +16,7 @@ export class Secret {
     return this.#value;
   }
 
-  /** Keyed digest (HMAC-SHA-256, 64 bits in hex): distinguishes secrets without revealing them. */
+  /** Returns a keyed digest (HMAC-SHA-256, 64 bits in hex), which distinguishes secrets without revealing them. */
   digest(key: Uint8Array): string {
     return createHmac('sha256', key).update(this.#value).digest('hex').slice(0, 16);
   }

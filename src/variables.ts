@@ -4,12 +4,12 @@ import { BlockList, isIP } from 'node:net';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Makes the typed readers of an environment's variables. For a wrong variable, they return some value of its type.
+ * Creates typed readers of an environment's variables. For an invalid variable, they return some value of its type.
  *
- * @param problems gets a sentence for each wrong variable: its name, never its value.
+ * @param problems gets a message for each invalid variable, with its name but never its value.
  */
 export function variablesOf(environment: Environment, problems: string[]) {
-  /** An empty variable counts as absent. */
+  /** Reads a variable. An empty one counts as absent. */
   const text = (name: string) => environment[name] || undefined;
   return {
     text,
@@ -37,7 +37,7 @@ export function variablesOf(environment: Environment, problems: string[]) {
       }
       return value;
     },
-    /** Reads `address,network/prefix`, in any order; none if the variable is absent. */
+    /** Reads a list such as `address,network/prefix`; empty if the variable is absent. */
     networks(name: string): BlockList {
       const networks = new BlockList();
       for (const entry of text(name)?.split(',') ?? []) {
@@ -64,7 +64,7 @@ function addNetwork(networks: BlockList, entry: string): boolean {
   return true;
 }
 
-/** Returns true if a value is a URL of one of these protocols. */
+/** Reports whether a value is a URL with one of these protocols. */
 export function isUrlOf(value: string, protocols: readonly string[]): boolean {
   return URL.canParse(value) && protocols.includes(new URL(value).protocol);
 }
