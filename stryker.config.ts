@@ -10,7 +10,7 @@ const options: PartialStrykerOptions & { readonly vitest: { readonly configFile:
   // A mutant that runs while its module loads would rerun every test that imports the module.
   ignoreStatic: true,
   concurrency: 2,
-  // Room for a busy machine.
+  // Allows for a busy machine.
   timeoutMS: 15_000,
   timeoutFactor: 3,
   incremental: true,
@@ -22,7 +22,7 @@ const options: PartialStrykerOptions & { readonly vitest: { readonly configFile:
   jsonReporter: { fileName: '.stryker/report.json' },
   htmlReporter: { fileName: '.stryker/report.html' },
   ignorePatterns: ['/data', '/coverage'],
-  // Not a file: Stryker would rewrite a tsconfig.json through an API that TypeScript 7 lacks.
+  // Not a real file: Stryker would rewrite a tsconfig.json through an API that TypeScript 7 lacks.
   tsconfigFile: 'none',
 };
 

@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * Runs first the files that detected the previous mutant, since they are likely to detect its neighbor, then the
+ * Runs the files that detected the previous mutant first, since they are likely to detect its neighbor, then the
  * fastest files.
  */
 class LikeliestFirst extends BaseSequencer {
@@ -15,7 +15,7 @@ class LikeliestFirst extends BaseSequencer {
   }
 }
 
-/** The quick tests near the money path, which Stryker runs. test/mutate.ts starts their PostgreSQL. */
+/** The fast tests of the money path, which Stryker runs. test/mutate.ts starts PostgreSQL for them. */
 export default defineConfig({
   test: {
     include: ['test/{payments,connectors,store,notifications}/**/*.test.ts', 'test/money.test.ts'],

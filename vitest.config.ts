@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** The longest files: started last, one would run alone while the other cores are idle. */
+/** The longest files, which run first: started last, one would run alone while the other cores are idle. */
 const LONGEST = [
   'faults.slow',
   'workers.slow',
@@ -32,11 +32,11 @@ export default defineConfig({
     // A worker loads the service once for all its files. Reloading it for each file would take a third of the time.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    // Half of the time a test waits: four at once use two cores, as a small CI machine has them, to the full.
+    // Tests wait half the time, so four at once fully use the two cores of a small CI machine.
     maxWorkers: Math.max(4, availableParallelism() - 1),
     globalSetup: 'test/support/database.ts',
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/patience.ts'],
-    // Limits for hanging tests, with room for a busy machine.
+    // Limits for hanging tests, with allowance for a busy machine.
     expect: { poll: { timeout: 60_000 } },
     testTimeout: 240_000,
     hookTimeout: 240_000,

@@ -9,10 +9,10 @@ const USAGE = `Usage: npm run check:proto
 Checks the contract in proto/: its style, whether gen/ is up to date, the OpenAPI document, and that no client breaks.`;
 
 const ROOT = join(import.meta.dirname, '..');
-// buf looks for its plugin, protoc-gen-es, on the path. npm sets the path, but not if this file is run directly.
+// buf looks for its plugin, protoc-gen-es, on the PATH. npm sets it, but not if this file is run directly.
 const PATH = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter);
 
-/** The linter sends no telemetry, and does not check for its latest version. */
+/** Keeps the linter from sending telemetry and checking for updates. */
 const QUIET = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
 
 function main(): void {
@@ -39,7 +39,7 @@ function step(name: string, check: () => string): void {
   }
 }
 
-/** Generates beside gen/, never into it: a check changes nothing. */
+/** Generates into a temporary directory and compares with gen/, since a check must change nothing. */
 function compareGenerated(temporary: string): string {
   buf('generate', '--output', temporary);
   const read = (directory: string) =>
@@ -57,7 +57,9 @@ function compareGenerated(temporary: string): string {
   return '';
 }
 
-/** Writes the document and the client's types beside the committed ones, and compares them. */
+/**
+ * Generates the document and the client's types into a temporary directory, and compares them with the committed ones.
+ */
 function compareDocument(temporary: string): string {
   run('node', join(ROOT, 'tools/generate-openapi.ts'), temporary);
   const stale = ['gen/openapi.json', 'clients/typescript/src/operations.ts'].filter(
@@ -72,14 +74,12 @@ function lintDocument(): string {
   return '';
 }
 
-/**
- * Compares the contract with an earlier one, by buf's rules for the binary and the JSON form (buf.yaml, breaking).
- */
+/** Compares the contract with an earlier one, by buf's rules for binary and JSON (buf.yaml, breaking). */
 function compareWithBefore(temporary: string): string {
   const before = commitBefore();
   if (!before) return 'skipped: there is no earlier commit here to compare with';
   if (!git('ls-tree', '--name-only', before, 'proto/')) return `skipped: ${before} has no proto/`;
-  // A separate tree with all modules of our buf.yaml in it: an earlier contract may have had google/ from elsewhere.
+  // A separate tree with all modules of our buf.yaml, since an earlier contract may have taken google/ from elsewhere.
   const archive = execFileSync('git', ['archive', before, 'proto'], { cwd: ROOT, maxBuffer: 1 << 28 });
   execFileSync('tar', ['-x', '-C', temporary], { input: archive });
   cpSync(join(ROOT, 'buf.yaml'), join(temporary, 'buf.yaml'));
@@ -90,8 +90,8 @@ function compareWithBefore(temporary: string): string {
 }
 
 /**
- * Returns the commit whose contract clients have: main when this branch left it. On main, uncommitted changes are
- * compared with HEAD, and a clean checkout with the previous commit. A shallow clone has none.
+ * Returns the commit whose contract clients use: the one at which this branch left main. On main, it is HEAD if there
+ * are uncommitted changes, else the previous commit. A shallow clone has none.
  */
 function commitBefore(): string | undefined {
   const head = git('rev-parse', 'HEAD');

@@ -23,7 +23,7 @@ export type TestValues = {
   readonly walletType?: string;
 };
 
-/** A test card; its number, or its holder's name, determines the provider's behaviour. */
+/** A test card. The number or the holder's name determines the provider's behaviour. */
 export type TestCard = {
   readonly number: string;
   readonly holderName: string;
@@ -48,9 +48,9 @@ const AMOUNT = 1_000n;
 const REDIRECT_TERM_MS = 30 * 60_000;
 
 /**
- * Calls a provider's test environment through its connection, a dozen times at most, and yields for each call the
- * expected and the actual outcome. For an action that the provider only completes later (a capture that it has
- * received), `pending` is expected.
+ * Calls a provider's test environment through its connection, at most a dozen times, and yields the expected and the
+ * actual outcome of each call. If the provider completes an action later (such as a received capture), `pending` is
+ * expected.
  */
 export async function* checkProvider(connection: ProviderConnection, values: TestValues): Checks {
   const isThere = (await connection.probe?.()) ?? false;
@@ -106,7 +106,7 @@ async function* checkAuthorization(connection: ProviderConnection, newAttempt: (
   }
 }
 
-/** Checks a payment that is never sent: after it is closed, it must count as never made. */
+/** Checks a payment that is never sent: once closed, it must count as never made. */
 async function* checkNeverReceived(connection: ProviderConnection, attempt: PaymentAttempt): Checks {
   if (!connection.lookUp) return;
   const outcome = await connection.lookUp({ ...lookUpOf(attempt, undefined), close: true });
@@ -121,19 +121,19 @@ async function* checkRedirect(connection: ProviderConnection, attempt: PaymentAt
   const open = await connection.lookUp(query);
   yield compare('look-up while nobody has paid', ['redirect'], describeOutcome(open));
   const closed = await connection.lookUp({ ...query, close: true });
-  // A provider whose lists lag cannot say at once that there is no payment.
+  // A provider whose lists lag cannot report at once that there is no payment.
   yield compare('close of the redirect', ['expired', 'unknown'], describeOutcome(closed));
 }
 
 const NONE: Outcome = { kind: 'not_sent', detail: 'the connector has no such call', because: 'turned_away' };
 
-/** Compares an outcome. @param believed the expected kinds; a description that begins with one of them matches. */
+/** Compares an outcome. @param believed the expected kinds, one of which must begin the description. */
 function compare(name: string, believed: readonly string[], seen: string): Checked {
   const isAsBelieved = believed.some((one) => seen === one || seen.startsWith(`${one}:`));
   return { name, believed: believed.join(' or '), seen, isAsBelieved };
 }
 
-/** Describes an outcome in one line: its kind, and the provider's words. Outcomes contain no card data. */
+/** Describes an outcome in one line: the kind, and the provider's message. Outcomes contain no card data. */
 function describeOutcome(outcome: Outcome): string {
   if (outcome.kind === 'not_sent' || outcome.kind === 'unknown') return `${outcome.kind}: ${outcome.detail}`;
   const { transactionId, status, responseCode, responseMessage } = outcome.providerData;

@@ -39,7 +39,7 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
   },
 };
 
-/** Error for a trial that did not run; the message says why. */
+/** Error for a trial that did not run. The message gives the reason. */
 class TryError extends Error {}
 
 /** Options of a trial, from the command line. */
@@ -56,8 +56,8 @@ export type TryOptions = {
  * Tries a provider.
  *
  * @returns the number of checks with an unexpected outcome.
- * @throws TryError if the provider is unknown, or its environment is not certainly a test environment: then nothing
- * was sent.
+ * @throws TryError, before anything is sent, if the provider is unknown or its environment is not certainly a test
+ * environment.
  */
 export async function tryProvider(options: TryOptions, print: (line: string) => void): Promise<number> {
   const { provider, environment } = options;
@@ -116,8 +116,8 @@ const TEST_HOSTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Refuses any environment that is not certainly for tests, by its address or, where all share one address, by the
- * key.
+ * Refuses any environment that is not certainly a test environment, judged by the address or, if all environments share
+ * an address, by the key.
  */
 function refuseLive(definition: ConnectionConfig, options: TryOptions): void {
   const { provider, environment, isTestAccount } = options;

@@ -19,7 +19,7 @@ const GOODS = [
 ] as const;
 const MAX_QUANTITY = 9;
 
-/** Countries that the shop delivers to, with their currencies and the local value of a cent of the prices. */
+/** Countries to which the shop delivers, with currencies and exchange rates for the prices. */
 const COUNTRIES = {
   US: { name: 'United States', currency: 'USD', rate: 1 },
   BR: { name: 'Brazil', currency: 'BRL', rate: 5 },
@@ -30,8 +30,8 @@ const COUNTRIES = {
 type Country = keyof typeof COUNTRIES;
 
 /**
- * Creates a tiny shop as a merchant would write it: it opens a checkout session for a cart, sends the payer to the
- * checkout page, and asks the service for the payment's status when the payer returns. No card number passes through
+ * Creates a tiny shop as a merchant would write it. It opens a checkout session for a cart, sends the payer to the
+ * checkout page, and reads the payment's status from the service when the payer returns. No card number passes through
  * the shop.
  */
 export function createDemoShop(settings: DemoShop): FastifyInstance {
@@ -77,7 +77,7 @@ export function createDemoShop(settings: DemoShop): FastifyInstance {
     return reply.redirect(`${settings.service}/checkout/${session.checkout_session}`, 303);
   });
 
-  // The address is only a hint; the service knows the status.
+  // The URL is only a hint; the service knows the status.
   app.get<{ Querystring: { payment_id?: string } }>('/done', async (request, reply) => {
     const id = request.query.payment_id ?? '';
     const payment = await call<Paid>(settings, `/v1/payments/${encodeURIComponent(id)}`);
@@ -111,7 +111,7 @@ const CUSTOMER = {
   email: 'ana@example.com',
 };
 
-/** Returns the id of the shop's only customer, who is created at the first visit. */
+/** Returns the id of the shop's only customer, which is created on the first visit. */
 async function customerOf(settings: DemoShop): Promise<string> {
   const path = `/v1/customers?merchant_customer_id=${CUSTOMER.merchant_customer_id}`;
   const { id } = await call<{ id: string }>(settings, path).catch(() =>

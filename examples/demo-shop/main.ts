@@ -59,13 +59,13 @@ async function isReady(service: string): Promise<boolean> {
   }
 }
 
-/** Starts the service with this process's settings, and waits until it accepts calls. Its log is not shown. */
+/** Starts the service with this process's settings, and waits until it accepts calls. The log is not shown. */
 async function startService(service: string, own: string): Promise<ChildProcess> {
   if (service !== own) throw new Error(`no service responds at ${service}`);
   const child = spawn(process.execPath, [join(CHECKOUT_DIR, 'src/main.ts')], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  // Before anything else: otherwise a signal during the start would leave the service behind.
+  // Registered first: otherwise a signal during the start would leave the service running.
   for (const signal of SIGNALS) process.once(signal, () => child.kill('SIGTERM'));
   console.log('Starting the service…');
   const ended = once(child, 'exit').then(() => {

@@ -1,4 +1,4 @@
-"""Makes a payment by gRPC and captures it, repeating calls under the same idempotency key.
+"""Makes a payment over gRPC and captures it, repeating calls with the same idempotency key.
 
 python3 examples/python/pay.py [address] [order]
 """
@@ -28,7 +28,7 @@ RETRIED = {
 
 
 def repeat(call, request, key):
-    """Calls until an answer comes. Every try has the same key, so nothing happens twice."""
+    """Calls until it gets a response. Every attempt has the same key, so nothing happens twice."""
     keys = (
         ("public-api-key", "pk_sandbox_one"),
         ("private-secret-key", "sk_sandbox_one"),

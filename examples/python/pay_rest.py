@@ -1,4 +1,4 @@
-"""Makes a payment by REST with nothing but Python's own library, repeating the call under the same idempotency key.
+"""Makes a payment over REST using only Python's standard library, repeating the call with the same idempotency key.
 
 python3 examples/python/pay_rest.py [url] [order]
 """
@@ -13,7 +13,7 @@ RETRIED = {429, 500, 503}
 
 
 def call(url, body, key):
-    """Calls until an answer comes. Every try has the same key, so nothing happens twice."""
+    """Calls until it gets a response. Every attempt has the same key, so nothing happens twice."""
     headers = {
         "content-type": "application/json",
         "public-api-key": "pk_sandbox_one",

@@ -62,8 +62,8 @@ function rpcMessage({ message, fields }: ServiceError): string {
 }
 
 /**
- * Replaces, in place, the message of an error that Connect created (for example for an unreadable body), since it may
- * quote the body. Errors with our details stay unchanged.
+ * Rewrites, in place, an error that Connect created (for example for an unreadable body), because its message may quote
+ * the body. Errors with our details stay unchanged.
  */
 export function rewriteConnectError(error: ConnectError): void {
   if (error.details.length > 0) return;

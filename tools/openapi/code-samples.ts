@@ -11,7 +11,7 @@ export type SampleCall = {
   readonly variables: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
   readonly body: unknown;
-  /** true: the call is refused without an idempotency key. */
+  /** Whether the call is refused without an idempotency key. */
   readonly needsKey: boolean;
   readonly isForOperators: boolean;
 };
@@ -19,7 +19,7 @@ export type SampleCall = {
 const ADDRESS = 'http://127.0.0.1:8080';
 const KEY = 'order-1001';
 
-/** Writes a call with the TypeScript client and in Python, as the extension `x-codeSamples`, which viewers show. */
+/** Writes a call in Python and with the TypeScript client, as the extension `x-codeSamples` that viewers show. */
 export function codeSamples(call: SampleCall): readonly Json[] {
   return [
     { lang: 'TypeScript', label: 'TypeScript client', source: typescriptSample(call) },
@@ -90,7 +90,7 @@ const PYTHON_ATOMS = new Map<unknown, string>([
   [null, 'None'],
 ]);
 
-/** Writes a JSON value as Python. JSON's strings and numbers are also Python's. */
+/** Writes a JSON value as Python. JSON strings and numbers are valid Python. */
 function python(value: unknown, indent = ''): string {
   return literal(value, indent, {
     step: '    ',

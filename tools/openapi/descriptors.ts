@@ -16,7 +16,7 @@ import { httpBindings } from '#src/api/http-rule.ts';
 const PACKAGE = 'payments.v1';
 
 /**
- * Reads the services of proto/ that REST serves, with the comments that generated code leaves out.
+ * Reads the services of proto/ that REST serves, including the comments, which generated code lacks.
  *
  * @param directory the checkout.
  * @throws Error if buf cannot build proto/.
@@ -31,7 +31,7 @@ export function readServices(directory: string): DescService[] {
     .sort((one, other) => ORDER(one) - ORDER(other) || one.name.localeCompare(other.name));
 }
 
-/** Payments come first: the reference is read from the top. */
+/** Payments come first, since readers start at the top. */
 const ORDER = ({ name }: DescService) => (name === 'PaymentService' ? 0 : 1);
 
 type Described = DescService | DescMethod | DescMessage | DescField | DescEnum | DescEnum['values'][number];

@@ -2,7 +2,7 @@ import { ERROR_DOMAIN } from '#src/api/errors.ts';
 import { FIELD_CODES, REASONS, type Reason } from '#src/service-error.ts';
 import type { Json } from './field-rules.ts';
 
-/** Advice on a reason for a refusal, in the words of docs/errors.md. */
+/** Advice on a reason for a refusal, from docs/errors.md. */
 export type ErrorAdvice = { readonly when: string; readonly whatToDo: string };
 
 /** Reads the table of docs/errors.md: every reason for refusing a call. */
@@ -16,7 +16,7 @@ export function readErrorAdvice(markdown: string): ReadonlyMap<string, ErrorAdvi
   );
 }
 
-/** Removes links: in the reference, links between documents would lead nowhere. */
+/** Removes links, since links between documents do not work in the reference. */
 function withoutLinks(markdown: string): string {
   return markdown.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1');
 }
@@ -48,7 +48,7 @@ export function errorResponseName(status: number): string {
   return wordsOf(status).replaceAll(' ', '');
 }
 
-/** Statuses of refusals that say when to retry. */
+/** Statuses of refusals with a Retry-After. */
 const TELLING_WHEN: ReadonlySet<number> = new Set([409, 429, 503]);
 
 /** Returns a response component for each HTTP status of a refusal, with the reasons, advice, and an example of each. */

@@ -39,7 +39,7 @@ export const EVENT_WEBHOOK: Json = {
   },
 };
 
-/** Members that a payment has in events only. */
+/** Members of a payment that are present only in events. */
 const PAYMENT_IN_EVENT: Json = {
   type: 'object',
   properties: {

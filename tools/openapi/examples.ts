@@ -5,21 +5,21 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { wordsOf } from './descriptors.ts';
 import type { Json } from './field-rules.ts';
 
-/** Examples of calls: the requests that the tests send, and the responses that they expect. */
+/** Examples of calls: the tests' requests and expected responses. */
 export type Examples = {
-  /** References to an rpc's requests, by their names; empty if it has no example. */
+  /** References to an rpc's example requests, by name; empty if there are none. */
   requests(method: DescMethod): Json;
   responses(method: DescMethod): Json;
-  /** The first request of an rpc: sample values of the variables of its path and query, and its body, if any. */
+  /** An rpc's first request: sample values of the path's and query's variables, and the body, if any. */
   first(method: DescMethod): {
     readonly parameters: Readonly<Record<string, string>>;
     readonly body: unknown;
   };
-  /** All examples referred to, by name. */
+  /** All referenced examples, by name. */
   readonly components: Readonly<Record<string, Json>>;
 };
 
-/** An exchange in test/examples, one file for each rpc. Its response contains placeholders such as "<uuid>". */
+/** An exchange in test/examples, which has a file for each rpc. The response contains placeholders such as "<uuid>". */
 type Exchange = {
   readonly summary: string;
   /** `{webhook}` is replaced by the id of a resource. */
@@ -95,7 +95,7 @@ const FILLINGS: Readonly<Record<string, string>> = {
   '<secret>': 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
 };
 
-/** Replaces placeholders by sample values, always the same, so that the generated document does not change. */
+/** Replaces placeholders with constant sample values, so that the generated document does not change. */
 function fill(value: unknown, place: string): unknown {
   if (value === '<number>') return 1;
   if (typeof value === 'string') {

@@ -7,7 +7,7 @@ import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb
 /** A JSON Schema, or any other part of the document. */
 export type Json = { readonly [name: string]: unknown };
 
-/** Returns true if a request must have the field, and may not leave it empty. */
+/** Reports whether a request must contain the field with a nonempty value. */
 export function isRequired(field: DescField): boolean {
   return (
     getOption(field, field_behavior).includes(FieldBehavior.REQUIRED) ||
@@ -22,7 +22,7 @@ export function isRequired(field: DescField): boolean {
 export function ruleKeywords(field: DescField): Json {
   const rules = hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined;
   const keywords = rules ? keywordsOf(rules, String(field)) : {};
-  // None of our patterns matches an empty text.
+  // None of our patterns matches an empty string.
   return { ...(isRequired(field) && !('pattern' in keywords) && notEmpty(field)), ...keywords };
 }
 

@@ -20,10 +20,10 @@ import { memberOf } from '#src/wire/wire-json-encode.ts';
 import { commentOf } from './descriptors.ts';
 import { isRequired, type Json, ruleKeywords } from './field-rules.ts';
 
-/** Direction of a message: a request may omit fields and contain unknown ones, a response is complete. */
+/** Direction of a message. A request may omit fields and contain unknown ones; a response is complete. */
 export type Direction = 'request' | 'response';
 
-/** Writer of schemas for messages in REST JSON, which collects the schemas referred to. */
+/** Writer of schemas for messages in REST JSON. It collects the referenced schemas. */
 export type MessageSchemas = {
   /** A field's schema. */
   field(field: DescField, direction: Direction): Json;
@@ -33,11 +33,11 @@ export type MessageSchemas = {
   message(desc: DescMessage, direction: Direction): Json;
   /** The schema of a request's body, without the fields of its path. */
   body(desc: DescMessage, inPath: ReadonlySet<DescField>): Json;
-  /** All schemas referred to, by name. */
+  /** All referenced schemas, by name. */
   readonly components: Readonly<Record<string, Json>>;
 };
 
-/** Makes the writer. @param services all services to describe: a message used in both directions gets two schemas. */
+/** Creates the writer. @param services all services to describe. A message used in both directions gets two schemas. */
 export function messageSchemas(services: readonly DescService[]): MessageSchemas {
   const methods = services.flatMap((service) => service.methods);
   const told = reachable(methods.map((method) => method.output));
@@ -112,12 +112,14 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
   };
 }
 
-/** The document's components, each written when it is first referred to. */
+/** Collects the document's components, each written when it is first referenced. */
 function collectComponents() {
   const components: Record<string, Json> = {};
   const owners = new Map<string, string>();
 
-  /** Refers to a component. It is registered before it is written, since a message may contain itself. */
+  /**
+   * Returns a reference to a component, which is registered before it is written, since a message may contain itself.
+   */
   function refer(name: string, owner: string, write: () => Json): Json {
     const other = owners.get(name);
     if (other !== undefined && other !== owner)
@@ -136,7 +138,7 @@ function collectComponents() {
 /** Returns every message that the roots contain, directly or indirectly. */
 function reachable(roots: readonly DescMessage[]): Set<string> {
   const found = new Map<string, DescMessage>(roots.map((root) => [root.typeName, root]));
-  // A Map iterates in insertion order, and includes entries that are added during the iteration.
+  // The iteration also visits the entries that are added during it.
   for (const desc of found.values()) {
     for (const { message } of desc.fields) if (message) found.set(message.typeName, message);
   }
@@ -158,7 +160,7 @@ function descriptionOf(
   return description === '' ? {} : { description };
 }
 
-/** Returns notes on a request, for rules that its schema cannot express. */
+/** Returns notes on a request for rules that the schema cannot express. */
 function notesOnRequest(desc: DescMessage, fields: readonly DescField[]): string[] {
   const oneofs = desc.oneofs.filter((one) => one.fields.length > 1);
   const refused = fields.filter((field) => getOption(field, not_supported));
@@ -214,7 +216,7 @@ function orNull(schema: Json): Json {
   };
 }
 
-/** Returns a schema with its field's rules; keywords for list elements and for a number go deeper into it. */
+/** Adds a field's rules to its schema. Keywords for list elements and for numbers go into the inner schemas. */
 function withRules(schema: Json, { items, ...rules }: Json): Json {
   if (items !== undefined)
     return { ...schema, ...rules, items: { ...(schema.items as Json), ...(items as Json) } };
@@ -222,7 +224,9 @@ function withRules(schema: Json, { items, ...rules }: Json): Json {
   return first ? { ...schema, anyOf: [{ ...first, ...rules }, ...others] } : { ...schema, ...rules };
 }
 
-/** In requests, `anyOf`: of a list of types, many generators use only the first, or apply the pattern to all. */
+/**
+ * In requests, uses `anyOf`: given a list of types, many generators use only the first, or apply the pattern to all.
+ */
 function decimal(direction: Direction): Json {
   const number = { type: 'number' };
   const text = { type: 'string', pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: MAX_DECIMAL_LENGTH };

@@ -18,7 +18,7 @@ export type OpenApiSources = {
 
 /**
  * Describes services as REST serves them, in OpenAPI 3.1: paths come from google.api.http, schemas from the messages
- * and their rules (buf.validate), descriptions from the comments. A new service needs no line here.
+ * and their rules (buf.validate), descriptions from the comments. New services need no change here.
  *
  * @throws Error for anything that the document cannot express.
  */

@@ -24,7 +24,7 @@ export function pathsOf(
   const paths: Record<string, Record<string, Json>> = {};
   for (const service of services) {
     for (const method of service.methods) {
-      // The path with the fewest variables is the plain one.
+      // The path with the fewest variables is the rpc's plain path.
       const bindings = httpBindings(method).sort(
         (one, other) => one.variables.length - other.variables.length,
       );
@@ -100,13 +100,13 @@ function sampleOf({ method, bindings, examples }: Operation): SampleCall {
   };
 }
 
-/** Returns the path of a binding with the names of its variables: /v1/payments/{id}. */
+/** Returns the path of a binding with named variables: /v1/payments/{id}. */
 function pathOf({ url, variables }: HttpBinding): string {
   const names = variables.map((path) => `{${pathName(path)}}`);
   return url.replaceAll(/:p(\d+)/g, (_, i) => names[Number(i)] ?? '');
 }
 
-/** Returns the rpc's name for its plain path; other paths append the names of their further variables. */
+/** Returns the rpc's name for its plain path; other paths append the names of their additional variables. */
 function operationId({ method, binding, bindings }: Operation): string {
   const plain = new Set(bindings[0]?.variables.map(pathName));
   const others = binding.variables.map(pathName).filter((name) => !plain.has(name));
@@ -155,7 +155,7 @@ function queryParameters({ method, binding, schemas }: Operation): readonly Json
     .map((field) => parameter({ name: field.name, in: 'query' }, schemas.parameter(field)));
 }
 
-/** Completes a parameter by its schema, whose description becomes the parameter's own. */
+/** Completes a parameter with its schema, whose description moves to the parameter. */
 function parameter(named: Json, { description, ...schema }: Json): Json {
   return { ...named, ...(description !== undefined && { description }), schema };
 }
@@ -163,7 +163,7 @@ function parameter(named: Json, { description, ...schema }: Json): Json {
 function body({ method, binding, bindings, schemas, examples }: Operation): Json | undefined {
   if (binding.body === '') return undefined;
   const field = method.input.fields.find(({ name }) => name === binding.body);
-  // A variable that every path of the rpc has is never read from a body.
+  // A variable that is in every path of the rpc is never read from a body.
   const everywhere = method.input.fields.filter((one) =>
     bindings.every(({ variables }) => variables.some((path) => path[0] === one)),
   );
@@ -201,7 +201,7 @@ function success({ method, binding, schemas, examples }: Operation): Json {
   };
 }
 
-/** Returns true if the rpc is a standard method that creates a resource (AIP-133), by its name. */
+/** Reports whether, by its name, the rpc is a standard method that creates a resource (AIP-133). */
 function createsResource(method: DescMethod): boolean {
   return /^(Create|Enroll)/.test(method.name);
 }

@@ -1,8 +1,8 @@
 import type { Json } from './field-rules.ts';
 
 /**
- * Writes the types of the TypeScript client: a type for each schema of the document, and a table of its operations.
- * An rpc with several paths is called by its plain path.
+ * Writes the types of the TypeScript client: a type for each schema of the document, and a table of its operations. An
+ * rpc with several paths is called through its plain path.
  */
 export function typescriptClient(document: Json): string {
   const { paths, components } = document as unknown as {
