@@ -123,5 +123,5 @@ function readDelay(argument: string | undefined): number {
 }
 
 function unknownOrder(): ApiError {
-  return new ApiError(400, 'invalid_request', 'asks for a behaviour that does not exist', 'description');
+  return new ApiError(400, 'invalid_request', 'requests an unknown behaviour', 'description');
 }

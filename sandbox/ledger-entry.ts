@@ -67,13 +67,13 @@ export type EntryDetails = {
   readonly notificationUrl?: string;
   readonly notify?: NotificationOrder;
   readonly maxCaptures?: number;
-  /** Whether the charge is captured as soon as it is approved. */
+  /** true if the charge is captured as soon as it is approved. */
   readonly captureOnApproval?: boolean;
   /** Result of the challenge if the payer confirms. */
   readonly challenge?: 'passed' | 'failed' | 'abandoned';
-  /** Whether the merchant has to complete the order after the payer's approval. */
+  /** true if the merchant has to complete the order after the payer's approval. */
   readonly needsCompletion?: boolean;
-  /** Whether it stays open for the payer even if the merchant closes it. */
+  /** true if it stays open for the payer even if the merchant closes it. */
   readonly staysOpen?: boolean;
   /** Amount of the authorization that a last capture releases. */
   readonly released?: number;
@@ -83,11 +83,11 @@ export type EntryDetails = {
 export type NotificationOrder = {
   readonly lateMs?: number;
   readonly isTwice?: boolean;
-  /** Whether it is held back until the next notification has been sent. */
+  /** true if it is held back until the next notification has been sent. */
   readonly isOutOfOrder?: boolean;
-  /** Whether it is delivered before the answer to the call that causes it. */
+  /** true if it is delivered before the answer to the call that causes it. */
   readonly isFirst?: boolean;
-  /** Whether it is signed with a key that is not the provider's. */
+  /** true if it is signed with a key that is not the provider's. */
   readonly isForged?: boolean;
   readonly isNever?: boolean;
 };

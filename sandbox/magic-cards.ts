@@ -24,7 +24,7 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
     number: '4000000000001000',
     name: 'NO_ANSWER',
     behaviour: { kind: 'hang_after' },
-    description: 'Approved and recorded, but no answer is ever given.',
+    description: 'Approved and recorded, but never answered.',
   },
   {
     number: '4000000000002008',
@@ -49,7 +49,7 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
     name: 'CONNECTION_REFUSED',
     behaviour: { kind: 'approve' },
     description:
-      'The sandbox connector goes to a port where nothing listens: the provider never hears of it.',
+      'The sandbox connector connects to a port where nothing listens, so the provider never gets the call.',
   },
   {
     number: '4000000000006009',
@@ -61,7 +61,7 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
     number: '4000000000007007',
     name: 'APPROVED_AFTER_DELAY',
     behaviour: { kind: 'delay', delayMs: 3_000 },
-    description: 'Approved, recorded and answered, all of it only after 3 seconds.',
+    description: 'Approved, recorded and answered, but only after 3 seconds.',
   },
   challenge('4000000000003105', 'CHALLENGE_PASSED', 'passed', 'is approved when the payer confirms'),
   challenge(
@@ -113,6 +113,6 @@ function challenge(
   ends: 'passed' | 'failed' | 'abandoned',
   end: string,
 ): MagicCard {
-  const description = `The issuer sets a challenge (3-D Secure) that ${end}.`;
+  const description = `The issuer requires a challenge (3-D Secure) that ${end}.`;
   return { number, name, behaviour: { kind: 'challenge', ends }, description };
 }

@@ -18,7 +18,7 @@ export type OperationRequest = {
   /** Integer minor units; absent for a cancellation or completion. */
   readonly amount?: number;
   readonly currency?: string;
-  /** Whether the capture releases the rest of the authorization. */
+  /** true if the capture releases the rest of the authorization. */
   readonly isFinal: boolean;
   readonly reference: string | undefined;
   readonly behaviour: Behaviour;

@@ -34,7 +34,7 @@ export function challengePage(payment: LedgerEntry, order: OrderDetails): string
   if (payment.status !== 'challenge_required') return outcomePage(payment);
   return page(
     'Sandbox bank',
-    html`<h1>Your bank wants to know that it is you</h1>
+    html`<h1>Your bank wants to confirm that it is you</h1>
     <p class="amount">${formatForPayer(order.amount, order.currency)}</p>
     ${facts({
       Card: `ending in ${payment.cardLastFour ?? ''}`,
@@ -117,5 +117,5 @@ function itemTable({ items, currency }: OrderDetails): Html {
     const price = unitAmount === undefined ? '' : formatForPayer(unitAmount, currency);
     return html`<tr><th scope="row">${name || 'Item'} × ${quantity}</th><td>${price}</td></tr>`;
   });
-  return html`<table><caption>Items, with the price of one</caption>${rows}</table>`;
+  return html`<table><caption>Items, with unit prices</caption>${rows}</table>`;
 }

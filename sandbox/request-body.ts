@@ -47,7 +47,7 @@ export function objects(parent: JsonRecord, path: string): readonly JsonRecord[]
 /** Reads the string at a path, which must match a pattern. */
 export function text(parent: JsonRecord, path: string, pattern: RegExp): string {
   const value = parent[keyOf(path)];
-  if (typeof value !== 'string' || !pattern.test(value)) throw invalid(path, 'has the wrong form');
+  if (typeof value !== 'string' || !pattern.test(value)) throw invalid(path, 'has the wrong format');
   return value;
 }
 
@@ -84,10 +84,11 @@ export function optionalBoolean(parent: JsonRecord, path: string): boolean | und
 
 function checkLimits(value: unknown, depth: number): void {
   if (typeof value === 'string' && value.length > MAX_TEXT_LENGTH) {
-    throw new ApiError(400, 'invalid_request', `a text is longer than ${MAX_TEXT_LENGTH}`);
+    throw new ApiError(400, 'invalid_request', `a string is longer than ${MAX_TEXT_LENGTH} characters`);
   }
   if (typeof value !== 'object' || value === null) return;
-  if (depth > MAX_DEPTH) throw new ApiError(400, 'invalid_request', `nested deeper than ${MAX_DEPTH}`);
+  if (depth > MAX_DEPTH)
+    throw new ApiError(400, 'invalid_request', `nested more than ${MAX_DEPTH} levels deep`);
   const members = Object.values(value);
   if (members.length > MAX_MEMBERS) {
     throw new ApiError(400, 'invalid_request', `a list or object has more than ${MAX_MEMBERS} members`);

@@ -76,7 +76,7 @@ async function serve(config: Config): Promise<void> {
   if (config.workers > 1) console.error(`Workers: ${config.workers} processes`);
   for (const warning of warnings) console.error(`Warning: ${warning}`);
   console.error(`Catalogue: ${config.catalogueFile}`);
-  console.error(`Data: ${storage.dataDir ?? 'the database that DATABASE_URL names'}`);
+  console.error(`Data: ${storage.dataDir ?? 'the database at DATABASE_URL'}`);
   if (config.homePage) console.error(`Home page: ${address}/`);
   if (config.sandbox) console.error('Sandbox provider: mounted (no real money moves)');
   if (withFixtures) console.error(`Sandbox account: ${SANDBOX_ACCOUNT.id}, keys ${SANDBOX_ACCOUNT.keys}`);

@@ -32,9 +32,7 @@ const NO_DECIMAL = `must be a decimal number without exponent, of at most ${MAX_
 
 /** Returns the message for a string that is not a decimal. */
 export function whyNoDecimal(text: string): string {
-  return text.includes(',')
-    ? 'must have a full stop before its decimals and no comma, as in 1055.75'
-    : NO_DECIMAL;
+  return text.includes(',') ? 'must have a decimal point and no comma, as in 1055.75' : NO_DECIMAL;
 }
 
 /** Returns a currency's number of decimal places (ISO 4217); undefined for an unknown currency. */

@@ -73,7 +73,7 @@ it('refuses a database whose commits a crash can undo, unless told to take it', 
   service.child.kill('SIGTERM');
   const { code, stderr } = await service.ended;
   expect(code).toBe(0);
-  expect(stderr).toContain('Data: the database that DATABASE_URL names\n');
+  expect(stderr).toContain('Data: the database at DATABASE_URL\n');
   expect(stderr).not.toContain('sk_sandbox_one');
 });
 
@@ -90,7 +90,7 @@ it('refuses another hash key than the database was used with, before it serves a
   service.child.kill('SIGTERM');
   expect((await service.ended).code).toBe(0);
   expect(await refusal({ ...environment, HASH_KEY: key() })).toMatch(
-    /^HASH_KEY .* is not the key that this database was used with/,
+    /^HASH_KEY .* is not the key with which this database has been used/,
   );
 });
 

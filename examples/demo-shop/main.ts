@@ -9,8 +9,8 @@ import { createDemoShop } from './demo-shop.ts';
 
 const USAGE = `Usage: npm run demo [-- options]
 
-A tiny shop whose carts are paid on the checkout page, in the sandbox. If no service answers, it starts one, and stops it
-again when it ends (Ctrl-C).
+A tiny shop whose carts are paid on the checkout page, in the sandbox. If no service is running, it starts one, and
+stops it on exit (Ctrl-C).
 
   --service <url>        the service (http://127.0.0.1:8080, or the port that PORT names)
   --port <port>          where the shop listens on 127.0.0.1 (8081)

@@ -116,7 +116,7 @@ function foreignRpcError(error: ConnectError): ServiceError {
       return new ServiceError('INVALID_REQUEST', 'the message cannot be read');
     case Code.Unimplemented:
       if (isUnknownCompression(error)) return unknownEncoding('content-encoding or grpc-encoding');
-      return new ServiceError('NOT_FOUND', 'there is no such rpc, or not in this form');
+      return new ServiceError('NOT_FOUND', 'there is no such rpc, or it cannot be called in this form');
     case Code.Canceled:
     case Code.DeadlineExceeded:
       // Work that has begun continues.

@@ -21,7 +21,7 @@ export type HealthOptions = {
   readonly timing?: { readonly checkTimeoutMs: number; readonly watchIntervalMs: number };
 };
 
-/** How long a result of `canWrite` is reused, so that a flood of probes does not become a flood of queries. */
+/** Time for which a result of `canWrite` is reused, so that a flood of probes does not become a flood of queries. */
 const FRESH_MS = 500;
 /** A slower check counts as false: a payment would have to wait for the same database. */
 const TIMING = { checkTimeoutMs: 2_000, watchIntervalMs: 1_000 };

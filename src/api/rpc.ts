@@ -43,7 +43,7 @@ export const RPC_OPTIONS = {
 /** Returns an object that identifies a call's connection in any protocol, the same for every call on it. */
 export function connectionOf(context: HandlerContext): object {
   const raw = context.values.get(requestKey)?.raw;
-  // Each HTTP/2 request has a socket object of its own.
+  // Each HTTP/2 request has a separate socket object.
   const session = (raw as Partial<Http2ServerRequest> | undefined)?.stream?.session;
   return session ?? raw?.socket ?? context;
 }

@@ -46,7 +46,7 @@ export type Circuit = {
 /** Options of a circuit. */
 export type CircuitOptions = {
   readonly settings: BreakerSettings;
-  /** Whether, after the pause, a probe must succeed before a call becomes the trial. */
+  /** true if, after the pause, a probe must succeed before a call becomes the trial. */
   readonly isProbed: boolean;
   /** A monotonic clock, in milliseconds. */
   readonly nowMs: () => number;

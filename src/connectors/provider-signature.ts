@@ -62,5 +62,5 @@ export function faultOfTime(
 ): string | undefined {
   const ageMs = nowMs - signedAtMs;
   const isTimely = ageMs <= limits.maxAgeMs && ageMs >= -limits.maxAheadMs;
-  return isTimely ? undefined : 'the signature is too old, or ahead of its time';
+  return isTimely ? undefined : 'the signature is too old, or dated in the future';
 }

@@ -33,7 +33,7 @@ import { deliverFailedAgain, webhookPage } from './webhook-page.ts';
 export type DashboardDeps = PaymentPageDeps &
   SearchDeps & {
     readonly keys: OperatorKeys;
-    /** Whether browsers reach the service only by HTTPS. */
+    /** true if browsers reach the service only by HTTPS. */
     readonly isSecure: boolean;
     readonly database: Database;
     /** Connections that can look up an outcome, by id. */

@@ -88,7 +88,7 @@ function payer({ payment: { customerPayer }, story: { personalDataErasedAt } }: 
   ]);
   if (name || email || document || phone) return shown;
   const told = personalDataErasedAt
-    ? html`Personal data was erased on ${time(personalDataErasedAt)} UTC, at the end of its retention.`
+    ? html`Personal data was erased on ${time(personalDataErasedAt)} UTC, at the end of its retention period.`
     : 'The request contained no data about the payer.';
   return html`<p class="quiet">${told}</p>`;
 }

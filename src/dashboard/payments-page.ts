@@ -127,7 +127,7 @@ function oneOf(payments: readonly FoundPayment[]): Found {
 async function findOrRefuse(search: Promise<FoundPayment[]>): Promise<FoundPayment[]> {
   return orUnavailable(
     search.catch((error) => {
-      if (isTimeout(error)) throw refuse('the search took too long: choose an account, or a shorter time');
+      if (isTimeout(error)) throw refuse('the search took too long: choose an account or a shorter period');
       throw error;
     }),
   );

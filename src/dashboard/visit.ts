@@ -43,7 +43,7 @@ export type Cookie = {
   set(token: string | undefined): string;
 };
 
-/** Creates the session's cookie. @param isSecure whether browsers reach the service only by HTTPS. */
+/** Creates the session's cookie. @param isSecure true if browsers reach the service only by HTTPS. */
 export function sessionCookie(isSecure: boolean): Cookie {
   const name = isSecure ? '__Host-operator' : 'operator';
   return {

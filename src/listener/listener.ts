@@ -29,9 +29,8 @@ export type Listener = Required<Pick<FastifyServerOptions, 'serverFactory' | 'cl
 type Handler = Parameters<FastifyServerFactory>[0];
 
 /**
- * Listens for HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) on one address. In cleartext, a connection's first bytes
- * determine the protocol, since HTTP/2 with prior knowledge begins with a fixed preface; over TLS, ALPN does (RFC
- * 7301).
+ * Listens for HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) on one address. In cleartext, a connection's first bytes show
+ * the protocol: HTTP/2 with prior knowledge begins with a fixed preface. Over TLS, ALPN does (RFC 7301).
  *
  * `app.close()` drains: it accepts no further connections, closes idle ones, answers on busy HTTP/1.1 connections with
  * `Connection: close`, sends GOAWAY on HTTP/2 connections and lets their streams finish, and cuts the rest after
@@ -173,8 +172,7 @@ function admit(handler: Handler, limits: ListenerLimits): Handler {
     // it would throw. In HTTP/2, it is ":authority".
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost';
     const authority = request.headers[':authority'] ?? request.headers.host;
-    // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: two hosts are refused, since a proxy may have used the other
-    // one.
+    // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: two hosts are refused: a proxy may have used the other.
     const isAmbiguous = namesHostTwice(request) || differ(request.headers.host, authority);
     // rawHeaders alternates between names and values.
     if (request.rawHeaders.length > 2 * limits.maxHeaderFields) refuse(response, 431);

@@ -155,7 +155,7 @@ export function observeCatalogue(log: Logger): CatalogueObserver {
       log.warn({ connection, state }, 'circuit changed');
     },
     connectionRetired(connection) {
-      log.warn({ connection }, 'connection left the catalogue; it is kept for checks until the restart');
+      log.warn({ connection }, 'connection removed from the catalogue; kept for checks until the restart');
     },
   };
 }

@@ -62,10 +62,10 @@ async function compare(
 }
 
 const OTHER_HASH_KEY =
-  'HASH_KEY (with the embedded database: "hash" in keys.json) is not the key that this database was used with: retries would be taken for other requests, and card fingerprints would change. Start with the former key';
+  'HASH_KEY (with the embedded database: "hash" in keys.json) is not the key with which this database has been used: retries would count as different requests, and card fingerprints would change. Start with the previous key';
 
 function otherKey(id: string): string {
-  return `VAULT_KEYS has another key under the id "${id}" than this database was used with: stored cards would not open. Start with the former key, and give a new key another id`;
+  return `VAULT_KEYS has a different key under the id "${id}" than before: stored cards could not be decrypted. Start with the previous key, and give the new key a different id`;
 }
 
 function missingKey(id: string, count: bigint): string {

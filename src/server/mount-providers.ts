@@ -24,7 +24,7 @@ export type ProviderRoutes = {
    * payer has disconnected.
    */
   readonly track: InFlight['track'];
-  /** Whether payers who paid on the checkout page return to it. */
+  /** true if payers who paid on the checkout page return to it. */
   readonly checkoutPage: boolean;
 };
 

@@ -38,11 +38,11 @@ export type Checkout = {
   /** The same amount, as the payment call sends it. */
   readonly shown: { readonly currency: string; readonly value: string };
   readonly methods: readonly CheckoutMethod[];
-  /** Whether the session has a customer, for whom a card may be saved. */
+  /** true if the session has a customer, for whom a card may be saved. */
   readonly canSave: boolean;
-  /** Whether the session can be paid, because no payment has used it. */
+  /** true if the session can be paid, because no payment has used it. */
   readonly isOpen: boolean;
-  /** Whether a payment was made for the session, which the page has to check first. */
+  /** true if a payment was made for the session, which the page has to check first. */
   readonly hasPayment: boolean;
 };
 

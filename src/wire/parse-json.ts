@@ -46,7 +46,7 @@ export function parseJson(bytes: Uint8Array): unknown {
 
 /** Returns the refusal of a body that is nested too deeply. */
 export function nestedTooDeeply(): ServiceError {
-  return new ServiceError('INVALID_REQUEST', `the body is nested more than ${NESTING_LIMIT} deep`);
+  return new ServiceError('INVALID_REQUEST', `the body is nested more than ${NESTING_LIMIT} levels deep`);
 }
 
 /** Reports whether a value from `parseJson` is an object, not an array, null or a `RawNumber`. */

@@ -51,7 +51,7 @@ function messageOf({ message }: Violation): string {
   // Like our own messages, the library's follow the field's name: `country: is required`.
   if (pattern === undefined) return message.replace(/^value (?=is |must )/, '') || 'is not valid';
   const form = FORMS.get(pattern);
-  return form === undefined ? 'does not have the form that its documentation describes' : `must be ${form}`;
+  return form === undefined ? 'does not have the documented format' : `must be ${form}`;
 }
 
 /** Returns the path in our notation: additional_data.order.items[0].quantity. */

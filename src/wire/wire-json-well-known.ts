@@ -137,7 +137,7 @@ function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefi
   return Object.fromEntries(entries);
 }
 
-const INEXACT = 'has more digits than a JSON number keeps exactly (IEEE 754); send it as a string';
+const INEXACT = 'has more digits than a JSON number can represent exactly (IEEE 754); send it as a string';
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 /** No double needs a longer literal, and the time of the check is quadratic in the length. */

@@ -108,7 +108,7 @@ describe('a field that cannot be read', () => {
       expect(reply.reason).toBe('INVALID_PARAMETERS');
       expect(reply.fields).toHaveLength(6);
       expect(Object.fromEntries(reply.fields.map((error) => [error.field, error.message]))).toMatchObject({
-        'amount.value': 'must have a full stop before its decimals and no comma, as in 1055.75',
+        'amount.value': 'must have a decimal point and no comma, as in 1055.75',
         'amount.currency': 'must be the ISO 4217 code of a payment currency',
         country: 'is required',
         [`${CARD_DATA}.number`]: 'must be 8 to 19 digits, without spaces or dashes',

@@ -63,7 +63,7 @@ it('refuses another hash key, and remembers nothing of that start', async () => 
 
 it('refuses another key under the id of a known one', async () => {
   await start({ old: OLD });
-  await expect(start({ old: NEW })).rejects.toThrow('VAULT_KEYS has another key under the id "old"');
+  await expect(start({ old: NEW })).rejects.toThrow('VAULT_KEYS has a different key under the id "old"');
 });
 
 it('takes a new key beside the old one, and forgets a retired key that no stored card needs', async () => {

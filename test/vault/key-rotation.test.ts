@@ -146,7 +146,7 @@ describe('npm run vault:rotate', () => {
     await checkKeys(database, { vaultKeys: new Map([OLD]), hashKey: HASH_KEY });
     const refusals: [() => Promise<unknown>, string][] = [
       [() => rotate([NEW, OLD], randomBytes(32)), 'HASH_KEY'],
-      [() => rotate([NEW, ['2025', randomBytes(32)]]), 'VAULT_KEYS has another key under the id "2025"'],
+      [() => rotate([NEW, ['2025', randomBytes(32)]]), 'VAULT_KEYS has a different key under the id "2025"'],
       [() => rotate([NEW]), 'VAULT_KEYS lacks the key "2025"'],
     ];
     for (const [rotation, message] of refusals) {

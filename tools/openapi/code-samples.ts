@@ -11,7 +11,7 @@ export type SampleCall = {
   readonly variables: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
   readonly body: unknown;
-  /** Whether the call is refused without an idempotency key. */
+  /** true if the call is refused without an idempotency key. */
   readonly needsKey: boolean;
   readonly isForOperators: boolean;
 };

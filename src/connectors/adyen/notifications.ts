@@ -23,7 +23,7 @@ import type { Secret } from '#src/secret.ts';
 import { type Item, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
 import { fromAdyenAmount } from './money.ts';
 
-/** Response body that tells Adyen that the notification was accepted. */
+/** Response body with which Adyen counts a notification as accepted. */
 const ACKNOWLEDGEMENT = '[accepted]';
 const MAX_ITEMS = 100;
 const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;

@@ -61,8 +61,8 @@ export function preferenceRefusal(status: number, body: JsonObject | undefined):
     status,
     family: status >= 400 && status < 500 ? '4xx' : '',
   });
-  if (meaning !== 'turned_away') return notMade(`the answer: ${status}`);
-  return { ...notMade(`the answer: ${status}`), because: meaning, refused: refusedFieldOf(body) };
+  if (meaning !== 'turned_away') return notMade(`the response was ${status}`);
+  return { ...notMade(`the response was ${status}`), because: meaning, refused: refusedFieldOf(body) };
 }
 
 /** Builds the outcome of creating a preference without a valid response: it counts as not sent. */

@@ -62,8 +62,7 @@ export function readResult(
       return unknownOutcome('the response is of another kind than the request');
     }
     if (answer.idempotency_key !== asked.idempotencyKey) return answeredAboutAnother('idempotency_key');
-    // A cancellation releases everything that is left. If nothing is left, it fails and reports another amount than
-    // requested.
+    // A cancellation releases everything that is left. If nothing is left, it fails and reports a different amount.
     const isFailedCancel = answer.object === 'cancellation' && answer.status === 'failed';
     const money = isFailedCancel ? undefined : asked.money;
     const reported = readMoney(answer.amount, answer.currency, 'minor_units');
