@@ -90,8 +90,8 @@ async function perform(
 }
 
 function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void {
-  // Nothing more is done under a closed key: even a call in progress finds the key in use. A payment that waits for its
-  // payer expires.
+  // Nothing more is done under a closed key: even a call in progress with this key is refused. A payment that waits for
+  // its payer expires.
   api.post<{ Params: { key: string } }>('/v1/by-idempotency-key/:key/close', async (request, reply) => {
     const { key } = request.params;
     if (!IDEMPOTENCY_KEY.test(key))

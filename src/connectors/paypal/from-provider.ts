@@ -161,7 +161,7 @@ function fromCapture(capture: Transaction, order: Order, asked: Asked): Outcome 
   };
   switch (capture.status) {
     case 'COMPLETED':
-    // Money that was refunded later had been taken before.
+    // The money was taken, even if it was refunded later.
     case 'PARTIALLY_REFUNDED':
     case 'REFUNDED':
       return approvedOutcome(reported);

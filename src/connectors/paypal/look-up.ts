@@ -143,8 +143,8 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
   if ((reported !== NEVER && reported !== NOT_REPORTED) || ageMs > REFUND_REPEATABLE_MS) return reported;
   const repeat = await send(refundCapture({ transactionId, description }, captureId, amount));
   const outcome = fromAnswer(repeat, shownAs, (body) => fromRefund(readTransaction(body), asked));
-  // A repeat that was refused, or never sent, adds nothing to the order. If its response was lost, it may have refunded
-  // the money.
+  // A repeat that was refused or never sent adds nothing to the order. A repeat whose response was lost may have
+  // refunded the money.
   return outcome.kind === 'not_sent' ? reported : outcome;
 }
 
