@@ -18,7 +18,7 @@ function admissionOf(maxInFlight: number, maxAtWork: number, shares: Partial<Adm
     admission.admit({ address: () => address, refused: (limit) => refusals.push(limit) });
   const counts = () => admission.counts();
 
-  /** A call whose keys are known, and whose body is awaited. */
+  /** Makes a call whose keys are known and whose body has not arrived. */
   function receiving(credentials = MERCHANT, address = '192.0.2.1'): Ticket {
     const ticket = admit(address);
     if (!ticket) throw new Error('refused on arrival');
@@ -26,7 +26,7 @@ function admissionOf(maxInFlight: number, maxAtWork: number, shares: Partial<Adm
     return ticket;
   }
 
-  /** Number of such calls that may be begun until one is refused. */
+  /** Returns how many calls can begin before one is refused. */
   function room(begin: () => unknown): number {
     let begun = 0;
     try {
@@ -40,7 +40,7 @@ function admissionOf(maxInFlight: number, maxAtWork: number, shares: Partial<Adm
   return { admission, admit, refusals, counts, receiving, room };
 }
 
-/** Work that ends when it is told to. */
+/** Starts work that ends when the test says so. */
 function startWork(ticket: Ticket) {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const result = ticket
@@ -52,8 +52,8 @@ function startWork(ticket: Ticket) {
   return { result, end: resolve, fail: reject };
 }
 
-describe('createAdmission', () => {
-  it('refuses on arrival while as many calls as allowed are at work', async () => {
+describe('admission of calls', () => {
+  it('admission refuses arriving calls while the maximum number of calls is at work', async () => {
     const { admit, refusals, receiving } = admissionOf(10, 1);
     const work = startWork(receiving());
     expect(admit()).toBeUndefined();
@@ -63,14 +63,14 @@ describe('createAdmission', () => {
     expect(admit()).toBeDefined();
   });
 
-  it('counts a call whose body is awaited as receiving only', () => {
+  it('a call whose body has not arrived counts only as receiving', () => {
     const { counts, receiving } = admissionOf(3, 1);
     receiving();
     receiving();
     expect(counts()).toEqual({ receiving: 2, inFlight: 0, atWork: 0 });
   });
 
-  it('refuses the body of one call more than may be in flight, and has room again when one closes', () => {
+  it('a body is refused at the limit of calls in flight, and accepted again once another call closes', () => {
     const { refusals, receiving } = admissionOf(2, 2);
     const first = receiving();
     receiving();
@@ -80,7 +80,7 @@ describe('createAdmission', () => {
     receiving();
   });
 
-  it('counts a call that waits for its provider as in flight and not as at work', async () => {
+  it('a call that waits for its provider counts as in flight but not as at work', async () => {
     const { admission, admit, refusals, counts, receiving } = admissionOf(1, 1);
     const provider = Promise.withResolvers<void>();
     const ticket = receiving();
@@ -94,7 +94,7 @@ describe('createAdmission', () => {
     expect(counts()).toEqual({ receiving: 0, inFlight: 0, atWork: 0 });
   });
 
-  it('counts a call as in flight until its response is over, though its work has ended', async () => {
+  it('a call whose work has ended counts as in flight until its response is over', async () => {
     const { counts, receiving } = admissionOf(1, 1);
     const ticket = receiving();
     const work = startWork(ticket);
@@ -105,7 +105,7 @@ describe('createAdmission', () => {
     expect(counts()).toEqual({ receiving: 0, inFlight: 0, atWork: 0 });
   });
 
-  it('counts a call whose caller has left as in flight until its work ends', async () => {
+  it('a call whose caller disconnected counts as in flight until its work ends', async () => {
     const { counts, receiving } = admissionOf(1, 1);
     const ticket = receiving();
     const work = startWork(ticket);
@@ -116,7 +116,7 @@ describe('createAdmission', () => {
     expect(counts()).toEqual({ receiving: 0, inFlight: 0, atWork: 0 });
   });
 
-  it('counts nothing for a wait outside the work of a call, such as recovery', async () => {
+  it('a wait outside the work of a call, such as in recovery, is not counted', async () => {
     const { admission, counts, receiving } = admissionOf(10, 10);
     const provider = Promise.withResolvers<void>();
     const waiting = admission.pauseWork(() => provider.promise);
@@ -127,7 +127,7 @@ describe('createAdmission', () => {
     expect(counts().atWork).toBe(1);
   });
 
-  it('refuses to begin work when too much is at work by then, and does not run it', async () => {
+  it('work that begins while too much is at work is refused and does not run', async () => {
     const { refusals, counts, receiving } = admissionOf(10, 1);
     const late = receiving();
     startWork(receiving());
@@ -143,7 +143,7 @@ describe('createAdmission', () => {
     });
   });
 
-  it('asks the refused to come back after one to three seconds, not all at once', async () => {
+  it('refused calls are asked to retry after one, two or three seconds, not all at once', async () => {
     const { receiving } = admissionOf(1_000, 1);
     const waiting = Array.from({ length: 200 }, () => receiving());
     startWork(receiving());
@@ -153,7 +153,7 @@ describe('createAdmission', () => {
     expect(new Set(pauses)).toEqual(new Set([1, 2, 3]));
   });
 
-  it('gives everything back, whatever becomes of the calls and in whichever order', async () => {
+  it('all capacity is returned after any order of calls, failures and disconnects', async () => {
     const acts = ['admit', 'work', 'answered', 'end', 'fail', 'close'] as const;
     const callers = fc.constantFrom(MERCHANT, OTHER, PAYER, OTHER_PAYER);
     const step = fc.record({ who: fc.nat({ max: 5 }), act: fc.constantFrom(...acts), caller: callers });
@@ -183,16 +183,16 @@ describe('createAdmission', () => {
   });
 });
 
-describe('shares', () => {
+describe('shares of accounts and addresses', () => {
   const DEFAULTS = { accountSharePercent: 75, addressSharePercent: 50 };
 
-  it('leave an account room beside another that floods with its secret', () => {
+  it('an account that floods with its secret leaves room for another account', () => {
     const { receiving, room } = admissionOf(100, 100, DEFAULTS);
     expect(room(() => receiving(MERCHANT))).toBe(75);
     expect(room(() => receiving(OTHER))).toBe(25);
   });
 
-  it('refuse a call of an account that has its share of the work before its body comes', async () => {
+  it('a call of an account that has used up its share of work is refused before its body arrives', async () => {
     const { refusals, counts, receiving } = admissionOf(100, 8, { accountSharePercent: 50 });
     const works = Array.from({ length: 4 }, () => startWork(receiving(MERCHANT)));
     expect(() => receiving(MERCHANT)).toThrow(ServiceError);
@@ -204,7 +204,7 @@ describe('shares', () => {
     receiving(MERCHANT);
   });
 
-  it('leave half of the room to callers with the secret, however many calls are made with public keys', () => {
+  it('calls with public keys, however many, leave half of the room to callers with a secret', () => {
     const { receiving, room } = admissionOf(100, 100, DEFAULTS);
     let payer = 0;
     const anyPayer = () => ({ accountId: `account ${payer++}`, secretPresented: false });
@@ -212,7 +212,7 @@ describe('shares', () => {
     expect(room(() => receiving(MERCHANT))).toBe(50);
   });
 
-  it('leave room to other payers of the account, and to others at the address, beside one client with a public key', () => {
+  it('one client with a public key leaves room for others of its account and of its address', () => {
     const { receiving, room } = admissionOf(100, 100, DEFAULTS);
     expect(room(() => receiving(PAYER, '192.0.2.1'))).toBe(18);
     expect(room(() => receiving(OTHER_PAYER, '192.0.2.1'))).toBe(25 - 18);
@@ -221,7 +221,7 @@ describe('shares', () => {
     expect(room(() => receiving(OTHER_PAYER, '192.0.2.3'))).toBe(50 - 37 - 7);
   });
 
-  it('bound calls in flight and at work as they bound bodies', async () => {
+  it('shares also limit calls in flight and at work', async () => {
     const { receiving, counts } = admissionOf(100, 8, DEFAULTS);
     const tickets = Array.from({ length: 7 }, (_, i) => receiving(PAYER, `192.0.2.${i}`));
     const merchants = Array.from({ length: 8 }, () => receiving(MERCHANT));
@@ -229,11 +229,11 @@ describe('shares', () => {
     // 8 × 50 % × 75 %
     expect(counts().atWork).toBe(3);
     for (const ticket of merchants) void startWork(ticket);
-    // The five that are left are fewer than the account's 75 %.
+    // The remaining five are within the account's 75 %.
     expect(counts().atWork).toBe(8);
   });
 
-  it('bound look-ups of unknown keys, and those of an address, beside those of keys that were right before', async () => {
+  it('look-ups of unknown keys are limited, and leave room for keys that were valid before', async () => {
     const { admit } = admissionOf(100, 16, DEFAULTS);
     const never = () => new Promise<void>(() => {});
     const refusedOf = async (count: number, recalled: Credentials | undefined, address: string) => {
@@ -252,7 +252,7 @@ describe('shares', () => {
     expect(await refusedOf(8, MERCHANT, '192.0.2.1')).toBe(0);
   });
 
-  it('allow one call at least', () => {
+  it('the smallest share still allows one call', () => {
     const { receiving } = admissionOf(1, 1, { accountSharePercent: 1, addressSharePercent: 1 });
     receiving(PAYER).close();
     receiving(MERCHANT).close();
@@ -266,12 +266,12 @@ describe('shares', () => {
     ['2001:db8::6', '2001:db8:0:0::/64'],
     ['::1', '0:0:0:0::/64'],
     ['', ''],
-  ])('count %s as %s', (address, group) => {
+  ])('the address %s belongs to the group %s', (address, group) => {
     expect(addressGroup(address)).toBe(group);
   });
 });
 
-/** A call that does what it is told, in whichever order. Its work first waits for a provider. */
+/** A call whose steps can come in any order. Its work first waits for a provider. */
 function callOf(admission: ReturnType<typeof createAdmission>, ticket: Ticket) {
   const provider = Promise.withResolvers<void>();
   const rest = Promise.withResolvers<void>();

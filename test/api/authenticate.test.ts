@@ -26,14 +26,14 @@ const publicOnly = (publicKey = 'pk_sandbox_one') => keys({ 'public-api-key': pu
 const pair = (publicKey: string, secret: string) =>
   keys({ 'public-api-key': publicKey, 'private-secret-key': secret });
 
-/** Returns what a refused caller sees, without what differs between any two responses. */
+/** Returns the caller's view of a refusal, without the parts that differ between any two responses. */
 function seen(reply: Reply): unknown {
   const body = reply.raw.replace(/[0-9a-f]{24}/g, '<request id>').replace(/\ndate: .*/g, '');
   return { status: reply.status, code: reply.code, reason: reply.reason, fields: reply.fields, body };
 }
 
-describe.each(PROTOCOLS)('over %s, bad credentials', (protocol) => {
-  it('are refused with the same answer, whatever is wrong with them, before the body is looked at', async () => {
+describe.each(PROTOCOLS)('bad credentials over %s', (protocol) => {
+  it('all invalid credentials get the same response, even with a body that cannot be read', async () => {
     const before = await tables.counts();
     const refusals = [
       await clients.create(protocol, cardPayment(), keys({})),
@@ -58,7 +58,7 @@ describe.each(PROTOCOLS)('over %s, bad credentials', (protocol) => {
     expect(await tables.counts()).toEqual(before);
   });
 
-  it('of another account than the request names are a 403', async () => {
+  it('credentials of an account other than the one in the request are forbidden', async () => {
     const reply = await clients.create(protocol, cardPayment(), headersTwo());
     expect(reply).toMatchObject({
       reason: 'AUTHORIZATION_REQUIRED',
@@ -71,10 +71,13 @@ describe.each(PROTOCOLS)('over %s, bad credentials', (protocol) => {
 });
 
 describe('the public key alone', () => {
-  it.each(PROTOCOLS)('may begin a redirect that uses nothing stored, over %s', async (protocol) => {
-    const reply = await clients.create(protocol, walletPayment(), publicOnly());
-    expect(JSON.parse(reply.record)).toMatchObject({ status: 'READY_TO_PAY', account_id: ACCOUNT_ONE });
-  });
+  it.each(PROTOCOLS)(
+    'the public key alone may start a redirect without stored objects, over %s',
+    async (protocol) => {
+      const reply = await clients.create(protocol, walletPayment(), publicOnly());
+      expect(JSON.parse(reply.record)).toMatchObject({ status: 'READY_TO_PAY', account_id: ACCOUNT_ONE });
+    },
+  );
 
   it.each([
     ['a card', cardPayment()],
@@ -90,17 +93,17 @@ describe('the public key alone', () => {
       'a wallet that is asked directly',
       { ...walletPayment(), workflow: 'DIRECT', payment_method: { type: 'WALLET_E' } },
     ],
-  ])('may not use %s', async (_name, request) => {
+  ])('the public key alone may not use %s', async (_name, request) => {
     const reply = await clients.create('rest', request, publicOnly());
     expect([reply.status, reply.reason]).toEqual([401, 'INVALID_CREDENTIALS']);
   });
 
-  it('is not enough for an account that demands the secret always', async () => {
+  it('the public key alone is refused for an account that always requires the secret', async () => {
     const wallet = { ...walletPayment(), account_id: ACCOUNT_TWO };
     const accepted = await clients.create('rest', wallet, publicOnly('pk_sandbox_two'));
     expect(accepted.status).toBe(201);
 
-    // Another public key, since what is known of the first is remembered for a few seconds.
+    // A different public key, because the service caches the first one for a few seconds.
     await tables.query('UPDATE account SET secret_always = true WHERE id = $1', [ACCOUNT_TWO]);
     await tables.query("INSERT INTO public_key (public_key, account_id) VALUES ('pk_always', $1)", [
       ACCOUNT_TWO,
@@ -112,12 +115,12 @@ describe('the public key alone', () => {
   });
 });
 
-describe("another account's objects are as if they did not exist:", () => {
+describe('objects of another account', () => {
   it.each([
     ['customer_payer.id', CUSTOMER, 'CUSTOMER_NOT_FOUND'],
     ['checkout.session', CHECKOUT_SESSION, 'CHECKOUT_SESSION_NOT_FOUND'],
     ['payment_method', { type: 'CARD', vaulted_token: VAULTED_CARD }, 'VAULTED_TOKEN_NOT_FOUND'],
-  ])('%s', async (path, value, reason) => {
+  ])('%s of another account gets the same response as an unknown one', async (path, value, reason) => {
     const request = { ...cardPayment(), account_id: ACCOUNT_TWO };
     const theirs = await clients.create('rest', withField(request, path, value), headersTwo());
     expect([theirs.status, theirs.reason]).toEqual([400, reason]);
@@ -128,7 +131,7 @@ describe("another account's objects are as if they did not exist:", () => {
   });
 
   it.each(['not-a-uuid', "' OR 1=1 --", '00000000-0000-0000-0000-000000000000', '{}'])(
-    'and what is no identifier is unknown: %s',
+    'the malformed customer id %s gets the same error as an unknown one',
     async (id) => {
       const reply = await clients.create(
         'rest',
@@ -140,7 +143,7 @@ describe("another account's objects are as if they did not exist:", () => {
     },
   );
 
-  it('a token of another type is refused by that name', async () => {
+  it('a stored token of another payment method type is refused as INCORRECT_PAYMENT_METHOD_TYPE', async () => {
     const request = { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: ENROLLED_WALLET } };
     expect((await clients.create('rest', request, headersOne())).reason).toBe(
       'INCORRECT_PAYMENT_METHOD_TYPE',
@@ -151,7 +154,7 @@ describe("another account's objects are as if they did not exist:", () => {
 describe('keys', () => {
   const sha256 = (text: string) => createHash('sha256').update(text).digest();
 
-  it('may be several for an account, and each is revoked for itself', async () => {
+  it('an account can have several keys, and each can be revoked separately', async () => {
     await tables.query(
       "INSERT INTO public_key (public_key, account_id) VALUES ('pk_new', $1), ('pk_old', $1)",
       [ACCOUNT_ONE],
@@ -166,13 +169,13 @@ describe('keys', () => {
       expect(await statusOf(publicKey, 'sk_first')).toBe(201);
       expect(await statusOf(publicKey, 'sk_second')).toBe(201);
     }
-    // A secret that was just issued works at once.
+    // A new secret works at once.
     await tables.query(insert, [randomUUID(), ACCOUNT_ONE, sha256('sk_third')]);
     expect(await statusOf('pk_new', 'sk_third')).toBe(201);
 
     await tables.query('UPDATE secret_key SET revoked_at = now() WHERE id = $1', [first]);
     await tables.query("UPDATE public_key SET revoked_at = now() WHERE public_key = 'pk_old'");
-    // The service remembers keys for five seconds, which have passed.
+    // The service caches keys for five seconds, which have passed.
     const now = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 5_001);
     expect(await statusOf('pk_new', 'sk_first')).toBe(401);
@@ -183,7 +186,7 @@ describe('keys', () => {
   });
 });
 
-describe('createAuthenticate', () => {
+describe('authentication against the database', () => {
   const known: AccountKeys = {
     accountId: 'a',
     secretAlways: false,
@@ -203,7 +206,7 @@ describe('createAuthenticate', () => {
     return { authenticate, reads: () => reads };
   }
 
-  it('reads the database once for good keys, and once for each refusal, so that time tells none apart', async () => {
+  it('valid keys are read from the database once, and each refusal reads it once more', async () => {
     const { authenticate, reads } = counted();
     await authenticate(headers('public', 'secret'));
     await authenticate(headers('public', 'secret'));
@@ -221,7 +224,7 @@ describe('createAuthenticate', () => {
     }
   });
 
-  it('remembers keys for five seconds from the beginning of their look-up, however long that took', async () => {
+  it('keys are cached for five seconds from the start of their look-up, however long it took', async () => {
     let nowMs = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
     let reads = 0;
@@ -240,7 +243,7 @@ describe('createAuthenticate', () => {
     vi.restoreAllMocks();
   });
 
-  it('does not replace what a later look-up has found by what a slow one finds', async () => {
+  it('the result of a slow look-up does not replace the result of a later one', async () => {
     const { promise: slow, resolve } = Promise.withResolvers<AccountKeys>();
     const revoked: AccountKeys = { ...known, secretHashes: [] };
     const found = [slow, Promise.resolve(revoked)];
@@ -256,7 +259,7 @@ describe('createAuthenticate', () => {
     });
   });
 
-  it('tells how the account has authorizations told', async () => {
+  it('authentication returns whether the account sees authorizations as such', async () => {
     const { authenticate } = counted();
     expect(await authenticate(headers('public', 'secret'))).toMatchObject({ tellsAuthorized: false });
     const told = createAuthenticate(async () => ({ ...known, tellsAuthorized: true }));
@@ -264,14 +267,14 @@ describe('createAuthenticate', () => {
     expect(await told(headers('public'))).toMatchObject({ secretPresented: false, tellsAuthorized: true });
   });
 
-  it('takes no secret for the hash that an unknown key is compared with', async () => {
+  it('no secret matches the hash that stands in for an unknown key', async () => {
     const { authenticate } = counted();
     await expect(authenticate(headers('unknown', '\0'.repeat(32)))).rejects.toMatchObject({
       reason: 'INVALID_CREDENTIALS',
     });
   });
 
-  it('tells whether the secret was sent', async () => {
+  it('authentication returns whether the secret was sent', async () => {
     const { authenticate } = counted();
     const account = { accountId: 'a', tellsAuthorized: false, allowedOrigins: [] };
     expect(await authenticate(headers('public', 'secret'))).toEqual({ ...account, secretPresented: true });

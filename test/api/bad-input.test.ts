@@ -29,24 +29,30 @@ const named = (cases: readonly BadField[]) =>
     name: `${badField[0]} = ${(JSON.stringify(badField[1]) ?? 'nothing').slice(0, 40)}`,
   }));
 
-describe('a field at fault is named with its code, and its value is not repeated', () => {
-  it.each(named(BAD_FIELDS))('$name, over every protocol', async ({ badField }) => {
-    for (const protocol of PROTOCOLS) await expectRefusal(protocol, badField);
-  });
+describe('an invalid field', () => {
+  it.each(named(BAD_FIELDS))(
+    'over every protocol, the response names $name and a code without repeating the value',
+    async ({ badField }) => {
+      for (const protocol of PROTOCOLS) await expectRefusal(protocol, badField);
+    },
+  );
 
-  it.each(named(BAD_JSON_FIELDS))('$name, over REST', async ({ badField }) => {
-    await expectRefusal('rest', badField);
-  });
+  it.each(named(BAD_JSON_FIELDS))(
+    'over REST, the response names $name and a code without repeating the value',
+    async ({ badField }) => {
+      await expectRefusal('rest', badField);
+    },
+  );
 
   it.each(named(BAD_JSON_FIELDS.filter(isBadInProtoJson)))(
-    '$name, over Connect JSON',
+    'over Connect JSON, the response names $name and a code without repeating the value',
     async ({ badField }) => {
       await expectRefusal('connectJson', badField);
     },
   );
 });
 
-/** ProtoJSON takes an enum's zero by name, and whole numbers as strings. */
+/** Excludes values that ProtoJSON accepts: an enum's zero by name, and integers as strings. */
 function isBadInProtoJson([path, value]: BadField): boolean {
   return value !== 'WORKFLOW_UNSPECIFIED' && !(path.endsWith('quantity') && value === '2');
 }
@@ -59,7 +65,7 @@ async function expectRefusal(protocol: Protocol, [path, value, code, field = pat
   const named = reply.fields.find((error) => error.field === field);
   expect(named, `${protocol}: ${JSON.stringify(reply.fields)}`).toBeDefined();
   expect(code.split('|')).toContain(named?.code);
-  // It continues the field's name, as in `country: is required`.
+  // The message continues the field's name, as in `country: is required`.
   expect(named?.message).toMatch(/^(is|must|does not) .*[^. ]$/);
   expectNoEcho(reply, request, value);
   expect(await tables.counts()).toEqual(before);
@@ -74,7 +80,7 @@ const INVALID_PARAMETERS = (protocol: Protocol) => ({
   record: '',
 });
 
-/** Short values are part of other words; these cannot be. */
+/** Expects that the response contains no sent value. Values under four characters may occur within other words. */
 function expectNoEcho(reply: Reply, request: RequestJson, value: unknown): void {
   const card = (request.payment_method as RequestJson | undefined)?.detail as {
     card?: { card_data?: RequestJson };
@@ -85,7 +91,7 @@ function expectNoEcho(reply: Reply, request: RequestJson, value: unknown): void 
     '7391',
     typeof value === 'string' && value !== 'false' ? value : undefined,
   ];
-  // A request's id is drawn at random, and may hold any four digits.
+  // The random request id may contain any four digits.
   const told = reply.raw.replace(/\b[0-9a-f]{24}\b/g, '');
   for (const text of sent) {
     if (text === undefined || String(text).length < 4) continue;
@@ -95,7 +101,7 @@ function expectNoEcho(reply: Reply, request: RequestJson, value: unknown): void 
 
 describe('a field that cannot be read', () => {
   it.each(['rest', 'connectJson'] as const)(
-    'hides no other fault over %s, and is not called missing',
+    'over %s, a field that cannot be read hides no other fault and is not reported as missing',
     async (protocol) => {
       let request = withField(cardPayment(), 'amount', { currency: 'usd', value: '55,75' });
       request = withField(request, 'country', undefined);
@@ -123,23 +129,23 @@ describe('a field that cannot be read', () => {
     ['payment_method.vaulted_token', {}, ['payment_method.vaulted_token']],
     ['payment_method.detail', 'card', ['payment_method.detail']],
     [`${ORDER}.items`, [{ name: text(256) }, 'x'], [`${ORDER}.items[1]`]],
-  ])('%s = %j makes no other field look wrong', async (path, value, fields) => {
+  ])('the unreadable %s = %j causes no errors in other fields', async (path, value, fields) => {
     let request = withField(cardPayment(), path, value);
-    // What a token replaces is not sent with it.
+    // A request with a token may not contain the fields that the token replaces.
     if (path.endsWith('.token')) request = withField(request, 'payment_method.type', undefined);
     if (path.endsWith('vaulted_token')) request = withField(request, CARD_DATA, { security_code: '123' });
     const reply = await clients.create('rest', request, headersOne());
     expect(reply.fields.map(({ field }) => field)).toEqual(fields);
   });
 
-  it('lets nothing be said of fields that were not read, after 20 faults', async () => {
+  it('after 20 faults, fields that were not read are not reported', async () => {
     const request = { taxes: 5, metadata: list(30, 5), ...cardPayment() };
     const reply = await clients.create('rest', request, headersOne());
     expect(reply.fields.map(({ field }) => field)).toHaveLength(20);
     expect(reply.fields.every(({ field }) => field.startsWith('metadata') || field === 'taxes')).toBe(true);
   });
 
-  it('is named beside a field that is not supported, since neither was taken', async () => {
+  it('an unreadable field and an unsupported field are reported together', async () => {
     const request = { ...withField(cardPayment(), 'amount.value', '1e3'), split: [{ a: 1 }] };
     const { reason, fields } = await clients.create('rest', request, headersOne());
     expect([reason, fields.map(({ field }) => field).sort()]).toEqual([
@@ -165,7 +171,7 @@ it.each([
   [`/v1/webhooks/${UNKNOWN}`, undefined, 'id'],
   [`/v1/checkout/sessions/${UNKNOWN}`, undefined, 'checkout_session'],
 ])(
-  'an id that the account does not have, sent to %s in %j, is NOT_FOUND at its field',
+  'an unknown id, sent to %s in %j, is NOT_FOUND with the name of its field',
   async (path, changes, field) => {
     const sent = path === '/v1/payments' ? { ...cardPayment(), ...changes } : changes;
     const headers = { ...headersOne(), ...(sent && { 'content-type': 'application/json' }) };
@@ -175,10 +181,10 @@ it.each([
   },
 );
 
-describe('limits are met by', () => {
+describe('values at their limits', () => {
   it.each([
     ['description', text(255)],
-    // Characters are counted, not bytes or UTF-16 units.
+    // The limit counts characters, not bytes or UTF-16 units.
     ['description', '\u{1f4b3}'.repeat(255)],
     ['amount.value', '1000000000000'],
     ['amount.value', '10.500'],
@@ -198,7 +204,7 @@ describe('limits are met by', () => {
     [`${PAYER}.device_fingerprints`, [JSON.parse('{"__proto__": {"polluted": 7}, "constructor": 1}')]],
     [`${ORDER}.items`, list(200, { name: 'x', unit_amount: 1 })],
     [`${AIRLINE}.legs`, list(200, { base_fare: '10.000', base_fare_currency: 'KWD' })],
-  ])('%s = %j', async (path, value) => {
+  ])('%s = %j is accepted over every protocol', async (path, value) => {
     for (const protocol of PROTOCOLS) {
       const reply = await clients.create(protocol, withField(cardPayment(), path, value), headersOne());
       expect({ protocol, reason: reply.reason, fields: reply.fields }).toEqual({
@@ -212,13 +218,13 @@ describe('limits are met by', () => {
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
   });
 
-  it('a request with fields that nobody knows', async () => {
+  it('a request with unknown fields is accepted', async () => {
     const request = { ...cardPayment(), loyalty: { points: 7 }, __proto__x: 1 };
     expect((await clients.create('rest', request, headersOne())).status).toBe(201);
   });
 });
 
-describe('an idempotency key', () => {
+describe('the idempotency key', () => {
   const post = (path: string, keys: string | string[]) =>
     new Promise<string>((resolve, reject) => {
       const { 'x-idempotency-key': _one, ...others } = headersOne();
@@ -229,7 +235,7 @@ describe('an idempotency key', () => {
       request.on('error', reject).end(JSON.stringify(cardPayment()));
     });
 
-  it('that is sent twice is malformed, over HTTP/1.1 and HTTP/2, and is no key of both with a comma', async () => {
+  it('a repeated x-idempotency-key header is refused over HTTP/1.1 and HTTP/2', async () => {
     const before = await tables.counts();
     for (const keys of [
       ['a', 'b'],
@@ -246,7 +252,7 @@ describe('an idempotency key', () => {
     expect(await tables.counts()).toEqual(before);
   });
 
-  it('may have commas of its own', async () => {
+  it('an idempotency key may contain commas', async () => {
     const headers = headersOne('cart 7, order 1, try 1');
     const first = await clients.create('grpc', cardPayment(), headers);
     expect(first.record).not.toBe('');

@@ -61,42 +61,47 @@ const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
   INTERNAL_ERROR: [500, 'Internal'],
 };
 
-describe('the catalogue of reasons', () => {
-  it.each(Object.entries(TABLE))('renders %s as %j', (reason, [status, rpc]) => {
-    const error = new ServiceError(reason as Reason, 'text', { fields, retryAfterS: 3 });
-    const problem = toProblem(error, 'r1');
-    expect(problem).toMatchObject({
-      type: 'about:blank',
-      status,
-      code: reason,
-      detail: 'text',
-      request_id: 'r1',
-    });
-    expect(problem.title).not.toBe('');
-    expect([problem.errors, problem.messages]).toEqual([fields, ['amount.value: must be above zero']]);
+describe('error reasons', () => {
+  it.each(Object.entries(TABLE))(
+    'the reason %s has the HTTP status and the rpc code %j',
+    (reason, [status, rpc]) => {
+      const error = new ServiceError(reason as Reason, 'text', { fields, retryAfterS: 3 });
+      const problem = toProblem(error, 'r1');
+      expect(problem).toMatchObject({
+        type: 'about:blank',
+        status,
+        code: reason,
+        detail: 'text',
+        request_id: 'r1',
+      });
+      expect(problem.title).not.toBe('');
+      expect([problem.errors, problem.messages]).toEqual([fields, ['amount.value: must be above zero']]);
 
-    const rendered = toConnectError(error);
-    expect([Code[rendered.code], rendered.rawMessage]).toEqual([rpc, 'text']);
-    expect(rendered.details.map((detail) => ('desc' in detail ? [detail.desc, detail.value] : []))).toEqual([
-      [ErrorInfoSchema, { reason, domain: 'payments.v1' }],
-      [
-        BadRequestSchema,
-        {
-          fieldViolations: [
-            { field: 'amount.value', reason: 'OUT_OF_RANGE', description: 'must be above zero' },
+      const rendered = toConnectError(error);
+      expect([Code[rendered.code], rendered.rawMessage]).toEqual([rpc, 'text']);
+      expect(rendered.details.map((detail) => ('desc' in detail ? [detail.desc, detail.value] : []))).toEqual(
+        [
+          [ErrorInfoSchema, { reason, domain: 'payments.v1' }],
+          [
+            BadRequestSchema,
+            {
+              fieldViolations: [
+                { field: 'amount.value', reason: 'OUT_OF_RANGE', description: 'must be above zero' },
+              ],
+            },
           ],
-        },
-      ],
-      [RetryInfoSchema, { retryDelay: { seconds: 3n } }],
-    ]);
-  });
+          [RetryInfoSchema, { retryDelay: { seconds: 3n } }],
+        ],
+      );
+    },
+  );
 
-  it('is the whole table', () => {
+  it("every error reason is in the contract's table", () => {
     expect(Object.keys(REASONS).sort()).toEqual(Object.keys(TABLE).sort());
   });
 });
 
-it('a message in the trailers of gRPC has only percent signs escaped, and what is no printable ASCII', () => {
+it('the grpc-message trailer escapes only percent signs and characters outside printable ASCII', () => {
   const printable = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i))
     .join('')
     .trim();
@@ -104,8 +109,8 @@ it('a message in the trailers of gRPC has only percent signs escaped, and what i
   expect(sent).toBe(`${printable.replace('%', '%25')}%C3%A9%E2%82%AC%F0%9F%98%80%0A%7F`);
 });
 
-describe('errors that are not ours', () => {
-  it('become INTERNAL_ERROR and keep nothing of their text', () => {
+describe('unexpected errors', () => {
+  it('an unexpected error becomes INTERNAL_ERROR without its message', () => {
     for (const thrown of [new Error(CARD), CARD, undefined, null, { code: CARD }]) {
       const error = toServiceError(thrown);
       expect(error.reason).toBe('INTERNAL_ERROR');
@@ -113,7 +118,7 @@ describe('errors that are not ours', () => {
     }
   });
 
-  it('are logged as what they are and where, never with their message', () => {
+  it('an unexpected error is logged with its name, code, cause and stack, but without its message', () => {
     const error = new TypeError(`cannot read ${CARD}\n    of ${CARD}`, {
       cause: new Error(`due to ${CARD}`),
     });
@@ -124,7 +129,7 @@ describe('errors that are not ours', () => {
     expect(describeError(CARD)).toEqual({ name: 'string' });
   });
 
-  it('of Connect lose their text and get our details, once', () => {
+  it('an error from Connect loses its message and gets our details only once', () => {
     const error = new ConnectError(`cannot decode ${CARD}`, Code.InvalidArgument, undefined, undefined, CARD);
     rewriteConnectError(error);
     rewriteConnectError(error);
@@ -135,7 +140,7 @@ describe('errors that are not ours', () => {
   });
 });
 
-describe('over the wire', () => {
+describe('errors over the wire', () => {
   onService();
 
   async function problemOf(path: string, init: RequestInit = {}) {
@@ -151,7 +156,7 @@ describe('over the wire', () => {
     return { ...problem, headers: response.headers };
   }
 
-  it('REST has problem+json with every member, and the id of the request that the log has too', async () => {
+  it('a REST error is problem+json with every member, and its request id is in the log', async () => {
     const body = JSON.stringify(withField(cardPayment(), 'amount.value', 0));
     const headers = { ...headersOne(), 'content-type': 'application/json' };
     const problem = await problemOf('/v1/payments', { method: 'POST', headers, body });
@@ -168,15 +173,18 @@ describe('over the wire', () => {
     await expect.poll(() => server.logLines.some((line) => line.includes(request_id))).toBe(true);
   });
 
-  it.each(RPC_PROTOCOLS)('%s has the code, ErrorInfo and BadRequest', async (protocol) => {
-    const reply = await clients.create(protocol, withField(cardPayment(), 'amount.value', 0), headersOne());
-    expect(reply).toMatchObject({ code: 'InvalidArgument', reason: 'INVALID_PARAMETERS', fields });
-    expect(reply.raw).toContain('payments.v1');
-    expect(reply.headers.get('x-request-id')).toMatch(/^[0-9a-f]{24}$/);
-  });
+  it.each(RPC_PROTOCOLS)(
+    'an error over %s has its code and the details ErrorInfo and BadRequest',
+    async (protocol) => {
+      const reply = await clients.create(protocol, withField(cardPayment(), 'amount.value', 0), headersOne());
+      expect(reply).toMatchObject({ code: 'InvalidArgument', reason: 'INVALID_PARAMETERS', fields });
+      expect(reply.raw).toContain('payments.v1');
+      expect(reply.headers.get('x-request-id')).toMatch(/^[0-9a-f]{24}$/);
+    },
+  );
 
   it.each(PROTOCOLS)(
-    '%s tells of at most 20 fields at fault, in less than gRPC libraries take',
+    'an error over %s lists at most 20 invalid fields, which gRPC libraries can receive',
     async (protocol) => {
       const items = Array.from({ length: 200 }, () => ({
         unit_amount: '0.000000000000000000001',
@@ -185,7 +193,7 @@ describe('over the wire', () => {
       const request = withField(cardPayment(), 'additional_data.order.items', items);
       const reply = await clients.create(protocol, request, headersOne());
       expect([reply.reason, reply.fields.length]).toEqual(['INVALID_PARAMETERS', 20]);
-      // C-core's default limit of metadata is 16 KiB, half of which is safe.
+      // The default limit of gRPC C-core is 16 KiB of metadata; half of that is safe.
       if (protocol === 'grpc') expect([...reply.headers].join().length).toBeLessThan(8 * 1024);
     },
   );
@@ -218,7 +226,7 @@ describe('over the wire', () => {
       'UNSUPPORTED_MEDIA_TYPE',
     ],
   ] satisfies [string, RequestInit, number, string][])(
-    '%s %j is a problem %i %s',
+    'a request to %s with %j gets a problem %i %s',
     async (path, init, status, code) => {
       const problem = await problemOf(path, { ...init, headers: headersOne() });
       expect(problem).toMatchObject({ status, code });
@@ -228,7 +236,7 @@ describe('over the wire', () => {
   );
 
   it.each(['application/grpc', 'application/grpc-web+proto'])(
-    'an rpc that is not there is UNIMPLEMENTED in %s',
+    'an unknown rpc is UNIMPLEMENTED in %s',
     async (contentType) => {
       const headers = { ...headersOne(), 'content-type': contentType };
       const response = await fetch(`${server.url}/payments.v1.PaymentService/Nothing`, {
@@ -245,7 +253,7 @@ describe('over the wire', () => {
     ['application/json', { 'connect-protocol-version': '1' }],
     ['application/proto', {}],
     ['application/connect+json', {}],
-  ])('an rpc that is not there is UNIMPLEMENTED in Connect: %s %j', async (contentType, more) => {
+  ])('an unknown rpc is UNIMPLEMENTED in Connect: %s %j', async (contentType, more) => {
     const headers = { 'content-type': contentType, ...more };
     const path = '/payments.v1.PaymentService/Nothing';
     const response = await fetch(server.url + path, { method: 'POST', headers });
@@ -256,14 +264,17 @@ describe('over the wire', () => {
     expect(error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: 'NOT_FOUND' }]);
   });
 
-  it.each(RPC_PROTOCOLS)('a message cut off is refused over %s without a word of it', async (protocol) => {
-    const whole = requestBody(protocol, cardPayment());
-    const reply = await clients.send(protocol, whole.subarray(0, whole.length - 1), headersOne());
-    expect(reply).toMatchObject({ code: 'InvalidArgument', reason: 'INVALID_REQUEST' });
-    expect(reply.raw).not.toMatch(/4012888888881881|WHITFIELD|parse binary|JSON\.parse|Unexpected/);
-  });
+  it.each(RPC_PROTOCOLS)(
+    'a truncated message is refused over %s, and the response contains none of it',
+    async (protocol) => {
+      const whole = requestBody(protocol, cardPayment());
+      const reply = await clients.send(protocol, whole.subarray(0, whole.length - 1), headersOne());
+      expect(reply).toMatchObject({ code: 'InvalidArgument', reason: 'INVALID_REQUEST' });
+      expect(reply.raw).not.toMatch(/4012888888881881|WHITFIELD|parse binary|JSON\.parse|Unexpected/);
+    },
+  );
 
-  it('a failure of our own is a 500 that says nothing, over every protocol, and a log line that says where', async () => {
+  it('an internal failure is a 500 without details over every protocol, and its SQLSTATE is in the log', async () => {
     await tables.query('ALTER TABLE payment RENAME COLUMN record TO renamed');
     try {
       for (const protocol of PROTOCOLS) {

@@ -15,12 +15,12 @@ import { onService, server } from '../support/on-service.ts';
 import { CUSTOMER, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
 import { openTables, WAITING } from '../support/tables.ts';
 
-/* What gRPC says of one message there and one back, by bare HTTP/2: our own code reads and writes it. */
+/* gRPC's unary calls over bare HTTP/2, because the service reads and writes them itself. */
 
 const CREATE = '/payments.v1.PaymentService/CreatePayment';
 const LIST = '/payments.v1.PaymentService/ListPayments';
 
-/** A response's message with its flag, headers and trailers, and the code and message in those. */
+/** A response's message with its flag, headers and trailers, and the status and error message in the trailers. */
 type Reply = {
   readonly headers: http2.IncomingHttpHeaders;
   readonly trailers: http2.IncomingHttpHeaders;
@@ -64,23 +64,23 @@ async function replyOf(stream: http2.ClientHttp2Stream): Promise<Reply> {
   };
 }
 
-/** A message with its flag and length before it. */
+/** Frames a message with its flag and length. */
 function framed(message: Uint8Array, flag = 0): Buffer {
   const prefix = Buffer.from([flag, 0, 0, 0, 0]);
   prefix.writeUInt32BE(message.length, 1);
   return Buffer.concat([prefix, message]);
 }
 
-/** The calls that were logged as left by their caller. */
+/** Counts the calls that were logged as abandoned by their caller. */
 const leftCalls = () => server.logLines.filter((line) => line.includes('"status":499')).length;
 
 const message = (card?: string) => requestBody('grpc', cardPayment(card));
 const request = () => framed(message());
 const read = <T>(schema: DescMessage, message: Buffer) => fromBinary(schema, message) as T;
 
-describe('a call in gRPC', () => {
+describe('a gRPC call', () => {
   it.each(['application/grpc', 'application/grpc+proto', 'application/GRPC'])(
-    'as %s gets one message, and its status in trailers',
+    'a call as %s gets one message, and its status in trailers',
     async (contentType) => {
       const reply = await call(CREATE, request(), { 'content-type': contentType });
       expect([reply.headers[':status'], reply.headers['content-type'], reply.status, reply.flag]).toEqual([
@@ -95,12 +95,12 @@ describe('a call in gRPC', () => {
     },
   );
 
-  it('may be compressed with gzip', async () => {
+  it('a gRPC message may be compressed with gzip', async () => {
     const reply = await call(CREATE, framed(gzipSync(message()), 1), { 'grpc-encoding': 'gzip' });
     expect(reply.status).toBe('0');
   });
 
-  it('that calls itself compressed in no encoding is INTERNAL, as gRPC has it, and told that it cannot be read', async () => {
+  it('a gRPC message with the compressed flag but no encoding is INTERNAL', async () => {
     const reply = await call(CREATE, framed(message(), 1));
     expect([reply.status, reply.refused]).toEqual([
       '13',
@@ -108,12 +108,12 @@ describe('a call in gRPC', () => {
     ]);
   });
 
-  it('in an unknown compression is UNIMPLEMENTED, and learns which are known', async () => {
+  it('a gRPC message in an unknown encoding is UNIMPLEMENTED, and the error lists the known ones', async () => {
     const reply = await call(CREATE, request(), { 'grpc-encoding': 'snappy' });
     expect([reply.status, reply.refused]).toEqual(['12', expect.stringContaining('gzip, br or identity')]);
   });
 
-  it('whose time is over gets DEADLINE_EXCEEDED, and its repeat the payment that was made', async () => {
+  it('a gRPC call past its deadline gets DEADLINE_EXCEEDED, and a retry by its key succeeds', async () => {
     const headers = headersOne();
     const slow = framed(message('4000000000007007'));
     const late = await call(CREATE, slow, { ...headers, 'grpc-timeout': '50m' });
@@ -121,22 +121,25 @@ describe('a call in gRPC', () => {
     await expect.poll(async () => (await call(CREATE, slow, headers)).status).toBe('0');
   });
 
-  it.each(['5', 'soon', '99999999H'])('with the time-out %s is INVALID_ARGUMENT', async (timeout) => {
-    expect((await call(CREATE, request(), { 'grpc-timeout': timeout })).status).toBe('3');
-  });
+  it.each(['5', 'soon', '99999999H'])(
+    'a gRPC call with the time-out %s is INVALID_ARGUMENT',
+    async (timeout) => {
+      expect((await call(CREATE, request(), { 'grpc-timeout': timeout })).status).toBe('3');
+    },
+  );
 
   it.each([
     ['no message', () => Buffer.alloc(0)],
     ['half a prefix', () => request().subarray(0, 3)],
     ['a message cut off', () => request().subarray(0, -1)],
     ['two messages', () => Buffer.concat([request(), request()])],
-    ['a length that is not its own', () => Buffer.concat([Buffer.from([0, 255, 255, 255, 255]), request()])],
-  ])('with %s is INVALID_ARGUMENT', async (_name, body) => {
+    ['a wrong length', () => Buffer.concat([Buffer.from([0, 255, 255, 255, 255]), request()])],
+  ])('a gRPC body with %s is INVALID_ARGUMENT', async (_name, body) => {
     const reply = await call(CREATE, body());
     expect([reply.status, reply.message.length]).toEqual(['3', 0]);
   });
 
-  it('that is longer than a body may be is refused before its end', async () => {
+  it('a gRPC body above the size limit is refused before its end', async () => {
     const stream = session.request({
       ':method': 'POST',
       ':path': CREATE,
@@ -148,14 +151,14 @@ describe('a call in gRPC', () => {
     stream.close();
   });
 
-  it('without the right is refused before its body is there', async () => {
+  it('a gRPC call with invalid credentials is refused before its body arrives', async () => {
     const headers = { 'content-type': 'application/grpc', te: 'trailers', 'private-secret-key': 'no' };
     const stream = session.request({ ':method': 'POST', ':path': CREATE, ...headers });
     expect((await replyOf(stream)).status).toBe('16');
     stream.close();
   });
 
-  it('that its caller gave up is logged as 499, and leaves a payment that a repeat gets', async () => {
+  it('a canceled gRPC call is logged with status 499, and a retry gets its payment', async () => {
     const headers = headersOne();
     const slow = framed(message('4000000000007007'));
     const all = { 'content-type': 'application/grpc', te: 'trailers', ...headers };
@@ -170,7 +173,7 @@ describe('a call in gRPC', () => {
   });
 });
 
-it('a call whose caller left while its keys were looked up leaves nothing behind that waits for its deadline', async () => {
+it('a gRPC call whose caller disconnects during the look-up of its keys leaves no deadline timer behind', async () => {
   const tables = await openTables(server.databaseUrl);
   const [begun, ended] = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')];
   await tables.query('BEGIN');
@@ -193,7 +196,7 @@ it('a call whose caller left while its keys were looked up leaves nothing behind
   await tables.close();
 });
 
-it('a call that fails after its deadline is logged all the same', async () => {
+it('a gRPC call that fails after its deadline is logged', async () => {
   const tables = await openTables(server.databaseUrl);
   const failures = () => server.logLines.filter((line) => line.includes('an rpc failed')).length;
   const before = failures();
@@ -213,8 +216,8 @@ it('a call that fails after its deadline is logged all the same', async () => {
   await tables.close();
 });
 
-describe('a response in gRPC', () => {
-  it('that refuses many fields has trailers of less than 8 KB, beyond which clients in Java and C++ drop it', async () => {
+describe('a gRPC response', () => {
+  it('the trailers of a refusal with many fields stay below 8 KB, the limit of some clients', async () => {
     const leg = { departure_airport_country: 'br', arrival_airport_country: 'mx' };
     const legs = withField(cardPayment(), 'additional_data.airline', { legs: Array(40).fill(leg) });
     const reply = await call(CREATE, framed(requestBody('grpc', legs)));
@@ -223,7 +226,7 @@ describe('a response in gRPC', () => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(8 * 1_024);
   });
 
-  it('is compressed for who takes it once it is long, as a list is, and not when it is one record', async () => {
+  it('a long gRPC response is compressed if the client accepts it, but a single record is not', async () => {
     const takesGzip = { 'grpc-accept-encoding': 'identity,deflate,gzip' };
     const record = await call(CREATE, request(), takesGzip);
     expect([record.flag, record.headers['grpc-encoding']]).toEqual([0, undefined]);
@@ -235,7 +238,7 @@ describe('a response in gRPC', () => {
     expect(payments.length).toBeGreaterThan(15);
   });
 
-  it('in JSON, which Connect serves, says the same as in binary', async () => {
+  it('a gRPC call in JSON returns the same payment as one in binary', async () => {
     const clients = apiClients(server.url);
     const headers = headersOne();
     const made = await clients.create('grpc', cardPayment(), headers);

@@ -56,7 +56,7 @@ const get = async (path: string) => {
   return [answer.status, await answer.json()];
 };
 
-/** Statuses that a Watch has told so far. */
+/** Collects the statuses that a Watch receives. */
 function watch(transport: Transport, service = '') {
   const caller = new AbortController();
   callers.push(caller);
@@ -73,8 +73,8 @@ function watch(transport: Transport, service = '') {
   return { told, ended, leave: () => caller.abort() };
 }
 
-describe('over HTTP', () => {
-  it('is healthy while it lives, and ready while a payment could be taken', async () => {
+describe('health over HTTP', () => {
+  it('the service is healthy while it runs, and ready while its check succeeds', async () => {
     await start();
     expect(await get('/healthz')).toEqual([200, { status: 'ok' }]);
     expect(await get('/readyz')).toEqual([200, { status: 'ready' }]);
@@ -88,7 +88,7 @@ describe('over HTTP', () => {
     await vi.waitFor(async () => expect(await get('/readyz')).toEqual([200, { status: 'ready' }]), 60_000);
   });
 
-  it('is not ready when the check fails, hangs, or throws at once', async () => {
+  it('the service is not ready when its check fails, hangs, or throws synchronously', async () => {
     for (const broken of [
       () => Promise.reject(new Error('no database')),
       () => new Promise<boolean>(() => {}),
@@ -103,7 +103,7 @@ describe('over HTTP', () => {
     }
   });
 
-  it('is not ready from the moment it drains, though still healthy', async () => {
+  it('the service is not ready, but still healthy, from the moment it starts to drain', async () => {
     await start();
     expect(await get('/readyz')).toEqual([200, { status: 'ready' }]);
     draining.abort();
@@ -111,7 +111,7 @@ describe('over HTTP', () => {
     expect(await get('/healthz')).toEqual([200, { status: 'ok' }]);
   });
 
-  it('asks the database once for a flood of probes', async () => {
+  it('a flood of readiness probes is answered with few database checks', async () => {
     await start();
     const agent = new http.Agent({ keepAlive: true, maxSockets: 10 });
     const probe = () =>
@@ -124,15 +124,15 @@ describe('over HTTP', () => {
       });
     const begun = performance.now();
     expect(new Set(await Promise.all(Array.from({ length: 100 }, probe)))).toEqual(new Set([200]));
-    // Once more for every half second that the flood lasts: then a result is too old.
+    // A result is fresh for half a second, so the flood may cause one more check in each half second.
     const stale = Math.floor((performance.now() - begun) / 500);
     expect(vi.mocked(check).mock.calls.length).toBeLessThanOrEqual(2 + stale);
     agent.destroy();
   });
 });
 
-describe.each(transports)('over %s', (_name, transport) => {
-  it('answers Check for the server, for its services, and NOT_FOUND for others', async () => {
+describe.each(transports)('health over %s', (_name, transport) => {
+  it('Check returns the status of the server and its services, and NOT_FOUND for unknown services', async () => {
     await start();
     const client = createClient(Health, transport());
     expect(await client.check({})).toMatchObject({ status: Status.SERVING });
@@ -144,17 +144,17 @@ describe.each(transports)('over %s', (_name, transport) => {
     expect(await client.check({})).toMatchObject({ status: Status.NOT_SERVING });
   });
 
-  it('tells a Watch the status now and on each change, outliving the limits on receiving and silence', async () => {
+  it('Watch sends the current status and each change, beyond the limits on request time and idle time', async () => {
     await start();
     const { told } = watch(transport());
     await vi.waitFor(() => expect(told).toEqual([Status.SERVING]));
-    // Longer than the listener of this test lets a request's body or a silent connection last.
+    // Longer than this test's limits on receiving a request and on an idle connection.
     await new Promise((resolve) => setTimeout(resolve, 600));
     check = async () => false;
     await vi.waitFor(() => expect(told).toEqual([Status.SERVING, Status.NOT_SERVING]), 60_000);
   });
 
-  it('ends a Watch with NOT_SERVING when the server drains, so that closing does not wait for it', async () => {
+  it('Watch ends with NOT_SERVING when the server drains, and closing the server does not wait for it', async () => {
     await start();
     const known = watch(transport(), 'grpc.health.v1.Health');
     const unknown = watch(transport(), 'no.such.Service');
@@ -171,7 +171,7 @@ describe.each(transports)('over %s', (_name, transport) => {
   });
 });
 
-it('bounds the watches of one connection, whatever is watched, and leaves room for others', async () => {
+it('one connection can open only a limited number of watches, and others still have room', async () => {
   await start();
   const transport = createGrpcTransport({ baseUrl });
   const all = Array.from({ length: 16 }, (_, i) => watch(transport, i % 2 ? '' : Health.typeName));
@@ -180,7 +180,7 @@ it('bounds the watches of one connection, whatever is watched, and leaves room f
   const other = watch(createGrpcTransport({ baseUrl }));
   await vi.waitFor(() => expect(other.told).toEqual([Status.SERVING]), 60_000);
   all[0]?.leave();
-  // There is room once the server has noticed that it left; each that comes before is refused.
+  // The server needs a moment to notice that the watch has ended, and refuses others until then.
   await vi.waitFor(async () => {
     const again = watch(transport);
     let isOver = false;
@@ -190,7 +190,7 @@ it('bounds the watches of one connection, whatever is watched, and leaves room f
   }, 60_000);
 });
 
-it('bounds the watches of all connections', async () => {
+it('all connections together can open only a limited number of watches', async () => {
   await start();
   const transports = Array.from({ length: 64 }, () => createGrpcTransport({ baseUrl }));
   const all = transports.flatMap((transport) => Array.from({ length: 16 }, () => watch(transport)));

@@ -23,14 +23,14 @@ beforeEach(async () => {
 });
 
 afterEach(() => {
-  // Connect reports some failures there, with the text of what it could not read.
+  // Connect logs some failures there, with the text that it could not read.
   expect(console.error).not.toHaveBeenCalled();
   vi.restoreAllMocks();
 });
 
 const STATUS = { INVALID_REQUEST: 400, INVALID_PARAMETERS: 400, REQUEST_TOO_LARGE: 413 } as const;
 
-/** Refused in the protocol's own way, with nothing stored and the service still serving. */
+/** Expects a refusal as the protocol expresses it, with nothing stored and the service still ready. */
 async function expectRefused(protocol: Protocol, reply: Reply, reason: keyof typeof STATUS): Promise<void> {
   expect({ protocol, reason: reply.reason, record: reply.record }).toEqual({ protocol, reason, record: '' });
   if (protocol === 'rest') expect(reply.status).toBe(STATUS[reason]);
@@ -49,13 +49,13 @@ async function expectAccepted(protocol: Protocol, reply: Reply): Promise<void> {
   expect(JSON.parse(reply.record).status).toBe('SUCCEEDED');
 }
 
-/** A request of exactly so many bytes: JSON is padded with spaces, a message with a field that nobody knows. */
+/** Returns a request of exactly `size` bytes: JSON is padded with spaces, a message with an unknown field. */
 function padded(protocol: Protocol, size: number): Uint8Array {
   const body = requestBody(protocol, cardPayment());
   if (protocol === 'rest' || protocol === 'connectJson') {
     return Buffer.concat([body, Buffer.alloc(size - body.length, ' ')]);
   }
-  // Tag of field 1999 with a length, then a length of three bytes.
+  // The tag of field 1999 with wire type LEN, then a length of three bytes.
   const fill = size - body.length - 5;
   const length = [(fill & 0x7f) | 0x80, ((fill >> 7) & 0x7f) | 0x80, fill >> 14];
   return Buffer.concat([body, Buffer.from([0xfa, 0x7c, ...length]), Buffer.alloc(fill)]);
@@ -67,24 +67,24 @@ function compressed(protocol: Protocol, encoding: 'gzip' | 'br'): Record<string,
 }
 
 describe.each(PROTOCOLS)('the size of a body over %s', (protocol) => {
-  it('may be 256 KiB', async () => {
+  it('a body of 256 KiB is accepted', async () => {
     await expectAccepted(protocol, await clients.send(protocol, padded(protocol, LIMIT), headersOne()));
   });
 
-  it('may not be a byte more', async () => {
+  it('a body of 256 KiB and one byte is refused', async () => {
     const reply = await clients.send(protocol, padded(protocol, LIMIT + 1), headersOne());
     await expectRefused(protocol, reply, 'REQUEST_TOO_LARGE');
     expect(reply.raw.replaceAll('%20', ' ')).toContain('larger than 256 KiB');
   });
 
-  it('counts expanded: a bomb of gzip or brotli is refused', async () => {
+  it('a gzip or brotli bomb is refused by its expanded size', async () => {
     const zeros = Buffer.alloc(64 * MEBIBYTE);
     const bombs = {
       gzip: gzipSync(zeros, { level: 1 }),
       br: brotliCompressSync(zeros, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
     };
     for (const encoding of ['gzip', 'br'] as const) {
-      // Connect does not count what it can refuse by its compressed size.
+      // Connect refuses a larger bomb by its compressed size, without expanding it.
       const bomb =
         bombs[encoding].length < LIMIT ? bombs[encoding] : gzipSync(zeros.subarray(0, 8 * MEBIBYTE));
       const reply = await clients.send(protocol, bomb, compressed(protocol, encoding));
@@ -92,7 +92,7 @@ describe.each(PROTOCOLS)('the size of a body over %s', (protocol) => {
     }
   });
 
-  it('may be compressed', async () => {
+  it('a body may be compressed with gzip or brotli', async () => {
     const body = requestBody(protocol, cardPayment());
     const gzip = await clients.send(protocol, gzipSync(body), compressed(protocol, 'gzip'));
     await expectAccepted(protocol, gzip);
@@ -100,7 +100,7 @@ describe.each(PROTOCOLS)('the size of a body over %s', (protocol) => {
     await expectAccepted(protocol, br);
   });
 
-  it('that says it is compressed and is not is refused', async () => {
+  it('a body that claims gzip but is not compressed is refused', async () => {
     const reply = await clients.send(
       protocol,
       requestBody(protocol, cardPayment()),
@@ -112,45 +112,48 @@ describe.each(PROTOCOLS)('the size of a body over %s', (protocol) => {
   it.each([
     ['gzip', gzipSync],
     ['br', brotliCompressSync],
-  ] as const)('whose %s breaks off is refused', async (encoding, compress) => {
+  ] as const)('a truncated %s body is refused', async (encoding, compress) => {
     const half = compress(requestBody(protocol, cardPayment())).subarray(0, -9);
     const reply = await clients.send(protocol, half, compressed(protocol, encoding));
     await expectRefused(protocol, reply, 'INVALID_REQUEST');
   });
 });
 
-/** JSON nested so deep in all: the request, the payer and the list are three of the levels. */
+/** JSON with `levels` levels of nesting, including the request, the payer and the list. */
 function nested(levels: number, wrap: (inner: unknown) => unknown): object {
   let inner: unknown = 'core';
   for (let level = 3; level < levels; level++) inner = wrap(inner);
   return withField(cardPayment(), FINGERPRINTS, [inner]);
 }
 
-describe('nesting', () => {
+describe('nesting of a body', () => {
   const wraps = { arrays: (inner: unknown) => [inner], objects: (inner: unknown) => ({ a: inner }) };
   const cases = Object.entries(wraps).map(([name, wrap]) => ({ name, wrap }));
 
-  it.each(cases)('of 32 levels of $name is taken, echoed and replayed', async ({ wrap }) => {
-    for (const protocol of PROTOCOLS) {
-      const headers = headersOne();
-      const request = nested(32, wrap);
-      const first = await clients.create(protocol, request, headers);
-      await expectAccepted(protocol, first);
-      expect(JSON.parse(first.record).customer_payer).toMatchObject(
-        (request as { customer_payer: object }).customer_payer,
-      );
-      expect((await clients.create(protocol, request, headers)).record).toBe(first.record);
-    }
-  });
+  it.each(cases)(
+    '32 levels of $name are accepted, and the record and its repeat contain them',
+    async ({ wrap }) => {
+      for (const protocol of PROTOCOLS) {
+        const headers = headersOne();
+        const request = nested(32, wrap);
+        const first = await clients.create(protocol, request, headers);
+        await expectAccepted(protocol, first);
+        expect(JSON.parse(first.record).customer_payer).toMatchObject(
+          (request as { customer_payer: object }).customer_payer,
+        );
+        expect((await clients.create(protocol, request, headers)).record).toBe(first.record);
+      }
+    },
+  );
 
-  it.each(cases)('of 33 levels of $name is refused', async ({ wrap }) => {
+  it.each(cases)('33 levels of $name are refused', async ({ wrap }) => {
     for (const protocol of JSON_PROTOCOLS) {
       const reply = await clients.create(protocol, nested(33, wrap), headersOne());
       await expectRefused(protocol, reply, 'INVALID_REQUEST');
     }
   });
 
-  it('of 30,000 arrays is refused', async () => {
+  it('30,000 nested arrays or objects are refused', async () => {
     for (const protocol of JSON_PROTOCOLS) {
       for (const body of [
         '['.repeat(30_000),
@@ -162,7 +165,7 @@ describe('nesting', () => {
     }
   });
 
-  it('of messages in messages, or of groups, is refused', async () => {
+  it('deeply nested messages or groups are refused', async () => {
     const groups = Buffer.concat([Buffer.alloc(30_000, 0x7b), Buffer.alloc(30_000, 0x7c)]);
     for (const protocol of BINARY_PROTOCOLS) {
       for (const body of [nestedValues(30), nestedValues(10_000), groups]) {
@@ -172,7 +175,9 @@ describe('nesting', () => {
   });
 });
 
-/** A request whose device_fingerprints[0] is a list in a list… (google.protobuf.Value of ListValue), on level 4. */
+/**
+ * A request whose device_fingerprints[0] is nested lists (google.protobuf.Value of ListValue), beginning at level 4.
+ */
 function nestedValues(levels: number): Buffer {
   let value: Buffer = Buffer.from([0x20, 0x01]);
   for (let level = 0; level < levels; level++) value = delimited(6, delimited(1, value));
@@ -188,7 +193,7 @@ function delimited(field: number, bytes: Buffer): Buffer {
   return Buffer.concat([Buffer.from([(field << 3) | 2, ...length]), bytes]);
 }
 
-describe('what cannot be read is refused', () => {
+describe('unreadable bodies', () => {
   const bodies = [
     ' ',
     '{',
@@ -201,19 +206,19 @@ describe('what cannot be read is refused', () => {
     '\ufeff{}',
   ];
 
-  it.each(JSON_PROTOCOLS)('as not JSON over %s', async (protocol) => {
+  it.each(JSON_PROTOCOLS)('a body over %s that is not a JSON object is refused', async (protocol) => {
     for (const body of bodies) {
       await expectRefused(protocol, await clients.send(protocol, body, headersOne()), 'INVALID_REQUEST');
     }
   });
 
-  it.each(PROTOCOLS)('as not UTF-8 over %s', async (protocol) => {
+  it.each(PROTOCOLS)('a body over %s that is not UTF-8 is refused', async (protocol) => {
     const body = Buffer.from(requestBody(protocol, withField(cardPayment(), 'description', 'Z____Z')));
     body.write('\xff\xfe\xc0\x80', body.indexOf('____'), 'latin1');
     await expectRefused(protocol, await clients.send(protocol, body, headersOne()), 'INVALID_REQUEST');
   });
 
-  it.each(BINARY_PROTOCOLS)('as no message over %s', async (protocol) => {
+  it.each(BINARY_PROTOCOLS)('a body over %s that is not a valid message is refused', async (protocol) => {
     const whole = requestBody(protocol, cardPayment());
     const bodies = [
       Buffer.from('{"account_id": "4012888888881881"}'),
@@ -226,7 +231,7 @@ describe('what cannot be read is refused', () => {
   });
 
   it.each(RPC_PROTOCOLS)(
-    'with the path of what is wrong, and without its value, over %s',
+    'an invalid value over %s is refused with its path but not its value',
     async (protocol) => {
       const reply = await clients.create(protocol, withField(cardPayment(), 'country', 'QZ'), headersOne());
       await expectRefused(protocol, reply, 'INVALID_PARAMETERS');
@@ -238,39 +243,36 @@ describe('what cannot be read is refused', () => {
 
 type Init = Extract<MessageInitShape<typeof CreatePaymentRequestSchema>, { $typeName?: never }>;
 
-describe.each(BINARY_PROTOCOLS)(
-  'over %s, what has no JSON form is refused before anything is sent',
-  (protocol) => {
-    const value = (kind: object): Init => ({ customerPayer: { deviceFingerprints: [{ kind } as never] } });
-    const list = (kind: object) => value({ case: 'listValue', value: { values: [{ kind }] } });
-    const struct = (kind: object) => value({ case: 'structValue', value: { fields: { a: { kind } } } });
-    const at = (seconds: bigint, nanos = 0): Init => ({
-      customerPayer: { merchantCustomerCreatedAt: { seconds, nanos } },
-    });
-    const CREATED_AT = 'customer_payer.merchant_customer_created_at';
+describe.each(BINARY_PROTOCOLS)('values without a JSON form over %s', (protocol) => {
+  const value = (kind: object): Init => ({ customerPayer: { deviceFingerprints: [{ kind } as never] } });
+  const list = (kind: object) => value({ case: 'listValue', value: { values: [{ kind }] } });
+  const struct = (kind: object) => value({ case: 'structValue', value: { fields: { a: { kind } } } });
+  const at = (seconds: bigint, nanos = 0): Init => ({
+    customerPayer: { merchantCustomerCreatedAt: { seconds, nanos } },
+  });
+  const CREATED_AT = 'customer_payer.merchant_customer_created_at';
 
-    it.each<[name: string, init: Init, field: string]>([
-      ['NaN', value({ case: 'numberValue', value: Number.NaN }), `${FINGERPRINTS}[0]`],
-      [
-        'Infinity in a list',
-        list({ case: 'numberValue', value: Number.POSITIVE_INFINITY }),
-        `${FINGERPRINTS}[0]`,
-      ],
-      ['no kind', value({ case: undefined }), `${FINGERPRINTS}[0]`],
-      ['no kind in an object', struct({ case: undefined }), `${FINGERPRINTS}[0]`],
-      ['a time before the year 1', at(-62_135_596_801n), CREATED_AT],
-      ['a time after the year 9999', at(253_402_300_800n), CREATED_AT],
-      ['the last of times', at(2n ** 63n - 1n), CREATED_AT],
-      ['negative nanoseconds', at(0n, -1), CREATED_AT],
-      ['too many nanoseconds', at(0n, 1_000_000_000), CREATED_AT],
-      ['a workflow that nobody knows', { workflow: 99 as never }, 'workflow'],
-    ])('%s', async (_name, init, field) => {
-      const extra = toBinary(CreatePaymentRequestSchema, create(CreatePaymentRequestSchema, init));
-      // Messages that follow one another in the bytes are one message.
-      const body = Buffer.concat([requestBody(protocol, cardPayment()), extra]);
-      const reply = await clients.send(protocol, body, headersOne());
-      await expectRefused(protocol, reply, 'INVALID_PARAMETERS');
-      expect(reply.fields.map((error) => error.field)).toContain(field);
-    });
-  },
-);
+  it.each<[name: string, init: Init, field: string]>([
+    ['NaN', value({ case: 'numberValue', value: Number.NaN }), `${FINGERPRINTS}[0]`],
+    [
+      'Infinity in a list',
+      list({ case: 'numberValue', value: Number.POSITIVE_INFINITY }),
+      `${FINGERPRINTS}[0]`,
+    ],
+    ['no kind', value({ case: undefined }), `${FINGERPRINTS}[0]`],
+    ['no kind in an object', struct({ case: undefined }), `${FINGERPRINTS}[0]`],
+    ['a time before the year 1', at(-62_135_596_801n), CREATED_AT],
+    ['a time after the year 9999', at(253_402_300_800n), CREATED_AT],
+    ['the last representable time', at(2n ** 63n - 1n), CREATED_AT],
+    ['negative nanoseconds', at(0n, -1), CREATED_AT],
+    ['too many nanoseconds', at(0n, 1_000_000_000), CREATED_AT],
+    ['an unknown workflow', { workflow: 99 as never }, 'workflow'],
+  ])('%s is refused, and nothing is stored', async (_name, init, field) => {
+    const extra = toBinary(CreatePaymentRequestSchema, create(CreatePaymentRequestSchema, init));
+    // Concatenated messages are one message.
+    const body = Buffer.concat([requestBody(protocol, cardPayment()), extra]);
+    const reply = await clients.send(protocol, body, headersOne());
+    await expectRefused(protocol, reply, 'INVALID_PARAMETERS');
+    expect(reply.fields.map((error) => error.field)).toContain(field);
+  });
+});

@@ -22,7 +22,7 @@ import { REASONS } from '#src/service-error.ts';
 
 type Rule = MessageInitShape<typeof HttpRuleSchema>;
 
-/** A service of books that no code knows, annotated as told. */
+/** A library's service, which no code knows, with these annotations. */
 function libraryService(rules: Readonly<Record<string, Rule>>): DescService {
   const { STRING, INT32, BOOL, MESSAGE } = FieldDescriptorProto_Type;
   const { OPTIONAL, REPEATED } = FieldDescriptorProto_Label;
@@ -62,7 +62,7 @@ function libraryService(rules: Readonly<Record<string, Rule>>): DescService {
 
 const echo = async (message: object) => ({ message: message as never });
 
-/** An application with the routes of a service, each of which answers with its request. */
+/** An application with the routes of a service whose methods all return their request. */
 function appOf(service: DescService): FastifyInstance {
   const handlers = Object.fromEntries(service.methods.map((method) => [method.localName, echo]));
   const app = Fastify();
@@ -78,7 +78,7 @@ const renderError: Parameters<FastifyInstance['setErrorHandler']>[0] = (error, _
   return reply.code(REASONS[reason].status).send({ code: reason, message, fields });
 };
 
-describe('restRoutes for other annotations', () => {
+describe('routes from HTTP annotations', () => {
   const service = libraryService({
     GetBook: { pattern: { case: 'get', value: '/v1/books/{id}' } },
     MoveBook: { pattern: { case: 'put', value: '/v1/shelves/{shelf.number}/books/{id}' }, body: '*' },
@@ -122,7 +122,7 @@ describe('restRoutes for other annotations', () => {
     ...members,
   });
 
-  it('reads fields from the path and the query string, by their types', async () => {
+  it('fields are read from the path and the query string by their types', async () => {
     const { status, body } = await call(
       'GET',
       '/v1/books/a%2Fb?page_count=3&lent=true&tags=x&shelf.number=7&other=1',
@@ -134,19 +134,19 @@ describe('restRoutes for other annotations', () => {
     expect((await call('GET', '/v1/books/1?tags=x&tags=y')).body.tags).toEqual(['x', 'y']);
   });
 
-  it('refuses a query string whose values do not fit', async () => {
+  it('a query string with values of the wrong type is refused', async () => {
     const { status, body } = await call('GET', '/v1/books/1?page_count=x&lent=1&shelf.number=1.5&shelf=2');
     expect(status).toBe(400);
     expect(body.fields.map((f: { field: string }) => f.field)).toEqual(['page_count', 'lent', 'shelf']);
     expect((await call('GET', '/v1/books/1?page_count=1&page_count=2')).status).toBe(400);
   });
 
-  it('is not led astray by a query string that names what all objects have', async () => {
+  it('a query string with names such as __proto__ and constructor has no effect', async () => {
     const { status, body } = await call('GET', '/v1/books/1?__proto__.id=x&constructor=y&shelf.__proto__=z');
     expect([status, body]).toEqual([200, book({ id: '1' })]);
   });
 
-  it('lets the path win over the body, also within a message', async () => {
+  it('the path takes precedence over the body, also within a message', async () => {
     const { body } = await call('PUT', '/v1/shelves/9/books/b1', {
       id: 'x',
       shelf: { room: 'r', number: 1 },
@@ -155,19 +155,19 @@ describe('restRoutes for other annotations', () => {
     expect(body).toEqual(book({ id: 'b1', lent: true, shelf: { room: 'r', number: 9 } }));
   });
 
-  it('reads the body as the one field that the annotation names, and the rest from the query string', async () => {
+  it('the body can be a single field that the annotation names, with other fields in the query', async () => {
     const { body } = await call('PATCH', '/v1/books/b1?page_count=2&shelf.number=5', { room: 'r' });
     expect(body).toEqual(book({ id: 'b1', page_count: 2, shelf: { room: 'r', number: 0 } }));
     const wrong = await call('PATCH', '/v1/books/b1', { room: 1 });
     expect(wrong.body.fields).toMatchObject([{ field: 'shelf.room', code: 'INVALID_TYPE' }]);
   });
 
-  it('makes a route of each binding of an rpc, and of DELETE without a body', async () => {
+  it('each binding of an rpc has a route, and DELETE takes no body', async () => {
     expect((await call('POST', '/v1/books', { id: 'n' })).body).toEqual(book({ id: 'n' }));
     expect((await call('DELETE', '/v1/books/d')).body).toEqual(book({ id: 'd' }));
   });
 
-  it('answers with the one field that the annotation names, empty or not', async () => {
+  it('the response can be a single field that the annotation names, even if it is empty', async () => {
     expect((await call('GET', '/v1/tags?tags=a&tags=b')).body).toEqual(['a', 'b']);
     expect((await call('GET', '/v1/tags')).body).toEqual([]);
     expect((await call('GET', '/v1/shelf?shelf.number=5')).body).toEqual({ room: '', number: 5 });
@@ -175,7 +175,7 @@ describe('restRoutes for other annotations', () => {
     expect((await call('GET', '/v1/pages?page_count=3')).body).toBe(3);
   });
 
-  it('refers to the next page in a Link header that keeps the query, where the body is a field of the response', async () => {
+  it('a list response has a Link header to the next page, which keeps the query', async () => {
     const url = '/v1/tags?tags=a%26b&id=%E2%82%AC%3E&next_page_token=n%3E%222&page_token=old';
     const { headers, body } = await call('GET', url);
     expect(body).toEqual(['a&b']);
@@ -191,7 +191,7 @@ describe('restRoutes for other annotations', () => {
     expect((await call('GET', '/v1/books/b?next_page_token=n')).headers.link).toBeUndefined();
   });
 
-  it('allows on a path what all its rpcs allow, and HEAD with GET', async () => {
+  it('a path allows the methods of all its rpcs, and HEAD wherever GET is allowed', async () => {
     const { status, headers } = await call('POST', '/v1/books/1');
     expect([status, headers.allow]).toEqual([405, 'GET, PATCH, DELETE, HEAD']);
     expect((await call('HEAD', '/v1/books/1')).status).toBe(200);
@@ -201,16 +201,16 @@ describe('restRoutes for other annotations', () => {
     ['a pattern within a variable', { pattern: { case: 'get', value: '/v1/{id=books/*}' } }],
     ['a wildcard', { pattern: { case: 'get', value: '/v1/books/*' } }],
     ['a verb after a colon', { pattern: { case: 'post', value: '/v1/books/{id}:lend' }, body: '*' }],
-    ['a variable that is no field', { pattern: { case: 'get', value: '/v1/books/{isbn}' } }],
+    ['a variable that is not a field', { pattern: { case: 'get', value: '/v1/books/{isbn}' } }],
     ['a variable that is a message', { pattern: { case: 'get', value: '/v1/books/{shelf}' } }],
     ['a variable that is a list', { pattern: { case: 'get', value: '/v1/books/{tags}' } }],
-    ['a path without a slash at its start', { pattern: { case: 'get', value: 'v1/books' } }],
-    ['a body that is no field', { pattern: { case: 'post', value: '/v1/books' }, body: 'isbn' }],
-    ['a response body that is no field', { pattern: { case: 'get', value: '/v1' }, responseBody: 'isbn' }],
-    ['all as response body', { pattern: { case: 'get', value: '/v1/books' }, responseBody: '*' }],
-    ['a verb of its own', { pattern: { case: 'custom', value: { kind: 'LEND', path: '/v1' } } }],
+    ['a path without a leading slash', { pattern: { case: 'get', value: 'v1/books' } }],
+    ['a body that is not a field', { pattern: { case: 'post', value: '/v1/books' }, body: 'isbn' }],
+    ['a response body that is not a field', { pattern: { case: 'get', value: '/v1' }, responseBody: 'isbn' }],
+    ['the response body *', { pattern: { case: 'get', value: '/v1/books' }, responseBody: '*' }],
+    ['a custom verb', { pattern: { case: 'custom', value: { kind: 'LEND', path: '/v1' } } }],
     ['no pattern', {}],
-  ])('refuses to start with %s, naming the rpc', async (_name, rule) => {
+  ])('the application does not start with %s, and the error names the rpc', async (_name, rule) => {
     const broken = appOf(libraryService({ LendBook: rule }));
     await expect(broken.ready()).rejects.toThrow('LendBook');
     await broken.close();

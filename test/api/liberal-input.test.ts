@@ -39,9 +39,9 @@ it.each([
   [`${PAYER}.merchant_customer_id`, null],
   [`${PAYER}.device_fingerprint`, null],
   ['callback_url', null],
-  // Free text is echoed.
+  // Free text is returned as sent.
   [`${PAYER}.first_name`, ''],
-])('takes an empty %s for an absent one, over every protocol', async (path, told) => {
+])('an empty %s counts as absent, over every protocol', async (path, told) => {
   for (const protocol of PROTOCOLS) {
     const record = await created(protocol, withField(cardPayment(), path, ''));
     expect(path.split('.').reduce((within, name) => within[name], record)).toBe(told);
@@ -53,13 +53,13 @@ it.each([
   ['phone', {}, { country_code: '57', number: '3001234567' }],
   ['phone', { country_code: '', number: '' }, { country_code: '57', number: '3001234567' }],
   ['document', { document_type: null }, { document_type: 'CC', document_number: '1032456789' }],
-  // What is said is taken whole, never half from each.
+  // An object that is present counts as a whole; the two are never mixed.
   ['phone', { number: '5' }, { country_code: null, number: '5' }],
-  // Nothing is stored that could fill it.
+  // The stored customer has no value for these.
   ['gender', '', ''],
   ['billing_address', {}, expect.objectContaining({ city: null })],
 ])(
-  'fills %s, sent as %j, with what is stored of the customer unless that says something',
+  '%s, sent as %j, comes from the stored customer unless the request contains a value',
   async (field, sent, told) => {
     const request = withField(cardPayment(), PAYER, { id: CUSTOMER, [field]: sent });
     for (const protocol of PROTOCOLS)
@@ -78,7 +78,7 @@ it.each([
   `${CARD_DATA}.security_code`,
   `${PAYER}.merchant_customer_created_at`,
   `${PAYER}.browser_info.javascript_enabled`,
-])('takes an empty text as %s for an absent field, in JSON', async (path) => {
+])('an empty string as %s counts as absent, in JSON', async (path) => {
   for (const protocol of JSON_PROTOCOLS) await created(protocol, withField(cardPayment(), path, ''));
 });
 
@@ -87,7 +87,7 @@ it.each([
   ['JPY', '33.33'],
   ['CLP', '0.09999999999999999'],
   ['USD', '-0.00000000000000000005'],
-])('returns amounts in %s that only describe the order as they were sent: %s', async (currency, amount) => {
+])('%s amounts that only describe the order are returned as sent: %s', async (currency, amount) => {
   const request = {
     ...cardPayment(),
     amount: { currency, value: 10 },
@@ -109,7 +109,7 @@ it.each([
   }
 });
 
-it('returns what describes the order and the journey as it was sent, over every protocol', async () => {
+it('details of the order and the journey are returned as sent, over every protocol', async () => {
   const order = {
     taxes: [{ type: 'VAT', percentage: 19, value: 1.6 }],
     discounts: [{ id: 'd-1', name: 'Spring', unit_amount: 2.5 }],
@@ -128,7 +128,7 @@ it('returns what describes the order and the journey as it was sent, over every 
 });
 
 it.each([[[]], [[{ type: 'VAT', value: 1.6 }]], [{}], [{ vat: 1.6 }]])(
-  'returns taxes as they were sent, an array or an object: %j',
+  'taxes are returned as sent, as an array or an object: %j',
   async (taxes) => {
     for (const protocol of PROTOCOLS) {
       const record = await created(protocol, { ...cardPayment(), taxes });
@@ -137,7 +137,7 @@ it.each([[[]], [[{ type: 'VAT', value: 1.6 }]], [{}], [{ vat: 1.6 }]])(
   },
 );
 
-it('takes amounts that describe the order as JSON numbers, as programs divide', async () => {
+it('amounts that describe the order may be JSON numbers with rounding errors', async () => {
   const items = [{ unit_amount: 8.403361, quantity: 3 }, { unit_amount: 0.1 + 0.2 }];
   const record = await created('rest', withField(cardPayment(), 'additional_data.order.items', items));
   expect(record.additional_data.order.items.map((item: RequestJson) => item.unit_amount)).toEqual([
@@ -145,7 +145,7 @@ it('takes amounts that describe the order as JSON numbers, as programs divide', 
   ]);
 });
 
-it('takes true and false as java_enabled, which is a text', async () => {
+it('java_enabled is a string but may also be sent as true or false', async () => {
   for (const protocol of JSON_PROTOCOLS) {
     for (const [sent, told] of [
       [true, 'true'],
@@ -162,14 +162,14 @@ it.each([
   ['2024-02-29 10:20:30', '2024-02-29T10:20:30.000000Z'],
   ['2024-02-29 10:20:30.5', '2024-02-29T10:20:30.500000Z'],
   ['2024-02-29T10:20:30+02:00', '2024-02-29T08:20:30.000000Z'],
-])('takes the time %s', async (sent, told) => {
+])('the time %s is accepted', async (sent, told) => {
   for (const protocol of JSON_PROTOCOLS) {
     const request = withField(cardPayment(), `${PAYER}.merchant_customer_created_at`, sent);
     expect((await created(protocol, request)).customer_payer.merchant_customer_created_at).toBe(told);
   }
 });
 
-it('takes the flags of a card with a wallet, and nothing that asks for a card', async () => {
+it('a wallet may have card fields with no effect, but no field that requires a card', async () => {
   const withCard = (card: object) => withField(walletPayment(), 'payment_method.detail', { card });
   for (const card of [{}, { verify: false }, { capture: true }, { installments: 1 }]) {
     await created('rest', withCard(card));
@@ -192,12 +192,12 @@ it.each([
   [`${CARD_DATA}.security_code`, '12a', 'must be 3 or 4 digits'],
   [`${CARD_DATA}.number`, '4111-1111', 'must be 8 to 19 digits, without spaces or dashes'],
   [`${PAYER}.phone.country_code`, 'x', 'must be 1 to 7 digits, with or without a leading plus sign'],
-])('says in words what form %s has', async (path, value, message) => {
+])('the error for an invalid %s describes the expected format', async (path, value, message) => {
   const { fields } = await clients.create('rest', withField(cardPayment(), path, value), headersOne());
   expect(fields.filter(({ field }) => field === path).map((error) => error.message)).toContain(message);
 });
 
-it('has words for every pattern of the contract', () => {
+it('every pattern in the contract has an error message', () => {
   const root = join(import.meta.dirname, '../..');
   const words = readFileSync(join(root, 'src/wire/validate.ts'), 'utf8');
   const protos = globSync('proto/payments/**/*.proto', { cwd: root });
@@ -220,9 +220,9 @@ it.each([
   [0.1234567890123456, '0.1234567890123456'],
   ['1.50', '1.5'],
   ['2', '2'],
-  // In binary, it is sent as a quantity_decimal.
+  // Binary protocols send it as quantity_decimal.
   ['2.00', '2'],
-])('takes the quantity %s, and tells it so, over every protocol', async (sent, told) => {
+])('the quantity %s is accepted and returned as %s, over every protocol', async (sent, told) => {
   for (const protocol of PROTOCOLS) {
     const reply = await clients.create(protocol, withField(cardPayment(), QUANTITY, sent), headersOne());
     expect({ protocol, reason: reply.reason, fields: reply.fields }).toMatchObject({ reason: undefined });
@@ -231,12 +231,15 @@ it.each([
   }
 });
 
-it.each([-0.5, '-1', '1e1', 'two', true])('refuses the quantity %j by its name', async (sent) => {
-  const { fields } = await clients.create('rest', withField(cardPayment(), QUANTITY, sent), headersOne());
-  expect(fields.map(({ field }) => field)).toEqual([QUANTITY]);
-});
+it.each([-0.5, '-1', '1e1', 'two', true])(
+  'the invalid quantity %j is refused with the name of its field',
+  async (sent) => {
+    const { fields } = await clients.create('rest', withField(cardPayment(), QUANTITY, sent), headersOne());
+    expect(fields.map(({ field }) => field)).toEqual([QUANTITY]);
+  },
+);
 
-it('takes a decimal of 64 characters, whose trailing zeros do not count, and names the limit to a longer one', async () => {
+it('a decimal may have 64 characters with its trailing zeros, and the error names this limit', async () => {
   const amount = (zeros: number) => withField(cardPayment(), 'amount.value', `10.${'0'.repeat(zeros)}`);
   for (const protocol of JSON_PROTOCOLS) {
     expect((await created(protocol, amount(61))).amount.value).toBe(10);

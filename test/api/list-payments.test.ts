@@ -13,10 +13,10 @@ import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo } from '../support/pay
 
 const DECLINED_CARD = '4000000000000002';
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever was answered, to be held against what is expected.
+// biome-ignore lint/suspicious/noExplicitAny: any response, for comparison with the expected one.
 type Json = any;
 
-/** The records of account one, newest first, as GetPayment tells them. */
+/** The records of account one, newest first, as GetPayment returns them. */
 const made: Json[] = [];
 let sessionManager: Http2SessionManager;
 let transports: Record<string, Transport>;
@@ -62,15 +62,15 @@ async function list(query: string, headers: Record<string, string> = headersOne(
 
 const nextOf = (link: string | null) => /^<(\/v1\/payments\?[^>]*)>; rel="next"$/.exec(link ?? '')?.[1];
 
-describe('by REST, GET /v1/payments', () => {
-  it('answers an array of 20 records, newest first, and the next page in a Link header', async () => {
+describe('GET /v1/payments', () => {
+  it('the list is an array of 20 records, newest first, with a Link header to the next page', async () => {
     const first = await list('');
     expect([first.status, first.json]).toEqual([200, made.slice(0, 20)]);
     const next = await list(nextOf(first.link) ?? '');
     expect([next.json, next.link]).toEqual([made.slice(20), null]);
   });
 
-  it('keeps filters and page size from page to page, however they are spelled', async () => {
+  it('filters and page size stay the same on every page, however they are encoded', async () => {
     const query = `?status=SUCCEEDED&page_size=10&created_from=2020-01-01T00:00:00%2B02:00&other=%C3%A9`;
     const pages: Json[] = [];
     for (let url: string | undefined = query; url; ) {
@@ -83,7 +83,7 @@ describe('by REST, GET /v1/payments', () => {
     expect(pages).toEqual(made.filter(({ status }) => status === 'SUCCEEDED'));
   });
 
-  it('finds the payments of an order, none for an unknown one, and what all filters have in common', async () => {
+  it('the list of an order has its payments, an unknown order has none, and filters are combined', async () => {
     const order = await list(`?${new URLSearchParams({ merchant_order_id: 'an order & more' })}`);
     expect(order.json).toEqual(made.slice(-3));
     expect((await list('?merchant_order_id=unknown')).json).toEqual([]);
@@ -95,7 +95,7 @@ describe('by REST, GET /v1/payments', () => {
     ).toHaveLength(2);
   });
 
-  it('takes times and days, both ends included, as the records tell them', async () => {
+  it('created_from and created_to accept times and dates, and are inclusive', async () => {
     const { created_at: at } = made[12];
     const day = at.slice(0, 10);
     const nextDay = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
@@ -104,7 +104,7 @@ describe('by REST, GET /v1/payments', () => {
     expect(await count(`created_from=${at}`)).toBe(13);
     expect(await count(`created_to=${at}`)).toBe(13);
     const offset = new Date(Date.parse(at) + 7_200_000).toISOString().slice(0, -1);
-    // A plus sign that is not escaped arrives as a space.
+    // An unescaped plus sign arrives as a space.
     expect(await count(`created_to=${offset}${at.slice(-4, -1)}+02:00`)).toBe(13);
     expect(await count(`created_from=${day}&created_to=${nextDay}`)).toBe(25);
     expect(await count(`created_from=${nextDay}T23:59:59Z`)).toBe(0);
@@ -113,7 +113,7 @@ describe('by REST, GET /v1/payments', () => {
     expect(await count('created_to=9999-12-31T23:59:59.999999999Z')).toBe(25);
   });
 
-  it('gives at most 100 payments a page, however many are asked for', async () => {
+  it('a page has at most 100 payments, however many are requested', async () => {
     await tables.query(
       `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, merchant_order_id, created_at)
        SELECT gen_random_uuid(), account_id, 'copy ' || n, '', '', status, record, 'copy', timestamptz '2019-01-01Z' + n * interval '1 s'
@@ -125,7 +125,7 @@ describe('by REST, GET /v1/payments', () => {
     await tables.query("DELETE FROM payment WHERE merchant_order_id = 'copy'");
   });
 
-  it('shows an account its own payments only', async () => {
+  it('an account sees only its own payments', async () => {
     const two = await list('', headersTwo());
     expect(two.json.map((payment: Json) => payment.account_id)).toEqual([ACCOUNT_TWO]);
     expect((await list('?merchant_order_id=order-9', headersTwo())).json).toHaveLength(1);
@@ -134,7 +134,7 @@ describe('by REST, GET /v1/payments', () => {
     expect(await list(token, headersTwo())).toMatchObject({ status: 400, link: null });
   });
 
-  it('wants the secret key', async () => {
+  it('listing payments requires the secret key', async () => {
     const { status, json } = await list('', { 'public-api-key': 'pk_sandbox_one' });
     expect([status, json.code]).toEqual([401, 'INVALID_CREDENTIALS']);
   });
@@ -158,13 +158,13 @@ describe('by REST, GET /v1/payments', () => {
     ['page_token=nonsense', 'page_token'],
     [`page_token=${'A'.repeat(300)}`, 'page_token'],
     ['page_token=%27%3B+DROP+TABLE+payment', 'page_token'],
-  ])('names the parameter of ?%s that is wrong', async (query, field) => {
+  ])('the refusal of ?%s names the invalid parameter', async (query, field) => {
     const { status, json } = await list(`?${query}`);
     expect([status, json.code]).toEqual([400, 'INVALID_PARAMETERS']);
     expect(json.errors.map((error: Json) => error.field)).toEqual([field]);
   });
 
-  it('takes a page token only unchanged and with the filters it was made for', async () => {
+  it('a page token is accepted only unchanged and with its original filters', async () => {
     const next = nextOf((await list('?page_size=2&merchant_order_id=an order %26 more')).link) ?? '';
     const token = new URLSearchParams(next.split('?')[1]).get('page_token') ?? '';
     expect((await list(next)).json).toEqual([made[24]]);
@@ -188,14 +188,14 @@ describe('by REST, GET /v1/payments', () => {
 });
 
 describe.each(['connectJson', 'connectProto', 'connectGet', 'grpc', 'grpcWeb'])(
-  'by %s, ListPayments',
+  'ListPayments over %s',
   (name) => {
     let client: Client<typeof PaymentService>;
     beforeAll(() => {
       client = createClient(PaymentService, transports[name] as Transport);
     });
 
-    it('answers pages with the token of the next, and refuses as REST does', async () => {
+    it('ListPayments returns each page with a token for the next, and refuses what REST refuses', async () => {
       const headers = headersOne();
       const first = await client.listPayments({ pageSize: 15 }, { headers });
       expect(first.payments.map(({ id }) => id)).toEqual(made.slice(0, 15).map(({ id }) => id));

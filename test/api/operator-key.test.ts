@@ -28,37 +28,40 @@ const wrong: [string, KeyHeaders][] = [
   ['none', {}],
   ['an empty one', { 'operator-key': '' }],
   ['a wrong one', { 'operator-key': 'op_wrong_key_that_nobody_has' }],
-  ['those of an account', account],
-  ['the secret of an account in its place', { 'operator-key': 'sk_sandbox_one' }],
+  ['the keys of an account', account],
+  ['the secret of an account as the operator key', { 'operator-key': 'sk_sandbox_one' }],
   ['the right one twice', { 'operator-key': 'op_sandbox, op_sandbox' }],
 ];
 
-it.each(wrong)('operators need a key: %s is refused, always alike', async (_what, headers) => {
-  const asked = [await calls.list(headers), await calls.explain(cardPayment(), { headers })];
-  for (const { status, json } of asked) {
-    expect({ ...json, request_id: '' }).toEqual({
-      ...{ type: 'about:blank', title: 'Invalid credentials', status: 401, code: 'INVALID_CREDENTIALS' },
-      detail: 'operator-key is missing or wrong',
-      messages: ['operator-key is missing or wrong'],
-      ...{ errors: [], request_id: '' },
-    });
-    expect(status).toBe(401);
-  }
-  for (const protocol of RPCS) {
-    for (const call of [
-      calls.rpcs[protocol].listConnections({}, { headers }),
-      calls.rpcs[protocol].explainRoute({ payment: requestMessage(cardPayment()) }, { headers }),
-    ]) {
-      const error = ConnectError.from(await call.catch((reason) => reason));
-      expect([error.code, error.findDetails(ErrorInfoSchema)[0]?.reason]).toEqual([
-        Code.Unauthenticated,
-        'INVALID_CREDENTIALS',
-      ]);
+it.each(wrong)(
+  'an operator call with the wrong operator key (%s) gets the same refusal in every case',
+  async (_what, headers) => {
+    const asked = [await calls.list(headers), await calls.explain(cardPayment(), { headers })];
+    for (const { status, json } of asked) {
+      expect({ ...json, request_id: '' }).toEqual({
+        ...{ type: 'about:blank', title: 'Invalid credentials', status: 401, code: 'INVALID_CREDENTIALS' },
+        detail: 'operator-key is missing or wrong',
+        messages: ['operator-key is missing or wrong'],
+        ...{ errors: [], request_id: '' },
+      });
+      expect(status).toBe(401);
     }
-  }
-});
+    for (const protocol of RPCS) {
+      for (const call of [
+        calls.rpcs[protocol].listConnections({}, { headers }),
+        calls.rpcs[protocol].explainRoute({ payment: requestMessage(cardPayment()) }, { headers }),
+      ]) {
+        const error = ConnectError.from(await call.catch((reason) => reason));
+        expect([error.code, error.findDetails(ErrorInfoSchema)[0]?.reason]).toEqual([
+          Code.Unauthenticated,
+          'INVALID_CREDENTIALS',
+        ]);
+      }
+    }
+  },
+);
 
-it('the key of operators opens no account', async () => {
+it('the operator key does not authenticate an account', async () => {
   const idempotent = { 'x-idempotency-key': randomUUID() };
   for (const headers of [
     OPERATOR,
@@ -69,7 +72,7 @@ it('the key of operators opens no account', async () => {
   }
 });
 
-it('a failed attempt is logged, and no key is', async () => {
+it('a failed operator authentication is logged without its key', async () => {
   const from = server.logLines.length;
   await calls.list({ 'operator-key': 'op_wrong_key_that_nobody_has' });
   const lines = server.logLines.slice(from);
@@ -77,7 +80,7 @@ it('a failed attempt is logged, and no key is', async () => {
   expect(server.logLines.join('')).not.toMatch(/op_wrong_key|op_sandbox/);
 });
 
-it('every key that is configured opens, and no other, at one rate for all of them', async () => {
+it('every configured operator key is accepted, all keys share one rate limit, and other keys are refused', async () => {
   const keys = ['one-operator-key-of-128-bits', 'other-operator-key-of-128-bits'];
   const own = await startTestServer({
     config: { operatorKeys: keys, rateLimitPerS: 1, rateLimitBurst: 2 },
@@ -94,7 +97,7 @@ it('every key that is configured opens, and no other, at one rate for all of the
   await own.close();
 });
 
-it('without a configured key nobody is let in', async () => {
+it('without a configured operator key, every operator call is refused', async () => {
   const own = await startTestServer({ config: { operatorKeys: [] } });
   const ofOwn = operatorCalls(own.url);
   for (const headers of [OPERATOR, {}, { 'operator-key': '' }]) {

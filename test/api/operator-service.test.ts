@@ -20,7 +20,7 @@ import { startTestServer } from '../support/server.ts';
 
 const CARD = '4012888888881881';
 const CODE = '9041';
-/** The code on its own, and not as a part of a number, a UUID or a time. */
+/** Matches the code by itself, not as part of a number, a UUID or a time. */
 const CODE_ALONE = new RegExp(`(?<![\\w.-])${CODE}(?![\\w.-])`);
 
 let calls: OperatorCalls;
@@ -37,8 +37,8 @@ const splitPayment = (reference: string, number = CARD) => ({
   merchant_reference: `split-${reference}`,
 });
 
-describe('connections', () => {
-  it('are listed in the order of the catalogue, with their health', async () => {
+describe('ListConnections', () => {
+  it('connections are listed in the order of the catalogue, with the state of their circuits', async () => {
     const { status, json } = await calls.list();
     expect(status).toBe(200);
     expect(json).toEqual({
@@ -53,12 +53,12 @@ describe('connections', () => {
     });
   });
 
-  it.each(RPCS)('are the same by %s', async (protocol) => {
+  it.each(RPCS)('the list of connections over %s is the same as over REST', async (protocol) => {
     const answer = await calls.rpcs[protocol].listConnections({}, { headers: OPERATOR });
     expect(jsonEncoder(ListConnectionsResponseSchema)(answer)).toBe((await calls.list()).text);
   });
 
-  it('show circuits that opened, and an explanation has them last', async () => {
+  it('the list of connections and an explanation show open circuits', async () => {
     const own = await startTestServer();
     const ofOwn = operatorCalls(own.url);
     for (let i = 0; i < 3; i++) {
@@ -87,8 +87,8 @@ describe('connections', () => {
   });
 });
 
-describe('an explanation', () => {
-  it('tells the facts, each earlier route and why not, and the targets', async () => {
+describe('ExplainRoute', () => {
+  it('an explanation has the facts, the reason why each earlier route was skipped, and the targets', async () => {
     const { status, json } = await calls.explain(cardPayment());
     expect(status).toBe(200);
     const { facts, routes, targets, ...rule } = json;
@@ -120,7 +120,7 @@ describe('an explanation', () => {
     });
   });
 
-  it.each(RPCS)('is the same by %s', async (protocol) => {
+  it.each(RPCS)('an explanation over %s is the same as over REST', async (protocol) => {
     const answer = await calls.rpcs[protocol].explainRoute(
       { payment: requestMessage(splitPayment('1')), idempotencyKey: 'key' },
       { headers: OPERATOR },
@@ -131,7 +131,7 @@ describe('an explanation', () => {
     expect(json).toMatchObject({ choice: 'SPLIT', smart_routing: true, monitors: true, soft_declines: true });
   });
 
-  it('names the connection that the payment then takes, under the same key', async () => {
+  it('an explanation names the connection that a payment with the same key then uses', async () => {
     const taken = new Set();
     for (let i = 0; i < 12; i++) {
       const key = `operator-${i}`;
@@ -149,14 +149,14 @@ describe('an explanation', () => {
     expect([...taken].sort()).toEqual(['guarded-one', 'guarded-two']);
   });
 
-  it('sends nothing and writes nothing', async () => {
+  it('an explanation sends nothing and writes nothing', async () => {
     const before = await tables.counts();
     const vaulting = withField(cardPayment(), 'payment_method.vault_on_success', true);
     for (let i = 0; i < 3; i++) expect((await calls.explain(vaulting)).status).toBe(200);
     expect(await tables.counts()).toEqual(before);
   });
 
-  it('is refused with the fields that a payment is refused with', async () => {
+  it('an explanation is refused with the same errors as a payment', async () => {
     const country = withField(cardPayment(), 'country', 'XX');
     for (const request of [
       country,
@@ -179,7 +179,7 @@ describe('an explanation', () => {
     }
   });
 
-  it('needs a payment, and takes a key as long as a payment does', async () => {
+  it('an explanation requires a payment, and its key has the same limit as a payment’s', async () => {
     expect((await calls.explain(undefined)).json.errors).toMatchObject([
       { field: 'payment', code: 'REQUIRED' },
     ]);
@@ -189,7 +189,7 @@ describe('an explanation', () => {
     expect((await calls.explain(cardPayment(), { key: 'k'.repeat(255) })).status).toBe(200);
   });
 
-  it('is not given by GET, whose URL would hold the card', async () => {
+  it('an explanation is not available by GET, whose URL would contain the card', async () => {
     const rpc = (name: string) =>
       fetch(
         `${server.url}/payments.v1.OperatorService/${name}?connect=v1&encoding=json&message=${encodeURIComponent('{}')}`,
@@ -200,7 +200,7 @@ describe('an explanation', () => {
   });
 });
 
-it('is told by reflection and by health', async () => {
+it('reflection and health list OperatorService', async () => {
   const client = createClient(ServerReflection, createGrpcTransport({ baseUrl: server.url }));
   async function* question() {
     yield { messageRequest: { case: 'listServices', value: '' } } as const;
@@ -218,7 +218,7 @@ it('is told by reflection and by health', async () => {
   expect(await health.json()).toEqual({ status: 'SERVING' });
 });
 
-it('never tells a card number or a code, nor logs them', async () => {
+it('operator calls neither return nor log card numbers or security codes', async () => {
   const request = withField(cardPayment(CARD), `${CARD_DATA}.security_code`, CODE);
   await calls.explain(request);
   for (const path of ['country', 'payment_method.type', 'amount.value', `${CARD_DATA}.expiration_month`]) {
@@ -229,7 +229,7 @@ it('never tells a card number or a code, nor logs them', async () => {
   expect(told).toContain('40128888');
   expect(told.replaceAll('\\"', '"')).not.toMatch(CODE_ALONE);
   for (const secret of [CARD, 'JORDAN']) {
-    // The record of a payment has the holder's name.
+    // A payment's record contains the holder's name.
     const where = secret === CARD ? told : server.logLines.join('\n');
     expect(where).not.toContain(secret);
   }

@@ -22,10 +22,10 @@ const PAYMENTS = '/v1/payments';
 const CREATE_PAYMENT = '/payments.v1.PaymentService/CreatePayment';
 const RPCS = PROTOCOLS.length - 1;
 
-/** Each puts the service at a limit: `in_flight` refuses calls on arrival, `receiving` once their keys have been read. */
+/** Each puts the service at a limit: `in_flight` refuses calls on arrival, `receiving` after their keys are read. */
 const LIMITS = {
   in_flight: async () => {
-    // A client that does not take its response.
+    // A client that does not read its response.
     const session = http2.connect(server.url, { settings: { initialWindowSize: 0 } });
     session.on('error', () => {});
     session
@@ -49,7 +49,7 @@ const LIMITS = {
 } as const;
 
 it.each(['in_flight', 'receiving'] as const)(
-  'calls refused by the limit %s are logged in sum and counted one by one',
+  'calls refused by the limit %s are logged as a total and counted individually',
   async (limit) => {
     const before = await metrics();
     const from = server.logLines.length;
@@ -77,7 +77,7 @@ it.each(['in_flight', 'receiving'] as const)(
 );
 
 it.each(['in_flight', 'receiving'] as const)(
-  'a call refused by the limit %s gets the whole error over HTTP/1.1 and HTTP/2, though its body is still to come',
+  'a call refused by the limit %s gets the complete error over HTTP/1.1 and HTTP/2 before its body arrives',
   async (limit) => {
     const leave = await LIMITS[limit]();
     const session = http2.connect(server.url);
@@ -115,7 +115,7 @@ function headers() {
 
 type Refused = { status: unknown; headers: Record<string, unknown>; body: string };
 
-/** Sends the head, and the body once the response is there; the connection must serve another request after it. */
+/** Sends the head, and the body after the response. The connection must then serve another request. */
 async function overHttp1(): Promise<Refused> {
   const { hostname, port } = new URL(server.url);
   const socket = net.connect(Number(port), hostname).setEncoding('latin1');
@@ -149,7 +149,7 @@ async function overHttp2(session: http2.ClientHttp2Session): Promise<Refused> {
   return { status, headers: rest, body };
 }
 
-/** Reads the service's metrics. @returns the value of a sample. */
+/** Reads the service's metrics. @returns a function that returns the value of a sample. */
 async function metrics(): Promise<(sample: string) => number> {
   const lines = (await (await fetch(`${server.url}/metrics`)).text()).split('\n');
   return (sample) => Number(lines.find((line) => line.startsWith(`${sample} `))?.split(' ')[1] ?? 0);

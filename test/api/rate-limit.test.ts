@@ -7,7 +7,7 @@ let nowMs = 0;
 function rateLimit(perSecond: number, burst: number) {
   nowMs = 1_000;
   const take = createRateLimit({ perSecond, burst, nowMs: () => nowMs });
-  /** 0 when there was a token, else after how many seconds there is one. */
+  /** Takes a token. @returns 0 if there was one, otherwise the seconds until there is one. */
   return (accountId = 'one', secretPresented = true): number => {
     try {
       take({ accountId, secretPresented });
@@ -21,13 +21,13 @@ function rateLimit(perSecond: number, burst: number) {
 
 const times = (count: number, take: () => number) => Array.from({ length: count }, () => take());
 
-describe('createRateLimit', () => {
-  it('allows a burst, then refuses', () => {
+describe('rate limits', () => {
+  it('a burst of calls is allowed up to the limit, and later calls are refused', () => {
     const take = rateLimit(10, 3);
     expect(times(5, take)).toEqual([0, 0, 0, 1, 1]);
   });
 
-  it('allows the rate on average, and no burst beyond the bucket after a long pause', () => {
+  it('the configured rate is allowed on average, and a long pause allows no larger burst', () => {
     const take = rateLimit(10, 3);
     times(3, take);
     let allowed = 0;
@@ -40,7 +40,7 @@ describe('createRateLimit', () => {
     expect(times(5, take)).toEqual([0, 0, 0, 1, 1]);
   });
 
-  it('says after how many seconds there is a token, and keeps its word', () => {
+  it('a refusal reports the seconds until the next token, and a token is there after that time', () => {
     const take = rateLimit(0.2, 1);
     take();
     nowMs += 1_500;
@@ -51,22 +51,22 @@ describe('createRateLimit', () => {
     expect(take()).toBe(0);
   });
 
-  it('is each account’s own', () => {
+  it('each account has a separate rate limit', () => {
     const take = rateLimit(1, 1);
     expect([take('one'), take('one'), take('two'), take('two')]).toEqual([0, 1, 0, 1]);
   });
 
-  it('is apart for callers with the public key alone, who cannot use up the account’s', () => {
+  it('callers with the public key alone have a separate rate limit and cannot use up the account’s', () => {
     const take = rateLimit(1, 1);
     expect([take('one', false), take('one', false), take('one'), take('one')]).toEqual([0, 1, 0, 1]);
   });
 
-  it('forgets accounts that do not call, and none that was limited', () => {
+  it('accounts that do not call are forgotten, but an account that was limited is not', () => {
     const take = rateLimit(1, 2);
     for (let i = 0; i < 9_998; i++) take(`quiet ${i}`);
     nowMs += 5_000;
     expect([take('busy'), take('busy'), take('busy')]).toEqual([0, 0, 1]);
-    // Looks through all of them.
+    // This call removes idle accounts.
     take('new');
     expect(take('busy')).toBe(1);
   });

@@ -9,7 +9,7 @@ import { cardPayment, headersOne, withField } from '../support/payment-requests.
 
 const ITEMS = 'additional_data.order.items';
 const BINARY_PROTOCOLS: readonly Protocol[] = ['connectProto', 'grpc', 'grpcWeb'];
-/** Many items in a row, as a message holds them: each is a tag, and the length 0. */
+/** Many empty items as encoded in a message: each is a tag and the length 0. */
 const EMPTY_ITEMS = Buffer.alloc(2_000, Buffer.from([(OrderSchema.field.items.number << 3) | 2, 0]));
 
 onService();
@@ -20,12 +20,12 @@ const encodingHeader = (protocol: Protocol) =>
 type Init = Extract<MessageInitShape<typeof CreatePaymentRequestSchema>, { $typeName?: never }>;
 const binary = (init: Init) => toBinary(CreatePaymentRequestSchema, create(CreatePaymentRequestSchema, init));
 
-describe.each(PROTOCOLS)('over %s', (protocol) => {
-  it('a list of 80,000 elements is refused by its path before its last, which is broken, is read', async () => {
+describe.each(PROTOCOLS)('reading limits over %s', (protocol) => {
+  it('a list of 80,000 elements is refused by its path before its invalid last element is read', async () => {
     const items: unknown[] = Array.from({ length: 80_000 }, () => ({}));
     if (protocol === 'rest' || protocol === 'connectJson') items[79_999] = 'no object';
     const body = Buffer.from(requestBody(protocol, withField(cardPayment(), ITEMS, items)));
-    // An element that is longer than all that follows.
+    // An element with a length beyond the end of the body.
     if (BINARY_PROTOCOLS.includes(protocol))
       body[body.lastIndexOf(EMPTY_ITEMS) + EMPTY_ITEMS.length - 1] = 0x7f;
     const reply = await clients.send(protocol, body, headersOne());
@@ -35,7 +35,7 @@ describe.each(PROTOCOLS)('over %s', (protocol) => {
     ]);
   });
 
-  it('200 elements of every list are taken, compressed too', async () => {
+  it('compressed lists of 200 elements are accepted', async () => {
     const many = (element: object) => Array.from({ length: 200 }, (_, i) => ({ ...element, name: `n${i}` }));
     const request = {
       ...cardPayment(),
@@ -45,7 +45,7 @@ describe.each(PROTOCOLS)('over %s', (protocol) => {
         airline: { tickets: many({ total_fare_amount: 1, issue: { city: 'Cali' } }) },
       },
     };
-    // Known fields only, as every protocol can say them.
+    // Only known fields, because a binary protocol cannot send others.
     for (const ticket of request.additional_data.airline.tickets) delete (ticket as { name?: string }).name;
     const body = gzipSync(requestBody(protocol, request));
     const reply = await clients.send(protocol, body, { ...headersOne(), [encodingHeader(protocol)]: 'gzip' });
@@ -55,7 +55,7 @@ describe.each(PROTOCOLS)('over %s', (protocol) => {
   it.each([
     ['gzip', gzipSync],
     ['br', brotliCompressSync],
-  ])('a %s body counts by its expanded size, however small it was made', async (encoding, compress) => {
+  ])('the size limit of a %s body applies to its expanded size', async (encoding, compress) => {
     const send = (length: number) => {
       const body = compress(requestBody(protocol, { ...cardPayment(), description: 'x'.repeat(length) }));
       return clients.send(protocol, body, { ...headersOne(), [encodingHeader(protocol)]: encoding });
@@ -66,7 +66,7 @@ describe.each(PROTOCOLS)('over %s', (protocol) => {
     expect(tooLarge.reason).toBe('REQUEST_TOO_LARGE');
   });
 
-  it('a body compressed in a way that is not known is told so', async () => {
+  it('an unknown encoding is refused, and the refusal names the encoding header', async () => {
     const headers = { ...headersOne(), [encodingHeader(protocol)]: 'zstd, zstd' };
     const reply = await clients.send(protocol, requestBody(protocol, cardPayment()), headers);
     expect(reply.reason).toBe('UNSUPPORTED_MEDIA_TYPE');
@@ -87,7 +87,7 @@ const FREE_JSON = [
 ];
 
 it.each(['rest', 'connectJson'] as const)(
-  'over %s, free JSON of too many values is refused',
+  'over %s, a free-form JSON field with too many values is refused',
   async (protocol) => {
     const fingerprints = [1, Array(100).fill(Array(100).fill({}))];
     const body = JSON.stringify(withField(cardPayment(), 'customer_payer.device_fingerprints', fingerprints));
@@ -96,7 +96,7 @@ it.each(['rest', 'connectJson'] as const)(
   },
 );
 
-it.each(BINARY_PROTOCOLS)('over %s, free JSON of too many values is refused', async (protocol) => {
+it.each(BINARY_PROTOCOLS)('over %s, a free-form field with too many values is refused', async (protocol) => {
   const one = { kind: { case: 'boolValue' as const, value: true } };
   const list = { kind: { case: 'listValue' as const, value: { values: Array(20_000).fill(one) } } };
   const body = binary({ customerPayer: { deviceFingerprints: [one, list] } });
@@ -104,12 +104,15 @@ it.each(BINARY_PROTOCOLS)('over %s, free JSON of too many values is refused', as
   expect([reply.reason, reply.fields]).toEqual(FREE_JSON);
 });
 
-it.each(BINARY_PROTOCOLS)('over %s, a list sent in pieces is one list', async (protocol) => {
-  const piece = binary({
-    customerPayer: { deviceFingerprints: Array(150).fill({ kind: { case: 'boolValue', value: true } }) },
-  });
-  const reply = await clients.send(protocol, Buffer.concat([piece, piece]), headersOne());
-  expect(reply.fields.map(({ field, code }) => `${field} ${code}`)).toContain(
-    'customer_payer.device_fingerprints TOO_MANY',
-  );
-});
+it.each(BINARY_PROTOCOLS)(
+  'over %s, the limit of a list counts all pieces in which it was sent',
+  async (protocol) => {
+    const piece = binary({
+      customerPayer: { deviceFingerprints: Array(150).fill({ kind: { case: 'boolValue', value: true } }) },
+    });
+    const reply = await clients.send(protocol, Buffer.concat([piece, piece]), headersOne());
+    expect(reply.fields.map(({ field, code }) => `${field} ${code}`)).toContain(
+      'customer_payer.device_fingerprints TOO_MANY',
+    );
+  },
+);

@@ -6,7 +6,7 @@ import { ServerReflection } from '#gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { startTestServer } from '../support/server.ts';
 
-it('is not there where it is turned off, and health still is', async () => {
+it('with reflection turned off, reflection is unimplemented and health still works', async () => {
   const server = await startTestServer({ config: { reflection: false } });
   const transport = createGrpcTransport({ baseUrl: server.url });
   for (const service of [ServerReflection, ServerReflectionV1Alpha]) {

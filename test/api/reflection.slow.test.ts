@@ -71,7 +71,7 @@ async function ask(
   service: typeof ServerReflection | typeof ServerReflectionV1Alpha,
   ...questions: Question[]
 ) {
-  // The two versions differ in their names only; the types are told that they are one.
+  // The two versions differ only in their names, so the types of v1 fit both.
   const client = createClient(service as typeof ServerReflection, connect());
   const answers = client.serverReflectionInfo(
     (async function* () {
@@ -81,7 +81,7 @@ async function ask(
   return await Array.fromAsync(answers);
 }
 
-/** The names of the files in the answer, which must make up a whole: nothing imported may be missing. */
+/** Returns the names of the files in a response, and expects that it contains all their imports. */
 async function filesOf(messageRequest: Question): Promise<string[]> {
   const [answer] = await ask(ServerReflection, messageRequest);
   if (answer?.messageResponse.case !== 'fileDescriptorResponse')
@@ -98,8 +98,8 @@ async function filesOf(messageRequest: Question): Promise<string[]> {
 describe.each([
   ['v1', ServerReflection],
   ['v1alpha', ServerReflectionV1Alpha],
-])('%s', (_version, service) => {
-  it('lists the services', async () => {
+])('server reflection %s', (_version, service) => {
+  it('reflection lists the services', async () => {
     const question: Question = { case: 'listServices', value: '' };
     const [answer] = await ask(service, question);
     expect(answer).toMatchObject({
@@ -111,7 +111,7 @@ describe.each([
     expect(listed.value.service.map(({ name }) => name)).toEqual(NAMES);
   });
 
-  it('answers several questions on one stream, in order', async () => {
+  it('reflection answers several requests on one stream in order', async () => {
     const answers = await ask(
       service,
       { case: 'fileByFilename', value: 'payments/v1/payment.proto' },
@@ -127,8 +127,8 @@ describe.each([
   });
 });
 
-describe('files', () => {
-  it('come with all that they import, the file asked for first', async () => {
+describe('files from reflection', () => {
+  it('a file comes first, followed by all its imports', async () => {
     const names = await filesOf({ case: 'fileByFilename', value: 'payments/v1/payment_service.proto' });
     expect(names[0]).toBe('payments/v1/payment_service.proto');
     expect(names).toEqual(
@@ -150,19 +150,19 @@ describe('files', () => {
     ],
     ['a message that is only imported', 'google.type.Decimal', 'google/type/decimal.proto'],
     ['an extension', 'payments.v1.null_when_empty', 'payments/v1/json_options.proto'],
-  ])('are found by %s', async (_kind, symbol, file) => {
+  ])('reflection finds the file of %s', async (_kind, symbol, file) => {
     expect((await filesOf({ case: 'fileContainingSymbol', value: symbol }))[0]).toBe(file);
   });
 
-  it('are found by an extension', async () => {
+  it('reflection finds the file of an extension', async () => {
     const value = { containingType: 'google.protobuf.MethodOptions', extensionNumber: 72295728 };
     const question = { case: 'fileContainingExtension', value } as Question;
     expect((await filesOf(question))[0]).toBe('google/api/annotations.proto');
   });
 });
 
-describe('extensions of a type', () => {
-  it('are listed by number', async () => {
+describe('extensions from reflection', () => {
+  it('reflection lists the extension numbers of a type', async () => {
     const [some, none, unknown] = await ask(
       ServerReflection,
       { case: 'allExtensionNumbersOfType', value: 'google.protobuf.FieldOptions' },
@@ -178,7 +178,7 @@ describe('extensions of a type', () => {
   });
 });
 
-describe('what is not found', () => {
+describe('unknown names in reflection', () => {
   it.each<Question>([
     { case: 'fileByFilename', value: '../../etc/passwd' },
     { case: 'fileContainingSymbol', value: '__proto__' },
@@ -187,45 +187,45 @@ describe('what is not found', () => {
       case: 'fileContainingExtension',
       value: { containingType: 'payments.v1.Payment', extensionNumber: 1 } as never,
     },
-  ])('is an error response, and the stream goes on: %j', async (question) => {
+  ])('an unknown name gets a NOT_FOUND error response: %j', async (question) => {
     const [answer] = await ask(ServerReflection, question);
     expect(answer?.messageResponse).toMatchObject({ case: 'errorResponse', value: { errorCode: 5 } });
   });
 });
 
-describe('limits', () => {
+describe('limits of reflection', () => {
   const code = (answers: Promise<unknown>) => answers.catch((error) => ConnectError.from(error).code);
 
-  it('refuses a question that asks nothing', async () => {
+  it('a reflection request without a question is refused', async () => {
     expect(await code(ask(ServerReflection, { case: undefined }))).toBe(Code.InvalidArgument);
   });
 
-  it('ends a stream of too many questions', async () => {
+  it('a reflection stream with more than 100 requests is ended', async () => {
     const question: Question = { case: 'fileByFilename', value: 'x' };
     const questions = (count: number) => Array.from({ length: count }, () => question);
     expect(await ask(ServerReflection, ...questions(100))).toHaveLength(100);
     expect(await code(ask(ServerReflection, ...questions(101)))).toBe(Code.ResourceExhausted);
   });
 
-  it('gives one connection some megabytes, however many streams it asks on, and another its own', async () => {
+  it('one connection gets at most 4 MiB of reflection responses, without effect on another', async () => {
     const question: Question = { case: 'fileByFilename', value: 'payments/v1/payment_service.proto' };
     const transport = connect();
     const bytes = await answeredUntilRefused(transport, question);
     expect(bytes).toBeGreaterThan(3 * 2 ** 20);
     expect(bytes).toBeLessThanOrEqual(4 * 2 ** 20);
-    // The limit stays reached.
+    // The limit remains reached.
     expect(await answeredUntilRefused(transport, question)).toBe(0);
     expect(await ask(ServerReflection, question)).toHaveLength(1);
   });
 
-  it('counts what it repeats of the questions', async () => {
+  it('the reflection limit includes the request repeated in each response', async () => {
     const question: Question = { case: 'fileByFilename', value: 'x'.repeat(100_000) };
     const bytes = await answeredUntilRefused(connect(), question);
     expect(bytes).toBeLessThanOrEqual(4 * 2 ** 20);
   });
 });
 
-/** Asks on streams of ten questions until one is refused. @returns the bytes of the answers. */
+/** Sends requests, ten per stream, until one is refused. @returns the size of the responses in bytes. */
 async function answeredUntilRefused(transport: Transport, question: Question): Promise<number> {
   const client = createClient(ServerReflection, transport);
   let bytes = 0;
@@ -242,10 +242,10 @@ async function answeredUntilRefused(transport: Transport, question: Question): P
       return bytes;
     }
   }
-  throw new Error('it was never refused');
+  throw new Error('no request was refused');
 }
 
-describe('tools without .proto files', () => {
+describe('reflection clients without .proto files', () => {
   const curl = async (...args: string[]) => (await run(BUF, ['curl', ...args], { timeout: 60_000 })).stdout;
 
   it.each([
@@ -274,7 +274,7 @@ describe('tools without .proto files', () => {
     );
   });
 
-  it('grpc-js calls a method with what reflection told it', async () => {
+  it('grpc-js calls a method with descriptors from reflection', async () => {
     const [answer] = await ask(ServerReflection, { case: 'fileContainingSymbol', value: Health.typeName });
     if (answer?.messageResponse.case !== 'fileDescriptorResponse') throw new Error('no files');
     const file = answer.messageResponse.value.fileDescriptorProto.map((bytes) =>

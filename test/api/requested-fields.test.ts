@@ -15,7 +15,7 @@ onService();
 
 const CARD = 'payment_method.detail.card';
 
-describe('a field that is known and not supported', () => {
+describe('fields that are known but not supported', () => {
   it.each([
     ['split', [{ recipient: 'a', amount: 5 }]],
     ['split_marketplace', [{ recipient_id: 'a', type: 'PURCHASE', amount: { value: 5 } }]],
@@ -45,15 +45,15 @@ describe('a field that is known and not supported', () => {
     [`${CARD}.installment_amount`, 25.5],
     [`${CARD}.installments_type`, 'ISSUER'],
     [`${CARD}.first_installment_deferral`, 2],
-    // In its place it asks for an authorization. Elsewhere it would be ignored, and the money be taken.
+    // At its documented place, false requests an authorization. Anywhere else, ignoring it would charge the payer.
     ['capture', false],
     ['capture', 'false'],
     ['capture', ''],
     ['payment_method.capture', false],
     ['payment_method.detail.capture', false],
     ['additional_data.order.account_funding', { beneficiary: { first_name: 'Ana' } }],
-  ])('is refused by its name, %s, over every protocol', async (field, value) => {
-    // The amount is at fault too: what is not supported is told first.
+  ])('the unsupported field %s is refused by its name, over every protocol', async (field, value) => {
+    // The amount is also invalid, but unsupported fields are reported first.
     const request = withField(withField(cardPayment(), 'amount.value', 0), field, value);
     for (const protocol of PROTOCOLS) {
       const { status, code, reason, fields } = await clients.create(protocol, request, headersOne());
@@ -68,7 +68,7 @@ describe('a field that is known and not supported', () => {
   });
 
   it.each([null, '', false, [], {}, { delay: null, amount: { value: '' } }])(
-    'asks for nothing as %j, and makes no other request of it',
+    'an unsupported field with the value %j counts as absent',
     async (nothing) => {
       const headers = headersOne();
       const { record } = await clients.create('rest', cardPayment(), headers);
@@ -87,7 +87,7 @@ describe('a field that is known and not supported', () => {
   );
 
   it.each([null, {}, { beneficiary: null }])(
-    'asks for nothing as %j where it is an object',
+    'an unsupported object with the value %j counts as absent',
     async (nothing) => {
       const headers = headersOne();
       const order = (more: object) =>
@@ -100,7 +100,7 @@ describe('a field that is known and not supported', () => {
     },
   );
 
-  it('asks for nothing where it says what is done anyway, as a record does, and makes no other request of it', async () => {
+  it('an unsupported field that requests the actual behaviour counts as absent', async () => {
     const headers = headersOne();
     const { record } = await clients.create('rest', cardPayment(), headers);
     let request = withField(cardPayment(), `${CARD}.installments_type`, 'MERCHANT');
@@ -124,16 +124,19 @@ describe('a field that is known and not supported', () => {
       'amount.currency_conversion',
       { amount: { ...one, currency_conversion: { rate: 2 } } },
     ],
-  ])('is refused in an operation on a payment too: %s with %s', async (operation, field, body) => {
-    const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
-    const of = `${server.url}/v1/payments/${payment.id}`;
-    const { id } = payment.transactions;
-    const path = operation === 'refund' ? `${of}/refund` : `${of}/transactions/${id}/${operation}`;
-    expect(await refused(path, body)).toMatchObject({ code: 'NOT_SUPPORTED', errors: [{ field }] });
-  });
+  ])(
+    'an operation on a payment is refused with an unsupported field: %s with %s',
+    async (operation, field, body) => {
+      const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
+      const of = `${server.url}/v1/payments/${payment.id}`;
+      const { id } = payment.transactions;
+      const path = operation === 'refund' ? `${of}/refund` : `${of}/transactions/${id}/${operation}`;
+      expect(await refused(path, body)).toMatchObject({ code: 'NOT_SUPPORTED', errors: [{ field }] });
+    },
+  );
 
   it.each(['refund', 'capture', 'cancel-or-refund'])(
-    'is no amount: an empty text, which would %s all',
+    'an empty string is refused as the amount of a %s',
     async (operation) => {
       const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
       const path = `${server.url}/v1/payments/${payment.id}/transactions/${payment.transactions.id}/${operation}`;
@@ -146,7 +149,7 @@ describe('a field that is known and not supported', () => {
   it.each([
     ['subscription', { id: 'sub-1' }],
     ['installments', { plan_id: 'plan-1' }],
-  ])('is refused in a checkout session too: %s', async (field, value) => {
+  ])('a checkout session is refused with an unsupported field: %s', async (field, value) => {
     const terms = { account_id: ACCOUNT_ONE, merchant_order_id: '1', country: 'US', amount: one };
     expect(await refused(`${server.url}/v1/checkout/sessions`, { ...terms, [field]: value })).toMatchObject({
       code: 'NOT_SUPPORTED',
@@ -154,7 +157,7 @@ describe('a field that is known and not supported', () => {
     });
   });
 
-  it('is refused in a change of a checkout session too, where it asks for something', async () => {
+  it('a change of a checkout session is refused with unsupported fields, unless their values are empty', async () => {
     const terms = { account_id: ACCOUNT_ONE, merchant_order_id: '1', country: 'US', amount: one };
     const sessions = `${server.url}/v1/checkout/sessions`;
     const opened = (await (await sent('POST', sessions, terms)).json()) as { checkout_session: string };
@@ -184,8 +187,8 @@ describe('a field that is known and not supported', () => {
   }
 });
 
-describe('what a merchant sends for its own use', () => {
-  it('is told back in the record, over every protocol', async () => {
+describe("a merchant's own data", () => {
+  it("a merchant's own data is returned in the record, over every protocol", async () => {
     const metadata = [
       { key: 'order', value: '1001' },
       { key: 'note', value: '' },
@@ -213,13 +216,13 @@ describe('what a merchant sends for its own use', () => {
     [[{ value: 'v' }], 'metadata[0].key', 'REQUIRED'],
     [Array.from({ length: 51 }, (_, i) => ({ key: `k${i}`, value: '' })), 'metadata', 'TOO_MANY'],
     [[{ key: 'k', value: 1 }], 'metadata[0].value', 'INVALID_TYPE'],
-  ])('is refused beyond its limits, by its place', async (metadata, field, code) => {
+  ])('invalid metadata is refused with its path: %j', async (metadata, field, code) => {
     const reply = await clients.create('rest', { ...cardPayment(), metadata }, headersOne());
     expect(reply).toMatchObject({ status: 400, reason: 'INVALID_PARAMETERS', fields: [{ field, code }] });
   });
 });
 
-describe('what a card payment asks for', () => {
+describe('options of a card payment', () => {
   it.each([
     ['stored_credentials.reason', 'BECAUSE', 'INVALID_FORMAT'],
     ['stored_credentials.usage', 'ONCE', 'INVALID_FORMAT'],
@@ -228,23 +231,20 @@ describe('what a card payment asks for', () => {
     ['three_d_secure.electronic_commerce_indicator', '5-qq', 'INVALID_FORMAT'],
     ['three_d_secure.cryptogram', 'x'.repeat(256), 'TOO_LONG'],
     ['verify', 'yes', 'INVALID_TYPE'],
-  ])(
-    'is refused where %s is not what it can be, and its value is not repeated',
-    async (path, value, code) => {
-      const reply = await clients.create(
-        'rest',
-        withField(cardPayment(), `${CARD}.${path}`, value),
-        headersOne(),
-      );
-      expect(reply).toMatchObject({
-        reason: 'INVALID_PARAMETERS',
-        fields: [{ field: `${CARD}.${path}`, code }],
-      });
-      expect(reply.raw).not.toContain(value);
-    },
-  );
+  ])('an invalid %s is refused without repeating its value', async (path, value, code) => {
+    const reply = await clients.create(
+      'rest',
+      withField(cardPayment(), `${CARD}.${path}`, value),
+      headersOne(),
+    );
+    expect(reply).toMatchObject({
+      reason: 'INVALID_PARAMETERS',
+      fields: [{ field: `${CARD}.${path}`, code }],
+    });
+    expect(reply.raw).not.toContain(value);
+  });
 
-  it('is not both a 3-D Secure setup and results of 3-D Secure made elsewhere', async () => {
+  it('a 3-D Secure setup and the results of another 3-D Secure are refused together', async () => {
     const request = withField(cardPayment(), `${CARD}.three_d_secure`, {
       three_d_secure_setup_id: 'setup-1',
       electronic_commerce_indicator: '05',
@@ -259,7 +259,7 @@ describe('what a card payment asks for', () => {
     ['installment_amount', 25.5],
     ['installments_type', 'ISSUER'],
     ['first_installment_deferral', 2],
-  ])('is refused of a wallet when it is %s, as of a card', async (option, value) => {
+  ])('the unsupported option %s is also refused for a wallet', async (option, value) => {
     const path = `test/scenarios/01-wallet-redirect-checkout/request.json`;
     const wallet = JSON.parse(readFileSync(join(import.meta.dirname, '../..', path), 'utf8'));
     const field = `payment_method.detail.wallet.${option}`;
@@ -270,7 +270,7 @@ describe('what a card payment asks for', () => {
   });
 
   it.each(['verify', 'soft_descriptor', 'stored_credentials'])(
-    'is refused of a wallet when it is %s, which a wallet does not take',
+    'the card option %s is refused for a wallet',
     async (option) => {
       const values = { verify: true, soft_descriptor: 'SHOP', stored_credentials: { usage: 'USED' } };
       const path = `test/scenarios/01-wallet-redirect-checkout/request.json`;

@@ -21,7 +21,7 @@ const renderError: Parameters<FastifyInstance['setErrorHandler']>[0] = (error, _
   return reply.code(REASONS[reason].status).send({ code: reason, message, fields });
 };
 
-describe('restRoutes', () => {
+describe('REST routes', () => {
   let app: FastifyInstance;
   let url: string;
   let port: number;
@@ -79,7 +79,7 @@ describe('restRoutes', () => {
     return `${response.status} ${json.code}`;
   };
 
-  it('answers what was created with 201, its Location, and JSON bytes of a stated length', async () => {
+  it('a created object gets 201, a Location header and JSON with its content length', async () => {
     const { response, text, json } = await post('{"account_id":"a"}', {
       ...JSON_HEADERS,
       'public-api-key': 'pk',
@@ -93,12 +93,12 @@ describe('restRoutes', () => {
     expect(seen.at(-1)?.accountId).toBe('a');
   });
 
-  it('sends a stored body as it is', async () => {
+  it('a stored body is sent unchanged', async () => {
     const { response, text } = await post('{"description":"replay"}');
     expect([response.status, text]).toEqual([200, '{"stored":1.10}']);
   });
 
-  it('names the fields at fault with 400, those that cannot be read first', async () => {
+  it('a refusal lists the invalid fields, beginning with those that cannot be read', async () => {
     const { response, json } = await post('{"payment_method":{"detail":{"card":{"installments":"4111"}}}}');
     expect(response.status).toBe(400);
     const missing = ['account_id', 'merchant_order_id', 'country', 'amount', 'payment_method.type'];
@@ -112,8 +112,8 @@ describe('restRoutes', () => {
     ]);
   });
 
-  it('refuses bad credentials before it reads the body', async () => {
-    // The body never comes, and yet there is an answer.
+  it('invalid credentials are refused before the body is read', async () => {
+    // The body never arrives, but the response does.
     const head = 'POST /v1/payments HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n';
     const answer = await exchange(`${head}public-api-key: unknown\r\ncontent-length: 1000\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1.1 401 /);
@@ -129,16 +129,16 @@ describe('restRoutes', () => {
     ['application/x-www-form-urlencoded', 415],
     ['application/jsonx', 415],
     ['nonsense', 415],
-  ])('answers the content type %s with %d', async (contentType, status) => {
+  ])('a request of content type %s gets %d', async (contentType, status) => {
     expect((await post('{}', { 'content-type': contentType })).response.status).toBe(status);
   });
 
-  it('refuses a body without content type with 415', async () => {
+  it('a body without a content type gets 415', async () => {
     expect(await refusal(new Uint8Array([0x7b, 0x7d]), {})).toBe('415 UNSUPPORTED_MEDIA_TYPE');
   });
 
   it.each([{}, JSON_HEADERS])(
-    'takes a call without a body and with the headers %j for an empty message',
+    'a call with the headers %j and no body is an empty message',
     async (headers) => {
       expect((await fetch(url, { method: 'POST', headers })).status).toBe(201);
       expect(seen.at(-1)).toEqual(create(CreatePaymentRequestSchema));
@@ -146,23 +146,23 @@ describe('restRoutes', () => {
   );
 
   it.each(['[]', 'null', '"x"', '{"a":', '{"a":1}}', '{"a":NaN}', '\ufeff{}', "{'a':1}"])(
-    'refuses the body %j with 400',
+    'the body %j gets 400',
     async (body) => {
       expect(await refusal(body)).toBe('400 INVALID_REQUEST');
     },
   );
 
-  it('takes a body of exactly the limit, and refuses one byte more with 413', async () => {
+  it('a body at the size limit is accepted, and one byte more gets 413', async () => {
     const frame = '{"x":""}';
     const body = (size: number) => `{"x":"${'y'.repeat(size - frame.length)}"}`;
     expect((await post(body(BODY_LIMIT_BYTES))).response.status).toBe(201);
     expect(await refusal(body(BODY_LIMIT_BYTES + 1))).toBe('413 REQUEST_TOO_LARGE');
   });
 
-  it('refuses a chunked body as soon as it is over the limit', async () => {
+  it('a chunked body is refused as soon as it exceeds the limit', async () => {
     const head = 'POST /v1/payments HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n';
     const chunk = `10000\r\n${' '.repeat(0x10000)}\r\n`;
-    // Without a last chunk: the body never ends.
+    // Without a last chunk, so that the body never ends.
     const answer = await exchange(`${head}transfer-encoding: chunked\r\n\r\n${chunk.repeat(5)}`);
     expect(answer).toMatch(/^HTTP\/1.1 413 /);
     expect(answer).toContain('REQUEST_TOO_LARGE');
@@ -171,7 +171,7 @@ describe('restRoutes', () => {
   it.each([
     ['gzip', gzipSync],
     ['br', brotliCompressSync],
-  ])('reads a body compressed with %s', async (encoding, compress) => {
+  ])('a body compressed with %s is read', async (encoding, compress) => {
     await post(compress('{"account_id":"squeezed"}') as Uint8Array<ArrayBuffer>, {
       ...JSON_HEADERS,
       'content-encoding': encoding,
@@ -182,17 +182,20 @@ describe('restRoutes', () => {
   it.each([
     ['gzip', gzipSync],
     ['br', brotliCompressSync],
-  ])('counts a body compressed with %s by its expanded size', async (encoding, compress) => {
-    const headers = { ...JSON_HEADERS, 'content-encoding': encoding };
-    const frame = '{"x":""}';
-    const noise = randomBytes(BODY_LIMIT_BYTES).toString('hex');
-    const body = (size: number) => compress(`{"x":"${noise.slice(0, size - frame.length)}"}`);
-    expect((await post(body(BODY_LIMIT_BYTES), headers)).response.status).toBe(201);
-    expect(await refusal(body(BODY_LIMIT_BYTES + 1), headers)).toBe('413 REQUEST_TOO_LARGE');
-    expect(await refusal(compress(Buffer.alloc(50 * 1024 * 1024)), headers)).toBe('413 REQUEST_TOO_LARGE');
-  });
+  ])(
+    'the size limit of a body compressed with %s applies to its expanded size',
+    async (encoding, compress) => {
+      const headers = { ...JSON_HEADERS, 'content-encoding': encoding };
+      const frame = '{"x":""}';
+      const noise = randomBytes(BODY_LIMIT_BYTES).toString('hex');
+      const body = (size: number) => compress(`{"x":"${noise.slice(0, size - frame.length)}"}`);
+      expect((await post(body(BODY_LIMIT_BYTES), headers)).response.status).toBe(201);
+      expect(await refusal(body(BODY_LIMIT_BYTES + 1), headers)).toBe('413 REQUEST_TOO_LARGE');
+      expect(await refusal(compress(Buffer.alloc(50 * 1024 * 1024)), headers)).toBe('413 REQUEST_TOO_LARGE');
+    },
+  );
 
-  it('refuses a body that is corrupt with 400 and other encodings with 415', async () => {
+  it('a corrupt body gets 400, and an unknown encoding gets 415', async () => {
     const corrupt = gzipSync('{"account_id":"a"}').subarray(0, 20) as Uint8Array<ArrayBuffer>;
     expect(await refusal(corrupt, { ...JSON_HEADERS, 'content-encoding': 'gzip' })).toBe(
       '400 INVALID_REQUEST',
@@ -203,7 +206,7 @@ describe('restRoutes', () => {
     );
   });
 
-  /** Sends bytes and gives what comes back until the first answer is there. */
+  /** Sends bytes. @returns the first bytes received. */
   function exchange(request: string): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket: Socket = connect(port, '127.0.0.1', () => socket.write(request));

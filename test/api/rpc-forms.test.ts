@@ -9,7 +9,7 @@ onService();
 
 const call = (path: string, init: RequestInit) => fetch(server.url + path, init);
 
-describe('an rpc', () => {
+describe('an rpc by a wrong method or media type', () => {
   it.each([
     ['OPTIONS', CREATE, 'POST'],
     ['GET', CREATE, 'POST'],
@@ -17,7 +17,7 @@ describe('an rpc', () => {
     ['OPTIONS', GET, 'GET, POST'],
     ['DELETE', GET, 'GET, POST'],
     ['OPTIONS', '/grpc.health.v1.Health/Watch', 'POST'],
-  ])('answers %s %s with 405 and the methods that it allows', async (method, path, allowed) => {
+  ])('%s %s gets 405 with the allowed methods', async (method, path, allowed) => {
     const response = await call(path, { method });
     expect([response.status, response.headers.get('allow')]).toEqual([405, allowed]);
     expect(await response.json()).toMatchObject({ code: 'METHOD_NOT_ALLOWED' });
@@ -28,7 +28,7 @@ describe('an rpc', () => {
     'application/grpc-web-text+proto',
     'text/plain',
     'application/connect+json',
-  ])('answers the media type %s with 415 and those that it takes', async (contentType) => {
+  ])('an rpc with the media type %s gets 415 with the accepted media types', async (contentType) => {
     const response = await call(CREATE, {
       method: 'POST',
       headers: { 'content-type': contentType },
@@ -40,18 +40,18 @@ describe('an rpc', () => {
   });
 });
 
-describe('a path', () => {
+describe('paths', () => {
   const body = JSON.stringify(cardPayment());
   const headers = { 'content-type': 'application/json' };
 
-  it.each(['/v1/payments/', `${CREATE}/`])('may end with a slash: %s', async (path) => {
+  it.each(['/v1/payments/', `${CREATE}/`])('a path may end with a slash: %s', async (path) => {
     const response = await call(path, { method: 'POST', body, headers: { ...headers, ...headersOne() } });
     expect((await response.text()).slice(0, 200)).toContain('"id"');
     expect(response.ok).toBe(true);
   });
 
   it.each(['POST', 'DELETE'])(
-    'that is not known answers %s with 404, whatever the body claims to be',
+    '%s to an unknown path gets 404, whatever its body and content type',
     async (method) => {
       for (const contentType of ['application/json', 'text/plain', 'nonsense']) {
         for (const sent of [undefined, 'not JSON']) {
@@ -66,7 +66,7 @@ describe('a path', () => {
     },
   );
 
-  it('takes a POST that names JSON and has no body for an empty message', async () => {
+  it('a POST to /v1/payments with the JSON content type and no body is read as an empty message', async () => {
     const response = await call('/v1/payments', { method: 'POST', headers: { ...headers, ...headersOne() } });
     expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
       400,

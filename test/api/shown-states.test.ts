@@ -47,11 +47,11 @@ const statesOf = ({ status, sub_status, transactions }: Record<string, never> & 
   return `${status}/${sub_status} ← ${type} ${told} ${response_code}`;
 };
 
-/** A card payment of account two, which has authorizations told as such. */
+/** A card payment of account two, which sees authorizations as such. */
 const authorization = (number?: string) =>
   withField({ ...cardPayment(number), account_id: ACCOUNT_TWO }, `${CARD}.capture`, false);
 
-it('an operation is made once by REST, by the longer path and by rpc, with a key and without', async () => {
+it('an operation is made once by both REST paths and by rpc, with a key and without', async () => {
   const payment = await pay(withField(cardPayment(), `${CARD}.capture`, false));
   const amount = { currency: 'USD', value: '4' };
   const named = { merchant_reference: 'c-1', amount };
@@ -81,8 +81,8 @@ it('an operation is made once by REST, by the longer path and by rpc, with a key
   expect((await read(payment.id)).amount.captured).toBe(4);
 });
 
-describe('an authorization of an account that has it told as one', () => {
-  it('is captured in parts, and succeeds as it is captured', async () => {
+describe('authorizations of an account that sees them as such', () => {
+  it('an authorization is captured in parts, and its payment succeeds with the first capture', async () => {
     const payment = await pay(authorization(), headersTwo());
     expect(statesOf(payment)).toBe('PENDING/AUTHORIZED ← AUTHORIZE SUCCEEDED SUCCEEDED');
     expect(payment.payment_method.payment_method_detail.card.capture).toBe(false);
@@ -102,13 +102,13 @@ describe('an authorization of an account that has it told as one', () => {
     ]);
   });
 
-  it('is released by a cancel', async () => {
+  it('an authorization is released by a cancel', async () => {
     const payment = await pay(authorization(), headersTwo());
     const canceled = await operate(payment.id, 'cancel', {}, headersTwo());
     expect(statesOf(canceled)).toBe('CANCELED/CANCELED ← CANCEL SUCCEEDED SUCCEEDED');
   });
 
-  it('is one in each attempt', async () => {
+  it('every attempt of an authorization is an authorization', async () => {
     const elsewhere = {
       ...authorization('4000000000006009'),
       country: 'MX',
@@ -123,7 +123,7 @@ describe('an authorization of an account that has it told as one', () => {
     expect(await storedTypes(payment.id)).toEqual(['AUTHORIZE not captured', 'AUTHORIZE not captured']);
   });
 
-  it('keeps the card that is to be kept, since it was approved', async () => {
+  it('a successful authorization keeps the card, which can then pay', async () => {
     const request = withField(authorization(), 'payment_method.vault_on_success', true);
     const { vaulted_token } = (await pay(request, headersTwo())).payment_method;
     const again = { ...request, payment_method: { type: 'CARD', vaulted_token } };
@@ -132,19 +132,19 @@ describe('an authorization of an account that has it told as one', () => {
     );
   });
 
-  it('does not make one of a purchase', async () => {
+  it('a purchase by an account that sees authorizations is still a purchase', async () => {
     const payment = await pay(withField(authorization(), `${CARD}.capture`, true), headersTwo());
     expect(statesOf(payment)).toBe('SUCCEEDED/APPROVED ← PURCHASE SUCCEEDED SUCCEEDED');
     expect(payment.payment_method.payment_method_detail.card.capture).toBe(true);
   });
 
-  it('is declined as any payment is', async () => {
+  it('an authorization with a declined card is declined', async () => {
     const payment = await pay(authorization('4000000000009987'), headersTwo());
     expect(statesOf(payment)).toBe('DECLINED/DECLINED ← AUTHORIZE DECLINED REPORTED_LOST');
   });
 });
 
-it('tells an authorization of any other account as the interface shows it, and captures it all the same', async () => {
+it('an account that does not see authorizations as such sees a purchase, and can capture it', async () => {
   const payment = await pay(withField(cardPayment(), `${CARD}.capture`, false));
   expect(statesOf(payment)).toBe('SUCCEEDED/APPROVED ← PURCHASE SUCCEEDED SUCCEEDED');
   expect(await storedTypes(payment.id)).toEqual(['PURCHASE not captured']);
@@ -152,11 +152,11 @@ it('tells an authorization of any other account as the interface shows it, and c
   expect(statesOf(captured)).toBe('SUCCEEDED/CAPTURED ← CAPTURE SUCCEEDED SUCCEEDED');
 });
 
-describe('a verification', () => {
+describe('verifications', () => {
   const verification = (number?: string) =>
     withField(withField(cardPayment(number), 'amount.value', 0), `${CARD}.verify`, true);
 
-  it('keeps a card without charging it', async () => {
+  it('a verification keeps a card without charging it', async () => {
     const request = withField(verification(), 'payment_method.vault_on_success', true);
     const payment = await pay(request);
     expect(statesOf(payment)).toBe('VERIFIED/VERIFIED ← VERIFY SUCCEEDED SUCCEEDED');
@@ -166,24 +166,24 @@ describe('a verification', () => {
   });
 
   it.each(['capture', 'cancel', 'refund', 'cancel-or-refund'])(
-    'leaves nothing to %s, also where an authorization was asked for with it',
+    'a verification offers nothing to %s, even if the request set capture to false',
     async (operation) => {
       const payment = await pay(withField(verification(), `${CARD}.capture`, false));
       expect(await operate(payment.id, operation, {}, headersOne())).toMatchObject({
         code: 'INVALID_STATUS',
       });
-      // It holds no money that could lapse.
+      // It has no authorized money that could expire.
       expect(await storedTypes(payment.id)).toEqual(['VERIFY captured']);
     },
   );
 
-  it('is declined where the card is', async () => {
+  it('a verification of a declined card is declined', async () => {
     expect(statesOf(await pay(verification('4000000000000069')))).toBe(
       'DECLINED/DECLINED ← VERIFY DECLINED EXPIRED_CARD',
     );
   });
 
-  it('is looked up as one where its outcome is not known', async () => {
+  it('a verification with an unknown outcome is looked up and stays a verification', async () => {
     const payment = await pay(verification('4000000000003006'));
     expect(statesOf(payment)).toBe(
       'PENDING/PENDING_PROVIDER_CONFIRMATION ← VERIFY PENDING PENDING_PROVIDER_CONFIRMATION',
@@ -197,8 +197,8 @@ describe('a verification', () => {
   });
 });
 
-describe('a 3-D Secure challenge', () => {
-  it('has the payment wait for its payer, who is told where to go', async () => {
+describe('3-D Secure challenges', () => {
+  it('a payment with a challenge is pending, and its record has the URL for the payer', async () => {
     const payment = await pay(cardPayment('4000000000003105'));
     expect(statesOf(payment)).toBe('PENDING/WAITING_ADDITIONAL_STEP ← PURCHASE PENDING CHALLENGE_REQUIRED');
     expect(payment.transactions.response_message).toBe('Challenge required');
@@ -209,7 +209,7 @@ describe('a 3-D Secure challenge', () => {
   });
 });
 
-describe('the scheme’s id of the first payment by a card that is kept', () => {
+describe('network transaction ids of stored credentials', () => {
   const first = withField(cardPayment(), `${CARD}.stored_credentials`, {
     reason: 'CARD_ON_FILE',
     usage: 'FIRST',
@@ -217,12 +217,12 @@ describe('the scheme’s id of the first payment by a card that is kept', () => 
   const reportedId = (payment: Awaited<ReturnType<typeof pay>>) =>
     payment.payment_method.payment_method_detail.card.stored_credentials.network_transaction_id;
 
-  it('is told to who deals in stored credentials, and to nobody else', async () => {
+  it('the network transaction id is returned only for a payment with stored credentials', async () => {
     expect(reportedId(await pay(first))).toMatch(/^\S+$/);
     expect(reportedId(await pay(cardPayment()))).toBeNull();
   });
 
-  it('stays the one that was sent', async () => {
+  it('a network transaction id from the request is returned unchanged', async () => {
     const later = withField(first, `${CARD}.stored_credentials.network_transaction_id`, 'NTI-1');
     expect(reportedId(await pay(later))).toBe('NTI-1');
   });

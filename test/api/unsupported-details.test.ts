@@ -11,7 +11,7 @@ import {
 
 onService();
 
-describe('what is not supported in the detail of a payment method', () => {
+describe('unsupported fields in the detail of a payment method', () => {
   it.each([
     ['payment_token', 'token'],
     ['network_token', { number: '1' }],
@@ -21,7 +21,7 @@ describe('what is not supported in the detail of a payment method', () => {
     ['fraud_screening', { stand_alone: true }],
     ['delayed_capture_settings', { delay: 'P3D' }],
     ['delayed_cancel_settings', { delay: 'P3D' }],
-  ])('is refused by its name in the detail of a wallet, %s, over every protocol', async (name, value) => {
+  ])('the unsupported wallet field %s is refused by its name, over every protocol', async (name, value) => {
     const field = `payment_method.detail.wallet.${name}`;
     for (const protocol of PROTOCOLS) {
       const reply = await clients.create(protocol, withField(walletPayment(), field, value), headersOne());
@@ -30,7 +30,7 @@ describe('what is not supported in the detail of a payment method', () => {
   });
 
   it.each(['bank_transfer', 'ticket', 'split'])(
-    'is an unknown kind of detail that asks for something, %s, in JSON',
+    'the unknown kind of detail %s is refused in JSON unless its values are empty',
     async (kind) => {
       const field = `payment_method.detail.${kind}`;
       const asking = withField(cardPayment(), field, { provider: { id: '7391' } });
@@ -45,7 +45,7 @@ describe('what is not supported in the detail of a payment method', () => {
     },
   );
 
-  it('is told by the object that holds it where its name could be a secret', async () => {
+  it('a detail whose name could be a secret is refused by the name of its parent', async () => {
     const request = withField(cardPayment(), 'payment_method.detail.4012888888881881', { a: 1 });
     const { reason, fields, raw } = await clients.send('rest', JSON.stringify(request), headersOne());
     expect([reason, fields[0]?.field]).toEqual(['NOT_SUPPORTED', 'payment_method.detail']);
