@@ -9,7 +9,7 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import { changeOf } from './changes-under-test.ts';
 
-// A plan of a call shows no rows, so the statements within the functions of the main path tell their own.
+// The plan of a call does not show which rows a function reads, so each statement within a function logs its own plan.
 
 onOwnDatabase({});
 
@@ -52,7 +52,7 @@ async function runAll(): Promise<void> {
   const written = [
     await writeChange(database, changeOf(attempt, 'PLAIN')),
     await writeChange(database, changeOf(attempt, 'ALL', { ...all, version: 1, fence: 1 })),
-    // Again: the session is in use.
+    // A second time, when the session is already in use.
     await writeChange(database, changeOf(attempt, 'AGAIN', { version: 2, retakes: session })),
     await writeChange(
       database,
@@ -63,12 +63,12 @@ async function runAll(): Promise<void> {
   const kinds = ['written', 'written', 'written', 'written', 'outdated'];
   expect(written.map(({ kind }) => kind)).toEqual(kinds);
 
-  // The first goes alone, and the others together.
+  // The first change is written alone and the others as a group.
   const together = [4, 5, 5].map((version) => changeOf(attempt, `TOGETHER ${version}`, { version }));
   await Promise.all(together.map((change) => writeChange(database, change)));
 }
 
-/** The text of a statement without comments, breaks, and the variables that it fills, as PostgreSQL does not tell those. */
+/** Returns a statement without comments, line breaks and INTO variables, because PostgreSQL logs none of them. */
 const oneLine = (text: string) =>
   text
     .replaceAll(/--.*/g, '')
@@ -76,7 +76,7 @@ const oneLine = (text: string) =>
     .replaceAll(/(?<!INSERT) INTO [a-z_]+(, [a-z_]+)*/g, '')
     .trim();
 
-it('every statement within a function reads and writes the rows of the account that it is given only', async () => {
+it('every statement within a function reads and writes only rows of the given account', async () => {
   await runAll();
   const named = await tables.query(
     "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE a.attname = 'account_id' AND c.relkind = 'r'",
@@ -94,7 +94,7 @@ it('every statement within a function reads and writes the rows of the account t
     }
   }
 
-  // Nothing in a function is left out.
+  // Every statement of every function was seen.
   const functions = await tables.query(
     `SELECT proname AS name, prosrc AS source FROM pg_proc
      WHERE pronamespace = 'public'::regnamespace ORDER BY proname`,
@@ -102,7 +102,7 @@ it('every statement within a function reads and writes the rows of the account t
   expect(functions.map(({ name }) => name)).toEqual(FUNCTIONS);
   const seen = showing.nested.map(({ text }) => oneLine(text));
   const unseen = functions.flatMap(({ name, source }) => {
-    // From the name of a table to the end of its statement, or of its condition.
+    // From the name of a table to the end of its statement or condition.
     const places = oneLine(String(source)).matchAll(
       /(?<=\b(?:FROM|JOIN|UPDATE|INTO) )(?=(\w+)(.*?)(?:;| ?\)+ THEN))/g,
     );

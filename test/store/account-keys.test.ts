@@ -6,24 +6,24 @@ import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo, withField } from '../
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
-// The schema can be distributed by account: its rows lie together, and a statement of the main path goes to that place.
+// The schema can be sharded by account: an account's rows are together, and a main-path statement needs only one shard.
 
-/** Tables without the account in their key, and why. */
+/** Tables without the account in their key, with the reason. */
 const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
   account: 'its own id is the account',
-  public_key: 'tells the account of a caller: copied to every place',
+  public_key: 'finds the account of a caller: copied to every shard',
   schema_migration: 'of the installation',
   installation_key: 'of the installation',
-  response_schema: 'of the releases that ran here: copied to every place',
+  response_schema: 'of the releases that ran here: copied to every shard',
   operator_session: 'of the installation',
 };
-/** The simulated provider's schema, which is not distributed. */
+/** The simulated provider's schema, which is not sharded. */
 const FOREIGN_SCHEMAS = ['sandbox'];
-const OF_ALL = 'takes or counts what is due in the background, of all accounts';
-const FIRST = 'comes before the account is known: from what a caller, payer or provider names';
-const OPERATOR = 'of the operator, or of one start of the service';
+const OF_ALL = 'background work on due rows of all accounts';
+const FIRST = 'runs before the account is known, with an id from a caller, payer or provider';
+const OPERATOR = 'for an operator, or for the start of the service';
 
-/** Statements of the store that need not name the account, and why: they run beside the main path. */
+/** Statements that need not name the account because they are not on the main path, with the reason. */
 const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_account_keys: FIRST,
   find_checkout_session_owner: FIRST,
@@ -41,7 +41,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   relay_events: OF_ALL,
   list_overdue_webhooks: OF_ALL,
   count_recent_attempts: OF_ALL,
-  write_outcomes: 'calls a function, whose statements are held to it by themselves',
+  write_outcomes: 'calls a function, whose statements another test checks',
   add_response_schema: OPERATOR,
   read_response_schema: 'of the release that stored a response, for a release with another schema',
   insert_operator_session: OPERATOR,
@@ -68,14 +68,14 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   revoke_secret: OPERATOR,
 };
 
-/** Statements that are planned anew each time, and so are sent without their name: each by a part of its text. */
+/** Statements that are planned for each call and therefore sent without a name, with a part of their text. */
 const UNNAMED: Readonly<Record<string, string>> = {
   list_payments_by_order_and_status: 'AND merchant_order_id = $6 AND status = $7',
 };
 
 let server: TestServer;
 let tables: Tables;
-/** Every statement that the service ran by a name, and those of UNNAMED. */
+/** Every named statement that the service ran, and those of UNNAMED. */
 const statements = new Map<string, string>();
 
 beforeAll(async () => {
@@ -95,7 +95,7 @@ afterAll(async () => {
   await server?.close();
 });
 
-it('has the account first in the primary key of every table, but for those of no account', async () => {
+it('every table of accounts has the account first in its primary key', async () => {
   const rows = await tables.query(
     `SELECT c.relname AS name, a.attname AS first, i.indisvalid AS valid
      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -112,7 +112,7 @@ it('has the account first in the primary key of every table, but for those of no
   expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(NOT_BY_ACCOUNT)));
 });
 
-it('has the account in every unique index and foreign key of those tables, as distribution demands', async () => {
+it('every unique index and foreign key of a table of accounts contains the account, as sharding requires', async () => {
   const unique = await tables.query(
     `SELECT i.indexrelid::regclass::text AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
      JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
@@ -130,11 +130,11 @@ it('has the account in every unique index and foreign key of those tables, as di
   expect(references).toEqual([]);
 });
 
-it('invalid indexes are left by no migration', async () => {
+it('migrations leave no invalid index', async () => {
   expect(await tables.query('SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid')).toEqual([]);
 });
 
-describe('every statement of the main path', () => {
+describe('statements of the main path', () => {
   beforeAll(async () => {
     const paid = await pay(cardPayment(), headersOne('held'));
     await pay(cardPayment(), headersOne('held'));
@@ -171,7 +171,7 @@ describe('every statement of the main path', () => {
     await call('POST', `/v1/payments/${held.id}/cancel`, {}, headersTwo());
   });
 
-  it('was seen', () => {
+  it('the test runs the statements of the main path', () => {
     expect(mainPath().map(([name]) => name)).toEqual(
       expect.arrayContaining([
         ...['claim', 'claim_with_card', 'claim_of_session_by_token', 'claim_operation', 'find_by_key'],
@@ -183,7 +183,7 @@ describe('every statement of the main path', () => {
     );
   });
 
-  it('reads and writes the rows of the account that it names only', async () => {
+  it('every statement of the main path reads and writes only rows of its account', async () => {
     for (const setting of ['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin'])
       await tables.query(`SET ${setting} = off`);
     const byAccount = new Set(
@@ -208,7 +208,7 @@ describe('every statement of the main path', () => {
     }
   });
 
-  it('names the account, also where this test does not run it, unless it is listed with a reason', () => {
+  it('every statement in the store names the account, unless it ran here or is listed with a reason', () => {
     const source = globSync('src/store/{engine,tables}/*.ts')
       .map((file) => readFileSync(file, 'utf8'))
       .join('\n');
@@ -221,7 +221,7 @@ describe('every statement of the main path', () => {
     );
     expect(
       Object.keys(NOT_MAIN_PATH).filter((name) => !named.has(name)),
-      'listed, but gone',
+      'listed, but no longer in the store',
     ).toEqual([]);
     expect(named.size).toBeGreaterThan(50);
   });
@@ -229,7 +229,7 @@ describe('every statement of the main path', () => {
   const mainPath = () => [...statements].filter(([name]) => !Object.hasOwn(NOT_MAIN_PATH, name));
 });
 
-/** A statement as the store's files write it. */
+/** Matches a named statement in the store's source. */
 const NAMED_STATEMENT = /name: '(\w+)',\s*text:\s*('[^']*'|`[^`]*`)/g;
 
 async function call(method: string, path: string, body?: object, headers = headersOne()) {

@@ -18,11 +18,11 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-it("lists an account's actions, newest first and page by page, and no other account's", async () => {
+it('the audit log lists an account’s own actions, newest first, page by page', async () => {
   await recordAction(database, { accountId: OTHER, actor: 'mallory@host', action: 'other' });
   for (const detail of ['first', 'second', 'third']) {
     await recordAction(database, { accountId: ACCOUNT, actor: 'alice@host', action: 'refund', detail });
-    // Ids of one millisecond have no order: the next is of a later one.
+    // Ids of the same millisecond have no order, so the next id must come later.
     await database.query({ name: 'pause', text: 'SELECT pg_sleep(0.002)' });
   }
   const page = await listActions(database, ACCOUNT, { limit: 2 });
@@ -41,7 +41,7 @@ it("lists an account's actions, newest first and page by page, and no other acco
   ]);
 });
 
-it('an action is not in the audit log when the transaction that it tells of was rolled back', async () => {
+it('an action is not in the audit log if its transaction was rolled back', async () => {
   const failing = database.transaction(async (run) => {
     await recordAction(queriesOf(run), { accountId: OTHER, actor: 'alice@host', action: 'lost' });
     throw new Error('the change failed');

@@ -19,7 +19,7 @@ const STORMED = randomUUID();
 const OPEN = 10_000;
 
 beforeAll(async () => {
-  // A provider fell silent a while ago: the newest transactions are open. All payments have one order and one reference.
+  // A provider stopped responding: its newest transactions are open. All payments have the same order and reference.
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer,
        merchant_order_id, card_last_four)
@@ -66,13 +66,13 @@ beforeAll(async () => {
   await tables.query('VACUUM (ANALYZE)');
 });
 
-/** Positions in the keys of tables whose key is not an id. */
+/** Cursor values for tables whose key is not an id. */
 const KEYS: Readonly<Partial<Record<AgedRows, string[]>>> = {
   calls: ['', ''],
   notifications: ['', '', '0'],
 };
 
-/** A statement that the store would run, with its values. */
+/** A statement of the store with its values. */
 type Call = { readonly statement: Statement; readonly values: readonly unknown[] };
 
 async function callOf(work: (database: Database) => Promise<unknown>): Promise<Call> {
@@ -81,7 +81,7 @@ async function callOf(work: (database: Database) => Promise<unknown>): Promise<C
     call = { statement, values };
     return { rows: [] };
   };
-  // What it makes of no rows does not matter.
+  // The caller may fail on a result without rows.
   const run = (text: string, values: readonly unknown[]) => query({ name: '', text }, values);
   const transaction = (within: (given: typeof run) => Promise<unknown>) => within(run);
   await work({ query, transaction } as unknown as Database).catch(() => {});
@@ -89,13 +89,13 @@ async function callOf(work: (database: Database) => Promise<unknown>): Promise<C
   return call;
 }
 
-/** The plan that a connection keeps for a statement, whatever its values. */
+/** The generic plan of a statement. */
 async function keptPlan({ statement }: Call): Promise<string> {
   const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${statement.text}`);
   return rows.map((row) => row['QUERY PLAN']).join('\n');
 }
 
-/** A node of a plan that was carried out. */
+/** A node of an executed plan. */
 type Node = {
   readonly 'Relation Name'?: string;
   readonly 'Actual Rows': number;
@@ -105,9 +105,9 @@ type Node = {
 };
 
 /**
- * Carries a statement out by the plan that a connection keeps for it.
+ * Executes a statement by its generic plan.
  *
- * @param tooLargeFor ways that the planner would not take if the tables were larger, such as 'sort'.
+ * @param tooLargeFor plan steps that the planner would not choose for larger tables, such as 'sort'.
  * @returns the nodes of the plan.
  */
 async function carriedOut({ statement, values }: Call, ...tooLargeFor: string[]): Promise<Node[]> {
@@ -120,7 +120,7 @@ async function carriedOut({ statement, values }: Call, ...tooLargeFor: string[])
   return plans.flatMap(({ Plan }) => nodes(Plan));
 }
 
-/** Returns the most rows that a node has touched. */
+/** Returns the largest number of rows that a node touched. */
 function mostTouched(nodes: readonly Node[]): number {
   const touched = (node: Node) =>
     (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'];
@@ -141,7 +141,7 @@ it.each<[AgedRows, string]>([
   ['deliveries', 'delivery_by_age'],
   ['events', 'event_by_age'],
   ['ended_methods', 'vaulted_token_ended_by_age'],
-])('old %s are found by their age, the oldest first', async (what, index) => {
+])('old %s are found by an index on their age, oldest first', async (what, index) => {
   const cursor = ['2020-01-01', STORMED, ...(KEYS[what] ?? [STORMED])];
   for (const after of [undefined, cursor]) {
     const plan = await keptPlan(
@@ -156,19 +156,19 @@ it.each<[string, (database: Database) => Promise<unknown>]>([
   ['watch', (database) => countOpenAttempts(database, 100_000)],
   ['overview', (database) => listOldestOpenAttempts(database, 10)],
   ['doctor', readServiceFacts],
-])('the %s finds the newest transactions open without reading those before them', async (_who, work) => {
+])('the %s finds open transactions without reading older ones', async (_who, work) => {
   const nodes = await carriedOut(await callOf(work), 'sort');
   const ofTransactions = nodes.filter((node) => node['Relation Name'] === 'transaction');
   expect(mostTouched(ofTransactions)).toBeLessThanOrEqual(OPEN);
 });
 
-it('the count of what is open after its call reads no attempt that is open', async () => {
+it('the count of transactions that stay open after their call reads no attempt of a call', async () => {
   const call = await callOf((database) => countOpenLater(database, ['PURCHASE', 'REFUND'], 100_000));
   const nodes = await carriedOut(call, 'seqscan');
   expect(mostTouched(nodes.filter((node) => node['Relation Name'] === 'transaction'))).toBe(0);
 });
 
-it('the search for attempts that no replica can query the provider about reads what is open only, and no payment', async () => {
+it('the search for attempts that cannot be looked up reads only open transactions, and no payments', async () => {
   const work = (database: Database) => takeUnaskable(database, [], { dueForS: 1, leaseS: 1 });
   const nodes = await carriedOut(await callOf(work), 'seqscan', 'hashjoin', 'mergejoin');
   const read = new Set(nodes.flatMap((node) => node['Relation Name'] ?? []));
@@ -176,7 +176,7 @@ it('the search for attempts that no replica can query the provider about reads w
   expect(mostTouched(nodes)).toBeLessThanOrEqual(OPEN);
 });
 
-it('the news of a connection is read as far as it is taken, and that of others not at all', async () => {
+it('a search for due news reads no more rows than it takes, and none of other connections', async () => {
   const pauses = { share: 0.3, firstS: 2, longestS: 3_600 };
   const taking = (connectionId: string) =>
     callOf((database) => takeDueNews(database, connectionId, 10, pauses));
@@ -184,12 +184,12 @@ it('the news of a connection is read as far as it is taken, and that of others n
   expect(mostTouched(await carriedOut(await taking('another')))).toBe(0);
 });
 
-it('a check reads no more of the news of its transaction than it settles together', async () => {
+it('a check reads at most 20 news of its transaction', async () => {
   const call = await callOf((database) => readOpenNews(database, ACCOUNT_ONE, STORMED));
   expect(mostTouched(await carriedOut(call))).toBeLessThanOrEqual(20);
 });
 
-it('a notification that makes a check due reads one other at most, however many there are', async () => {
+it('a notification that makes a check due reads at most two notifications', async () => {
   const [row] = await tables.query('SELECT id FROM transaction LIMIT 1');
   const news = { accountId: ACCOUNT_ONE, transactionId: STORMED, deduplicationKey: '1', subject: 0 };
   await tables.query('BEGIN');
@@ -202,12 +202,12 @@ it('a notification that makes a check due reads one other at most, however many 
   expect(mostTouched(ofNews)).toBeLessThanOrEqual(2);
 });
 
-it('a check settles what it has served in small commits, and passes over what was settled before', async () => {
+it('a check settles at most 1,000 news at once, without reading settled ones', async () => {
   const call = await callOf((database) => settleServed(database, STORMED, served, 'unchanged', true));
   expect(mostTouched(await carriedOut(call, 'seqscan', 'hashjoin', 'mergejoin'))).toBe(1_000);
 });
 
-it('a reference that a million payments share is searched no further than for a thousand of them', async () => {
+it('a search for a reference that many payments share reads at most 1,000 transactions', async () => {
   const call = await callOf((database) => findPaymentsByReference(database, everything, ['silent'], 'ours'));
   expect(mostTouched(await carriedOut(call))).toBeLessThanOrEqual(1_000);
 });
@@ -222,7 +222,7 @@ it.each<[string, (database: Database) => Promise<unknown>]>([
   ['search', (database) => searchPayments(database, { ...found, merchantOrderId: 'one order' }, undefined)],
   ['card search', (database) => searchPayments(database, { ...found, cardLastFour: '4242' }, undefined)],
 ])(
-  'a rare status among many payments is what the %s goes by: it is planned for its values',
+  'the %s is planned for its values and finds a rare status by the index on statuses',
   async (_what, work) => {
     const { statement, values } = await callOf(work);
     expect(statement.isPrepared).toBe(false);

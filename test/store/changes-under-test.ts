@@ -1,13 +1,13 @@
 import type { ChangedTransaction, StoredChange } from '#src/store/engine/write-change.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
-/** The payment and the transaction that a change is about. */
+/** The payment and the transaction that a change affects. */
 export type Changed = { readonly paymentId: string; readonly transactionId: string };
 
-/** Differences from a change that knows the outcome. */
+/** Differences from a change with a known outcome. */
 export type ChangeOptions = Partial<Omit<StoredChange, 'transaction'>> & Partial<ChangedTransaction>;
 
-/** A change by which an outcome is known, whose record and response bear a name. */
+/** Returns a change with a known outcome. Its record and response contain `name`. */
 export function changeOf(changed: Changed, name: string, options: ChangeOptions = {}): StoredChange {
   const { id, reference, awaitsPayer, fence, isOpen, checkInS, ...more } = options;
   return {
@@ -21,7 +21,7 @@ export function changeOf(changed: Changed, name: string, options: ChangeOptions 
   };
 }
 
-/** Of a change that leaves the outcome open: it is checked in a minute. */
+/** Options of a change that leaves the outcome open, with the next check in a minute. */
 export const OPEN = { isOpen: true, checkInS: 60 } as const;
 
 export const recordOf = (name: string): Buffer => Buffer.from(`record ${name}`);

@@ -10,7 +10,7 @@ import { changeOf, OPEN } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token', maxConnections: 8 });
 
-/** Makes a transaction due, as if its time had passed. */
+/** Makes a transaction due by moving its check back in time. */
 const passTime = ({ transactionId }: OpenAttempt, seconds: number) =>
   tables.query('UPDATE transaction SET check_at = check_at - make_interval(secs => $2) WHERE id = $1', [
     ...[transactionId, seconds],
@@ -20,7 +20,7 @@ const HERE = { connectionId: 'scripted', identity: 'scripted' };
 const take = (limit = 10, leaseS = 60, connection = HERE) => takeDue(database, connection, { limit, leaseS });
 const idsOf = (all: readonly { transactionId: string }[]) => all.map(({ transactionId }) => transactionId);
 
-/** The stored schedule of a transaction; `inS` is rounded. */
+/** Returns the stored schedule of a transaction; `inS` is rounded. */
 const scheduleOf = async ({ transactionId }: OpenAttempt) =>
   (
     await tables.query(
@@ -30,15 +30,15 @@ const scheduleOf = async ({ transactionId }: OpenAttempt) =>
     )
   )[0];
 
-/** Takes the only transaction that is due. */
+/** Takes the only due transaction. */
 async function takeOne(): Promise<LeasedCheck> {
   const [taken, ...more] = await take();
-  if (!taken || more.length > 0) throw new Error('not one was due');
+  if (!taken || more.length > 0) throw new Error('expected one due transaction');
   return taken;
 }
 
-describe('taking what is due', () => {
-  it('leases it under the next fence, so that others find it only when that time is over', async () => {
+describe('taking due transactions', () => {
+  it('taking a transaction leases it under the next fence until the lease is over', async () => {
     const attempt = await claimAttempt(database);
     const taken = {
       ...{ accountId: ACCOUNT_ONE, paymentId: attempt.paymentId, transactionId: attempt.transactionId },
@@ -51,7 +51,7 @@ describe('taking what is due', () => {
     expect(await take()).toEqual([{ ...taken, fence: 2 }]);
   });
 
-  it('takes whatever is due, also what awaits its payer, is held or is an operation, and nothing that is over', async () => {
+  it('due transactions are taken whatever their type or status, but not those without a next check', async () => {
     const attempts = [];
     for (let i = 0; i < 4; i++) attempts.push(await claimAttempt(database));
     const [awaits, held, operation, over] = idsOf(attempts);
@@ -65,7 +65,7 @@ describe('taking what is due', () => {
     expect(new Set(idsOf(await take()))).toEqual(new Set([awaits, held, operation]));
   });
 
-  it('leaves alone what is leased, by the database’s clock, and what another connection or account has to be asked about', async () => {
+  it('transactions that are leased or of another connection or account are not taken', async () => {
     const leased = await claimAttempt(database, { leaseS: 60 });
     const elsewhere = await claimAttempt(database, { connectionId: 'second', identity: 'second' });
     const moved = await claimAttempt(database, { identity: 'another account' });
@@ -76,7 +76,7 @@ describe('taking what is due', () => {
     for (const attempt of [leased, moved]) expect(await scheduleOf(attempt)).toMatchObject({ fence: 0 });
   });
 
-  it('takes in every account what is due there, and no more under the same id', async () => {
+  it('due transactions of every account are taken, but no other with the same id', async () => {
     const attempt = await claimAttempt(database);
     const { otherAccount } = await addBystanders(tables, attempt.paymentId);
     await tables.query("UPDATE transaction SET check_at = now() + interval '1 h' WHERE account_id = $1", [
@@ -89,7 +89,7 @@ describe('taking what is due', () => {
     expect(await take()).toMatchObject([{ accountId: otherAccount, transactionId: attempt.transactionId }]);
   });
 
-  it('begins with what has been due for longest, and takes no more than was asked for', async () => {
+  it('the transactions that have been due longest are taken first, up to the limit', async () => {
     const attempts = [
       await claimAttempt(database),
       await claimAttempt(database),
@@ -101,7 +101,7 @@ describe('taking what is due', () => {
     expect(idsOf(await take(2))).toEqual([newest]);
   });
 
-  it('gives takers at once different transactions: each goes to one of them, and none is missed', async () => {
+  it('concurrent takers get different transactions, and together get all of them', async () => {
     const attempts = await Promise.all(Array.from({ length: 20 }, () => claimAttempt(database)));
     const taken = (await Promise.all([1, 2, 3, 4].map(() => take(20)))).flat();
     const rest = await take(20);
@@ -109,7 +109,7 @@ describe('taking what is due', () => {
     expect(new Set([...taken, ...rest].map(({ fence }) => fence))).toEqual(new Set([1]));
   });
 
-  it('does not take what another has taken between its finding and its taking', async () => {
+  it('a transaction that another worker took between the search and the take is not taken again', async () => {
     const attempt = await claimAttempt(database);
     const between: Database = {
       ...database,
@@ -122,7 +122,7 @@ describe('taking what is due', () => {
     expect(await scheduleOf(attempt)).toEqual({ fence: 1, inS: 60 });
   });
 
-  it('does not wait for what another transaction has locked, and takes the next', async () => {
+  it('a locked transaction is skipped without waiting, and the next is taken', async () => {
     const [first, second] = [await claimAttempt(database), await claimAttempt(database)];
     await tables.query('BEGIN');
     await tables.query('SELECT id FROM transaction WHERE id = $1 FOR UPDATE', [first.transactionId]);
@@ -132,7 +132,7 @@ describe('taking what is due', () => {
     await tables.query('ROLLBACK');
   });
 
-  it('reads only what it takes, however much is due of others, and however many attempts there are', async () => {
+  it('taking due transactions of one connection does not read the many of another', async () => {
     await tables.query(
       `INSERT INTO transaction
          (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units, currency, capture, check_at)
@@ -156,10 +156,10 @@ describe('taking what is due', () => {
   });
 });
 
-describe('taking what no replica can query the provider about', () => {
+describe('taking attempts that cannot be looked up', () => {
   const takeThem = (dueForS = 30) => takeUnaskable(database, [HERE], { dueForS, leaseS: 60 });
 
-  it('takes attempts without a response, of connections and accounts that cannot be asked', async () => {
+  it('attempts without a response whose connection or account is gone are taken', async () => {
     const gone = await claimAttempt(database, { connectionId: 'gone' });
     const moved = await claimAttempt(database, { identity: 'another account' });
     const askable = await claimAttempt(database);
@@ -169,13 +169,13 @@ describe('taking what no replica can query the provider about', () => {
     expect(await scheduleOf(gone)).toEqual({ fence: 1, inS: 60 });
   });
 
-  it('leaves them to replicas that can ask until they have been due for a while', async () => {
+  it('attempts whose connection is gone are left to other replicas until they have been due for a while', async () => {
     const gone = await claimAttempt(database, { connectionId: 'gone' });
     await passTime(gone, 20);
     expect(await takeThem()).toEqual([]);
   });
 
-  it('leaves alone what has its response, also while its outcome is open', async () => {
+  it('attempts with a response are not taken, even if their outcome is open', async () => {
     const gone = [
       await claimAttempt(database, { connectionId: 'gone' }),
       await claimAttempt(database, { connectionId: 'gone' }),
@@ -186,7 +186,7 @@ describe('taking what no replica can query the provider about', () => {
     expect(await takeThem()).toEqual([]);
   });
 
-  it('leaves alone operations, which have their payment’s response', async () => {
+  it('operations whose connection is gone are not taken', async () => {
     const gone = await claimAttempt(database, { connectionId: 'gone' });
     await tables.query("UPDATE transaction SET parent_id = id, type = 'REFUND'");
     await passTime(gone, 31);
@@ -194,8 +194,8 @@ describe('taking what no replica can query the provider about', () => {
   });
 });
 
-describe('giving back what was taken', () => {
-  it('makes it due after the pause, or ends its checks, and touches no other', async () => {
+describe('postponing a taken check', () => {
+  it('postponing a check sets its next time or ends it, and affects no other transaction', async () => {
     const attempt = await claimAttempt(database);
     const taken = await takeOne();
     const others = await addBystanders(tables, attempt.paymentId);
@@ -206,7 +206,7 @@ describe('giving back what was taken', () => {
     await others.expectUntouched();
   });
 
-  it('does nothing for who has lost it to another taker, or after a write, by whomever', async () => {
+  it('postponing has no effect after another worker took the transaction or its outcome was written', async () => {
     const [lost, written] = [await claimAttempt(database), await claimAttempt(database)];
     const taken = await take();
     const of = ({ transactionId }: OpenAttempt) =>

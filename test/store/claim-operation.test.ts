@@ -19,7 +19,7 @@ const everything = async () => [
 ];
 
 describe('claiming an operation', () => {
-  it('opens it, inserts its transaction with a lease, and touches no other payment', async () => {
+  it('claiming an operation opens it, inserts its transaction with a lease, and affects no other payment', async () => {
     const base = await approved({ payment: "updated_at = created_at - interval '1 s'" });
     const claim = claimOf(base, { status: 'CLAIMED' });
     const others = await addBystanders(tables, base.paymentId);
@@ -61,7 +61,7 @@ describe('claiming an operation', () => {
     expect(Number(transaction?.check_at) - Number(transaction?.created_at)).toBe(LEASE_S * 1000);
   });
 
-  it('keeps the record that was answered first, and none where nothing was answered', async () => {
+  it('a claim keeps the first answered record, and stores none for a payment without a response', async () => {
     const base = await approved({ payment: "answered_record = 'first'" });
     await claimOperation(database, claimOf(base));
     expect((await paymentRow())?.answered_record).toEqual(Buffer.from('first'));
@@ -79,7 +79,7 @@ describe('claiming an operation', () => {
     [false, 'captures more than is left', { minorUnits: 576n }, { payment: 'captured_minor_units = 5000' }],
     [false, 'captures a purchase', {}, PURCHASE],
     [false, 'captures what was released', {}, { payment: 'released = true' }],
-    [true, 'cancels', { type: 'CANCEL' }, {}],
+    [true, 'cancels all', { type: 'CANCEL' }, {}],
     [true, 'cancels the rest', { type: 'CANCEL' }, { payment: 'captured_minor_units = 5574' }],
     [false, 'cancels nothing', { type: 'CANCEL' }, { payment: 'captured_minor_units = 5575' }],
     [false, 'cancels a purchase', { type: 'CANCEL' }, PURCHASE],
@@ -104,20 +104,20 @@ describe('claiming an operation', () => {
       { type: 'REFUND', minorUnits: 501n },
       { payment: 'captured_minor_units = 500' },
     ],
-    [false, 'refunds a transaction that is not there', { type: 'REFUND', parentId: randomUUID() }, PURCHASE],
-    [false, 'does what nobody knows', { type: 'GIVE_AWAY' as 'REFUND' }, {}],
-    [false, 'was planned on an older version', {}, { payment: 'version = 2' }],
-    [false, 'meets an open operation', {}, { payment: `open_operation = '${randomUUID()}'` }],
-    [false, 'acts on what did not succeed', {}, { base: "status = 'DECLINED'" }],
-    [false, 'acts on what is not there', { baseId: randomUUID() }, {}],
-  ])('is %j when it %s', async (isClaimed, _what, changes, set) => {
+    [false, 'refunds a missing transaction', { type: 'REFUND', parentId: randomUUID() }, PURCHASE],
+    [false, 'has an unknown type', { type: 'GIVE_AWAY' as 'REFUND' }, {}],
+    [false, 'is based on an older version', {}, { payment: 'version = 2' }],
+    [false, 'finds an open operation', {}, { payment: `open_operation = '${randomUUID()}'` }],
+    [false, 'acts on a declined transaction', {}, { base: "status = 'DECLINED'" }],
+    [false, 'acts on a missing transaction', { baseId: randomUUID() }, {}],
+  ])('a claim returns %j when it %s', async (isClaimed, _what, changes, set) => {
     const base = await approved(set);
     const before = await everything();
     expect(await claimOperation(database, claimOf(base, changes))).toBe(isClaimed);
     if (!isClaimed) expect(await everything()).toEqual(before);
   });
 
-  it('is false on a reference that the payment and the method had before, whatever became of that', async () => {
+  it('a claim returns false if its reference was used before for the same payment and method', async () => {
     const base = await approved();
     await claimOperation(database, claimOf(base, { isFinal: false }));
     await tables.query(
@@ -137,11 +137,11 @@ describe('claiming an operation', () => {
       const claim = claimOf(base, { ...again, version: i + 2, ...other });
       expect(await claimOperation(database, claim)).toBe(true);
     }
-    // Another payment has references of its own.
+    // Another payment may use the same reference.
     expect(await claimOperation(database, claimOf(await approved()))).toBe(true);
   });
 
-  it('is false on a transaction of another payment', async () => {
+  it('a claim on a transaction of another payment returns false', async () => {
     const [one, other] = [await approved(), await approved()];
     expect(await claimOperation(database, claimOf(one, { baseId: other.transactionId }))).toBe(false);
     await tables.query('UPDATE transaction SET capture = true');
@@ -149,14 +149,14 @@ describe('claiming an operation', () => {
     expect(await claimOperation(database, refund)).toBe(false);
   });
 
-  it("is false on what did not succeed, although another account's transaction with the same id did", async () => {
+  it('a claim on a declined transaction returns false, even if another account’s has succeeded', async () => {
     const base = await approved();
     await addBystanders(tables, base.paymentId);
     await tables.query("UPDATE transaction SET status = 'DECLINED' WHERE account_id = $1", [ACCOUNT_ONE]);
     expect(await claimOperation(database, claimOf(base))).toBe(false);
   });
 
-  it('refunds no more of a capture than it took, whatever else was captured', async () => {
+  it('refunds of a capture are limited to its amount, whatever the other captures of the payment', async () => {
     const base = await approved({ payment: 'captured_minor_units = 2000' });
     const [first, second] = [randomUUID(), randomUUID()];
     const insert = async (id: string, type: string, parent: string, status: string, amount: number) =>
@@ -180,7 +180,7 @@ describe('claiming an operation', () => {
     expect(await refund(500n)).toBe(true);
   });
 
-  it('is refused with a key that is held, and changes nothing', async () => {
+  it('a claim with a key that is already used is refused and changes nothing', async () => {
     const [one, other] = [await approved(), await approved()];
     const held = claimOf(one);
     await claimOperation(database, held);

@@ -7,7 +7,7 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
 
-/** Claims together: the first goes alone, and the others come while it is under way. */
+/** Claims payments at the same time: a first claim goes alone, and the others wait and form a group. */
 const claimTogether = (claims: readonly Claim[]) =>
   Promise.allSettled([attemptToClaim().claim, ...claims].map((claim) => claimGrouped(database, claim))).then(
     (results) => results.slice(1),
@@ -43,7 +43,7 @@ it('a claim writes the same rows in a group as alone', async () => {
   }
 });
 
-it('a key is claimed by one payment only, of those in a group too', async () => {
+it('only one payment can claim a key, also among the claims of a group', async () => {
   const [held, one] = [attemptToClaim().claim, attemptToClaim().claim];
   await claimPayment(database, held);
   const again = { ...attemptToClaim().claim, idempotencyKey: held.idempotencyKey };
@@ -53,7 +53,7 @@ it('a key is claimed by one payment only, of those in a group too', async () => 
   expect(await tables.query('SELECT FROM transaction')).toHaveLength(3);
 });
 
-it('a claim that keeps a card brings it along from within a group', async () => {
+it('a claim with a card stores the card also when it comes with a group', async () => {
   const [plain, withCard] = [attemptToClaim().claim, attemptToClaim({ vault: true }).claim];
   expect(await claimTogether([plain, withCard])).toEqual(fulfilled(true, true));
   expect(await tables.query('SELECT id, active FROM vaulted_token')).toEqual([
@@ -61,7 +61,7 @@ it('a claim that keeps a card brings it along from within a group', async () => 
   ]);
 });
 
-it('a claim at fault fails alone, and its group stands', async () => {
+it('an invalid claim fails alone, and the rest of its group succeeds', async () => {
   const [before, after] = [attemptToClaim().claim, attemptToClaim().claim];
   const faulty = { ...attemptToClaim().claim, merchantOrderId: 'a \0 that text cannot hold' };
   expect(await claimTogether([before, faulty, after])).toMatchObject([

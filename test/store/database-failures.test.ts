@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const log = pino({ level: 'silent' });
 const INSERT = { name: 'insert', text: 'INSERT INTO item (id) VALUES (DEFAULT)' };
-/** Makes its session what every session is whose primary was demoted under it. */
+/** Makes its session read-only, like the sessions of a demoted primary. */
 const TURN_READ_ONLY = {
   name: 'turn_read_only',
   text: "SELECT set_config('default_transaction_read_only', 'on', false), pg_sleep(0.05)",
@@ -33,7 +33,7 @@ function open(options: Partial<DatabaseOptions> = {}): Database {
   return each;
 }
 
-/** The sessions of a pool of two connections. */
+/** Returns the session ids of a pool of two connections. */
 async function sessionsOf(pool: Database): Promise<unknown[]> {
   const results = await Promise.all([pool.query(PID), pool.query(PID)]);
   return results.map(({ rows }) => rows[0]?.pid);
@@ -48,8 +48,8 @@ async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   return error;
 }
 
-describe('a primary that turns read-only under the pool', () => {
-  it('is unavailable, and no connection that was made before is used again', async () => {
+describe('a primary that turns read-only', () => {
+  it('a read-only primary counts as unavailable, and the pool replaces its connections', async () => {
     const database = open();
     const before = await sessionsOf(database);
     await Promise.all([database.query(TURN_READ_ONLY), database.query(TURN_READ_ONLY)]);
@@ -59,7 +59,7 @@ describe('a primary that turns read-only under the pool', () => {
     await database.query(INSERT);
   });
 
-  it('is noticed by a transaction too', async () => {
+  it('a transaction on a read-only primary counts as unavailable, and the pool replaces its connections', async () => {
     const database = open();
     const before = await sessionsOf(database);
     await Promise.all([database.query(TURN_READ_ONLY), database.query(TURN_READ_ONLY)]);
@@ -69,21 +69,21 @@ describe('a primary that turns read-only under the pool', () => {
   });
 });
 
-describe('that nothing was committed', () => {
+describe('proof that nothing was committed', () => {
   const raise = (code: string) => ({
     name: `raise_${code}`,
     text: `DO $$ BEGIN RAISE EXCEPTION 'made to fail' USING ERRCODE = '${code}'; END $$`,
   });
 
   it.each(['23505', '40001', '40P01', '53100', '57014', 'XX000', '25006'])(
-    'is proven by an ERROR of the statement itself, such as %s',
+    'an ERROR of a statement, such as %s, proves that nothing was committed',
     async (code) => {
       expect(isSurelyNotCommitted(await failureOf(open().query(raise(code))))).toBe(true);
     },
   );
 
   it.each(['08006', '08P01', '08007', '40003', '57P01', '57P03', '58000'])(
-    'is not proven by an error of the connection or the server, such as %s, whose connection is closed',
+    'an error of the connection or the server, such as %s, proves nothing, and the connection is closed',
     async (code) => {
       const single = open({ maxConnections: 1 });
       const before = await single.query(PID);
@@ -92,7 +92,7 @@ describe('that nothing was committed', () => {
     },
   );
 
-  it('is not proven by a FATAL error, whatever its code', () => {
+  it('a FATAL error proves nothing, whatever its code', () => {
     const pooler = new pg.DatabaseError('server closed the connection', 40, 'error');
     expect(isSurelyNotCommitted(Object.assign(pooler, { severity: 'FATAL', code: '23505' }))).toBe(false);
     expect(isSurelyNotCommitted(Object.assign(pooler, { severity: 'PANIC' }))).toBe(false);
@@ -100,12 +100,12 @@ describe('that nothing was committed', () => {
     expect(isSurelyNotCommitted(Object.assign(pooler, { code: undefined }))).toBe(false);
   });
 
-  it('is not proven by a connection that broke', () => {
+  it('a broken connection proves nothing', () => {
     expect(isSurelyNotCommitted(new Error('Connection terminated unexpectedly'))).toBe(false);
     expect(isSurelyNotCommitted(Object.assign(new Error('read'), { code: 'ECONNRESET' }))).toBe(false);
   });
 
-  it('is proven where no connection could be had', async () => {
+  it('a failed attempt to connect proves that nothing was committed', async () => {
     const nowhere = open({ url: test.url.replace('127.0.0.1', 'nowhere.invalid') });
     expect(isSurelyNotCommitted(await failureOf(nowhere.query(PID)))).toBe(true);
   });

@@ -39,8 +39,8 @@ function open(options: Partial<DatabaseOptions> = {}): Database {
   return each;
 }
 
-describe('a query', () => {
-  it('reads bigint as bigint, of every size, and leaves other pools their strings', async () => {
+describe('queries', () => {
+  it('a query returns bigint values as bigint, and other pools still return strings', async () => {
     await database.query(INSERT, [9223372036854775807n]);
     const { rows } = await database.query({ name: 'ids', text: 'SELECT id, NULL::bigint AS none FROM item' });
     expect(rows).toEqual([{ id: 9223372036854775807n, none: null }]);
@@ -50,14 +50,14 @@ describe('a query', () => {
     await other.end();
   });
 
-  it('carries bytes unchanged, from a Buffer or any Uint8Array', async () => {
+  it('a query returns bytes unchanged, from a Buffer or any Uint8Array', async () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
     const echo = { name: 'echo', text: 'SELECT $1::bytea AS whole, $2::bytea AS part' };
     const { rows } = await database.query(echo, [Buffer.from(bytes), bytes.subarray(250)]);
     expect(rows).toEqual([{ whole: Buffer.from(bytes), part: Buffer.from(bytes.subarray(250)) }]);
   });
 
-  it('reads timestamptz as Date', async () => {
+  it('a query returns timestamptz values as Date', async () => {
     const { rows } = await database.query({
       name: 'at',
       text: "SELECT '2026-01-31T09:08:07Z'::timestamptz AS at",
@@ -65,7 +65,7 @@ describe('a query', () => {
     expect(rows).toEqual([{ at: new Date('2026-01-31T09:08:07Z') }]);
   });
 
-  it('prepares a statement once a connection', async () => {
+  it('a statement is prepared once per connection', async () => {
     const single = open({ maxConnections: 1 });
     for (let id = 1; id <= 3; id++) await single.query(INSERT, [id]);
     const plans = {
@@ -76,7 +76,7 @@ describe('a query', () => {
     expect(rows.find((row) => row.name === 'insert')).toEqual({ name: 'insert', runs: 3n });
   });
 
-  it('keeps its connection after an ordinary SQL error, which is not unavailability', async () => {
+  it('an SQL error keeps the connection and does not count as unavailability', async () => {
     const single = open({ maxConnections: 1 });
     const { rows: before } = await single.query(PID);
     await single.query(INSERT, [1]);
@@ -87,8 +87,8 @@ describe('a query', () => {
   });
 });
 
-describe('a transaction', () => {
-  it('commits what ran', async () => {
+describe('transactions', () => {
+  it('a transaction commits its statements', async () => {
     await database.transaction(async (run) => {
       await run('INSERT INTO item VALUES ($1)', [1]);
       await run('INSERT INTO item VALUES ($1)', [2]);
@@ -96,7 +96,7 @@ describe('a transaction', () => {
     expect((await database.query(COUNT)).rows).toEqual([{ items: 2n }]);
   });
 
-  it('rolls back when the work rejects', async () => {
+  it('a transaction rolls back when its work rejects', async () => {
     const failed = database.transaction(async (run) => {
       await run('INSERT INTO item VALUES (1)');
       throw new Error('no');
@@ -105,7 +105,7 @@ describe('a transaction', () => {
     expect((await database.query(COUNT)).rows).toEqual([{ items: 0n }]);
   });
 
-  it('rejects when a statement failed and the work went on as if nothing had happened', async () => {
+  it('a transaction rejects when a statement failed, even if its work ignored the failure', async () => {
     const failed = database.transaction(async (run) => {
       await run('INSERT INTO item VALUES (1)');
       await run('INSERT INTO item VALUES (1)').catch(() => {});
@@ -116,20 +116,20 @@ describe('a transaction', () => {
 });
 
 describe('unavailability', () => {
-  it('is a refused connection', async () => {
+  it('a refused connection counts as unavailable', async () => {
     const closed = await listen(() => {});
     const port = portOf(closed);
     closed.close();
     await expectUnavailable(open({ url: at(port) }).query(CHECK));
   });
 
-  it('is a name that does not resolve, a wrong password, and a database that is not there', async () => {
+  it('an unknown host, a wrong password and a missing database count as unavailable', async () => {
     await expectUnavailable(open({ url: test.url.replace('127.0.0.1', 'nowhere.invalid') }).query(CHECK));
     await expectUnavailable(open({ url: test.url.replace(/:[0-9a-f]{64}@/, ':guess@') }).query(CHECK));
     await expectUnavailable(open({ url: `${test.url}_not` }).query(CHECK));
   });
 
-  it('is an exhausted pool, told within the bound', async () => {
+  it('an exhausted pool counts as unavailable before a connection becomes free', async () => {
     const single = open({ maxConnections: 1, connectTimeoutMs: 200 });
     await untilConnected(single);
     let isBusy = true;
@@ -142,7 +142,7 @@ describe('unavailability', () => {
     await single.query(COUNT);
   });
 
-  it('is a server that takes the connection and says nothing, told within the bound', async () => {
+  it('a server that accepts the connection but stays silent counts as unavailable', async () => {
     const sockets: Socket[] = [];
     const silent = await listen((socket) => sockets.push(socket));
     const started = performance.now();
@@ -152,24 +152,24 @@ describe('unavailability', () => {
     silent.close();
   });
 
-  it('is a statement that takes too long, which the database ends', async () => {
+  it('a statement that exceeds its timeout counts as unavailable, and the connection is free again', async () => {
     const hurried = open({ maxConnections: 1, statementTimeoutMs: 500 });
     await expectUnavailable(hurried.query(SLEEP, [5]));
     await hurried.query(COUNT);
   });
 
-  it('is a database that goes silent in the middle of a statement', async () => {
+  it('a database that stops responding during a statement counts as unavailable', async () => {
     const relay = await openRelay();
     const hurried = open({ url: at(relay.port), statementTimeoutMs: 500 });
     await hurried.query(CHECK);
     relay.mute();
     await expectUnavailable(hurried.query(CHECK));
-    // The silent connection is not used again: new ones are not muted.
+    // The silent connection is not reused; the relay mutes no new ones.
     await hurried.query(CHECK);
     relay.close();
   });
 
-  it('is a connection that is cut in the middle of a statement', async () => {
+  it('a connection that breaks during a statement counts as unavailable', async () => {
     const relay = await openRelay();
     const cut = open({ url: at(relay.port) });
     await cut.query(CHECK);
@@ -180,7 +180,7 @@ describe('unavailability', () => {
     relay.close();
   });
 
-  it('is a session that an administrator ends, idle, running or in a transaction, and the next query reconnects', async () => {
+  it('a session that an administrator ends counts as unavailable, and the next query reconnects', async () => {
     const single = open({ maxConnections: 1 });
     await single.query(CHECK);
     await endSessions();
@@ -197,7 +197,7 @@ describe('unavailability', () => {
     await single.query(CHECK);
   });
 
-  it('is not a mistake of ours', async () => {
+  it('a faulty statement does not count as unavailability', async () => {
     for (const text of ['SELEC 1', 'SELECT nothing', 'SELECT 1/0', "SELECT 'x'::uuid"]) {
       const error = await database.query({ name: text, text }).catch((caught: unknown) => caught);
       expect(error).toBeInstanceOf(pg.DatabaseError);
@@ -209,20 +209,20 @@ describe('unavailability', () => {
 });
 
 describe('durability', () => {
-  it('refuses a database that does not wait for the disk, naming the settings, unless it is told', async () => {
+  it('a database that does not wait for the disk is refused unless allowed, and the error names the settings', async () => {
     await expect(database.assertDurable(false)).rejects.toThrow(
       /fsync, full_page_writes, synchronous_commit off/,
     );
     await database.assertDurable(true);
   });
 
-  it('refuses a session whose commits do not wait', async () => {
+  it('a session whose commits do not wait for the disk is refused', async () => {
     const lazy = open({ url: `${test.url}?options=-c%20synchronous_commit%3Doff` });
     await expect(lazy.assertDurable(false)).rejects.toThrow(/synchronous_commit/);
   });
 });
 
-/** Tries until a statement of a database has an answer. */
+/** Retries until the database responds to a statement. */
 async function untilConnected(tried: Database): Promise<void> {
   const isConnected = () =>
     tried.query(CHECK).then(
@@ -266,7 +266,7 @@ function portOf(server: Server): number {
   return (server.address() as { port: number }).port;
 }
 
-/** A relay to PostgreSQL whose connections can be cut, or muted so that nothing arrives any more. */
+/** Opens a relay to PostgreSQL whose connections can be cut, or muted so that nothing arrives any more. */
 async function openRelay() {
   const pairs: [Socket, Socket][] = [];
   const target = Number(new URL(test.url).port);

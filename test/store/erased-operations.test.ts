@@ -10,7 +10,7 @@ onOwnDatabase({});
 const OPERATIONS = 250;
 const ERASED = Buffer.from('erased');
 
-it('the responses to the operations of an old payment are all erased, of which a hundred are read at once', async () => {
+it('all responses to the operations of an old payment are erased, and read at most 100 at a time', async () => {
   const paymentId = randomUUID();
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer, created_at, updated_at)

@@ -7,7 +7,7 @@ import { groupCommits } from '#src/store/engine/group-commit.ts';
 
 const DATABASE = {} as Database;
 
-/** A write that records what it was asked for, and waits to be let go on. */
+/** Returns a write that records its rows and waits until the test releases it. */
 function scripted(many: (rows: readonly string[]) => readonly (string | undefined)[] | Error) {
   const asked: (string | readonly string[])[] = [];
   const gates: (() => void)[] = [];
@@ -29,12 +29,12 @@ function scripted(many: (rows: readonly string[]) => readonly (string | undefine
   return {
     write: (row: string) => write(DATABASE, row),
     asked,
-    /** Lets the one that has been under way for longest end, and what it leads to begin. */
+    /** Ends the longest-running write, and waits until the next has begun. */
     async letFirstGo(): Promise<void> {
       gates.shift()?.();
       await new Promise((resolve) => setImmediate(resolve));
     },
-    /** Lets all that is under way, and all that it leads to, go on. */
+    /** Ends all writes, and those that begin as a result. */
     async letGo(): Promise<void> {
       while (gates.length > 0) {
         for (const go of gates.splice(0)) go();
@@ -50,8 +50,8 @@ function rolledBack(code: string): Error {
 
 const together = (rows: readonly string[]) => rows.map((row) => `${row} together`);
 
-describe('a write', () => {
-  it('is made at once and alone when none is under way', async () => {
+describe('grouped writes', () => {
+  it('a write begins at once and alone when no other is in progress', async () => {
     const { write, asked, letGo } = scripted(together);
     const first = write('a');
     expect(asked).toEqual(['a']);
@@ -59,7 +59,7 @@ describe('a write', () => {
     expect(await first).toBe('a alone');
   });
 
-  it('that comes while one is under way is made together with all that came', async () => {
+  it('writes that arrive while another is in progress are written together', async () => {
     const { write, asked, letGo } = scripted(together);
     const results = Promise.all(['a', 'b', 'c'].map(write));
     expect(asked).toEqual(['a']);
@@ -68,7 +68,7 @@ describe('a write', () => {
     expect(asked).toEqual(['a', ['b', 'c']]);
   });
 
-  it('goes on with 64 others at most', async () => {
+  it('a group has at most 64 writes', async () => {
     const { write, asked, letGo } = scripted(together);
     const results = Promise.all(Array.from({ length: 70 }, (_, index) => write(String(index))));
     await letGo();
@@ -76,7 +76,7 @@ describe('a write', () => {
     expect(asked.map((rows) => (typeof rows === 'string' ? 1 : rows.length))).toEqual([1, 64, 5]);
   });
 
-  it('that the group has not decided is made alone', async () => {
+  it('a write whose result the group does not know is written alone', async () => {
     const { write, asked, letGo } = scripted((rows) => rows.map((row) => (row === 'c' ? undefined : row)));
     const results = Promise.all(['a', 'b', 'c'].map(write));
     await letGo();
@@ -85,7 +85,7 @@ describe('a write', () => {
   });
 
   it.each(['22P05', '40P01', '57014'])(
-    'whose group was rolled back with %s is made alone',
+    'writes whose group was rolled back with %s are written alone',
     async (sqlState) => {
       const { write, letGo } = scripted(() => rolledBack(sqlState));
       const results = Promise.all(['a', 'b', 'c'].map(write));
@@ -97,7 +97,7 @@ describe('a write', () => {
   it.each([
     ['may have been committed', new Error('Connection terminated unexpectedly')],
     ['found no connection', new DatabaseUnavailableError(new Error('refused'))],
-  ])('whose group %s is rejected with what happened, and made no second time', async (_what, error) => {
+  ])('writes whose group %s are rejected with its error and not written again', async (_what, error) => {
     const { write, asked, letGo } = scripted(() => error);
     const results = Promise.allSettled(['a', 'b', 'c'].map(write));
     await letGo();
@@ -109,7 +109,7 @@ describe('a write', () => {
     expect(asked).toEqual(['a', ['b', 'c']]);
   });
 
-  it("is made in the context of the group's first row", async () => {
+  it('a group runs in the async context of its first write', async () => {
     const context = new AsyncLocalStorage<string>();
     const seen: (string | undefined)[] = [];
     const note = async () => {
@@ -129,7 +129,7 @@ describe('a write', () => {
   });
 });
 
-describe('a write that is held up', () => {
+describe('a slow write', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   });
@@ -137,7 +137,7 @@ describe('a write that is held up', () => {
     vi.useRealTimers();
   });
 
-  it('keeps others waiting for 50 ms, counted from its own beginning', async () => {
+  it('a slow write delays others for at most 50 ms, counted from its own start', async () => {
     const { write, asked, letFirstGo, letGo } = scripted(together);
     const first = write('a');
     vi.advanceTimersByTime(30);
@@ -152,7 +152,7 @@ describe('a write that is held up', () => {
     expect(await others).toEqual(['held up alone', 'b together', 'c together']);
   });
 
-  it('begins nothing when it ends: what began meanwhile is under way, and gathers the next group', async () => {
+  it('a slow write that ends starts no group while another write is in progress', async () => {
     const { write, asked, letFirstGo, letGo } = scripted(together);
     const results = [write('held up'), write('b')];
     vi.advanceTimersByTime(50);

@@ -29,7 +29,7 @@ afterAll(async () => {
   await test.drop();
 });
 
-/** Every page of a list. @param between is called after each. */
+/** Reads every page of a list and returns the ids. @param between runs after each page. */
 async function readAll(filter: PaymentFilter, size: number, between = async () => {}): Promise<string[]> {
   const ids: string[] = [];
   let after: PagePosition | undefined;
@@ -43,9 +43,9 @@ async function readAll(filter: PaymentFilter, size: number, between = async () =
 }
 
 describe('pages of payments', () => {
-  it('have each payment of the beginning once, newest first, while others are inserted and change', async () => {
+  it('pages contain each payment once, newest first, while others are inserted and change', async () => {
     await Promise.all(Array.from({ length: 60 }, () => claimAttempt(database)));
-    // Payments of the same microsecond are told apart by their ids.
+    // Payments with the same microsecond are ordered by their ids.
     await tables.query(
       'UPDATE payment SET created_at = (SELECT min(created_at) FROM payment) WHERE random() < 0.5',
     );
@@ -69,7 +69,7 @@ describe('pages of payments', () => {
   });
 });
 
-describe('on 40,000 payments of two accounts, each filter', () => {
+describe('lists of 40,000 payments of two accounts', () => {
   const OTHER = '22222222-2222-4222-8222-222222222222';
 
   beforeAll(async () => {
@@ -91,12 +91,12 @@ describe('on 40,000 payments of two accounts, each filter', () => {
     ['a time', { from, before: '2026-01-06T00:00:00.000000Z' }, 'payment_by_time'],
     ['an order', { merchantOrderId: 'order-77' }, 'payment_by_order'],
     ['a rare status', { status: 'ERROR' }, 'payment_by_status'],
-    // Either costs a page.
+    // Either index reads one page.
     ['a status that nearly all have', { status: 'SUCCEEDED' }, 'payment_by_(status|time)'],
     ['a status that no payment has', { status: 'CHARGEBACK' }, 'payment_by_status'],
     ['a status and a time', { status: 'ERROR', from }, 'payment_by_status'],
     ['an order and a status', { merchantOrderId: 'order-77', status: 'ERROR' }, 'payment_by_order'],
-  ])('is read from its own index and nothing else: %s', async (_name, filter, index) => {
+  ])('a list with %s reads only its own index', async (_name, filter, index) => {
     const after = { createdAt: '2026-01-20T00:00:00.000000Z', id: ACCOUNT_ONE };
     for (const position of [undefined, after]) {
       for (const mode of ['force_custom_plan', 'force_generic_plan']) {
@@ -118,7 +118,7 @@ describe('on 40,000 payments of two accounts, each filter', () => {
     readonly 'Rows Removed by Filter'?: number;
   };
 
-  /** Returns PostgreSQL's plan for the list's own statement. */
+  /** Returns PostgreSQL's plan for the statement of a list. */
   async function planOf(filter: PaymentFilter, after: PagePosition | undefined, mode: string): Promise<Plan> {
     let plan: Plan | undefined;
     await tables.query(`SET plan_cache_mode = ${mode}`);
@@ -133,7 +133,7 @@ describe('on 40,000 payments of two accounts, each filter', () => {
       },
     } as unknown as Database;
     await listPayments(explaining, filter, after, 21);
-    if (!plan) throw new Error('nothing was explained');
+    if (!plan) throw new Error('listPayments ran no statement');
     return plan;
   }
 

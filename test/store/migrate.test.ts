@@ -22,7 +22,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-it('runs each file once, in order, with several statements in one', async () => {
+it('migrations run once each, in order, and may have several statements', async () => {
   write('0001_first.sql', 'CREATE TABLE item (id int); INSERT INTO item VALUES (1);');
   write('0002_second.sql', 'INSERT INTO item SELECT id + 1 FROM item');
   expect(await migrate(database, directory)).toEqual(['0001_first.sql', '0002_second.sql']);
@@ -37,7 +37,7 @@ it('runs each file once, in order, with several statements in one', async () => 
   ]);
 });
 
-it('runs each file once when replicas start together', async () => {
+it('migrations run once each when replicas start together', async () => {
   write('0001_first.sql', 'CREATE TABLE item (id int); SELECT pg_sleep(0.2)');
   write('0002_second.sql', 'INSERT INTO item VALUES (1)');
   const done = await Promise.all([1, 2, 3, 4].map(() => migrate(database, directory)));
@@ -45,7 +45,7 @@ it('runs each file once when replicas start together', async () => {
   expect(await select('SELECT id FROM item')).toEqual([{ id: 1 }]);
 });
 
-it('leaves nothing of a file that fails, names it, and goes on from there once it is mended', async () => {
+it('a failed migration leaves nothing behind, is named in the error, and can run once it is corrected', async () => {
   write('0001_first.sql', 'CREATE TABLE item (id int PRIMARY KEY)');
   write('0002_second.sql', 'INSERT INTO item VALUES (1); INSERT INTO item VALUES (1)');
   await expect(migrate(database, directory)).rejects.toThrow(/0002_second\.sql failed/);
@@ -54,7 +54,7 @@ it('leaves nothing of a file that fails, names it, and goes on from there once i
   expect(await migrate(database, directory)).toEqual(['0002_second.sql']);
 });
 
-it('refuses when a file was changed after it had been run, and runs nothing', async () => {
+it('a migration that changed after it ran is refused, and nothing runs', async () => {
   write('0001_first.sql', 'CREATE TABLE item (id int)');
   await migrate(database, directory);
   write('0001_first.sql', 'CREATE TABLE item (id bigint)');
@@ -63,7 +63,7 @@ it('refuses when a file was changed after it had been run, and runs nothing', as
   expect(await select('SELECT id FROM item')).toEqual([]);
 });
 
-it('leaves alone what a later release has run, and lists it', async () => {
+it('migrations of a later release are left alone and listed', async () => {
   write('0001_first.sql', 'SELECT 1');
   write('0002_second.sql', 'SELECT 1');
   await migrate(database, directory);
@@ -74,15 +74,15 @@ it('leaves alone what a later release has run, and lists it', async () => {
 });
 
 it.each([
-  ['a number that is missing', ['0001_a.sql', '0003_c.sql'], /0003_c\.sql is out of sequence/],
-  ['a number given twice', ['0001_a.sql', '0001_b.sql'], /0001_b\.sql is out of sequence/],
-  ['a name of another form', ['1-a.sql'], /1-a\.sql must have a name such as/],
-])('refuses %s', async (_case, files, message) => {
+  ['a missing number', ['0001_a.sql', '0003_c.sql'], /0003_c\.sql is out of sequence/],
+  ['a duplicate number', ['0001_a.sql', '0001_b.sql'], /0001_b\.sql is out of sequence/],
+  ['an invalid name', ['1-a.sql'], /1-a\.sql must have a name such as/],
+])('migrations with %s are refused', async (_case, files, message) => {
   for (const file of files) write(file, 'SELECT 1');
   await expectRefusal(message);
 });
 
-it('gives up on a table that someone else holds, instead of having all others wait behind it', async () => {
+it('a migration gives up on a locked table after a lock timeout', async () => {
   write('0001_first.sql', 'CREATE TABLE item (id int)');
   await migrate(database, directory);
   write('0002_second.sql', 'ALTER TABLE item ADD name text');
@@ -101,7 +101,7 @@ CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS item_id
   ON item (id);
 CREATE INDEX CONCURRENTLY IF NOT EXISTS item_name ON item (name);`;
 
-it('builds indexes outside a transaction, once, although four replicas start together and a writer holds the table for a while', async () => {
+it('indexes are built once, without blocking writers, while four replicas start together', async () => {
   write('0001_first.sql', 'CREATE TABLE item (id int, name text); INSERT INTO item VALUES (1)');
   await migrate(database, directory);
   write('0002_second.sql', BUILD);
@@ -111,7 +111,7 @@ it('builds indexes outside a transaction, once, although four replicas start tog
   const building = writer.transaction(async (run) => {
     await run('INSERT INTO item VALUES (2)');
     written.resolve();
-    // A build waits for transactions that were there before it, and holds nobody up meanwhile.
+    // A build waits for earlier transactions, and blocks no one while it waits.
     await untilBuilding();
     await database.query({ name: 'insert', text: 'INSERT INTO item VALUES (3)' });
   });
@@ -130,7 +130,7 @@ it('builds indexes outside a transaction, once, although four replicas start tog
   ]);
 });
 
-it('builds an index anew that a failed run left unfinished, and keeps those that were finished', async () => {
+it('an unfinished index from a failed run is rebuilt, and finished ones are kept', async () => {
   write('0001_first.sql', 'CREATE TABLE item (id int, name text); INSERT INTO item VALUES (1), (1)');
   const swapped = BUILD.split('\n').toReversed().slice(0, 1).concat(BUILD.split('\n').slice(2, 4));
   write('0002_second.sql', ['-- migrate: concurrently', ...swapped].join('\n'));
@@ -150,7 +150,7 @@ it('builds an index anew that a failed run left unfinished, and keeps those that
   ]);
 });
 
-it('refuses a file that is to run outside a transaction and holds what cannot be repeated', async () => {
+it('a concurrent migration is refused if it contains a statement that cannot be repeated', async () => {
   write('0001_first.sql', '-- migrate: concurrently\nCREATE INDEX CONCURRENTLY item_id ON item (id);');
   await expectRefusal(/0001_first\.sql may contain only .* not: CREATE INDEX CONCURRENTLY item_id/);
 });

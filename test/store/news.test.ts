@@ -41,15 +41,15 @@ const openNews = ({ transactionId }: OpenAttempt, accountId = ACCOUNT_ONE) =>
   readOpenNews(database, accountId, transactionId);
 const rows = (columns: string) =>
   tables.query(`SELECT ${columns} FROM notification ORDER BY received_at, deduplication_key, subject`);
-/** Reads the only news of a transaction. */
+/** Reads the only news about a transaction. */
 async function onlyNews(attempt: OpenAttempt): Promise<OpenNews> {
   const [news, ...more] = await openNews(attempt);
-  if (!news || more.length > 0) throw new Error('there is not one');
+  if (!news || more.length > 0) throw new Error('expected one piece of news');
   return news;
 }
 
-describe('a notification', () => {
-  it('is stored once, each subject with the account and the id of the transaction that it names', async () => {
+describe('notifications', () => {
+  it('a notification is stored once, with the account and transaction of each subject', async () => {
     const [one, two] = [await claimAttempt(database), await claimAttempt(database)];
     await tables.query("UPDATE transaction SET reference = 'theirs' WHERE id = $1", [two.transactionId]);
     const unknown = randomUUID();
@@ -78,7 +78,7 @@ describe('a notification', () => {
     expect(await rows('*')).toHaveLength(4);
   });
 
-  it('names no transaction of another connection', async () => {
+  it('a notification is not matched with a transaction of another connection', async () => {
     const attempt = await claimAttempt(database, { connectionId: 'second' });
     expect(await notify([{ transactionId: attempt.transactionId }])).toMatchObject([{ accountId: NIL }]);
     const find = (connectionId: string, by: { transactionId?: string; reference?: string }) =>
@@ -96,7 +96,7 @@ describe('a notification', () => {
     }
   });
 
-  it('is read as it came, the dispute that it reports included, the oldest first', async () => {
+  it('notifications of a transaction are read unchanged with their disputes, oldest first', async () => {
     const attempt = await claimAttempt(database);
     const { transactionId } = attempt;
     const dispute: Dispute = {
@@ -130,7 +130,7 @@ describe('a notification', () => {
     expect(await openNews(attempt, ACCOUNT_TWO)).toEqual([]);
   });
 
-  it('is given to the account of the transaction that is found for it, and is there once', async () => {
+  it('a notification is moved to the account and transaction that were found for it', async () => {
     const attempt = await claimAttempt(database);
     const [stored] = await notify([{ reference: 'later' }], 'one');
     if (!stored) throw new Error('nothing was stored');
@@ -144,7 +144,7 @@ describe('a notification', () => {
   });
 });
 
-describe('the search for a transaction', () => {
+describe('the search for the transaction of a notification', () => {
   const take = (connectionId = 'scripted', limit = 10) =>
     takeDueNews(database, connectionId, limit, { share: 0.5, firstS: 2, longestS: 100 });
   const age = (key: string, seconds: number) =>
@@ -154,7 +154,7 @@ describe('the search for a transaction', () => {
       [key, seconds],
     );
 
-  it('is repeated after a share of the age of the news, between a first and a longest pause', async () => {
+  it('a search is repeated after a share of the age of the news, between a minimum and a maximum', async () => {
     for (const [key, seconds] of [
       ['new', 0],
       ['older', 60],
@@ -179,7 +179,7 @@ describe('the search for a transaction', () => {
     expect(await take()).toEqual([]);
   });
 
-  it('takes of its connection only, the longest due first, and no more than was asked for', async () => {
+  it('a search takes news of its own connection, the longest due first, up to the limit', async () => {
     for (const key of ['one', 'two', 'three']) await notify([{ reference: key }], key);
     await age('two', 60);
     expect(await take('second')).toEqual([]);
@@ -188,7 +188,7 @@ describe('the search for a transaction', () => {
     expect(both.map(({ deduplicationKey }) => deduplicationKey).sort()).toEqual(['one', 'three']);
   });
 
-  it('ends once the check of the transaction was made due, and of no other news', async () => {
+  it('ending the search for one subject of a notification does not affect another', async () => {
     const [one] = await notify([{ reference: 'one' }, { reference: 'two' }], 'both');
     if (!one) throw new Error('nothing was stored');
     await endSearch(database, one);
@@ -197,8 +197,8 @@ describe('the search for a transaction', () => {
   });
 });
 
-describe('what a payer brings', () => {
-  it('is stored once for each key, and a repeat of it is news again', async () => {
+describe('news from a payer', () => {
+  it('a payer’s return is stored once per key, and a repeat after it was settled is new again', async () => {
     const attempt = await claimAttempt(database);
     const news = payerNews(attempt, { query: 'code=1' });
     expect(await insertPayerNews(database, news)).toEqual({ lastAt: undefined });
@@ -220,7 +220,7 @@ describe('what a payer brings', () => {
     ).toEqual([{ result: null, settled_at: null, due: true, new: true }]);
   });
 
-  it('is taken five times until it is settled, of each transaction, however many notifications wait', async () => {
+  it('at most five unsettled pieces of news from the payer are stored per transaction', async () => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     for (let i = 0; i < 6; i++) await notify([{ transactionId: attempt.transactionId }]);
     for (let i = 0; i < 5; i++)
@@ -229,14 +229,14 @@ describe('what a payer brings', () => {
     expect(await bring(other)).toBeDefined();
     expect(await rows('*')).toHaveLength(12);
     const brought = (await openNews(attempt)).find(({ kind }) => kind === 'return');
-    if (!brought) throw new Error('nothing was brought');
+    if (!brought) throw new Error('there is no news from the payer');
     await settleNews(database, brought, 'unchanged');
     expect(await bring(attempt)).toBeDefined();
   });
 });
 
 describe('settling news', () => {
-  it('notes its result and when, once, and what a payer brought is forgotten', async () => {
+  it('settling news stores its first result and erases the payer’s query', async () => {
     const attempt = await claimAttempt(database);
     await bring(attempt, { query: 'code=secret' });
     await notify([{ transactionId: attempt.transactionId }], 'beside');
@@ -254,14 +254,14 @@ describe('settling news', () => {
 
   const dispute = { stage: 'opened', reference: undefined, money: undefined } as Dispute;
   it.each<[string, boolean, number, string[]]>([
-    ['that looked it up serves all that says no more than that there is news', true, 3, ['a', 'b', 'empty']],
-    ['that is no look-up serves what tells the same', false, 2, ['a', 'b']],
-  ])('a question %s', async (_what, isLookUp, settled, keys) => {
+    ['with a look-up settles all news without details of its own', true, 3, ['a', 'b', 'empty']],
+    ['without a look-up settles only identical notifications', false, 2, ['a', 'b']],
+  ])('a check %s', async (_what, isLookUp, settled, keys) => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     const { transactionId } = attempt;
     for (const key of ['a', 'b']) await notify([{ transactionId }], key);
     const [first] = await openNews(attempt);
-    if (!first) throw new Error('there is none');
+    if (!first) throw new Error('there is no news');
     await notify([{ transactionId, reference: 'theirs' }], 'referred');
     await notify([{ transactionId, dispute }], 'disputed');
     await bring(attempt, { deduplicationKey: 'empty' });
@@ -278,7 +278,7 @@ describe('settling news', () => {
     expect(await settleServed(database, transactionId, read, 'unchanged', isLookUp)).toBe(0);
   });
 
-  it('a return serves those that bring the same, and those of another account not at all', async () => {
+  it('a check of a return settles identical returns of the same account only', async () => {
     const attempt = await claimAttempt(database);
     await bring(attempt, { query: 'code=1' });
     const news = await onlyNews(attempt);

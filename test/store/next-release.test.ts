@@ -12,7 +12,7 @@ onService();
 const directory = mkdtempSync(join(tmpdir(), 'next-release-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** Pays, and refunds a part. @returns the statuses of both responses. */
+/** Makes a payment and refunds part of it. @returns the statuses of both responses. */
 async function payAndRefund(i: number): Promise<number[]> {
   const post = (path: string, key: string, body: unknown) =>
     fetch(`${server.url}${path}`, {
@@ -28,7 +28,7 @@ async function payAndRefund(i: number): Promise<number[]> {
   return [paid.status, refunded.status];
 }
 
-it('the migrations of a next release run while this one goes on paying, which then starts beside it', async () => {
+it('the migrations of a next release run while this release serves payments and can start again', async () => {
   cpSync(MIGRATIONS, directory, { recursive: true });
   writeFileSync(
     join(directory, '0002_next_release.sql'),

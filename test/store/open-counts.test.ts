@@ -7,8 +7,8 @@ import { changeOf, OPEN } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction' });
 
-describe('counting attempts whose outcome is open', () => {
-  it('tells connections and accounts apart, what is due, and for how long the oldest has been open', async () => {
+describe('counting open attempts', () => {
+  it('open attempts are counted per connection and account, with those due and the oldest age', async () => {
     expect(await countOpenAttempts(database, 100)).toEqual([]);
     const old = await claimAttempt(database);
     await claimAttempt(database, { leaseS: 60 });
@@ -27,7 +27,7 @@ describe('counting attempts whose outcome is open', () => {
     expect(counted[1]?.oldestS).toBeLessThan(3_700);
   });
 
-  it('counts as due what its caller has let go of, and not what awaits its payer, is over, or is no attempt', async () => {
+  it('attempts whose call has ended count as due, but not operations or attempts that await the payer', async () => {
     const open = await claimAttempt(database, { leaseS: 60 });
     await writeChange(database, changeOf(open, 'PENDING', OPEN));
     expect(await countOpenAttempts(database, 100)).toMatchObject([{ open: 1, due: 1 }]);
@@ -38,13 +38,13 @@ describe('counting attempts whose outcome is open', () => {
     expect(await countOpenAttempts(database, 100)).toMatchObject([{ open: 1, due: 1 }]);
   });
 
-  it('is bounded', async () => {
+  it('the count of open attempts stops at its limit', async () => {
     for (let i = 0; i < 5; i++) await claimAttempt(database);
     expect(await countOpenAttempts(database, 3)).toMatchObject([{ open: 3 }]);
   });
 });
 
-describe('counting what is open after its call', () => {
+describe('counting transactions that stay open after their call', () => {
   const count = async (types: string[], limit = 10) =>
     (await countOpenLater(database, types, limit)).map(({ type, open }) => `${type} ${open}`).sort();
   const add = async (set: string) => {
@@ -52,11 +52,11 @@ describe('counting what is open after its call', () => {
     await tables.query(`UPDATE transaction SET ${set} WHERE id = $1`, [transactionId]);
   };
 
-  it('counts attempts that await their payer, and operations, and nothing that is final or not to be checked', async () => {
+  it('attempts that await their payer and open operations are counted, up to a limit', async () => {
     expect(await count(['PURCHASE', 'REFUND'])).toEqual([]);
     await add('awaits_payer = true');
     await add("type = 'REFUND'");
-    // An attempt whose call has no outcome, a held authorization, and what is over.
+    // An attempt whose call has no outcome, an authorization, and an attempt without another check.
     await add('fence = 1');
     await add("awaits_payer = true, status = 'SUCCEEDED'");
     await add('awaits_payer = true, check_at = NULL');
@@ -66,7 +66,7 @@ describe('counting what is open after its call', () => {
     expect(await count(['PURCHASE'], 1)).toEqual(['PURCHASE 1']);
   });
 
-  it('tells for how long the oldest has been open', async () => {
+  it('the count includes the age of the oldest open transaction', async () => {
     await add("type = 'REFUND', created_at = created_at - interval '1 hour'");
     await add("type = 'REFUND'");
     const [refunds] = await countOpenLater(database, ['REFUND'], 10);

@@ -10,7 +10,7 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 onOwnDatabase({ empties: 'payment, transaction' });
 
-/** Claims an operation on a payment of its own, whose record bears a name. */
+/** Claims an operation on a separate payment. The record contains `name`. */
 async function claimed(name: string, changes: Partial<OperationClaim> = {}): Promise<OperationClaim> {
   const texts = { record: Buffer.from(name), requestHash: Buffer.from(`hash of ${name}`) };
   const claim = operationClaimOf(await approvedPayment(database, tables), { ...texts, ...changes });
@@ -22,7 +22,7 @@ const holderOf = ({ paymentId, requestHash, requestShape, record }: OperationCla
   ...{ paymentId, requestHash, requestShape, record },
   answer: undefined,
 });
-/** The holder, as a repeat by its key or reference finds it. */
+/** Returns the holder as a repeat finds it by its key or reference. */
 const keyed = (claim: OperationClaim) => ({
   ...holderOf(claim),
   ...{ idempotencyKey: claim.idempotencyKey, parentId: claim.parentId, baseId: claim.baseId },
@@ -34,8 +34,8 @@ const byKey = (
 const byId = ({ transactionId }: OperationClaim, accountId = ACCOUNT_ONE) =>
   findOperation(database, accountId, transactionId);
 
-describe('an operation', () => {
-  it('is found by its key within its method and account, or by its id, with its own payment', async () => {
+describe('looking up an operation', () => {
+  it('an operation is found by its key within its method and account, or by its id, with its own payment', async () => {
     const capture = await claimed('capture', { method: 'CapturePayment', idempotencyKey: 'one' });
     const refund = await claimed('refund', { method: 'RefundPayment', idempotencyKey: 'one' });
     const second = await claimed('second', { method: 'CapturePayment', idempotencyKey: 'two' });
@@ -47,13 +47,13 @@ describe('an operation', () => {
       expect(await byKey(claim)).toEqual(keyed(claim));
       expect(await byId(claim)).toEqual(holderOf(claim));
     }
-    // The other account has the same ids and keys, so one that took any account's row would be wrong about either.
+    // The other account has the same ids and keys, so a look-up without the account would be wrong for one of them.
     const twin = { record: Buffer.from('of the other account') };
     expect(await byKey(capture, otherAccount)).toEqual({ ...keyed(capture), ...twin });
     expect(await byId(capture, otherAccount)).toEqual({ ...holderOf(capture), ...twin });
   });
 
-  it('is not found by what only resembles its key or its id', async () => {
+  it('an operation is not found by a key or id of another account, payment or method', async () => {
     const claim = await claimed('capture', { idempotencyKey: 'one' });
     const other = { idempotencyKey: 'two', merchantReference: undefined };
     const resembling = [
@@ -66,7 +66,7 @@ describe('an operation', () => {
     expect(await byId({ ...claim, transactionId: randomUUID() })).toBeUndefined();
   });
 
-  it('that was answered is found with its response and the record of then, however the payment moves on', async () => {
+  it('an operation is found with its response and the record of that time', async () => {
     const claim = await claimed('capture');
     await writeChange(database, {
       ...{ accountId: ACCOUNT_ONE, paymentId: claim.paymentId, version: 2, status: 'SUCCEEDED' },
@@ -83,14 +83,14 @@ describe('an operation', () => {
     expect(await byId(claim)).toEqual(answered);
   });
 
-  it('is found by its reference within its payment and method, unless another holds the key', async () => {
+  it('an operation is found by its reference, unless another operation holds the key', async () => {
     const first = await claimed('first', { idempotencyKey: 'one', merchantReference: 'r-1' });
     const second = await claimed('second', { idempotencyKey: 'two', merchantReference: 'r-2' });
     expect(await byKey({ ...first, idempotencyKey: 'three' })).toEqual(keyed(first));
     expect(await byKey({ ...first, idempotencyKey: 'two' })).toEqual(keyed(second));
   });
 
-  it('names the payment’s own transaction also if it acts on a capture of it', async () => {
+  it('a refund of a capture is found with the payment’s own transaction', async () => {
     const capture = await claimed('capture');
     await tables.query("UPDATE transaction SET status = 'SUCCEEDED' WHERE id = $1", [capture.transactionId]);
     const refund = await claimed('refund');

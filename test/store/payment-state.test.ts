@@ -16,14 +16,14 @@ onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
 
 const stateOf = async ({ paymentId }: { paymentId: string }, accountId = ACCOUNT_ONE) => {
   const state = await readPaymentState(database, accountId, paymentId);
-  if (!state) throw new Error('the payment is not there');
+  if (!state) throw new Error('there is no such payment');
   return state;
 };
 const unanswered = async (payment: { paymentId: string }) =>
   (await stateOf(payment)).transactions.map(({ isUnanswered }) => isUnanswered);
 
-describe('the state of a payment', () => {
-  it('is the payment as it stands with its transactions in the order in which they began, and no other’s', async () => {
+describe('reading the state of a payment', () => {
+  it('the state of a payment has its transactions, oldest first, and no rows of other accounts', async () => {
     const base = await approvedPayment(database, tables, { vault: true });
     await tables.query(
       "UPDATE transaction SET created_at = created_at - interval '90 s', reference = 'theirs'",
@@ -64,7 +64,7 @@ describe('the state of a payment', () => {
     expect(await readPaymentState(database, ACCOUNT_ONE, randomUUID())).toBeUndefined();
   });
 
-  it('tells the books, and which transaction awaits its payer', async () => {
+  it('the state of a payment has its books, and shows which transaction awaits its payer', async () => {
     const base = await approvedPayment(database, tables, {
       payment: 'captured_minor_units = 5000, refunded_minor_units = 700, released = true',
       base: 'awaits_payer = true',
@@ -80,14 +80,14 @@ describe('the state of a payment', () => {
     });
   });
 
-  it('tells an attempt without a response from one that has it, also while its outcome is open', async () => {
+  it('an attempt counts as answered once its response is stored, even if its outcome is open', async () => {
     const attempt = await claimAttempt(database);
     expect(await unanswered(attempt)).toEqual([true]);
     await writeChange(database, changeOf(attempt, 'PENDING', OPEN));
     expect(await unanswered(attempt)).toEqual([false]);
   });
 
-  it('tells an operation without a response from one that has it, and from one that nobody called for', async () => {
+  it('an operation counts as answered once its response is stored, or if no call requested it', async () => {
     const claim = operationClaimOf(await approvedPayment(database, tables));
     await claimOperation(database, claim);
     expect(await unanswered(claim)).toEqual([false, true]);
@@ -99,7 +99,7 @@ describe('the state of a payment', () => {
   });
 });
 
-it('finds the last attempt of a payment, whosever it is', async () => {
+it('the last attempt of a payment is found without its account', async () => {
   const [one, other] = [
     await claimAttempt(database),
     await claimAttempt(database, { connectionId: 'second' }),
@@ -121,7 +121,7 @@ it('finds the last attempt of a payment, whosever it is', async () => {
   expect(await findOwnTransaction(database, randomUUID())).toBeUndefined();
 });
 
-it('a key is found in its account only, with the payment that holds it', async () => {
+it('a key is found only in its own account, with its payment', async () => {
   const [one, two] = [await claimAttempt(database), await claimAttempt(database)];
   await writeChange(database, changeOf(one, 'ONE'));
   const { otherAccount } = await addBystanders(tables, one.paymentId);

@@ -29,28 +29,28 @@ function open(options: Partial<DatabaseOptions>): Database {
   return database;
 }
 
-/** A pooler of those that know no prepared statements, in transaction mode. */
+/** Starts a pooler in transaction mode without support for prepared statements. */
 async function startPooler(): Promise<string> {
   const pooler = await startTransactionPooler(test.url);
   closing.push(pooler);
   return pooler.url;
 }
 
-/** Sets the time limits of new sessions, as the role's would be set; the role itself is everybody's in these tests. */
+/** Sets the time limits of new sessions for the database, because the tests share one role. */
 async function setLimits(statement: string, idle: string): Promise<void> {
   const name = new URL(test.url).pathname.slice(1);
   await tables.query(`ALTER DATABASE ${name} SET statement_timeout = '${statement}'`);
   await tables.query(`ALTER DATABASE ${name} SET idle_in_transaction_session_timeout = '${idle}'`);
 }
 
-describe('the way to the database', () => {
-  it('is direct where the time limits that a connection asks for arrive, whatever the role has', async () => {
+describe('a direct connection', () => {
+  it('a connection counts as direct if its time limits take effect, whatever the defaults', async () => {
     await assertDirect(open({}));
     await setLimits('1s', '2s');
     await assertDirect(open({}));
   });
 
-  it('is refused where a pooler drops them, even if the role has the same, and says what to set', async () => {
+  it('a connection through a pooler that drops time limits is refused, and the error names the setting', async () => {
     await setLimits('5s', '10s');
     const refused = assertDirect(open({ url: await startPooler() }));
     await expect(refused).rejects.toThrow(PoolerError);
@@ -59,7 +59,7 @@ describe('the way to the database', () => {
 });
 
 describe('a pooler', () => {
-  it('is refused where it mixes up prepared statements, and the error says which one to take', async () => {
+  it('a pooler without prepared statements is refused, and the error names a suitable one', async () => {
     await setLimits('5s', '10s');
     const refused = assertPooler({ url: await startPooler(), log });
     await expect(refused).rejects.toThrow(PoolerError);
@@ -71,7 +71,7 @@ describe('a pooler', () => {
     ['6s', '10s', ["statement_timeout = '5s'"]],
     ['5s', '0', ["idle_in_transaction_session_timeout = '10s'"]],
   ])(
-    'is refused where its sessions have the limits %s and %s, and the error has the statement that sets them',
+    'sessions with the limits %s and %s are refused, and the error has the statement that sets them',
     async (statement, idle, settings) => {
       await setLimits(statement, idle);
       const refused = await assertPooler({ url: test.url, log }).catch((error: Error) => error);
@@ -81,12 +81,12 @@ describe('a pooler', () => {
     },
   );
 
-  it('is taken where each of its sessions keeps prepared statements and has the limits', async () => {
+  it('sessions that keep prepared statements and have the required limits are accepted', async () => {
     await setLimits('5s', '10s');
     await assertPooler({ url: test.url, log });
   });
 
-  it("is not asked for a session of its own, which would be somebody else's a moment later", async () => {
+  it('a pooled database refuses to open a session but runs transactions', async () => {
     const pooled = open({ isPooled: true });
     await expect(pooled.session(async () => {}, 1_000)).rejects.toThrow('a pooler');
     await expect(pooled.transaction((run) => run('SELECT 1'))).resolves.toMatchObject({ rowCount: 1 });

@@ -12,14 +12,14 @@ onOwnDatabase({ empties: 'payment, transaction, vaulted_token, notification', ma
 
 const APART_S = 2;
 
-/** A transaction that its caller has let go of, and that is checked in so many seconds; undefined for never. */
+/** Makes a transaction whose call has ended and that is checked in `checkInS` seconds, or never if undefined. */
 async function letGo(checkInS: number | undefined): Promise<OpenAttempt> {
   const attempt = await claimAttempt(database);
   await writeChange(database, changeOf(attempt, 'PENDING', { isOpen: true, checkInS }));
   return attempt;
 }
 
-/** The stored schedule of a transaction; `inS` is rounded to tenths. */
+/** Returns the stored schedule of a transaction; `inS` is rounded to tenths. */
 const scheduleOf = async ({ transactionId }: OpenAttempt) =>
   (
     await tables.query(
@@ -29,7 +29,7 @@ const scheduleOf = async ({ transactionId }: OpenAttempt) =>
     )
   )[0];
 
-/** Stores news of a transaction. @param settledAt when it was settled, in SQL. */
+/** Stores news about a transaction. @param settledAt an SQL expression. */
 async function news(
   { transactionId }: OpenAttempt,
   kind: PromptingNews['kind'] = 'notification',
@@ -45,8 +45,8 @@ async function news(
 }
 const prompt = (about: PromptingNews) => promptCheck(database, about, APART_S);
 
-describe('news', () => {
-  it('makes the check of its transaction due at once, under another fence, and of no other', async () => {
+describe('news about a transaction', () => {
+  it('news makes the check of its transaction due at once under another fence, and affects no other', async () => {
     const [attempt, beside] = [await letGo(500), await letGo(500)];
     const others = await addBystanders(tables, attempt.paymentId);
     expect(await prompt(await news(attempt))).toBe(0);
@@ -55,13 +55,13 @@ describe('news', () => {
     await others.expectUntouched();
   });
 
-  it('makes a transaction due of which nothing more was expected', async () => {
+  it('news makes a transaction due that had no more checks', async () => {
     const attempt = await letGo(undefined);
     expect(await prompt(await news(attempt))).toBe(0);
     expect(await scheduleOf(attempt)).toEqual({ fence: 2, inS: expect.closeTo(0, 0) });
   });
 
-  it('waits while the call of the claimer is under way, and changes nothing', async () => {
+  it('news changes nothing while the call of its transaction is in progress', async () => {
     const attempt = await claimAttempt(database, { leaseS: 60 });
     const about = await news(attempt);
     expect(await prompt(about)).toBeUndefined();
@@ -70,7 +70,7 @@ describe('news', () => {
     expect(await prompt({ ...about, accountId: randomUUID() })).toBeUndefined();
   });
 
-  it('brings a check forward only', async () => {
+  it('news never delays a check', async () => {
     const attempt = await letGo(-100);
     await prompt(await news(attempt));
     expect(await scheduleOf(attempt)).toEqual({ fence: 2, inS: expect.closeTo(-100, 0) });
@@ -86,19 +86,22 @@ describe('news', () => {
     [0.5, 'was settled 1.5 s ago', 'notification', "now() - interval '1.5 s'"],
     [0, 'was settled long ago', 'notification', "now() - interval '1 min'"],
     [0, 'is of another kind', 'return', 'NULL'],
-  ])('makes it due in %d s when other news of the transaction %s', async (inS, _what, kind, settledAt) => {
-    const [attempt, other] = [await letGo(500), await letGo(500)];
-    await news(attempt, kind, settledAt);
-    await news(attempt, 'notification', "now() - interval '1 h'");
-    await news(other);
-    const told = await prompt(await news(attempt));
-    expect(told).toBeCloseTo(inS, 0);
-    expect(told).toBeGreaterThanOrEqual(inS - 0.5);
-    expect(told).toBeLessThanOrEqual(inS);
-    expect((await scheduleOf(attempt))?.inS).toBeCloseTo(inS, 0);
-  });
+  ])(
+    'news makes the check due in %d s when other news about the transaction %s',
+    async (inS, _what, kind, settledAt) => {
+      const [attempt, other] = [await letGo(500), await letGo(500)];
+      await news(attempt, kind, settledAt);
+      await news(attempt, 'notification', "now() - interval '1 h'");
+      await news(other);
+      const told = await prompt(await news(attempt));
+      expect(told).toBeCloseTo(inS, 0);
+      expect(told).toBeGreaterThanOrEqual(inS - 0.5);
+      expect(told).toBeLessThanOrEqual(inS);
+      expect((await scheduleOf(attempt))?.inS).toBeCloseTo(inS, 0);
+    },
+  );
 
-  it('that is brought again waits for when it was settled before, and for no more of itself', async () => {
+  it('repeated news waits after its last settlement, but does not count itself as other news', async () => {
     const attempt = await letGo(500);
     const about = await news(attempt, 'return');
     expect(await prompt(about)).toBe(0);
@@ -110,7 +113,7 @@ describe('news', () => {
     expect(await prompt(await news(attempt, 'return'))).toBe(APART_S);
   });
 
-  it('that came while another worker asks is not put off by it', async () => {
+  it('news during another worker’s check stays due, whatever that worker writes', async () => {
     const attempt = await letGo(0);
     const connection = { connectionId: 'scripted', identity: 'scripted' };
     const take = () => takeDue(database, connection, { limit: 10, leaseS: 60 });
@@ -119,13 +122,13 @@ describe('news', () => {
     await prompt(await news(attempt));
     for (const inS of [300, undefined]) await postponeCheck(database, taken, inS);
     expect(await scheduleOf(attempt)).toEqual({ fence: 3, inS: expect.closeTo(0, 0) });
-    // What that worker has learned is written, and leaves the check due that the news prompted.
+    // The other worker's outcome is written, and the check that the news prompted stays due.
     await writeChange(database, changeOf(attempt, 'SUCCEEDED', { version: 1, fence: taken.fence }));
     expect(await scheduleOf(attempt)).toMatchObject({ inS: expect.closeTo(0, 0) });
     expect(await take()).toMatchObject([{ transactionId: attempt.transactionId, fence: 5 }]);
   });
 
-  it('that comes many times at once prompts one check for all of it, so much later at most', async () => {
+  it('simultaneous news prompts a single check, a pause later', async () => {
     const attempt = await letGo(500);
     const all = [];
     for (let i = 0; i < 8; i++) all.push(await news(attempt));
@@ -135,7 +138,7 @@ describe('news', () => {
   });
 });
 
-it('two takers at once of a check that news has made due: one of them takes it', async () => {
+it('only one of several concurrent workers takes a check that news made due', async () => {
   const connection = { connectionId: 'scripted', identity: 'scripted' };
   for (let i = 0; i < 20; i++) {
     const attempt = await letGo(500);

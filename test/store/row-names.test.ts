@@ -14,11 +14,11 @@ import { API, type Checker } from 'typescript/unstable/sync';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { databaseUrl, onOwnDatabase } from '../support/own-database.ts';
 
-// The compiler believes what a call says of its rows, as in `query<Account>(LIST_ACCOUNTS)`: a name that the statement
-// gives otherwise would read as undefined.
+// The compiler trusts the row type of a call such as `query<Account>(LIST_ACCOUNTS)`. A column with another name would
+// be read as undefined.
 
 const ROOT = join(import.meta.dirname, '../..');
-/** Files with a statement that no constant holds: one call in each. */
+/** Files with one call each whose statement is not in a constant. */
 const NOT_HELD = ['src/store/engine/aged-rows.ts', 'src/store/engine/migrate.ts'];
 
 onOwnDatabase({ empties: 'payment' });
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => client?.end());
 
-it('returns from every statement the names that its rows are declared with', async () => {
+it('every statement returns the column names of its declared row type', async () => {
   const api = new API({ cwd: ROOT });
   const faults: string[] = [];
   const notHeld: string[] = [];
@@ -60,9 +60,9 @@ it('returns from every statement the names that its rows are declared with', asy
 type TypedCall = {
   /** The expression of the call's statement. */
   readonly statement: string;
-  /** The sorted names of the row's type. */
+  /** The sorted property names of the row type. */
   readonly declared: string;
-  /** The top-level part of the file that makes the call. */
+  /** The top-level part of the file that contains the call. */
   readonly part: string;
 };
 
@@ -91,9 +91,9 @@ function typedCall(
 }
 
 /**
- * Returns the SQL of each call's statement: its expression's value; where that depends on the function, the value of
- * every constant that the expression names, or the local variable that it is, or else the function. A copy of the module is
- * asked, which exports them.
+ * Returns the SQL of each call's statement. If the value of the statement's expression depends on a local variable, it
+ * returns every constant that the expression, the variable or the surrounding function names. It evaluates them in a
+ * copy of the module.
  */
 async function textsOf(file: string, calls: readonly TypedCall[]): Promise<string[][]> {
   const source = readFileSync(join(ROOT, file), 'utf8');
@@ -117,14 +117,14 @@ async function textsOf(file: string, calls: readonly TypedCall[]): Promise<strin
   return module.valuesOfCalls.map(sqlIn);
 }
 
-/** Returns the SQL in a value: a text, a statement, or several of them. */
+/** Returns the SQL in a value: a string, a statement, or several of them. */
 function sqlIn(value: unknown): string[] {
   if (typeof value === 'string') return /^\s*(SELECT|WITH|INSERT|UPDATE|DELETE)\b/.test(value) ? [value] : [];
   if (typeof value !== 'object' || value === null) return [];
   return 'text' in value ? sqlIn(value.text) : Object.values(value).flatMap(sqlIn);
 }
 
-/** Asks PostgreSQL, without running a statement, for the names that it returns, or for its fault. */
+/** Returns the column names of a statement, or PostgreSQL's error, without running the statement. */
 function namesOf(text: string): Promise<string[]> {
   return new Promise((resolve) => {
     let names: string[] = [];

@@ -18,7 +18,7 @@ import { changeOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'vaulted_token' });
 
-/** Collects the statements that the store would run, to which something is due. */
+/** Collects the statements of the store's calls. Each call gets one row. */
 const statements = new Map<string, Statement>();
 const collector = {
   query: async (statement: Statement) => {
@@ -28,7 +28,7 @@ const collector = {
 } as unknown as Database;
 
 beforeAll(async () => {
-  // As after a day without trouble: many transactions, and hardly any due.
+  // Like after a normal day: many transactions, and hardly any of them due.
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record)
      SELECT gen_random_uuid(), $1, 'key-' || n, '', '', 'SUCCEEDED', '' FROM generate_series(1, 5000) n`,
@@ -70,7 +70,7 @@ beforeAll(async () => {
   await closeDeliveries(collector, webhook);
 });
 
-/** Ways to a transaction that pass by others. */
+/** Plans that read more transactions than needed. */
 const AMONG_MANY = /transaction_check|transaction_open|Seq Scan/;
 
 const planOf = async (name: string) => {
@@ -84,14 +84,17 @@ it.each([
   'take_due_transactions',
   'find_notified_transaction',
   'find_referred_transaction',
-])('the statement %s finds its transaction by its id, not among all that are due', async (name) => {
-  const plan = await planOf(name);
-  expect(plan).toMatch(/transaction_by_id|transaction_pkey|transaction_reference/);
-  expect(plan).not.toMatch(AMONG_MANY);
-});
+])(
+  'the statement %s finds its transaction by an index on ids, without reading all due transactions',
+  async (name) => {
+    const plan = await planOf(name);
+    expect(plan).toMatch(/transaction_by_id|transaction_pkey|transaction_reference/);
+    expect(plan).not.toMatch(AMONG_MANY);
+  },
+);
 
 it.each(['find_due_transactions', 'find_unaskable_attempts'])(
-  'the statement %s reads only what is due',
+  'the statement %s reads due transactions by an index',
   async (name) => {
     const plan = await planOf(name);
     expect(plan).toMatch(/transaction_check|transaction_open/);
@@ -100,7 +103,7 @@ it.each(['find_due_transactions', 'find_unaskable_attempts'])(
 );
 
 it.each(['read_payment_state', 'find_own_transaction', 'find_payments_by_id', 'find_payments_by_reference'])(
-  'the statement %s finds its payments by their account and id',
+  'the statement %s finds its payments by account and id',
   async (name) => {
     const plan = await planOf(name);
     expect(plan).toContain('payment_pkey');
@@ -108,11 +111,11 @@ it.each(['read_payment_state', 'find_own_transaction', 'find_payments_by_id', 'f
   },
 );
 
-it('the statement read_payment_state finds the transactions by their payment', async () => {
+it('the statement read_payment_state finds transactions by an index on their payment', async () => {
   expect(await planOf('read_payment_state')).toContain('transaction_payment');
 });
 
-it('what a change writes is found by its id, alone and with other changes, by a plan that does not grow old', async () => {
+it('a change finds its rows by id, alone and with other changes, by a generic plan', async () => {
   const showing = await openShowing(databaseUrl());
   const [row] = await tables.query('SELECT payment_id, id FROM transaction LIMIT 1');
   const changed = { paymentId: String(row?.payment_id), transactionId: String(row?.id) };
@@ -128,12 +131,12 @@ it('what a change writes is found by its id, alone and with other changes, by a 
   for (const plan of plans) {
     expect(plan).toMatch(/payment_pkey|transaction_pkey|transaction_by_id/);
     expect(plan).not.toMatch(AMONG_MANY);
-    // By its parameters, not by their values.
+    // A generic plan contains parameters instead of values.
     expect(plan).not.toContain(changed.paymentId);
   }
 });
 
-it('the statement finish_delivery finds its delivery by its id, not among all that are due', async () => {
+it('the statement finish_delivery finds its delivery by id, without reading all due deliveries', async () => {
   const plan = await planOf('finish_delivery');
   expect(plan).toContain('delivery_pkey');
   expect(plan).not.toMatch(/delivery_due|Seq Scan on delivery/);
@@ -142,13 +145,13 @@ it('the statement finish_delivery finds its delivery by its id, not among all th
 it.each([
   ['redeliver_failed', 'delivery_failed'],
   ['close_deliveries_of_no_webhook', 'delivery_due'],
-])('the statement %s reads no delivery of its webhook that is done with, by %s', async (name, index) => {
+])('the statement %s finds the deliveries of its webhook by the index %s', async (name, index) => {
   const plan = await planOf(name);
   expect(plan).toContain(index);
   expect(plan).not.toMatch(/delivery_of_webhook|Seq Scan on delivery/);
 });
 
-it('the responses that tell of a customer are found by their index, however many calls are kept', async () => {
+it('the responses that contain a customer are found by an index, even among many stored calls', async () => {
   await tables.query(
     `INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape, response)
      SELECT account_id, 'CreateCustomer', id, '', '', '\x0a24' || id::text::bytea FROM payment`,

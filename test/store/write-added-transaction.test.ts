@@ -11,7 +11,7 @@ type Added = NonNullable<StoredChange['added']>;
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
 
-/** A refund of 1.00 that nobody requested here, of a payment that was approved. */
+/** A refund of 1.00 of an approved payment that was made at the provider. */
 async function external() {
   const base = await approvedPayment(database, tables);
   const added: Added = {
@@ -40,8 +40,8 @@ async function external() {
   return { base, added, write, rows };
 }
 
-describe('a transaction that nobody requested here', () => {
-  it('is added with its payment’s books and record, and leaves every other transaction as it is', async () => {
+describe('a transaction made at the provider', () => {
+  it('a transaction made at the provider is added with books and record, and affects no other', async () => {
     const { base, added, write, rows } = await external();
     const others = await addBystanders(tables, base.paymentId);
     const own = () =>
@@ -50,7 +50,7 @@ describe('a transaction that nobody requested here', () => {
       ]);
     const before = await own();
     const written = await write(1);
-    // Who writes it holds no transaction.
+    // The writer has no lease on a transaction.
     expect(written).toEqual({
       ...{ kind: 'written', fence: undefined, event: false },
       earlier: { record: Buffer.from('approved'), answer: Buffer.from('answer') },
@@ -71,7 +71,7 @@ describe('a transaction that nobody requested here', () => {
     await others.expectUntouched();
   });
 
-  it('is moved on if it is there, and keeps its first reference', async () => {
+  it('a transaction made at the provider is updated if it exists, and keeps its first reference', async () => {
     const { write, rows } = await external();
     await write(1);
     const [first] = await rows();
@@ -86,7 +86,7 @@ describe('a transaction that nobody requested here', () => {
     expect(Number(moved?.updated_at)).toBeGreaterThan(Number(first?.updated_at));
   });
 
-  it('is neither added nor moved on from an outdated version, and is there when it is said again', async () => {
+  it('a change of an outdated version adds nothing, and a repeated change is reported as written', async () => {
     const { write, rows } = await external();
     expect(await write(0)).toEqual({ kind: 'outdated' });
     expect(await rows()).toEqual([]);

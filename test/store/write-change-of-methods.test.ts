@@ -23,7 +23,7 @@ const withCard = () => claimAttempt(database, { vault: true });
 const setCards = (columns: string) =>
   tables.query(`UPDATE vaulted_token SET ${columns} WHERE account_id = $1`, [ACCOUNT_ONE]);
 
-describe('the card that waits for an outcome', () => {
+describe('the card that awaits an outcome', () => {
   const cardOf = async (attempt: OpenAttempt) =>
     (
       await tables.query(
@@ -32,31 +32,34 @@ describe('the card that waits for an outcome', () => {
       )
     )[0];
 
-  it.each(['keep', 'drop', 'wait'] as const)('is to %s, and no other is touched', async (fate) => {
-    const [attempt] = [await withCard(), await withCard()];
-    const others = await addBystanders(tables, attempt.paymentId);
-    const untouched = await tables.query('SELECT * FROM vaulted_token WHERE id <> $1 ORDER BY id', [
-      tokenOf(attempt),
-    ]);
-    const method = { keep: keep(tokenOf(attempt)), drop: drop(tokenOf(attempt)), wait: undefined }[fate];
-    await write(attempt, { method });
-    const used = { active: true, last_used_at: new Date(AT), updated_at: new Date(AT) };
-    const waits = { active: false, last_used_at: null };
-    const expected = { keep: used, drop: undefined, wait: expect.objectContaining(waits) }[fate];
-    expect(await cardOf(attempt)).toEqual(expected);
-    await others.expectUntouched();
-    const left = await tables.query('SELECT * FROM vaulted_token WHERE id <> $1 ORDER BY id', [
-      tokenOf(attempt),
-    ]);
-    expect(left).toEqual(untouched);
-  });
+  it.each(['keep', 'drop', 'wait'] as const)(
+    'the outcome can %s a card, and affects no other card',
+    async (fate) => {
+      const [attempt] = [await withCard(), await withCard()];
+      const others = await addBystanders(tables, attempt.paymentId);
+      const untouched = await tables.query('SELECT * FROM vaulted_token WHERE id <> $1 ORDER BY id', [
+        tokenOf(attempt),
+      ]);
+      const method = { keep: keep(tokenOf(attempt)), drop: drop(tokenOf(attempt)), wait: undefined }[fate];
+      await write(attempt, { method });
+      const used = { active: true, last_used_at: new Date(AT), updated_at: new Date(AT) };
+      const waits = { active: false, last_used_at: null };
+      const expected = { keep: used, drop: undefined, wait: expect.objectContaining(waits) }[fate];
+      expect(await cardOf(attempt)).toEqual(expected);
+      await others.expectUntouched();
+      const left = await tables.query('SELECT * FROM vaulted_token WHERE id <> $1 ORDER BY id', [
+        tokenOf(attempt),
+      ]);
+      expect(left).toEqual(untouched);
+    },
+  );
 
-  it('is told of once it is kept, and not when it is used again', async () => {
+  it('an event is written once a card is kept, but not when it is used again', async () => {
     await wantEveryEvent(tables);
     const attempt = await withCard();
     const method = keep(tokenOf(attempt), Buffer.from('the kept card'));
     const event = undefined;
-    // The relay finds this one at its next look: the change reports the event of its payment only.
+    // The result reports only the payment's event; the relay finds the card's event in its next search.
     expect(await write(attempt, { ...OPEN, event, method })).toMatchObject({ kind: 'written' });
     await write(attempt, { version: 1, fence: 1, event, method });
     expect(await tables.query('SELECT account_id, type, sequence, record FROM event')).toEqual([
@@ -70,10 +73,10 @@ describe('the card that waits for an outcome', () => {
   });
 
   it.each([
-    ['no webhook wants to hear of it', "UPDATE webhook SET events = '{payment.purchase}'"],
+    ['no webhook subscribes to it', "UPDATE webhook SET events = '{payment.purchase}'"],
     ['the webhook is turned off', 'UPDATE webhook SET active = false'],
-    ['it has ended meanwhile', "UPDATE vaulted_token SET status = 'UNENROLLED'"],
-  ])('has no event when %s', async (_what, happens) => {
+    ['the card was unenrolled before', "UPDATE vaulted_token SET status = 'UNENROLLED'"],
+  ])('keeping a card writes no event if %s', async (_what, happens) => {
     await wantEveryEvent(tables);
     const attempt = await withCard();
     await tables.query(happens);
@@ -84,7 +87,7 @@ describe('the card that waits for an outcome', () => {
   it.each([
     ['in use', 'active = true'],
     ['ended', "status = 'UNENROLLED'"],
-  ])('that is %s is never dropped', async (_what, set) => {
+  ])('a card that is %s is never dropped', async (_what, set) => {
     const attempt = await withCard();
     await setCards(set);
     const before = await tables.query('SELECT * FROM vaulted_token');
@@ -92,7 +95,7 @@ describe('the card that waits for an outcome', () => {
     expect(await tables.query('SELECT * FROM vaulted_token')).toEqual(before);
   });
 
-  it('that has ended is not kept', async () => {
+  it('an unenrolled card is not kept', async () => {
     const attempt = await withCard();
     await setCards("status = 'UNENROLLED'");
     const before = await tables.query('SELECT * FROM vaulted_token');
@@ -111,7 +114,7 @@ describe('the checkout session of a payment', () => {
   const useOf = (account_id: string, object_id: string, payment_id: string) => ({
     ...{ account_id, object_id, payment_id },
   });
-  /** Adds a session to account one, which shows a payment. */
+  /** Adds a session to account one that shows a payment. */
   async function sessionOf(paymentId: string, expiresAt: string | null = '2999-01-01'): Promise<string> {
     const id = randomUUID();
     await tables.query(
@@ -123,7 +126,7 @@ describe('the checkout session of a payment', () => {
   const shown = async (session: string) =>
     (await tables.query('SELECT payment_id FROM checkout_session WHERE id = $1', [session]))[0]?.payment_id;
 
-  it('may be paid again when it is reopened, and no other, nor one that another payment uses', async () => {
+  it('reopening a session removes the use by its own payment, but no other use', async () => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     const [session, beside, others] = [randomUUID(), randomUUID(), randomUUID()];
     await use(ACCOUNT_ONE, session, attempt.paymentId);
@@ -143,7 +146,7 @@ describe('the checkout session of a payment', () => {
     );
   });
 
-  it('is used and shown again when its payment is paid late', async () => {
+  it('a session is used by and shows a payment that succeeded late', async () => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     const [session, beside] = [await sessionOf(other.paymentId), await sessionOf(other.paymentId)];
     expect(await write(attempt, { retakes: session })).toMatchObject({ kind: 'written' });
@@ -151,7 +154,7 @@ describe('the checkout session of a payment', () => {
     expect([await shown(session), await shown(beside)]).toEqual([attempt.paymentId, other.paymentId]);
   });
 
-  it('goes on showing the payment that has used it meanwhile, which no longer reopens it', async () => {
+  it('a session that another payment has used still shows that payment, which can no longer reopen it', async () => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     const session = await sessionOf(other.paymentId);
     await use(ACCOUNT_ONE, session, other.paymentId);
@@ -162,7 +165,7 @@ describe('the checkout session of a payment', () => {
     expect(await uses()).toEqual(new Set([useOf(ACCOUNT_ONE, session, attempt.paymentId)]));
   });
 
-  it('is not used if it has no terms, or is not there', async () => {
+  it('a session without terms, or one that does not exist, is not used', async () => {
     const attempt = await claimAttempt(database);
     const session = await sessionOf(randomUUID(), null);
     await write(attempt, { ...OPEN, retakes: session });

@@ -12,7 +12,7 @@ import { type ChangeOptions, changeOf, OPEN, recordOf, responseOf } from './chan
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
 
-/** Claims a capture of a payment; the next change is decided from version 2. */
+/** Claims a capture of a payment; the next change has to start from version 2. */
 async function claimed(): Promise<OperationClaim> {
   const claim = operationClaimOf(await approvedPayment(database, tables));
   await claimOperation(database, claim);
@@ -36,7 +36,7 @@ async function everything(): Promise<unknown[]> {
 }
 
 describe('the outcome of an operation', () => {
-  it('is written with the books and its own response, ends the operation, and touches no other payment', async () => {
+  it('the outcome is written with books and response, ends the operation, and affects no other payment', async () => {
     const claim = await claimed();
     const others = await addBystanders(tables, claim.paymentId);
     const written = await write(claim, 'DONE', { reference: 'theirs' });
@@ -51,14 +51,14 @@ describe('the outcome of an operation', () => {
     expect(payment).toMatchObject({
       ...{ status: 'DONE', record: recordOf('DONE'), version: 3, event_sequence: 2, open_operation: null },
       ...{ captured_minor_units: '575', refunded_minor_units: '7', released: true },
-      // The payment's own response stays what it was.
+      // The payment's own response does not change.
       ...{ answer: Buffer.from('answer'), answered_record: Buffer.from('approved') },
     });
     expect(Number(operation?.updated_at)).toBeGreaterThan(Number(operation?.created_at));
     expect(payment?.updated_at).toEqual(operation?.updated_at);
   });
 
-  it('leaves the books that it does not name', async () => {
+  it('a change without books leaves the books unchanged', async () => {
     const claim = await claimed();
     await write(claim, 'FIRST', OPEN);
     const { kind } = await writeChange(
@@ -71,7 +71,7 @@ describe('the outcome of an operation', () => {
     });
   });
 
-  it('that is still open keeps other operations out', async () => {
+  it('an operation stays open until its outcome is known', async () => {
     const claim = await claimed();
     await write(claim, 'PENDING', OPEN);
     expect((await paymentOf(claim))?.open_operation).toBe(claim.transactionId);
@@ -79,7 +79,7 @@ describe('the outcome of an operation', () => {
     expect((await paymentOf(claim))?.open_operation).toBeNull();
   });
 
-  it('leaves the operation open that another transaction is', async () => {
+  it('the outcome of one operation does not end another', async () => {
     const claim = await claimed();
     const open = randomUUID();
     await tables.query('UPDATE payment SET open_operation = $1', [open]);
@@ -87,7 +87,7 @@ describe('the outcome of an operation', () => {
     expect((await paymentOf(claim))?.open_operation).toBe(open);
   });
 
-  it('gives back the first response, which stays what it was, also when it is said again', async () => {
+  it('later changes return the operation’s first response and do not replace it', async () => {
     const claim = await claimed();
     await write(claim, 'FIRST', OPEN);
     const earlier = { record: recordOf('FIRST'), answer: responseOf('FIRST') };
@@ -100,7 +100,7 @@ describe('the outcome of an operation', () => {
     expect(await paymentOf(claim)).toMatchObject({ record: recordOf('SECOND'), version: 4 });
   });
 
-  it('that was said again after a lost acknowledgement finds itself there', async () => {
+  it('a repeated write after a lost acknowledgement succeeds and changes nothing', async () => {
     const claim = await claimed();
     await write(claim, 'DONE');
     const before = await everything();
@@ -109,14 +109,14 @@ describe('the outcome of an operation', () => {
     expect(await everything()).toEqual(before);
   });
 
-  it('stores no response of what nobody called for', async () => {
+  it('no response is stored for an operation that no call requested', async () => {
     const claim = await claimed();
     await tables.query('UPDATE transaction SET method = NULL');
     expect(await write(claim, 'DONE')).toMatchObject({ kind: 'written' });
     expect(await transactionOf(claim)).toMatchObject({ response: null, response_record: null });
   });
 
-  it('waits for another write of the payment, and is then outdated', async () => {
+  it('a change waits for a concurrent write of the payment, and is then outdated', async () => {
     const claim = await claimed();
     const [holder] = await tables.query('SELECT pg_backend_pid() AS pid');
     const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
@@ -130,7 +130,7 @@ describe('the outcome of an operation', () => {
     expect(await transactionOf(claim)).toMatchObject({ status: 'PENDING', response: null });
   });
 
-  it('makes the check of its authorization due, under another fence', async () => {
+  it('the outcome of an operation can make the check of its authorization due, under another fence', async () => {
     const claim = await claimed();
     const others = await addBystanders(tables, claim.paymentId);
     await write(claim, 'DECLINED', { parent: { id: claim.parentId, checkInS: 90 } });
@@ -141,7 +141,7 @@ describe('the outcome of an operation', () => {
   });
 });
 
-it('all of a change is written or nothing', async () => {
+it('a change is written completely or not at all', async () => {
   await wantEveryEvent(tables);
   const attempt = await claimAttempt(database, { vault: true });
   const session = randomUUID();
@@ -153,7 +153,7 @@ it('all of a change is written or nothing', async () => {
     ...{ books: BOOKS, method: { token: attempt.vaultedToken ?? '', fate: 'drop' }, reopens: session },
     parent: { id: attempt.transactionId, checkInS: 1 },
   });
-  // What comes last, the event, cannot be stored.
+  // The event, which is written last, cannot be stored.
   await tables.query("ALTER TABLE event ADD CONSTRAINT none CHECK (type = 'none')");
   await expect(writeChange(database, change)).rejects.toMatchObject({ code: '23514' });
   expect(await everything()).toEqual(before);

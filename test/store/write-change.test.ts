@@ -12,7 +12,10 @@ import { changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
 
-/** Writes a change in one commit with those of other payments: one that is outdated, and one of no payment. */
+/**
+ * Writes a change in one commit with others: two of other payments, of which one is outdated, and one without a
+ * payment.
+ */
 async function writeInGroup(change: StoredChange): Promise<WrittenChange> {
   const [first, second, third] = [
     await claimAttempt(database),
@@ -20,7 +23,7 @@ async function writeInGroup(change: StoredChange): Promise<WrittenChange> {
     await claimAttempt(database),
   ];
   const ofNobody = { ...first, paymentId: randomUUID(), transactionId: randomUUID() };
-  // The first goes alone, and the others come while it is under way.
+  // The first change is written alone, and the others form a group while it is in progress.
   const [ahead, written, ...others] = await Promise.all([
     writeChange(database, changeOf(first, 'AHEAD', { event: undefined })),
     writeChange(database, change),
@@ -46,7 +49,7 @@ const WAYS = {
     writeChange(database, { ...change, reopens: randomUUID() }),
 };
 
-/** Result of the first write of the caller that claimed, which no webhook is told of. */
+/** The result of the first write by the claimer, with no webhook to notify. */
 const WRITTEN = { kind: 'written', fence: 1, event: false, earlier: undefined };
 const earlierOf = (name: string) => ({ record: recordOf(name), answer: responseOf(name) });
 
@@ -65,17 +68,17 @@ const rowOf = async ({ transactionId }: OpenAttempt) =>
       [transactionId, ACCOUNT_ONE],
     )
   )[0];
-/** Another worker takes the transaction, or news of it comes. */
+/** Advances the fence, as another worker or news does. */
 const take = ({ transactionId }: OpenAttempt) =>
   tables.query(
     "UPDATE transaction SET fence = fence + 1, check_at = updated_at + interval '300 s' WHERE id = $1",
     [transactionId],
   );
 
-describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) => {
+describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => {
   const write = (...args: Parameters<typeof changeOf>) => writeThus(changeOf(...args));
 
-  it('is all of it there, and touches no other payment, nor another transaction of its own', async () => {
+  it('a change is written completely and affects no other payment or transaction', async () => {
     const attempt = await claimAttempt(database);
     const copy = "(jsonb_populate_record(t, jsonb_build_object('id', gen_random_uuid())))";
     await tables.query(`INSERT INTO transaction SELECT ${copy}.* FROM transaction t`);
@@ -103,7 +106,7 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
     await others.expectUntouched();
   });
 
-  it('gives back the response that was stored before, which stays what it was however often the record moves on', async () => {
+  it('a change returns the first response, which later changes do not replace', async () => {
     const attempt = await claimAttempt(database);
     await write(attempt, 'FIRST', OPEN);
     const second = await write(attempt, 'SECOND', { ...OPEN, version: 1, fence: 1 });
@@ -115,7 +118,7 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
     expect(await getPaymentRecord(database, ACCOUNT_ONE, attempt.paymentId)).toEqual(recordOf('THIRD'));
   });
 
-  it('gives back the response that was stored before, also when its own bytes are the same, since only the record differs', async () => {
+  it('a change returns the first response even if its own response has the same bytes', async () => {
     const attempt = await claimAttempt(database);
     const response = Buffer.from('rendered by one schema');
     await write(attempt, 'FIRST', { ...OPEN, response });
@@ -124,7 +127,7 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
     expect(await write(attempt, 'SECOND', { version: 1, fence: 1, response })).toMatchObject({ earlier });
   });
 
-  it('that responds to nothing leaves the response to a later one', async () => {
+  it('a change without a response lets a later change store it', async () => {
     const attempt = await claimAttempt(database);
     const first = await write(attempt, 'FIRST', { ...OPEN, response: undefined });
     expect(first).toEqual(WRITTEN);
@@ -134,7 +137,7 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
     expect(holder).toMatchObject(earlierOf('SECOND'));
   });
 
-  it('finds itself there when it is said again after a lost acknowledgement, with no second event', async () => {
+  it('a repeated change after a lost acknowledgement succeeds without a second event', async () => {
     await wantEveryEvent(tables);
     const [first, later] = [await claimAttempt(database), await claimAttempt(database)];
     expect(await write(first, 'SUCCEEDED')).toMatchObject({ kind: 'written', event: true });
@@ -145,12 +148,12 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
     expect(await write(first, 'SUCCEEDED')).toEqual(again);
     const [known, open] = [{ version: 1, fence: 1 }, OPEN];
     expect(await write(later, 'SUCCEEDED', known)).toEqual({ ...again, earlier: earlierOf('PENDING') });
-    // What has been built upon it since is not itself.
+    // Later changes have replaced this one, so it is outdated.
     expect(await write(later, 'PENDING', open)).toEqual({ kind: 'outdated' });
     expect(await everything()).toEqual(before);
   });
 
-  it('is outdated, and changes nothing, once another was written: with or without a known outcome, and whoever holds it', async () => {
+  it('a change of an older version is outdated and changes nothing, with or without a known outcome', async () => {
     const attempt = await claimAttempt(database);
     await write(attempt, 'FIRST', OPEN);
     const before = await everything();
@@ -161,7 +164,7 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
     expect(await everything()).toEqual(before);
   });
 
-  it('that leaves the outcome open is lost, and changes nothing, when another worker holds the transaction', async () => {
+  it('a change without a known outcome is lost when another worker holds the transaction', async () => {
     const attempt = await claimAttempt(database);
     await take(attempt);
     const before = await everything();
@@ -171,7 +174,7 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
     expect(await write(attempt, 'PENDING', { ...OPEN, fence: 1 })).toEqual({ ...WRITTEN, fence: 2 });
   });
 
-  it('of a known outcome is written by who has lost its lease, and leaves the next check to who has moved it', async () => {
+  it('a known outcome is written even without the lease, and leaves the next check unchanged', async () => {
     const attempt = await claimAttempt(database);
     await take(attempt);
     const [before] = await tables.query('SELECT check_at FROM transaction');
@@ -180,7 +183,7 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
     expect(after).toEqual([{ status: 'SUCCEEDED', check_at: before?.check_at, fence: 2 }]);
   });
 
-  it('says when it is checked, keeps the last reference that it was given, and ends its checks', async () => {
+  it('a change sets the next check or ends the checks, and keeps the last known reference', async () => {
     const attempt = await claimAttempt(database);
     await write(attempt, 'PENDING', { ...OPEN, reference: 'not theirs for long' });
     await write(attempt, 'PENDING', {
@@ -198,7 +201,7 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
     expect(await rowOf(attempt)).toMatchObject({ reference: 'theirs', check_in_s: null, version: 4 });
   });
 
-  it('of another account is outdated, and changes nothing', async () => {
+  it('a change of another account is outdated and changes nothing', async () => {
     const attempt = await claimAttempt(database);
     const before = await everything();
     for (const options of [{}, OPEN]) {
@@ -208,14 +211,14 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
     expect(await everything()).toEqual(before);
   });
 
-  it('of a transaction that belongs to another payment changes nothing', async () => {
+  it('a change of a transaction that belongs to another payment changes nothing', async () => {
     const [one, other] = [await claimAttempt(database), await claimAttempt(database)];
     const before = await everything();
     await write({ ...one, transactionId: other.transactionId }, 'SUCCEEDED').catch(() => {});
     expect(await everything()).toEqual(before);
   });
 
-  it('leaves its event when a webhook wants it, and numbers what no webhook wants', async () => {
+  it('a change writes an event only if a webhook subscribes to it, but numbers every event', async () => {
     const webhook = (account: string, active: boolean, events: string) =>
       tables.query(
         `INSERT INTO webhook (account_id, id, url, description, active, events, secret) VALUES ($1, $2, '', '', $3, $4, '')`,
@@ -242,7 +245,7 @@ describe.each(Object.entries(WAYS))('a change, written %s,', (_way, writeThus) =
 });
 
 it.each(['alone', 'by the function that writes more'] as const)(
-  'a change that leaves the outcome open, written %s, is lost when another worker takes the transaction at that moment',
+  'a change without an outcome, written %s, is lost if another worker takes the transaction at the same time',
   async (way) => {
     const attempt = await claimAttempt(database);
     const [holder] = await tables.query('SELECT pg_backend_pid() AS pid');

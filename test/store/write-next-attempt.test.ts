@@ -15,24 +15,24 @@ onOwnDatabase({ empties: 'payment, transaction, vaulted_token', maxConnections: 
 
 type Begin = StoredChange & { readonly added: NonNullable<StoredChange['added']> };
 
-/** Returns the change that ends an attempt which was declined, and begins the next at another connection. */
+/** Returns the change that ends a declined attempt and begins the next one at another connection. */
 function nextOf(attempt: OpenAttempt, checkInS = LEASE_S): Begin {
   const added = {
     ...{ id: randomUUID(), type: 'PURCHASE', parentId: undefined, status: 'PENDING', isFinal: false },
     ...{ connectionId: 'second', connectionIdentity: 'second account', minorUnits: 5_575n, currency: 'USD' },
     ...{ capture: false, reference: undefined, vaultedToken: attempt.vaultedToken, checkInS },
   };
-  // By the token of its claimer alone: what another worker has taken is that worker's.
+  // Written as an open outcome, so that it fails if another worker holds the transaction.
   const ended = { status: 'PENDING', isOpen: true, reference: 'declined-1', response: undefined };
   const change = changeOf(attempt, 'MOVED', { ...ended, event: undefined, added });
   const transaction = change.transaction && { ...change.transaction, status: 'DECLINED' };
-  // The record names the attempt that begins.
+  // The record contains the id of the attempt that begins.
   return { ...change, transaction, added, record: recordOf(`MOVED to ${added.id}`) };
 }
 const begin = (next: Begin) => writeChange(database, next);
 const isWritten = ({ kind }: WrittenChange) => kind === 'written';
 
-/** Finishes an attempt with a known outcome, as its process or a checker does. */
+/** Finishes an attempt with a known outcome, as the claimer or a checker does. */
 const finish = (attempt: OpenAttempt, version = 0, transactionId = attempt.transactionId) =>
   writeChange(database, changeOf({ ...attempt, transactionId }, 'FINISHED', { version }));
 
@@ -47,7 +47,7 @@ const take = (connectionId: string, identity: string) =>
 const takeFirst = () => take('scripted', 'scripted');
 
 describe('beginning the next attempt', () => {
-  it('ends the last one, leases the new one, and moves the record, in one commit', async () => {
+  it('the next attempt ends the last one, gets a lease, and replaces the record', async () => {
     const attempt = await claimAttempt(database, { leaseS: LEASE_S, vault: true });
     const next = nextOf(attempt);
     const others = await addBystanders(tables, attempt.paymentId);
@@ -86,7 +86,7 @@ describe('beginning the next attempt', () => {
     ).toEqual([{ status: 'PENDING', record: next.record, answer: null, version: 1, event_sequence: 0 }]);
   });
 
-  it('said again after its acknowledgement was lost is there, and begins no other', async () => {
+  it('a repeat of the change after a lost acknowledgement succeeds and begins no other attempt', async () => {
     const next = nextOf(await claimAttempt(database, { leaseS: LEASE_S }));
     expect(isWritten(await begin(next))).toBe(true);
     const before = await everything();
@@ -94,7 +94,7 @@ describe('beginning the next attempt', () => {
     expect(await everything()).toEqual(before);
   });
 
-  it('said again once a checker has taken what it began is not there', async () => {
+  it('a repeat of the change fails once a checker has taken the new attempt', async () => {
     const next = nextOf(await claimAttempt(database, { leaseS: LEASE_S }), 0);
     await begin(next);
     expect(await take('second', 'second account')).toMatchObject([{ transactionId: next.added.id }]);
@@ -103,7 +103,7 @@ describe('beginning the next attempt', () => {
     expect(await everything()).toEqual(before);
   });
 
-  it('said again once what it began has ended is outdated', async () => {
+  it('a repeat of the change is outdated once the new attempt has ended', async () => {
     const attempt = await claimAttempt(database, { leaseS: LEASE_S });
     const next = nextOf(attempt);
     await begin(next);
@@ -114,9 +114,9 @@ describe('beginning the next attempt', () => {
 
   it.each<[string, string, (attempt: OpenAttempt) => Promise<unknown>]>([
     ['lost', 'a checker has taken the last attempt', () => takeFirst()],
-    ['outdated', 'its outcome is written', (attempt) => finish(attempt)],
+    ['outdated', 'the outcome of the last attempt was written', (attempt) => finish(attempt)],
     ['outdated', 'the payment has gone on to another attempt', (attempt) => begin(nextOf(attempt))],
-  ])('is %s, and changes nothing, when %s', async (kind, _name, happens) => {
+  ])('the change is %s and changes nothing when %s', async (kind, _name, happens) => {
     const attempt = await claimAttempt(database, { leaseS: 0 });
     await happens(attempt);
     const before = await everything();
@@ -124,19 +124,19 @@ describe('beginning the next attempt', () => {
     expect(await everything()).toEqual(before);
   });
 
-  it('is done once when it is said many times at once', async () => {
+  it('concurrent repeats of the change begin a single attempt', async () => {
     const next = nextOf(await claimAttempt(database, { leaseS: LEASE_S }));
     const begun = await Promise.all(Array.from({ length: 8 }, () => begin(next)));
     expect(begun.map(isWritten)).toContain(true);
     expect(await attempts()).toHaveLength(2);
   });
 
-  it('at once with the end of the last attempt: one of them holds, and the other changes nothing', async () => {
+  it('of a concurrent change and outcome of the last attempt, exactly one is written', async () => {
     const seen = new Set<boolean>();
     for (let i = 0; i < 40; i++) {
       await tables.query('TRUNCATE payment, transaction');
       const attempt = await claimAttempt(database, { leaseS: LEASE_S });
-      // On another connection, so that they do not go in one group.
+      // A different database object, so that both are not written in one group.
       const beside = { ...database };
       const next = nextOf(attempt);
       const both = [() => begin(next), () => writeChange(beside, changeOf(attempt, 'FINISHED'))];
@@ -154,7 +154,7 @@ describe('beginning the next attempt', () => {
     expect(seen).toEqual(new Set([true, false]));
   });
 
-  it('at once with a checker: the attempt is the one’s or the other’s', async () => {
+  it('of a concurrent change and checker, exactly one gets the attempt', async () => {
     for (let i = 0; i < 40; i++) {
       await tables.query('TRUNCATE payment, transaction');
       const attempt = await claimAttempt(database, { leaseS: 0 });
@@ -170,7 +170,7 @@ describe('beginning the next attempt', () => {
   });
 });
 
-it('lets only the new attempt finish the payment', async () => {
+it('only the new attempt can finish the payment', async () => {
   const attempt = await claimAttempt(database, { leaseS: LEASE_S });
   const next = nextOf(attempt);
   await begin(next);

@@ -18,8 +18,8 @@ onOwnDatabase({
 type Written = { readonly name: string; readonly values: readonly unknown[] };
 
 /**
- * Writes rows through a database that notes its statements. The first row goes alone and the others come while it is
- * under way. A row that the group's statement should have written, and was written alone, shows by its statement.
+ * Writes rows at the same time through a database that records its statements. The first row is written alone and the
+ * others form a group while it is in progress. The statements show which rows were written alone.
  */
 async function together<Row, Result>(
   write: (database: Database, row: Row) => Promise<Result>,
@@ -37,8 +37,8 @@ async function together<Row, Result>(
 
 const claim = (changes: Partial<Claim> = {}): Claim => ({ ...attemptToClaim().claim, ...changes });
 
-describe('claims that come together', () => {
-  it('are written by one statement, in the order of account and key', async () => {
+describe('concurrent claims', () => {
+  it('concurrent claims are written by one statement, ordered by account and key', async () => {
     const keys = [
       [ACCOUNT_ONE, 'a'],
       [ACCOUNT_TWO, 'b'],
@@ -54,7 +54,7 @@ describe('claims that come together', () => {
     expect(accounts?.map((account, i) => [account, idempotencyKeys?.[i]])).toEqual(keys.toSorted());
   });
 
-  it('are written alone if they write more than a payment: a card, or the use of a session or a token', async () => {
+  it('claims with a card, a session or a one-time token are written alone', async () => {
     const [session, token] = [randomUUID(), randomUUID()];
     await tables.query(
       "INSERT INTO checkout_session (id, account_id, expires_at) VALUES ($1, $2, now() + interval '1 h')",
@@ -79,7 +79,7 @@ describe('claims that come together', () => {
     expect(await tables.query('SELECT FROM transaction')).toHaveLength(5);
   });
 
-  it('cost no statement together when all of them are written alone', async () => {
+  it('concurrent claims that must all be written alone need no group statement', async () => {
     const withCard = () => attemptToClaim({ vault: true }).claim;
     const { names } = await together(claimGrouped, [withCard(), withCard(), withCard()]);
     expect(names).toEqual(['claim_with_card', 'claim_with_card', 'claim_with_card']);
@@ -88,8 +88,8 @@ describe('claims that come together', () => {
 
 const open = () => claimAttempt(database);
 
-describe('changes that come together', () => {
-  it('are written by one statement, with the same rows as alone', async () => {
+describe('concurrent changes', () => {
+  it('concurrent changes are written by one statement, with the same rows as alone', async () => {
     const attempts = [await open(), await open(), await open()] as const;
     const [first, ...others] = attempts;
     await wantEveryEvent(tables);
@@ -120,7 +120,7 @@ describe('changes that come together', () => {
     const later = { ...OPEN, version: 1, fence: 1, event: 'payment.capture', reference: 'theirs, newer' };
     const [, moved] = await write('LATER', later);
     expect(moved).toMatchObject({ record: recordOf('LATER'), answered_record: recordOf('PENDING') });
-    // A known outcome needs no token, and leaves the check to who holds it.
+    // A known outcome needs no fence, and leaves the next check unchanged.
     const [again, done] = await write('DONE', { version: 2, fence: 7 });
     const earlier = { record: recordOf('PENDING'), answer: responseOf('PENDING') };
     expect(again).toEqual({ kind: 'written', fence: undefined, event: true, earlier });
@@ -131,7 +131,7 @@ describe('changes that come together', () => {
     });
   });
 
-  /** All that a change writes for a payment; times as what they are relative to each other. */
+  /** Returns everything that a change writes for a payment, with times relative to each other. */
   async function rowsOf({ paymentId }: OpenAttempt) {
     const [row] = await tables.query(
       `SELECT p.status, p.record, p.answer, p.answered_record, p.event_sequence, p.version, t.status AS transaction_status,
@@ -146,7 +146,7 @@ describe('changes that come together', () => {
     return row;
   }
 
-  it('are written each as it may be: what is outdated, lost, or there already changes nothing for the others', async () => {
+  it('an outdated, lost or repeated change in a group does not affect the others', async () => {
     const attempts = [await open(), await open(), await open(), await open(), await open()] as const;
     const [plain, outdated, lost, repeated, ahead] = attempts;
     await tables.query('UPDATE transaction SET fence = 1 WHERE id = $1', [lost.transactionId]);
@@ -159,14 +159,14 @@ describe('changes that come together', () => {
     const there = { ...written, fence: undefined };
     expect(results).toEqual([written, { kind: 'outdated' }, written, { kind: 'lost' }, there]);
     expect(names.slice(0, 2)).toEqual(['write_outcome', 'write_outcomes']);
-    // Why they were not written is told by the function that writes one.
+    // A single-change statement then finds out why they were not written.
     expect(names.slice(2)).toEqual(['write_outcome', 'write_outcome', 'write_outcome']);
     const versions = await tables.query('SELECT id, version FROM payment');
     const versionOf = ({ paymentId }: OpenAttempt) => versions.find(({ id }) => id === paymentId)?.version;
     expect(attempts.map(versionOf)).toEqual([1, 0, 0, 1, 1]);
   });
 
-  it('of one payment are written one after the other, from the version that each was decided from', async () => {
+  it('of concurrent changes to one payment, one is written and the other is outdated', async () => {
     const [ahead, attempt] = [await open(), await open()];
     const { results } = await together(writeChange, [
       ...[changeOf(ahead, 'DONE'), changeOf(attempt, 'ONE'), changeOf(attempt, 'OTHER')],
@@ -180,7 +180,7 @@ describe('changes that come together', () => {
     expect(transaction).toMatchObject({ status: payment?.status, fence: 1 });
   });
 
-  it('are written in the order of account and payment', async () => {
+  it('concurrent changes are written in the order of account and payment', async () => {
     const attempts = [await open(), await open(), await open(), await open()];
     const changes = attempts.map((attempt) => changeOf(attempt, 'DONE'));
     const { written } = await together(writeChange, [changeOf(await open(), 'DONE'), ...changes]);
@@ -188,7 +188,7 @@ describe('changes that come together', () => {
     expect(written[1]?.values[1]).toEqual(ids.toSorted());
   });
 
-  it('are written alone if they write more than a payment and its attempt', async () => {
+  it('changes that write more than a payment and its attempt are written alone', async () => {
     const withCard = () => claimAttempt(database, { vault: true });
     const [kept, dropped, waiting] = [await withCard(), await withCard(), await withCard()];
     const [plain, reopening, booked] = [await open(), await open(), await open()];
@@ -225,7 +225,7 @@ describe('changes that come together', () => {
     ]);
   });
 
-  it('cost no statement together when all of them are written alone', async () => {
+  it('concurrent changes that must all be written alone need no group statement', async () => {
     const changes = await Promise.all(
       [1, 2, 3].map(async () => changeOf(await open(), 'DONE', { reopens: randomUUID() })),
     );
@@ -233,7 +233,7 @@ describe('changes that come together', () => {
     expect(names).toEqual(Array(3).fill('write_change'));
   });
 
-  it('are planned by the indexes, however small the tables are when they are first written', async () => {
+  it('the statement for concurrent changes uses indexes even if the tables are small', async () => {
     const showing = await openShowing(databaseUrl());
     const attempts = [await open(), await open(), await open()];
     const changes = attempts.map((attempt) => changeOf(attempt, 'DONE'));
