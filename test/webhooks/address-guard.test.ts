@@ -29,7 +29,7 @@ async function receiver(...args: Parameters<typeof startReceiver>): Promise<Rece
   return started;
 }
 
-/** A resolver that gives these addresses in turn, the last for good. */
+/** Makes a resolver that returns these addresses in turn, and the last one from then on. */
 function resolver(...answers: string[][]): { lookup: LookupFunction; asked: () => number } {
   let asked = 0;
   const lookup: LookupFunction = (_hostname, options, callback) => {
@@ -41,9 +41,9 @@ function resolver(...answers: string[][]): { lookup: LookupFunction; asked: () =
   return { lookup, asked: () => asked };
 }
 
-describe('an address', () => {
+describe('public and private addresses', () => {
   it.each(['8.8.8.8', '1.1.1.1', '100.63.255.255', '172.15.0.1', '172.32.0.1', '2606:4700::1111', '2a00::1'])(
-    '%s is public.',
+    'the address %s is public',
     (address) => {
       expect(isPublicAddress(address)).toBe(true);
     },
@@ -80,7 +80,7 @@ describe('an address', () => {
       'localhost',
       '',
     ],
-  ])('%j is not public.', (address) => {
+  ])('the address %j is not public', (address) => {
     expect(isPublicAddress(address)).toBe(false);
   });
 });
@@ -89,14 +89,14 @@ describe('a webhook at a private address', () => {
   it.each([
     ...['127.0.0.1', '127.1', '2130706433', '0x7f000001', '0177.0.0.1', '0.0.0.0', '[::1]', '[::]'],
     ...['[::ffff:127.0.0.1]', '[::ffff:7f00:1]', 'localhost', 'LOCALHOST', '169.254.169.254', '10.1.2.3'],
-  ])('is not connected to as %s.', async (host) => {
+  ])('a webhook URL with the host %s is not connected to', async (host) => {
     const local = await receiver();
     const result = await client(`http://${host}:${local.port}/`).post({}, '{}');
     expect(result).toEqual({ status: undefined, error: 'ADDRESS_NOT_ALLOWED' });
     expect(local.received).toEqual([]);
   });
 
-  it('is not connected to by a name that resolves to it.', async () => {
+  it('a webhook URL whose name resolves to a private address is not connected to', async () => {
     const local = await receiver();
     for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) {
       const { lookup } = resolver([address]);
@@ -106,7 +106,7 @@ describe('a webhook at a private address', () => {
     expect(local.received).toEqual([]);
   });
 
-  it('is not connected to by a name that has a public address as well.', async () => {
+  it('a webhook URL whose name resolves to a public and a private address is not connected to', async () => {
     const local = await receiver();
     const { lookup } = resolver(['8.8.8.8', '127.0.0.1']);
     const result = await client(`http://shop.example:${local.port}/`, { lookup }).post({}, '{}');
@@ -114,9 +114,9 @@ describe('a webhook at a private address', () => {
     expect(local.received).toEqual([]);
   });
 
-  it('is not connected to by a name that is rebound, since each connection resolves it once and judges that.', async () => {
+  it('a name is resolved once per connection, so a rebound name never leads to a private address', async () => {
     const local = await receiver();
-    // Nothing listens at the public address within the time that is waited for it here.
+    // Nothing accepts a connection at this public address within the timeout.
     const { lookup, asked } = resolver(['192.88.98.1'], ['127.0.0.1']);
     const options = { allowPrivate: false, timeoutMs: 100, maxConnections: 1, lookup };
     const rebound = createWebhookClient(`http://shop.example:${local.port}/`, options);
@@ -130,7 +130,7 @@ describe('a webhook at a private address', () => {
     expect(local.received).toEqual([]);
   });
 
-  it('is connected to where private addresses are allowed.', async () => {
+  it('a private address is connected to if private addresses are allowed', async () => {
     const local = await receiver();
     const { lookup } = resolver(['127.0.0.1']);
     const allowed = client(`http://shop.example:${local.port}/`, { allowPrivate: true, lookup });
@@ -139,7 +139,7 @@ describe('a webhook at a private address', () => {
   });
 });
 
-it('follows no redirect, wherever it leads.', async () => {
+it('webhook redirects are not followed', async () => {
   const elsewhere = await receiver();
   for (const code of [301, 302, 303, 307, 308]) {
     const shop = await receiver((response) => response.writeHead(code, { location: elsewhere.url }).end());
@@ -148,7 +148,7 @@ it('follows no redirect, wherever it leads.', async () => {
   expect(elsewhere.received).toEqual([]);
 });
 
-it('tells apart why a receiver could not be asked.', async () => {
+it('a failed delivery reports whether the connection, the name or TLS failed', async () => {
   const refused = await receiver();
   await refused.close();
   const post = (url: string) => client(url, { allowPrivate: true }).post({}, '{}');

@@ -14,7 +14,7 @@ import { rotateSecret } from '#src/webhooks/manage-webhooks.ts';
 import { type Receiver, startReceiver, status } from './receiver.ts';
 import { account, onWebhookWorld, shop, webhookId, world } from './webhook-world.ts';
 
-// What a worker has read of a webhook or a delivery, its merchant may change before the worker writes.
+// A merchant may change a webhook or a delivery between a worker's read and its write.
 onWebhookWorld();
 let moved: Receiver;
 let database: Database;
@@ -35,7 +35,7 @@ const waiting = (n: number) =>
     expect(await world.tables.query(sql)).toHaveLength(n);
   });
 
-it('leaves a webhook on that is switched on at the moment at which a worker finds it off.', async () => {
+it('a webhook that is switched on just as a worker finds it off stays on', async () => {
   await world.tables.query('UPDATE webhook SET active = false');
   const wasOff = Promise.withResolvers<void>();
   let isFound = false;
@@ -55,7 +55,7 @@ it('leaves a webhook on that is switched on at the moment at which a worker find
   expect(await world.tables.query('SELECT active FROM webhook')).toEqual([{ active: true }]);
 });
 
-it('leaves a webhook on that is given another URL while its old one answers 410, and sends the event to that.', async () => {
+it('a webhook that gets another URL while the old one answers 410 stays on and uses the new one', async () => {
   shop.answer(async (response) => {
     await move();
     response.writeHead(410).end();
@@ -69,7 +69,7 @@ it('leaves a webhook on that is given another URL while its old one answers 410,
   expect([shop.received.map(({ json }) => json.id), first === second]).toEqual([[first], false]);
 });
 
-it('sends what is due to the new URL from the moment at which a webhook is given one.', async () => {
+it('pending deliveries go to the new URL as soon as a webhook gets one', async () => {
   shop.answer(async (response) => {
     await move();
     response.writeHead(204).end();
@@ -82,7 +82,7 @@ it('sends what is due to the new URL from the moment at which a webhook is given
   expect(world.errors).toEqual([]);
 });
 
-it('signs what is due with the new secret too, from the moment at which a webhook is given one.', async () => {
+it('pending deliveries are signed with the new secret, too, as soon as it exists', async () => {
   shop.answer(async (response) => {
     if (shop.received.length === 1) await rotateSecret(world.deps, account, webhookId);
     response.writeHead(204).end();
@@ -94,7 +94,7 @@ it('signs what is due with the new secret too, from the moment at which a webhoo
   expect(signatures).toEqual([1, 2]);
 });
 
-it('signs what is due with the new secret alone from the moment at which the one before no longer signs.', async () => {
+it('pending deliveries are signed only with the new secret as soon as the previous one expires', async () => {
   await rotateSecret(world.deps, account, webhookId);
   shop.answer(async (response) => {
     await world.tables.query('UPDATE webhook SET previous_secret_until = now()');
@@ -107,7 +107,7 @@ it('signs what is due with the new secret alone from the moment at which the one
   expect(signatures).toEqual([2, 1]);
 });
 
-it('does not take a failure of the old URL for one of the new.', async () => {
+it('a failure at the old URL does not mark the webhook with a new URL as failing', async () => {
   shop.answer(async (response) => {
     await move();
     response.writeHead(500).end();
@@ -119,7 +119,7 @@ it('does not take a failure of the old URL for one of the new.', async () => {
 });
 
 it.each([[204], [500]])(
-  'sends a delivery again that is redelivered while it is under way and ends with %i.',
+  'a delivery that is redelivered while an attempt is in progress is sent again after the attempt ends with %i',
   async (code) => {
     shop.answer(async (response, _received, nth) => {
       if (nth > 1) return void response.writeHead(204).end();
@@ -137,7 +137,7 @@ it.each([[204], [500]])(
   },
 );
 
-it('redelivers no delivery as failed that has been redelivered at that moment.', async () => {
+it('redelivering failed deliveries skips a delivery that has just been delivered', async () => {
   shop.answer(status(500));
   await world.change(account);
   const worker = await world.start({ retryScheduleS: [] });
@@ -154,7 +154,7 @@ it('redelivers no delivery as failed that has been redelivered at that moment.',
   expect(await deliveries()).toMatchObject([{ status: 'DELIVERED', open: false }]);
 });
 
-it('leaves the deliveries of a webhook open that is given another URL just as its old one turns it off.', async () => {
+it('a 410 of the old URL leaves the deliveries open if the webhook gets a new URL at that moment', async () => {
   await world.change(account);
   await relayEvents(database, 1);
   const held = new pg.Client(world.databaseUrl);
@@ -169,7 +169,7 @@ it('leaves the deliveries of a webhook open that is given another URL just as it
   expect(await deliveries()).toMatchObject([{ status: 'PENDING', open: true }]);
 });
 
-it('takes no delivery of a webhook that is turned off once it was read, and closes none of one that is on.', async () => {
+it('a worker takes no delivery of a webhook that was turned off since the worker read it', async () => {
   await world.change(account);
   await relayEvents(database, 1);
   const read = await getWebhook(database, account, webhookId);
@@ -180,13 +180,13 @@ it('takes no delivery of a webhook that is turned off once it was read, and clos
   expect(await deliveries()).toMatchObject([{ status: 'PENDING', attempts: 0, open: true }]);
 });
 
-it('does not say that a receiver is gone of a webhook that its merchant turned off before the 410.', async () => {
+it('a webhook that its merchant turned off before the 410 is not reported as gone', async () => {
   await updateWebhook(database, account, webhookId, { active: false });
   expect(await turnOffGoneWebhook(database, { accountId: account, webhookId }, shop.url)).toBe(false);
   expect(await getWebhook(database, account, webhookId)).toMatchObject({ disabledReason: undefined });
 });
 
-it('drains a webhook that is switched on and woken while a worker finds it off.', async () => {
+it('a webhook that is switched on and woken while a worker finds it off is drained', async () => {
   await world.change(account);
   await relayEvents(database, 1);
   await world.tables.query('UPDATE webhook SET active = false');

@@ -33,7 +33,7 @@ const settled = (count = 1) =>
     return rows;
   });
 
-it('delivers an event once, signed as the Standard Webhooks library verifies it.', async () => {
+it('an event is delivered once, with a signature that the Standard Webhooks library verifies', async () => {
   const shop = await receiver();
   const account = await world.addAccount();
   const { secret } = await world.addWebhook(account, shop.url);
@@ -60,7 +60,7 @@ it('delivers an event once, signed as the Standard Webhooks library verifies it.
   expect(world.errors).toEqual([]);
 });
 
-it('writes no event where no webhook wants it, is on, or belongs to the account.', async () => {
+it('an event is written only if an active webhook of the account subscribes to it', async () => {
   const [account, other] = [await world.addAccount(), await world.addAccount()];
   await world.addWebhook(account, 'http://127.0.0.1:9/', ['payment.refund']);
   const { webhook } = await world.addWebhook(account, 'http://127.0.0.1:9/');
@@ -72,7 +72,7 @@ it('writes no event where no webhook wants it, is on, or belongs to the account.
   expect(await world.tables.query('SELECT type FROM event')).toEqual([{ type: 'payment.refund' }]);
 });
 
-it('numbers the events of a payment, so that a receiver can tell old from new.', async () => {
+it('the events of a payment are numbered', async () => {
   const shop = await receiver();
   const account = await world.addAccount();
   await world.addWebhook(account, shop.url, ['payment.purchase', 'payment.refund']);
@@ -84,7 +84,7 @@ it('numbers the events of a payment, so that a receiver can tell old from new.',
   expect(sequences.sort()).toEqual([1, 2, 3]);
 });
 
-it('tries again after an error, a redirect and silence, and signs each try anew under the same id.', async () => {
+it('a delivery is retried after an error, a redirect and a timeout, each time signed, with the same id', async () => {
   const shop = await receiver((response, message, nth) => {
     if (nth === 1) response.writeHead(500).end('no');
     else if (nth === 2) response.writeHead(307, { location: '/elsewhere' }).end();
@@ -101,7 +101,7 @@ it('tries again after an error, a redirect and silence, and signs each try anew 
   for (const message of shop.received) verify(secret, message);
 });
 
-it('keeps what no try has brought as failed, and marks the webhook as failing until one succeeds.', async () => {
+it('a delivery that fails every attempt is FAILED, and its webhook is failing until a success', async () => {
   const shop = await receiver(status(503));
   const account = await world.addAccount();
   await world.addWebhook(account, shop.url);
@@ -118,7 +118,7 @@ it('keeps what no try has brought as failed, and marks the webhook as failing un
   expect(await failing()).toEqual([{ failing: false }]);
 });
 
-it('turns a webhook off when its receiver answers 410, and ends its open deliveries.', async () => {
+it('a webhook whose receiver answers 410 is turned off, and its open deliveries end', async () => {
   const shop = await receiver(status(500));
   const account = await world.addAccount();
   await world.addWebhook(account, shop.url);
@@ -139,7 +139,7 @@ it('turns a webhook off when its receiver answers 410, and ends its open deliver
   expect(await world.tables.query('SELECT count(*)::int AS n FROM event')).toEqual([{ n: 2 }]);
 });
 
-it('signs with two secrets while they are changed, and with the new one alone after that.', async () => {
+it('events are signed with two secrets during a rotation, and only with the new one afterwards', async () => {
   const shop = await receiver();
   const account = await world.addAccount();
   const { webhook, secret: old } = await world.addWebhook(account, shop.url);
@@ -158,7 +158,7 @@ it('signs with two secrets while they are changed, and with the new one alone af
   expect(() => verify(old, alone)).toThrow();
 });
 
-it('signs with secrets that were sealed anew under another key of the vault.', async () => {
+it('events are signed with secrets that were resealed under another vault key', async () => {
   const shop = await receiver();
   const account = await world.addAccount();
   const { webhook, secret: old } = await world.addWebhook(account, shop.url);
@@ -178,7 +178,7 @@ it('signs with secrets that were sealed anew under another key of the vault.', a
   expect(message.headers['x-api-key']).toBe('key-of-the-shop');
 });
 
-it('sends nothing unsigned when the vault cannot open the secret, and says so.', async () => {
+it('a delivery fails with SECRET_UNREADABLE, unsent, if the vault cannot open the secret', async () => {
   const shop = await receiver();
   const account = await world.addAccount();
   await world.addWebhook(account, shop.url);
@@ -188,7 +188,7 @@ it('sends nothing unsigned when the vault cannot open the secret, and says so.',
   expect(shop.received).toEqual([]);
 });
 
-it('keeps no secret in the clear.', async () => {
+it('the database contains no webhook secret in plain text', async () => {
   const account = await world.addAccount();
   const { webhook, secret } = await world.addWebhook(account, 'http://127.0.0.1:9/');
   const { secret: next } = await rotateSecret(world.deps, account, webhook.id);
@@ -199,10 +199,10 @@ it('keeps no secret in the clear.', async () => {
   }
 });
 
-/** More than one webhook has under way at once. */
+/** More events than one webhook may have in progress at once. */
 const EVENTS = 10;
 
-it('delivers to others at once while receivers hang, drip and send without end.', async () => {
+it('slow and endless receivers do not delay deliveries to others', async () => {
   const silent = await Promise.all(Array.from({ length: 3 }, () => receiver(NO_ANSWER)));
   const drip = await receiver((response) => {
     response.writeHead(200);
@@ -231,10 +231,10 @@ it('delivers to others at once while receivers hang, drip and send without end.'
   for (const { has } of [...silent, drip, endless]) await has(1);
   await world.change(other);
   await well.has(1);
-  // Nobody whose turn came before has been given up.
+  // No earlier delivery was given up.
   expect(world.results).not.toContain('TIMEOUT');
   for (const { open } of silent) expect(open().most).toBeLessThanOrEqual(8);
-  // A 2xx status is what counts, and little more than what the sockets hold was read after it.
+  // A 2xx status is enough, so little more than the socket buffers was read after it.
   await vi.waitFor(
     () => expect(world.results.filter((result) => result === 'DELIVERED').length).toBeGreaterThan(2 * EVENTS),
     60_000,

@@ -6,7 +6,7 @@ import { account, countDeliveries, hasDelivered, onWebhookWorld, shop, world } f
 
 onWebhookWorld();
 
-it('delivers by another replica what one that was killed had taken.', async () => {
+it('a delivery that a killed replica had taken is delivered by another', async () => {
   shop.answer(NO_ANSWER);
   const child = spawn(
     process.execPath,

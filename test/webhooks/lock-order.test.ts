@@ -23,7 +23,7 @@ afterEach(async () => {
   await world.close();
 });
 
-/** Makes two deliveries; the first by its id is the last in the table and in the order of what is due. */
+/** Makes two deliveries; the one with the lower id comes last in the table and in due order. */
 async function twoDeliveries(): Promise<string[]> {
   for (let i = 0; i < 2; i++) await world.change(account);
   await relayEvents(world.deps.database, 2);
@@ -35,35 +35,32 @@ async function twoDeliveries(): Promise<string[]> {
 const name = () => ({ accountId: account, webhookId });
 it.each([
   [
-    'a merchant who turns it off',
+    'a merchant who turns the webhook off',
     '',
     () => updateWebhook(world.deps.database, account, webhookId, { active: false }),
   ],
   [
-    'a worker that finds it off',
+    'a worker that finds the webhook off',
     'UPDATE webhook SET active = false',
     () => closeDeliveries(world.deps.database, name()),
   ],
   [
-    'a redelivery of all that failed',
+    'a redelivery of all failed deliveries',
     "UPDATE delivery SET status = 'FAILED'",
     () => redeliverFailed(world.deps.database, name(), new Date(0), 10),
   ],
-])(
-  '%s has the deliveries of a webhook locked in the order of their ids, so that no two can deadlock.',
-  async (_who, before, change) => {
-    const [first, second] = await twoDeliveries();
-    if (before) await world.tables.query(before);
-    await held.query('BEGIN');
-    await held.query('SELECT FROM delivery WHERE id = $1 FOR UPDATE', [first]);
-    const changed = change();
-    await vi.waitFor(async () => {
-      const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      expect(await world.tables.query(sql)).toHaveLength(1);
-    });
-    const { rows } = await held.query('SELECT id FROM delivery FOR UPDATE SKIP LOCKED');
-    await held.query('COMMIT');
-    await changed;
-    expect(rows.map(({ id }) => id).sort()).toEqual([first, second]);
-  },
-);
+])('%s locks the deliveries of the webhook in the order of their ids', async (_who, before, change) => {
+  const [first, second] = await twoDeliveries();
+  if (before) await world.tables.query(before);
+  await held.query('BEGIN');
+  await held.query('SELECT FROM delivery WHERE id = $1 FOR UPDATE', [first]);
+  const changed = change();
+  await vi.waitFor(async () => {
+    const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    expect(await world.tables.query(sql)).toHaveLength(1);
+  });
+  const { rows } = await held.query('SELECT id FROM delivery FOR UPDATE SKIP LOCKED');
+  await held.query('COMMIT');
+  await changed;
+  expect(rows.map(({ id }) => id).sort()).toEqual([first, second]);
+});

@@ -29,7 +29,7 @@ const CALLS = {
   testWebhook: () => create(TestWebhookRequestSchema, { id }),
 };
 
-/** A database whose connection breaks once a write was committed, before that is told. */
+/** A database whose connection breaks after each commit, before it is acknowledged. */
 function losing(database: Database): Database {
   const lost = new Error('Connection terminated unexpectedly');
   const query: Database['query'] = async (statement, values) => {
@@ -45,7 +45,7 @@ function losing(database: Database): Database {
 }
 
 it.each(['createWebhook', 'rotateWebhookSecret', 'testWebhook'] as const)(
-  'the merchant whose %s without a key was committed and not acknowledged is not told to send it again',
+  'a %s call without a key whose commit was not acknowledged tells the merchant to check before a retry',
   async (name) => {
     const deps: WebhookServiceDeps = { ...world.deps, requestHashKey: randomBytes(32) };
     const service = webhookService({ ...deps, database: losing(world.deps.database) });

@@ -12,7 +12,7 @@ import { wantEveryEvent } from '../support/tables.ts';
 
 onOperatedPayments();
 
-it('writes one event for each change of a payment in the order of its sequence, with the record after it.', async () => {
+it('each change of a payment writes one numbered event, and the last has the current record', async () => {
   await wantEveryEvent(payments.tables);
   let written = 0;
   const deps = { ...payments.deps, eventWritten: () => void written++ };
@@ -51,7 +51,7 @@ it('writes one event for each change of a payment in the order of its sequence, 
     payment.id,
   ]);
   expect(row).toEqual({ record: events[4]?.record, event_sequence: 5 });
-  // Deciding calls that were refused tell nothing.
+  // A refused call writes no event.
   await expect(refund('1.00')).rejects.toThrow();
   expect(await payments.tables.query('SELECT count(*)::int AS n FROM event')).toEqual([{ n: 5 }]);
 });

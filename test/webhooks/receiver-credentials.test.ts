@@ -36,7 +36,7 @@ async function call(method: string, path: string, json?: object, headers: object
 const create = (more: object = {}) =>
   call('POST', '/v1/webhooks', { url: shop.url, events: ['payment.purchase'], ...more });
 
-/** Makes a payment. @returns the event that tells of it. */
+/** Makes a payment. @returns its event. */
 async function paid(key: string = randomUUID()): Promise<Received> {
   const before = shop.received.length;
   const made = await call('POST', '/v1/payments', cardPayment(), headersOne(key));
@@ -46,13 +46,13 @@ async function paid(key: string = randomUUID()): Promise<Received> {
 
 const sentHeaders = ({ headers }: Received) => HEADERS.filter((name) => headers[name] !== undefined);
 
-it('a webhook without credentials sends the signature alone', async () => {
+it('a webhook without credentials sends only the signature', async () => {
   const { json } = await create();
   expect(json.credential_headers).toEqual([]);
   expect(sentHeaders(await paid())).toEqual([]);
 });
 
-it('a webhook sends its credentials beside the signature, and the HMAC of the raw body', async () => {
+it('a webhook sends its credentials and the HMAC of the raw body in addition to the signature', async () => {
   const { json } = await create({ credentials: CREDENTIALS });
   expect(json.credential_headers).toEqual(HEADERS);
   const { headers, text } = await paid();
@@ -64,13 +64,13 @@ it('a webhook sends its credentials beside the signature, and the HMAC of the ra
   new Webhook(json.secret).verify(text, headers);
 });
 
-it('of the credentials, only those that are set are sent', async () => {
+it('a webhook sends only the credentials that are set', async () => {
   const { json } = await create({ credentials: { hmac_key: 'one', api_key: '' } });
   expect(json.credential_headers).toEqual(['x-hmac-signature']);
   expect(sentHeaders(await paid())).toEqual(['x-hmac-signature']);
 });
 
-it('a change replaces the credentials, an empty one takes them away, and any other leaves them', async () => {
+it('an update replaces the credentials, removes them if empty, and otherwise keeps them', async () => {
   const { id } = (await create({ credentials: CREDENTIALS })).json;
   const change = (json: object) => call('PATCH', `/v1/webhooks/${id.toUpperCase()}`, json);
   await change({ description: 'Shop', credentials: null });
@@ -82,7 +82,7 @@ it('a change replaces the credentials, an empty one takes them away, and any oth
   expect(sentHeaders(await paid())).toEqual([]);
 });
 
-it('credentials are shown by no response, stored sealed, and logged nowhere', async () => {
+it('credentials are not in responses, stored rows or the log', async () => {
   const made = await create({ credentials: CREDENTIALS });
   await paid();
   const { id } = made.json;
@@ -101,7 +101,7 @@ it.each([
   ['secret', ' quux'],
   ['hmac_key', 'a\u0000'],
   ['secret', 'a'.repeat(256)],
-])('a credential that no header carries is refused by its name: %s %j', async (name, value) => {
+])('a credential that a header cannot contain is refused by its name: %s %j', async (name, value) => {
   const { status, json } = await create({ credentials: { [name]: value } });
   expect([status, json.code, json.errors[0].field]).toEqual([
     400,
@@ -111,7 +111,7 @@ it.each([
   expect(JSON.stringify(json)).not.toContain(value);
 });
 
-it('the payment in an event has the order’s id and the idempotency key of its call, whoever made it', async () => {
+it('the payment in an event has the order id and the idempotency key of its call', async () => {
   await create({ events: ['payment.purchase'] });
   const { payment } = (await paid('order-7-try-1')).json.data;
   expect(payment).toMatchObject({ order_id: payment.merchant_order_id, idempotency_key: 'order-7-try-1' });

@@ -3,32 +3,32 @@ import type { AddressInfo, Socket } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { expect, vi } from 'vitest';
 
-/** A message as a receiver got it. */
+/** A message as a receiver sees it. */
 export type Received = {
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: whatever was sent, to be held against what is expected.
+  // biome-ignore lint/suspicious/noExplicitAny: any message, for comparison with the expected one.
   readonly json: any;
 };
 
-/** Answers a message, or leaves it unanswered. */
+/** Responds to a message, or never does. */
 export type Answer = (response: ServerResponse, received: Received, nth: number) => void;
 
-/** A merchant's server, on a real socket. */
+/** A merchant's server on a real socket. */
 export type Receiver = {
   readonly url: string;
   readonly port: number;
   readonly received: readonly Received[];
-  /** Answers so from now on. */
+  /** Sets the response to later messages. */
   answer(answer: Answer): void;
-  /** Waits until so many messages have come. */
+  /** Waits until `count` messages have arrived. */
   has(count: number): Promise<readonly Received[]>;
-  /** Number of requests under way now, and the most there were. */
+  /** Returns the number of requests in progress, now and at most. */
   readonly open: () => { now: number; most: number };
   close(): Promise<void>;
 };
 
-/** Answers with a status. */
+/** Responds with a status. */
 export const status =
   (code: number): Answer =>
   (response) => {
@@ -37,7 +37,7 @@ export const status =
 
 export const NO_ANSWER: Answer = () => {};
 
-/** Starts a receiver that answers 204 until it is told otherwise. */
+/** Starts a receiver that responds with 204 by default. */
 export async function startReceiver(first: Answer = status(204)): Promise<Receiver> {
   const received: Received[] = [];
   const sockets = new Set<Socket>();
@@ -83,7 +83,7 @@ export async function startReceiver(first: Answer = status(204)): Promise<Receiv
   };
 }
 
-/** Verifies a message as its receiver does, with the scheme's own library. @throws when it is not genuine. */
+/** Verifies a message with the scheme's own library, as a receiver does. @throws Error if it is not genuine. */
 export function verify(secret: string, { text, headers }: Received): unknown {
   return new Webhook(secret).verify(text, headers);
 }

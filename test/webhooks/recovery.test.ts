@@ -26,7 +26,7 @@ import {
 
 onWebhookWorld();
 
-it('delivers once although two replicas look for work.', async () => {
+it('events are delivered once, although two replicas look for work', async () => {
   await world.start();
   await world.start();
   for (let i = 0; i < 50; i++) await world.change(account);
@@ -36,14 +36,14 @@ it('delivers once although two replicas look for work.', async () => {
   expect(world.errors).toEqual([]);
 });
 
-it('delivers what was written while no worker ran, and what no replica was woken for.', async () => {
+it('events from before a worker started, and those without a wake-up, are delivered', async () => {
   await world.change(account);
   const first = await world.start({ overdueIntervalMs: 60_000 });
   await hasDelivered(1);
   await first.stop();
   await world.change(account);
   expect(await world.tables.query('SELECT id FROM event WHERE relayed_at IS NULL')).toHaveLength(1);
-  // As a replica leaves it that dies between the relay and its wake-up.
+  // This is the state after a replica dies between the relay and its wake-up.
   await world.tables.query(`
     WITH e AS (UPDATE event SET relayed_at = now() WHERE relayed_at IS NULL RETURNING account_id, id)
     INSERT INTO delivery (account_id, id, webhook_id, event_id)
@@ -52,7 +52,7 @@ it('delivers what was written while no worker ran, and what no replica was woken
   await hasDelivered(2);
 });
 
-it('sends again by hand one delivery, or all that failed since a time.', async () => {
+it('one delivery, or all that failed since a time, can be redelivered', async () => {
   shop.answer(status(500));
   await world.start({ retryScheduleS: [] });
   await world.change(account);
@@ -78,7 +78,7 @@ it('sends again by hand one delivery, or all that failed since a time.', async (
   });
 });
 
-it('answers a redelivery with the delivery as it became due, however fast another replica delivers it.', async () => {
+it('a redelivery returns the delivery as PENDING, even if another replica delivers it at once', async () => {
   await world.change(account);
   await world.start();
   await hasDelivered(1);
@@ -92,7 +92,7 @@ it('answers a redelivery with the delivery as it became due, however fast anothe
   expect(woken).toEqual([{ accountId: account, webhookId }]);
 });
 
-it('sends nothing again that is deleted at that moment, nor to a webhook that is off.', async () => {
+it('a deleted delivery, or one of a webhook that is off, cannot be redelivered', async () => {
   await world.change(account);
   await world.start();
   await hasDelivered(1);
@@ -106,7 +106,7 @@ it('sends nothing again that is deleted at that moment, nor to a webhook that is
   await expect(refused).rejects.toMatchObject({ reason: 'DELIVERY_NOT_FOUND' });
 });
 
-it('sends nothing more to a webhook that was removed while its deliveries were open.', async () => {
+it('open deliveries of a deleted webhook are not sent', async () => {
   await world.change(account);
   const worker = await world.start();
   await hasDelivered(1);
@@ -137,35 +137,32 @@ const ends: readonly (readonly [string, (database: Database) => Promise<unknown>
   ['deleted', (database) => deleteWebhook(database, account, webhookId)],
 ];
 
-it.each(ends)(
-  'ends an attempt at the moment at which its webhook is %s without a deadlock.',
-  async (_what, end) => {
-    await world.change(account);
-    const database = openTestDatabase(world.databaseUrl, 4);
-    await relayEvents(database, 1);
-    const [delivery] = await takeDueDeliveries(database, webhook, 1, 30);
-    if (!delivery) throw new Error('nothing is due');
-    const waiting = (n: number) =>
-      vi.waitFor(async () => {
-        const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-        expect(await world.tables.query(sql)).toHaveLength(n);
-      });
-    const { results } = await database.transaction(async (run) => {
-      await run('SELECT FROM delivery FOR UPDATE');
-      const result = { responseStatus: 500, error: 'HTTP_STATUS', retryInS: 60 };
-      const finished = finishDelivery(database, webhook, delivery, result);
-      await waiting(1);
-      const ended = end(database);
-      await waiting(2);
-      return { results: Promise.allSettled([finished, ended]) };
+it.each(ends)('finishing a delivery while its webhook is %s causes no deadlock', async (_what, end) => {
+  await world.change(account);
+  const database = openTestDatabase(world.databaseUrl, 4);
+  await relayEvents(database, 1);
+  const [delivery] = await takeDueDeliveries(database, webhook, 1, 30);
+  if (!delivery) throw new Error('nothing is due');
+  const waiting = (n: number) =>
+    vi.waitFor(async () => {
+      const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      expect(await world.tables.query(sql)).toHaveLength(n);
     });
-    expect((await results).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
-    await database.close();
-    expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
-  },
-);
+  const { results } = await database.transaction(async (run) => {
+    await run('SELECT FROM delivery FOR UPDATE');
+    const result = { responseStatus: 500, error: 'HTTP_STATUS', retryInS: 60 };
+    const finished = finishDelivery(database, webhook, delivery, result);
+    await waiting(1);
+    const ended = end(database);
+    await waiting(2);
+    return { results: Promise.allSettled([finished, ended]) };
+  });
+  expect((await results).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+  await database.close();
+  expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
+});
 
-it.each(ends)('ends the deliveries of one webhook alone when it is %s.', async (_what, end) => {
+it.each(ends)('a webhook that is %s ends only its own deliveries', async (_what, end) => {
   const other = await world.addAccount();
   const second = (await world.addWebhook(account, shop.url)).webhook.id;
   await world.tables.query(
@@ -190,7 +187,7 @@ it.each(ends)('ends the deliveries of one webhook alone when it is %s.', async (
 });
 
 it.each(ends)(
-  'ends the deliveries of a webhook in statements of bounded size when it is %s.',
+  'a webhook that is %s ends its deliveries in statements of limited size',
   async (_what, end) => {
     await world.tables.query(
       `INSERT INTO delivery (account_id, id, webhook_id, event_id)
@@ -211,18 +208,18 @@ it.each(ends)(
   },
 );
 
-it('ends what was left open of a webhook that is turned on again, and sends nothing old.', async () => {
+it('the remaining open deliveries end when a webhook is turned on again', async () => {
   await world.change(account);
   const database = openTestDatabase(world.databaseUrl, 1);
   await relayEvents(database, 1);
-  // As after a process that died before it had ended the deliveries.
+  // This is the state after a process dies before it ends the deliveries.
   await world.tables.query('UPDATE webhook SET active = false');
   await updateWebhook(database, account, webhookId, { active: true });
   await database.close();
   expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
 });
 
-it('ages out events and deliveries, and leaves the younger ones.', async () => {
+it('old events and deliveries are deleted, and newer ones are kept', async () => {
   await world.change(account);
   const worker = await world.start();
   await hasDelivered(1);
@@ -238,7 +235,7 @@ it('ages out events and deliveries, and leaves the younger ones.', async () => {
   expect(await countDeliveries('true')).toBe(0);
 });
 
-it('ages out an event only after its deliveries, which cannot be sent without it.', async () => {
+it('an event is deleted only after its deliveries', async () => {
   await world.change(account);
   const worker = await world.start();
   await hasDelivered(1);

@@ -3,7 +3,7 @@ import { startWebhooks } from '#src/webhooks/start-webhooks.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { QUICK } from './webhook-world.ts';
 
-// A replica's worker in a process of its own, to be killed: node replica.ts <database URL> <vault key>.
+// A replica's worker as a separate process, which tests kill: node replica.ts <database URL> <vault key>.
 const [url = '', key = ''] = process.argv.slice(2);
 const database = openTestDatabase(url, 4);
 startWebhooks({

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => shop?.close());
 beforeEach(async () => {
-  // One by one: the worker's statements lock these tables in orders of their own.
+  // Separately, because the worker's statements lock these tables in other orders.
   for (const table of ['webhook', 'event', 'delivery', 'replayed_call'])
     await tables.query(`TRUNCATE ${table}`);
 });
@@ -38,7 +38,7 @@ const create = (key?: string, body: object = {}) =>
 const count = async (table: string) =>
   (await tables.query(`SELECT count(*)::integer AS n FROM ${table}`))[0]?.n;
 
-it('a webhook is made once under a key, and a repeat gets the same response, the secret included', async () => {
+it('a repeat with the same key creates no other webhook and gets the same response, including the secret', async () => {
   const first = await create('hook-1');
   const again = await create('hook-1');
   expect([first.status, again.status]).toEqual([201, 201]);
@@ -48,20 +48,20 @@ it('a webhook is made once under a key, and a repeat gets the same response, the
   expect(await count('webhook')).toBe(1);
 });
 
-it('the secret of a webhook is not stored in the clear with the response to its creation', async () => {
+it('the stored response to the creation of a webhook does not contain its secret in plain text', async () => {
   const { json } = await create('hook-1');
   const rows = await tables.query("SELECT encode(response, 'escape') AS response FROM replayed_call");
   expect(rows).toHaveLength(1);
   expect(String(rows[0]?.response)).not.toContain(json.secret.slice(6, 30));
 });
 
-it('a webhook is made once, however many calls with its key come at once', async () => {
+it('concurrent calls with the same key create one webhook', async () => {
   const all = await Promise.all(Array.from({ length: 10 }, () => create('hook-1')));
   expect(new Set(all.map(({ text }) => text)).size).toBe(1);
   expect(await count('webhook')).toBe(1);
 });
 
-it('another request under a key is refused, and so is a malformed key; without one every call counts', async () => {
+it('a key with another request and a malformed key are refused, and calls without a key all count', async () => {
   await create('hook-1');
   const other = await create('hook-1', { description: 'another' });
   expect([other.status, other.json.code]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
@@ -72,13 +72,13 @@ it('another request under a key is refused, and so is a malformed key; without o
   expect(await count('webhook')).toBe(3);
 });
 
-it('what was refused uses up no key', async () => {
+it('a refused request does not use up its key', async () => {
   const refused = await create('hook-1', { url: 'no address' });
   expect(refused.status).toBe(400);
   expect((await create('hook-1')).status).toBe(201);
 });
 
-it('a repeated rotation does not push out the secret that receivers still verify with', async () => {
+it('a repeated rotation with the same key returns the same secret', async () => {
   const { json: made } = await create();
   const [first, again] = [
     await post(`/${made.id}/secret`, undefined, 'rotate-1'),
@@ -91,7 +91,7 @@ it('a repeated rotation does not push out the secret that receivers still verify
   expect(other.json.secret).not.toBe(first.json.secret);
 });
 
-it('a test event and a redelivery are sent once under a key, each in a space of keys of its own', async () => {
+it('a test event and a redelivery are sent once per key, and the same key may be used for both', async () => {
   const { json: made } = await create();
   const [first, again] = [
     await post(`/${made.id}/test`, undefined, 'key'),
@@ -120,7 +120,7 @@ it.each([
   '/v1/webhooks/{id}/test',
   '/v1/webhooks/deliveries/{id}/redeliver',
   '/v1/webhooks/{webhook_id}/redeliver',
-])('the OpenAPI document says that POST %s takes a key, so clients made from it can send one', (path) => {
+])('the OpenAPI document has the idempotency key of POST %s', (path) => {
   const { json } = readContract().find('POST', path);
   expect(json.parameters).toContainEqual({ $ref: '#/components/parameters/OptionalIdempotencyKey' });
   expect(json.responses).toHaveProperty('422');

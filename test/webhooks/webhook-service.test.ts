@@ -18,7 +18,7 @@ afterAll(() => shop?.close());
 beforeEach(async () => {
   await shop?.close();
   shop = await startReceiver();
-  // One by one: the worker's statements lock these tables in orders of their own.
+  // Separately, because the worker's statements lock these tables in other orders.
   for (const table of ['webhook', 'event', 'delivery']) await tables.query(`TRUNCATE ${table}`);
 });
 
@@ -54,8 +54,8 @@ const pay = (key: string, number = '4111111111111111') =>
     { ...ONE, 'x-idempotency-key': key },
   );
 
-describe('by REST', () => {
-  it('creates a webhook, whose secret is shown this once, and tells it of payments as REST renders them.', async () => {
+describe('webhooks over REST', () => {
+  it('a new webhook shows its secret once, and its events contain the payment as REST returns it', async () => {
     const made = await create({ description: 'shop' });
     expect(made.status).toBe(201);
     expect(made.headers.get('location')).toBe(`/v1/webhooks/${made.json.id}`);
@@ -81,7 +81,7 @@ describe('by REST', () => {
     expect(JSON.stringify(server.logLines)).not.toContain(secret.slice(6));
   });
 
-  it('tells of an outcome that is learned later as well, in the order of its sequence.', async () => {
+  it('a later outcome is sent as another event with the next sequence number', async () => {
     await create();
     const payment = await pay('told-later', '4000000000002008');
     expect(payment.json.status).toBe('PENDING');
@@ -94,7 +94,7 @@ describe('by REST', () => {
     expect(row).toEqual({ event_sequence: 2 });
   });
 
-  it('writes no event again for a repeat under the same key.', async () => {
+  it('a repeat of a payment with the same key writes no other event', async () => {
     await create();
     await pay('told-once');
     await pay('told-once');
@@ -102,7 +102,7 @@ describe('by REST', () => {
     expect(await tables.query('SELECT count(*)::int AS n FROM event')).toEqual([{ n: 1 }]);
   });
 
-  it('changes what is sent, and nothing else.', async () => {
+  it('an update changes only the fields that it contains', async () => {
     const { json } = await create({ description: 'before' });
     const path = `/v1/webhooks/${json.id}`;
     const changed = await call('PATCH', path, {
@@ -122,7 +122,7 @@ describe('by REST', () => {
     expect((await call('DELETE', path)).status).toBe(404);
   });
 
-  it('shows another secret once, and for how long the one before signs as well.', async () => {
+  it('a rotation shows the new secret and how long the previous one remains valid', async () => {
     const { json } = await create();
     const rotated = await call('POST', `/v1/webhooks/${json.id}/secret`);
     expect(rotated.json.secret).toMatch(/^whsec_/);
@@ -131,7 +131,7 @@ describe('by REST', () => {
     expect(hours).toBeGreaterThan(23.9);
   });
 
-  it('sends a test event, lists deliveries page by page, and sends one again by either path.', async () => {
+  it('a test event is sent, deliveries are listed in pages, and each can be redelivered by either path', async () => {
     const { json } = await create();
     const path = `/v1/webhooks/${json.id}`;
     const headers = { ...ONE, 'content-type': 'application/json' };
@@ -156,7 +156,7 @@ describe('by REST', () => {
     await shop.has(4);
   });
 
-  it('hides the webhooks and deliveries of other accounts.', async () => {
+  it('webhooks and deliveries of other accounts are not found', async () => {
     const { json } = await create();
     const { json: sent } = await call('POST', `/v1/webhooks/${json.id}/test`);
     const calls: [string, string, object?][] = [
@@ -191,14 +191,14 @@ describe('by REST', () => {
     [{ events: ['payment.purchase', 'payment.unknown'] }, 'events[1]'],
     [{ description: 'x'.repeat(256) }, 'description'],
     [{ description: 'a\0b' }, 'description'],
-  ])('refuses %j by name.', async (body, field) => {
+  ])('the webhook %j is refused with the name of its field', async (body, field) => {
     const { status: code, json } = await create(body);
     expect([code, json.code]).toEqual([400, 'INVALID_PARAMETERS']);
     expect(json.errors.map((error: { field: string }) => error.field)).toContain(field);
     expect(JSON.stringify(json)).not.toMatch(/secret@|\^/);
   });
 
-  it('refuses callers without the secret key, a seventeenth webhook, and pages that are none.', async () => {
+  it('calls without the secret key, a seventeenth webhook and invalid pages are refused', async () => {
     const publicOnly = { 'public-api-key': 'pk_sandbox_one' };
     expect((await call('GET', '/v1/webhooks', undefined, publicOnly)).status).toBe(401);
     const made = await Promise.all(Array.from({ length: 18 }, () => create()));
@@ -213,7 +213,7 @@ describe('by REST', () => {
   });
 });
 
-it('serves gRPC with the same handlers and errors.', async () => {
+it('webhooks over gRPC have the same behavior and errors as over REST', async () => {
   const sessionManager = new Http2SessionManager(server.url);
   const client = createClient(WebhookService, createGrpcTransport({ baseUrl: server.url, sessionManager }));
   const headers = ONE;
@@ -238,7 +238,7 @@ it('serves gRPC with the same handlers and errors.', async () => {
   sessionManager.abort();
 });
 
-it('wants https and public addresses where private ones are not allowed.', async () => {
+it('webhooks require https and public addresses unless private ones are allowed', async () => {
   const strict = await startTestServer({ config: { webhooksAllowPrivate: false } });
   try {
     const make = async (url: string) => {

@@ -20,13 +20,13 @@ import { createTestDatabase, openTestDatabase } from '../support/database.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
 
-/** A database with accounts, and workers that send their events. */
+/** A database with accounts, and workers that deliver their events. */
 export type WebhookWorld = {
   readonly databaseUrl: string;
   readonly vaultKey: Uint8Array;
   readonly tables: Tables;
   readonly deps: ManageDeps;
-  /** Everything that the workers have reported. */
+  /** Every error that the workers reported. */
   readonly errors: unknown[];
   readonly results: string[];
   addAccount(): Promise<string>;
@@ -36,12 +36,12 @@ export type WebhookWorld = {
     settings?: Partial<WebhookSettings>,
     other?: { readonly database?: Database; readonly vault?: SecretVault },
   ): Promise<Webhooks>;
-  /** Changes a payment, in one statement with its event. @returns the payment's id. */
+  /** Changes a payment and writes its event in the same statement. @returns the payment's id. */
   change(accountId: string, type?: string, paymentId?: string): Promise<string>;
   close(): Promise<void>;
 };
 
-/** Settings under which nothing waits for long, and no receiver that answers is late, however busy the machine is. */
+/** Settings with short waits, but with timeouts that a receiver on a busy machine does not exceed. */
 export const QUICK: WebhookSettings = {
   ...DEFAULT_SETTINGS,
   allowPrivate: true,
@@ -69,7 +69,7 @@ const CHANGE = {
     SELECT EXISTS (SELECT FROM event) AS event FROM changed`,
 };
 
-/** Opens a world. Nothing is sent before a worker is started. */
+/** Opens a world. Nothing is sent before a worker starts. */
 export async function openWebhookWorld(): Promise<WebhookWorld> {
   const owned = await createTestDatabase();
   const database = openTestDatabase(owned.url, 8);
@@ -126,14 +126,14 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
 }
 
 export let world: WebhookWorld;
-/** A merchant's server, with a webhook of an account that wants payment.purchase. */
+/** A merchant's server, with a webhook of `account` that subscribes to payment.purchase. */
 export let shop: Receiver;
 export let account: string;
 /** The webhook as a worker reads it. */
 export let webhook: StoredWebhook;
 export let webhookId: string;
 
-/** Gives each of a file's tests a world of its own, with a shop. */
+/** Gives each of a file's tests a new world with a shop. */
 export function onWebhookWorld(): void {
   beforeEach(async () => {
     world = await openWebhookWorld();
@@ -148,12 +148,12 @@ export function onWebhookWorld(): void {
   });
 }
 
-/** Counts deliveries. @param where a condition of SQL. */
+/** Counts deliveries. @param where an SQL condition. */
 export async function countDeliveries(where: string): Promise<unknown> {
   return (await world.tables.query(`SELECT count(*)::int AS n FROM delivery WHERE ${where}`))[0]?.n;
 }
 
-/** Waits until so many deliveries are delivered. */
+/** Waits until `count` deliveries have succeeded. */
 export async function hasDelivered(count: number): Promise<void> {
   const isDelivered = "status = 'DELIVERED'";
   await vi.waitFor(async () => expect(await countDeliveries(isDelivered)).toBe(count), 60_000);
