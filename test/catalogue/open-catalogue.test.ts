@@ -36,7 +36,7 @@ const open = (text: string, predecessor?: OpenedCatalogue, over: Over = {}) =>
     predecessor,
   );
 
-it('opens, with its types, routes and issuers', async () => {
+it('an opened catalogue has its types, routes, issuers and connections', async () => {
   const catalogue = open(SMALL);
   expect([...catalogue.types.keys()]).toEqual(['CARD']);
   const chosen = catalogue.router.choose(create(RoutingFactsSchema, { type: 'CARD' }), 'seed');
@@ -46,7 +46,7 @@ it('opens, with its types, routes and issuers', async () => {
   await catalogue.close();
 });
 
-it('opens its connections so that no provider gets card data into an outcome', async () => {
+it('an opened connection removes card numbers from outcomes', async () => {
   const echo: Connector = {
     name: 'sandbox',
     connect: (settings, context) => ({
@@ -61,8 +61,8 @@ it('opens its connections so that no provider gets card data into an outcome', a
   await catalogue.close();
 });
 
-describe('a catalogue that follows another', () => {
-  it('takes over the connections that are defined as before, and opens the others anew', async () => {
+describe('a catalogue that replaces another', () => {
+  it('the next catalogue takes over unchanged connections and opens the changed ones', async () => {
     const before = open(SMALL);
     const same = open(change('condition: type', "condition: country == 'BR' && type"), before);
     expect(same.connections.get('one')).toBe(before.connections.get('one'));
@@ -74,7 +74,7 @@ describe('a catalogue that follows another', () => {
     await other.close();
   });
 
-  it('keeps what left it, for look-ups, until the end', async () => {
+  it('a removed connection remains reachable for look-ups', async () => {
     const before = open(change('id: one', 'id: old').replace('connection: one', 'connection: old'));
     const after = open(SMALL, before);
     expect(retired).toContain('old');
@@ -84,7 +84,7 @@ describe('a catalogue that follows another', () => {
     await after.close();
   });
 
-  it('may not let an id point to a different account at a provider', async () => {
+  it('a connection id cannot point to a different account at a provider', async () => {
     const before = open(SMALL);
     const moved = change('$SANDBOX_URL', 'http://127.0.0.1:2/sandbox');
     expect(await messageOf(() => open(moved, before))).toBe(
@@ -97,7 +97,7 @@ describe('a catalogue that follows another', () => {
     await gone.close();
   });
 
-  it('leaves the one before as it is when it cannot be opened', async () => {
+  it('a catalogue that cannot be opened leaves the previous one unchanged', async () => {
     const before = open(SMALL);
     expect(await messageOf(() => open(change('connector: sandbox', 'connector: bank'), before))).toMatch(
       /bank/,
@@ -107,7 +107,7 @@ describe('a catalogue that follows another', () => {
   });
 });
 
-describe('the identity of a connection, by which open outcomes find it after a restart,', () => {
+describe('the identity of a connection', () => {
   async function identityOf(text: string, over: Over = {}): Promise<string | undefined> {
     const catalogue = open(text, undefined, over);
     await catalogue.close();
@@ -115,28 +115,28 @@ describe('the identity of a connection, by which open outcomes find it after a r
   }
   const named = change('timeout_ms: 1000', 'timeout_ms: 1000, account_id: shop');
 
-  it('is another under another credential, where only that names the account', async () => {
+  it('another credential changes the identity if no setting names the account', async () => {
     const identity = await identityOf(SMALL);
     expect(await identityOf(SMALL)).toBe(identity);
     expect(await identityOf(SMALL, { apiKey: 'key-7392' })).not.toBe(identity);
   });
 
-  it('stays the same under another credential, where a setting names the account', async () => {
+  it('another credential does not change the identity if a setting names the account', async () => {
     expect(await identityOf(named, { apiKey: 'key-7392' })).toBe(await identityOf(named));
     expect(await identityOf(named)).not.toBe(await identityOf(named.replace('shop', 'other')));
   });
 
-  it('holds no credential', async () => {
+  it('the identity contains no credential', async () => {
     expect(await identityOf(SMALL)).not.toContain('key-7391');
   });
 
-  it('stays the same when the mounted sandbox listens on another port', async () => {
+  it('another port of the mounted sandbox does not change the identity', async () => {
     const sandboxUrl = 'http://127.0.0.1:2/sandbox';
     expect(await identityOf(SMALL, { sandboxUrl })).toBe(await identityOf(SMALL));
   });
 });
 
-describe('what is wrong with a connection is said with its place:', () => {
+describe('faults in a connection', () => {
   it.each<[what: string, text: string, message: RegExp]>([
     [
       'an unknown connector',
@@ -144,7 +144,7 @@ describe('what is wrong with a connection is said with its place:', () => {
       /connection one: there is no connector "bank"/,
     ],
     [
-      'a secret that is not set',
+      'a secret whose variable is not set',
       change('ONE_KEY', 'TWO_KEY'),
       /connection one: the environment variable TWO_KEY is not set/,
     ],
@@ -154,13 +154,13 @@ describe('what is wrong with a connection is said with its place:', () => {
       change('timeout_ms: 1000', 'timeout_ms: 1'),
       /connection one: timeout_ms must be/,
     ],
-    ['an address that is none', change('$SANDBOX_URL', '$NOWHERE'), /connection one: base_url must be/],
+    ['an invalid address', change('$SANDBOX_URL', '$NOWHERE'), /connection one: base_url must be/],
     [
-      'a secret that is missing',
+      'a missing secret',
       change('{ api_key: ONE_KEY }', '{}'),
       /connection one: the secret api_key is required/,
     ],
-  ])('%s', async (_what, text, message) => {
+  ])('the error for %s names the connection', async (_what, text, message) => {
     const said = await messageOf(() => open(text));
     expect(said).toMatch(message);
     expect(said).not.toContain('key-7391');

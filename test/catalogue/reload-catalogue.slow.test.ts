@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** The whole file at once, as a careful editor does it. */
+/** Replaces the whole file at once by renaming. */
 function replaceFile(text: string): void {
   writeFileSync(`${file}.new`, text);
   renameSync(`${file}.new`, file);
@@ -40,7 +40,7 @@ function replaceFile(text: string): void {
 
 const renamed = (name: string) => CATALOGUE.replace('name: Cards elsewhere', `name: ${name}`);
 
-// biome-ignore lint/suspicious/noExplicitAny: a record is looked into at will.
+// biome-ignore lint/suspicious/noExplicitAny: any record, for assertions on its fields.
 async function pay(payment = cardPayment()): Promise<any> {
   const response = await fetch(`${service.url}/v1/payments`, {
     method: 'POST',
@@ -60,14 +60,14 @@ async function logged(text: string, times = 1): Promise<string> {
   }
 }
 
-it('goes by a new catalogue once its file has changed', async () => {
+it('a changed catalogue file takes effect', async () => {
   expect(await routeTaken()).toBe('Cards elsewhere');
   replaceFile(renamed('By the new file'));
   await logged('catalogue loaded');
   expect(await routeTaken()).toBe('By the new file');
 });
 
-it('goes by a new catalogue on SIGHUP', async () => {
+it('a changed catalogue file takes effect on SIGHUP', async () => {
   writeFileSync(file, renamed('By the signal'));
   service.child.kill('SIGHUP');
   await logged('catalogue loaded');
@@ -76,14 +76,14 @@ it('goes by a new catalogue on SIGHUP', async () => {
 
 it.each([
   [
-    'is wrong',
+    'is invalid',
     CATALOGUE.replace("category == 'CARD'\n", "categry == 'CARD'\n"),
     /categry.*at line \d+, column \d+/,
   ],
-  ['is cut off', CATALOGUE.slice(0, CATALOGUE.length / 2), /catalogue\.yaml: /],
+  ['is truncated', CATALOGUE.slice(0, CATALOGUE.length / 2), /catalogue\.yaml: /],
   ['cannot be opened', CATALOGUE.replace('connector: sandbox', 'connector: bank'), /no connector \\"bank\\"/],
 ])(
-  'keeps the catalogue before when the new one %s, says why, and takes the next one',
+  'a catalogue that %s leaves the previous one in force, its error is logged, and the corrected one takes effect',
   async (_what, text, problem) => {
     replaceFile(text);
     expect(await logged('stays in force')).toMatch(problem);
@@ -97,13 +97,13 @@ it.each([
   },
 );
 
-it('keeps the catalogue when its file is gone', async () => {
+it('a missing catalogue file leaves the catalogue in force', async () => {
   rmSync(file);
   expect(await logged('stays in force')).toContain('cannot be read (ENOENT)');
   expect(await routeTaken()).toBe('Cards elsewhere');
 });
 
-it('finishes what is in flight on the catalogue that it began with, though its connection is gone', async () => {
+it('a payment in progress finishes by its original catalogue, even if its connection was removed', async () => {
   const giveAnswers = provider.hold();
   const slow = pay(HELD);
   await expect

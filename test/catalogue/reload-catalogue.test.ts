@@ -19,7 +19,7 @@ afterEach(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** The whole file at once, as a careful editor does it. */
+/** Replaces the whole file at once by renaming. */
 function replaceFile(text: string): void {
   writeFileSync(`${file}.new`, text);
   renameSync(`${file}.new`, file);
@@ -27,10 +27,10 @@ function replaceFile(text: string): void {
 
 const renamed = (name: string) => CATALOGUE.replace('name: Cards elsewhere', `name: ${name}`);
 
-it('loads a catalogue that changes right after the start, before anything has looked at its file again', () => {
+it('a catalogue that changes right after the start is loaded', () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const readAt = fileStamp(file);
-  // The machine is busy: what asks for the file's state in the background learns of it after the change.
+  // Keeps the thread pool busy, so that a background read of the file's state would see the changed file.
   for (let i = 0; i < 16; i++) pbkdf2('', '', 300_000, 32, 'sha256', () => {});
   const replaced: string[] = [];
   const stop = startReloading({
@@ -48,7 +48,7 @@ it('loads a catalogue that changes right after the start, before anything has lo
   }
 });
 
-it('puts no half of a file in force, though it is a valid catalogue', () => {
+it('a partially written file does not take effect, even if it is a valid catalogue', () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const replaced: (string | undefined)[] = [];
   const failures: unknown[] = [];

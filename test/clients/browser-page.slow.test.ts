@@ -10,8 +10,8 @@ import { onService, server, tables } from '../support/on-service.ts';
 import { type Site, startSite } from '../support/site.ts';
 
 /*
- * A shop's page on an origin of its own, in a real browser, which enforces the service's CORS headers. It loads Connect's
- * browser client and the generated code as npm delivers them, by an import map instead of a bundler.
+ * A shop's page on its own origin in a real browser, which enforces the service's CORS headers. The page loads
+ * Connect's browser client and the generated code as npm delivers them, by an import map instead of a bundler.
  */
 const ROOT = join(import.meta.dirname, '../..');
 const PUBLIC_KEY = 'pk_sandbox_one';
@@ -28,7 +28,7 @@ const IMPORTS = {
   '@bufbuild/protobuf/wkt': `${PROTOBUF}/wkt/index.js`,
   '@bufbuild/protobuf/reflect': `${PROTOBUF}/reflect/index.js`,
 };
-/** The page's own code: tokenizes a card, and pays a session with the token. */
+/** The page's code: tokenizes a card and pays a session with the token. */
 const SCRIPT = `
   import { createClient } from '@connectrpc/connect';
   import { createConnectTransport, createGrpcWebTransport } from '@connectrpc/connect-web';
@@ -79,7 +79,7 @@ afterAll(async () => {
 
 type Protocol = 'Connect' | 'gRPC-Web';
 
-/** Lets the page pay a session. @returns the status in the response, or the reason of the refusal. */
+/** Makes the page pay a session. @returns the status in the response, or the error. */
 function payOn(page: Page, protocol: Protocol, checkoutSession: string): Promise<string> {
   const { number, expiration_month, expiration_year, security_code, holder_name } = cardData();
   const cardInput = {
@@ -99,8 +99,8 @@ function payOn(page: Page, protocol: Protocol, checkoutSession: string): Promise
   return page.evaluate(`window.pay(${JSON.stringify(input)}).catch(String)`) as Promise<string>;
 }
 
-describe.each(['Connect', 'gRPC-Web'] as const)('a page of the shop, by %s', (protocol) => {
-  it('tokenizes a card and pays a session if the account allows its origin, and is otherwise refused with the reason', async () => {
+describe.each(['Connect', 'gRPC-Web'] as const)('a shop’s page by %s', (protocol) => {
+  it('a page can tokenize a card and pay a session only from an origin that the account allows', async () => {
     const page = await browser.newPage();
     const session = await checkoutCalls(call).openSession();
     await page.goto(shop.url.replace('127.0.0.1', 'localhost'));

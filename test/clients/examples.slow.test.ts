@@ -10,7 +10,7 @@ import { onService, server } from '../support/on-service.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const PATH = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter);
 const run = promisify(execFile);
-/** Go's packages as Debian installs them: no module proxy is needed. */
+/** Go's packages as installed by Debian, so that no module proxy is needed. */
 const GO_PACKAGES = '/usr/share/gocode';
 
 let directory: string;
@@ -30,7 +30,7 @@ const grpcPython = ['python3', '/usr/bin/python3'].find((one) =>
   works(one, '-c', 'import grpc, google.protobuf'),
 );
 
-/** Lists what this machine lacks for an example; '' if it has everything. */
+/** Lists what this machine lacks for an example; '' if nothing. */
 function lacks(needs: Readonly<Record<string, boolean>>): string {
   return Object.entries(needs)
     .filter(([, has]) => !has)
@@ -57,7 +57,7 @@ function commands(...names: string[]): Record<string, boolean> {
 const skipped = (missing: string) => (missing === '' ? '' : ` (skipped here: no ${missing})`);
 const address = () => new URL(server.url).host;
 
-/** Generates code by an example's own template into a temporary directory. */
+/** Generates code with an example's own template into a temporary directory. */
 async function generate(template: string): Promise<void> {
   await run('buf', ['generate', '--template', template, '--output', directory], {
     cwd: ROOT,

@@ -44,7 +44,7 @@ function card(over: Partial<CreatePaymentRequest> = {}, number = '41111111111111
   };
 }
 
-/** Makes a client whose network misbehaves in order, one entry per try: it loses the response, or answers 503. */
+/** Makes a client whose network fails as listed, one entry per try: it loses the response, or responds 503. */
 function troubled(...troubles: readonly ('lose' | 503 | 'ok')[]) {
   const keys: (string | null)[] = [];
   const trouble: typeof fetch = async (input, init) => {
@@ -63,7 +63,7 @@ function troubled(...troubles: readonly ('lose' | 503 | 'ok')[]) {
 const codeOf = (error: unknown) => (error instanceof PaymentsError ? error.code : error);
 
 describe('the REST client', () => {
-  it('makes, reads, captures in part and refunds a payment', async () => {
+  it('the REST client makes, reads, captures in part and refunds a payment', async () => {
     const method = card().payment_method;
     const hold = { ...method, detail: { card: { ...method.detail?.card, capture: false } } };
     const payment = await client.createPayment(card({ payment_method: hold }));
@@ -77,12 +77,12 @@ describe('the REST client', () => {
     expect((await client.getPayment({ id: payment.id })).amount.refunded).toBe(50);
   });
 
-  it('returns a decline as a payment', async () => {
+  it('the REST client returns a declined payment without an error', async () => {
     const payment = await client.createPayment(card({}, '4000000000009995'));
     expect([payment.status, payment.transactions.response_code]).toEqual(['DECLINED', 'INSUFFICIENT_FUNDS']);
   });
 
-  it('repeats a call under the same key when its response is lost, and makes one payment', async () => {
+  it('the REST client repeats a call with the same key when its response is lost, and makes one payment', async () => {
     const order = randomUUID();
     const { client, keys } = troubled('lose', 503, 'lose');
     const payment = await client.createPayment(card({ merchant_order_id: order }));
@@ -92,7 +92,7 @@ describe('the REST client', () => {
     expect(await client.listPayments({ merchant_order_id: order })).toHaveLength(1);
   });
 
-  it('gives up with an error that has the key, by which the outcome can be learned', async () => {
+  it('the REST client gives up with an error that has the key, and a repeat with this key returns the outcome', async () => {
     const { client: lost } = troubled('lose', 'lose', 'lose', 'lose', 'lose');
     const error = await lost.createPayment(card()).catch((thrown: unknown) => thrown);
     expect(codeOf(error)).toBe('NO_RESPONSE');
@@ -101,14 +101,14 @@ describe('the REST client', () => {
     expect((await client.createPayment(card(), { idempotencyKey })).status).toBe('SUCCEEDED');
   });
 
-  it('does not repeat a call without a key that may have had an effect', async () => {
+  it('the REST client does not repeat a call without a key that may have had an effect', async () => {
     const { client, keys } = troubled('lose');
     const change = client.updateWebhook({ id: randomUUID(), events: ['payment.capture'] });
     await expect(change).rejects.toThrow(PaymentsError);
     expect(keys).toEqual([null]);
   });
 
-  it('reports a refusal with its code and the fields at fault, and does not repeat it', async () => {
+  it('the REST client reports a refusal with its code and the invalid fields, and does not repeat the call', async () => {
     const { client, keys } = troubled();
     const error = await client.createPayment(card({ country: 'XX' })).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
@@ -121,14 +121,14 @@ describe('the REST client', () => {
     expect(keys).toHaveLength(1);
   });
 
-  it('stops when its caller aborts', async () => {
+  it('the REST client stops when its caller aborts', async () => {
     const signal = AbortSignal.abort();
     expect(codeOf(await client.getPayment({ id: 'x' }, { signal }).catch((error) => error))).toBe(
       'NO_RESPONSE',
     );
   });
 
-  it('reads a list page by page', async () => {
+  it('the REST client reads a list page by page', async () => {
     const order = randomUUID();
     const made: string[] = [];
     for (let i = 0; i < 5; i++)
@@ -142,7 +142,7 @@ describe('the REST client', () => {
   });
 });
 
-it('verifyWebhook returns the typed event, and refuses one that is forged, changed or old', async () => {
+it('verifyWebhook returns the typed event, and refuses forged, changed, old and unsigned events', async () => {
   const { id, secret } = await client.createWebhook({ url: receiver.url, events: ['payment.purchase'] });
   const payment = await client.createPayment(card());
   const [delivery] = await receiver.has(1);
@@ -163,7 +163,7 @@ it('verifyWebhook returns the typed event, and refuses one that is forged, chang
 describe.each([
   ['Connect', createConnectTransport],
   ['gRPC', createGrpcTransport],
-])('the interceptor, by %s,', (_name, createTransport) => {
+])('the rpc interceptor over %s', (_name, createTransport) => {
   const request = {
     accountId: ACCOUNT_ONE,
     merchantOrderId: 'order-1001',
@@ -189,7 +189,7 @@ describe.each([
       }),
     );
 
-  it('sends the keys, and repeats a lost call under the same key', async () => {
+  it('the interceptor sends the keys, and repeats a lost call with the same idempotency key', async () => {
     const keys: (string | null)[] = [];
     const loseFirst: Interceptor = (next) => async (sent) => {
       keys.push(sent.header.get('x-idempotency-key'));
@@ -204,7 +204,7 @@ describe.each([
     expect((await tables.counts()).payments).toBe(before + 1);
   });
 
-  it('reports a refusal with its code and the fields at fault', async () => {
+  it('the interceptor makes the code and the invalid fields of a refusal available', async () => {
     const error = await connect()
       .createPayment({ ...request, country: 'XX' })
       .catch((thrown: unknown) => thrown);
@@ -216,7 +216,7 @@ describe.each([
   });
 });
 
-it('the package builds, and another project makes a payment with its JavaScript', async () => {
+it('the client package builds, and another project makes a payment with its JavaScript', async () => {
   const root = join(import.meta.dirname, '../..');
   const directory = mkdtempSync(join(tmpdir(), 'payments-client-'));
   try {

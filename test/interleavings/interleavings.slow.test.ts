@@ -6,7 +6,7 @@ import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { ORDERS, PLANS, play } from './interleavings.ts';
 
-/** Number of orders that are tried; `npm run interleave` tries others, and more of them. */
+/** Number of orders to try; `npm run interleave` can try more, with other seeds. */
 const RUNS = Number(process.env.FAST_CHECK_RUNS ?? 300);
 
 onOperatedPayments({ empties: 'payment, transaction, notification, webhook, event' });
@@ -26,7 +26,7 @@ beforeEach(() =>
   ),
 );
 
-it('in whatever order a payment is made, operated on, checked and notified, and whoever dies, the books are the provider’s', async () => {
+it('in every tried order of steps and deaths, the books of a payment match its provider’s ledger', async () => {
   await fc.assert(
     fc.asyncProperty(ORDERS, PLANS, async (order, plan) => {
       await payments.tables.query('TRUNCATE payment, transaction, notification, event');

@@ -25,21 +25,23 @@ import type { Tables } from '../support/tables.ts';
 import { judge } from './judge.ts';
 
 /*
- * What may happen to one payment at once: it is made, it is operated on, two replicas check it, and its provider sends
- * news. fast-check decides which of them takes its next step, a step being one statement or one call of the provider,
- * and after which step one of them is never heard from again, as when its process dies. Then a fresh replica recovers
- * what is left, and the provider's ledger judges.
+ * What can happen to one payment concurrently: it is made, an operation is performed on it, two replicas check it, and
+ * its provider sends news. fast-check chooses which actor takes the next step (one statement or one call to the
+ * provider) and after which step one actor stops forever, as if its process died. Then a new replica recovers the rest,
+ * and the provider's ledger decides whether all is correct.
  */
 
-/** Choices of fast-check beside the order of the steps. */
+/** The choices of fast-check apart from the order of the steps. */
 export type Plan = {
-  /** true: the payment has been approved before, so that its operation meets the checkers and the news. */
+  /** True if the payment was approved earlier, so that an operation on it competes with the checkers and the news. */
   readonly isMade: boolean;
   readonly capture: boolean;
   readonly operation: 'capture' | 'cancel' | 'refund';
-  /** The provider's behaviour, one a call that moves money; it does what it is asked once there is none left. */
+  /**
+   * The provider's behaviour for each call that moves money; after the last one, the provider does what is requested.
+   */
   readonly behaviours: readonly Behaviour[];
-  /** The actor that dies, and after how many of its steps; beyond its last step it lives. */
+  /** The actor that dies, and after how many steps; it survives if it takes fewer. */
   readonly dies: { readonly actor: number; readonly afterSteps: number };
 };
 
@@ -59,10 +61,10 @@ export const PLANS: fc.Arbitrary<Plan> = fc.record({
   dies: fc.record({ actor: fc.nat(4), afterSteps: fc.nat(14) }),
 });
 
-/** Statements and calls under way outside the scheduler. */
+/** Number of statements and calls in progress outside the scheduler. */
 let underWay = 0;
 
-/** Waits until every actor waits for its next turn, or has ended. */
+/** Waits until every actor waits for its next turn or has ended. */
 async function settled(): Promise<void> {
   for (let quiet = 0; quiet < 3; ) {
     await setImmediate();
@@ -70,7 +72,7 @@ async function settled(): Promise<void> {
   }
 }
 
-/** Chooses the order of steps. One step ends before the next begins, so an order happens again as it was. */
+/** Chooses the order of steps. A step ends before the next begins, so the same order always has the same result. */
 export const ORDERS = fc.scheduler({
   act: async (step) => {
     await step();
@@ -84,9 +86,9 @@ type Step = <T>(name: string, take: () => Promise<T>) => Promise<T>;
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 
 /**
- * Plays one order, and judges it.
+ * Plays one order and judges the result.
  *
- * @throws Error that says what does not hold.
+ * @throws Error that lists what is wrong.
  */
 export async function play(
   { deps, tables }: { readonly deps: Deps; readonly tables: Tables },
@@ -117,7 +119,7 @@ export async function play(
     const paymentId = await step('finds the payment', () => idOf(tables, 'payment'));
     if (paymentId === undefined) return undefined;
     const key = { ...caller, idempotencyKey };
-    // Two of them are more than there is.
+    // Two operations of this amount exceed the payment.
     const amount = { currency: 'USD', value: { value: '60.00' } };
     switch (plan.operation) {
       case 'capture':
@@ -183,7 +185,7 @@ export async function play(
   );
 }
 
-/** A replica of the service whose every statement and call is a step. */
+/** Makes a replica of the service whose every statement and call is a step. */
 function replica(deps: Deps, provider: LedgerProvider, step: Step): Deps {
   const { query, transaction } = deps.database;
   const database: Database = {
@@ -210,7 +212,7 @@ function replica(deps: Deps, provider: LedgerProvider, step: Step): Deps {
   };
 }
 
-/** A caller may be refused at any time: only what is left counts. */
+/** Ignores a refusal. A caller may be refused at any time; only the final state matters. */
 function ignoreRefusal(error: unknown): void {
   if (!(error instanceof ServiceError)) throw error;
 }
@@ -229,11 +231,11 @@ const makeDue = (tables: Tables) =>
 
 const MOST_CHECKS = 20;
 
-/** Checks, as a replica that lives, until nothing has an outcome to come. */
+/** Checks, like a replica that survived, until no outcome is open. */
 async function recover(deps: Deps, tables: Tables): Promise<void> {
   for (let times = 0; times < MOST_CHECKS; times++) {
     await makeDue(tables);
-    // A provider that never heard of what is final here is asked for two days.
+    // A provider without the transaction is queried for two days, so the clock has to advance.
     await tables.query(
       `UPDATE notification SET received_at = received_at - interval '1 day',
          check_at = CASE WHEN check_at IS NOT NULL THEN now() END`,
@@ -245,5 +247,5 @@ async function recover(deps: Deps, tables: Tables): Promise<void> {
     );
     if (open.length === 0) return;
   }
-  throw new Error('recovery does not come to an end');
+  throw new Error('recovery did not end');
 }

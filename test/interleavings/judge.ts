@@ -12,10 +12,10 @@ type Deps = OperatedPayments['deps'];
 type Row = { readonly id: string; readonly type: string; readonly status: string };
 
 /**
- * Holds the payment that is left against its provider's ledger.
+ * Compares the payment with its provider's ledger.
  *
- * @param again repeats the call that made it.
- * @throws Error that says what does not hold.
+ * @param again repeats the call that made the payment.
+ * @throws Error that lists the differences.
  */
 export async function judge(
   deps: Deps,
@@ -37,19 +37,22 @@ export async function judge(
   }
   expect(
     provider.moved.length === rows.filter(({ id }) => took(id)).length,
-    'the provider has what is not here',
+    'the provider moved money for an unknown transaction',
   );
   expect(provider.moved.filter((one) => one.startsWith('pay')).length <= 1, 'the payer was charged twice');
   if (payment) {
     const base = rows.find(({ type }) => type === 'PURCHASE');
     const book = base && took(base.id) ? provider.bookOf(base.id) : undefined;
-    expect(BigInt(payment.refunded as string) === (book?.refunded ?? 0n), 'another sum is refunded');
+    expect(
+      BigInt(payment.refunded as string) === (book?.refunded ?? 0n),
+      'the refunded amount differs from the provider',
+    );
     const captures = rows.filter(({ type, status }) => type === 'CAPTURE' && status === 'SUCCEEDED');
     expect(
       captures.length === 0 || book?.captured === BigInt(payment.captured as string),
-      'another sum is captured',
+      'the captured amount differs from the provider',
     );
-    expect(payment.open_operation === null, 'an operation is open, though nothing is');
+    expect(payment.open_operation === null, 'the payment still has an open operation');
     const shown = await getPayment(deps, String(payment.id), {
       accountId: ACCOUNT_ONE,
       secretPresented: true,
@@ -64,19 +67,22 @@ export async function judge(
     const due = Array.from({ length: Number(payment.event_sequence) }, (_, i) => i + 1).join();
     expect(sequences === due, `events ${sequences} of ${due}`);
     const replay = `${restBody(await again())}`;
-    for (const response of responses) expect(response === replay, 'the replay is another response');
+    for (const response of responses) expect(response === replay, 'the repeat got a different response');
   }
   if (faults.length > 0) throw new Error(faults.join('; '));
 }
 
-/** A payment's records, as its events told them: each tells something new, and nothing final is told otherwise later. */
+/**
+ * Finds faults in a payment's records in the order of its events: each must show a change, and final statuses must not
+ * change.
+ */
 function faultsOfHistory(records: readonly Payment[]): string[] {
   const faults: string[] = [];
   const final = new Map<string, Transaction_Status>();
   let before = '';
   for (const { status, transactionsHistory } of records) {
     const shown = JSON.stringify([status, transactionsHistory.map((one) => [one.id, one.status])]);
-    if (shown === before) faults.push(`an event tells nothing new: ${Payment_Status[status]}`);
+    if (shown === before) faults.push(`an event shows no change: ${Payment_Status[status]}`);
     before = shown;
     for (const one of transactionsHistory) {
       const known = final.get(one.id);

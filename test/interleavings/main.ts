@@ -6,25 +6,25 @@ import { copyCheckout } from '../faults/plants.ts';
 
 const USAGE = `Usage: npm run interleave -- [--runs 300] [--seed n] [--plants]
 
-Plays what may happen to one payment at once in many orders, statement by statement, with an actor that dies; the
-provider's ledger judges. A seed that was printed meets a failure again.
+Plays concurrent actions on one payment in many orders, statement by statement, with an actor that dies; the
+provider's ledger judges the result. A printed seed repeats a failure.
 
-  --runs     orders that are tried
-  --plants   puts faults of our own in, one at a time, and succeeds when each is found`;
+  --runs     number of orders to try
+  --plants   plants known faults, one at a time, and succeeds if each is found`;
 
 const ROOT = join(import.meta.dirname, '../..');
 const TEST = 'test/interleavings/interleavings.slow.test.ts';
 
-/** Faults of our own, each in a place that only an order of steps reveals. */
+/** Faults to plant, each of which only a certain order of steps reveals. */
 const PLANTS = [
   {
-    name: 'a write that does not ask whether the payment has changed',
+    name: 'a write that does not check whether the payment has changed',
     file: 'src/store/migrations/0001_baseline.sql',
     find: 'AND p.id = the_payment AND p.version = the_version',
     replacement: 'AND p.id = the_payment',
   },
   {
-    name: 'a claim that does not ask whether the payment has changed, or has an operation open',
+    name: 'a claim that does not check whether the payment has changed or has an open operation',
     file: 'src/store/engine/claim-operation.ts',
     find: 'AND p.version = $3 AND p.open_operation IS NULL',
     replacement: 'AND (p.version = $3 OR true)',
@@ -56,21 +56,21 @@ async function main(): Promise<number> {
 
 async function findPlants(environment: Readonly<Record<string, string>>): Promise<number> {
   let wrong = 0;
-  // A copy in which nothing is planted has to pass, or what is found in the others proves nothing.
+  // The copy without a fault must pass, or failures of the other copies prove nothing.
   for (const plant of [undefined, ...PLANTS]) {
     const checkout = await copyCheckout(ROOT, plant && { ...plant, cases: [], violates: [] });
     for (const part of ['test', 'proto', 'tsconfig.json', 'vitest.config.ts']) {
       cpSync(join(ROOT, part), join(checkout.path, part), { recursive: true });
     }
     const isFound = run(checkout.path, environment, 'ignore') !== 0;
-    console.log(`${isFound ? 'found' : 'not found'}: ${plant?.name ?? 'nothing was planted'}`);
+    console.log(`${isFound ? 'found' : 'not found'}: ${plant?.name ?? 'no planted fault'}`);
     if (isFound !== (plant !== undefined)) wrong += 1;
     checkout.remove();
   }
   return wrong === 0 ? 0 : 1;
 }
 
-/** @returns the exit status of the test. */
+/** Runs the test. @returns its exit status. */
 function run(
   checkout: string,
   environment: Readonly<Record<string, string>>,
