@@ -17,7 +17,7 @@ const ROOT = join(import.meta.dirname, '..');
 const text = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
 const schema = readFileSync(join(ROOT, 'src/store/migrations/0001_baseline.sql'), 'utf8');
 
-/** The rows of the table whose first heading is given, as lists of cells. */
+/** Returns the rows of the table with this first heading, as lists of cells. */
 function tableOf(heading: string): string[][] {
   const lines = text.split('\n');
   const first = lines.findIndex((line) => line.startsWith(`| ${heading} |`)) + 2;
@@ -53,7 +53,7 @@ const of = (kind: Outcome['kind'], over: Partial<ShownAttempt> = {}): States =>
   statesOf({ ...PROVIDER, kind, iso8583Code: '05' } as unknown as Outcome, { ...PURCHASE, ...over });
 
 describe('ARCHITECTURE.md', () => {
-  it('shows the states that statesOf returns', () => {
+  it('ARCHITECTURE.md shows the states that statesOf returns', () => {
     const WALLET = Transaction_Category.WALLET;
     const states: readonly [string, States][] = [
       ['approved', of('approved')],
@@ -82,7 +82,7 @@ describe('ARCHITECTURE.md', () => {
   });
 
   it.each(['who', 'loop'])(
-    'names only files, columns and variables that exist, in the table headed %s',
+    'ARCHITECTURE.md names only existing files, columns and variables in the table headed %s',
     (heading) => {
       const named = tableOf(heading).flat().flatMap(names);
       expect(named.length).toBeGreaterThan(12);
@@ -90,7 +90,7 @@ describe('ARCHITECTURE.md', () => {
     },
   );
 
-  it('lists every background loop, and nothing else', () => {
+  it('ARCHITECTURE.md lists every background loop, and nothing else', () => {
     const loops = globSync('src/**/*.ts', { cwd: ROOT }).filter((path) =>
       /\bsetInterval\(|from '#src\/repeat\.ts'|while \(!stop\.signal\.aborted\)/.test(
         readFileSync(join(ROOT, path), 'utf8'),
@@ -100,8 +100,8 @@ describe('ARCHITECTURE.md', () => {
     expect([...new Set(listed)].sort()).toEqual(loops.sort());
   });
 
-  it('lists every file that asks a provider again', () => {
-    // Calls that take due work in order to ask about it, and calls that ask at once.
+  it('ARCHITECTURE.md lists every file that queries a provider again', () => {
+    // Calls that take due work in order to query the provider, and calls that query it at once.
     const asks = /\b(takeDue(Enrollments)?|technicalCancel\.send)\(/;
     const callers = globSync('src/{payments,customers,server,dashboard}/**/*.ts', { cwd: ROOT }).filter(
       (path) =>
@@ -112,8 +112,8 @@ describe('ARCHITECTURE.md', () => {
   });
 });
 
-it('the baseline has a comment for every column', () => {
-  // Said once for all tables, at the top of the file.
+it('every column of the baseline schema has a comment', () => {
+  // The top of the file explains these for all tables.
   const ofAll = new Set(['id', 'account_id', 'created_at', 'updated_at']);
   const columns = [
     ...schema

@@ -8,13 +8,13 @@ onCheckoutPages();
 const WALLET = 'Wallet B';
 const addressOf = (session: string) => `${server.url}/checkout/${session}`;
 
-/** The payments of an order, the oldest first. */
+/** Returns the statuses of an order's payments, oldest first. */
 async function statesOf(order: string): Promise<string[]> {
   const { json } = await call('GET', `/v1/payments?merchant_order_id=${order}`);
   return json.map(({ status }: { status: string }) => status).reverse();
 }
 
-/** Opens a session on its page, and goes to the wallet. @returns the session, and the wallet's page. */
+/** Opens a session's page and goes to the wallet. @returns the session and the wallet's page. */
 async function goToWallet(terms: object): Promise<{ session: string; wallet: string }> {
   const session = await openCheckout(terms);
   await payer.choose(WALLET);
@@ -28,12 +28,12 @@ async function payByCard(): Promise<void> {
   await payer.shown('#outcome h2', /Payment complete/);
 }
 
-describe('a payer who leaves by the browser’s Back', () => {
+describe('a payer who leaves the provider’s page', () => {
   it.each([
     ['a wallet', () => payer.choose(WALLET)],
     ['a 3-D Secure challenge', () => payer.fillCard('4000000000003105')],
   ])(
-    '%s can pay another way: the payment is closed first, and its page takes no money any more',
+    'a payer who goes back from %s can pay another way, and the closed payment charges nothing',
     async (what, begin) => {
       const order = `left ${what}`.replaceAll(' ', '-');
       await openCheckout({ merchant_order_id: order, callback_url: 'https://shop.example/back' });
@@ -59,19 +59,19 @@ describe('a payer who leaves by the browser’s Back', () => {
     },
   );
 
-  it('and has paid after all is shown that, and pays no other way', async () => {
+  it('a payer who has paid at the wallet and then chooses another way sees that the payment is complete', async () => {
     const { session, wallet } = await goToWallet({ merchant_order_id: 'paid-after-all' });
     const id = wallet.split('/').at(-1);
     await page.goto(addressOf(session));
     await payer.shown('#outcome button.second', /Pay another way/);
-    // The wallet has the money, and the payer has not come back from it.
+    // The payer has paid at the wallet but has not come back from it.
     await fetch(`${server.url}/sandbox/checkout/${id}/pay`, { method: 'POST', redirect: 'manual' });
     await page.click('#outcome button.second');
     await payer.shown('#outcome h2', /Payment complete/);
     expect(await statesOf('paid-after-all')).toEqual(['SUCCEEDED']);
   });
 
-  it('is told to continue or wait where the provider cannot close the payment', async () => {
+  it('a payer whose payment cannot be closed is told so and cannot pay another way', async () => {
     const terms = { merchant_order_id: 'stays-open', payment_description: 'sandbox:stay_open' };
     const { session, wallet } = await goToWallet(terms);
     await page.goto(addressOf(session));
@@ -92,7 +92,7 @@ describe('a payer who leaves by the browser’s Back', () => {
   });
 });
 
-it('of two windows, one that pays by wallet and one that pays another way, only one charges the payer', async () => {
+it('a payer who pays at the wallet in one window and another way in a second is charged once', async () => {
   for (let i = 0; i < 5; i++) {
     const order = `two-windows-${i}`;
     const { session, wallet } = await goToWallet({ merchant_order_id: order });
@@ -115,7 +115,7 @@ it('of two windows, one that pays by wallet and one that pays another way, only 
   }
 });
 
-it('a window whose payment is closed from another one shows the form again', async () => {
+it('a window whose payment is closed elsewhere shows the form again', async () => {
   const { session } = await goToWallet({ merchant_order_id: 'closed-elsewhere' });
   await page.goto(addressOf(session));
   await payer.shown('#outcome button.second', /Pay another way/);
@@ -126,7 +126,7 @@ it('a window whose payment is closed from another one shows the form again', asy
   await payer.shown('#notice', /closed. Nothing was charged/);
 });
 
-it('a payer who cancels on the wallet’s page is told that they canceled, not that they were declined', async () => {
+it('a payer who cancels at the wallet is told that they canceled, and can pay by card', async () => {
   const { session } = await goToWallet({ merchant_order_id: 'canceled' });
   await payer.pressButton(/cancel/i);
   await payer.cameBack();

@@ -8,7 +8,7 @@ onCheckoutPages();
 const APPROVED = '4111111111111111';
 const NO_SCRIPT = /needs JavaScript/;
 
-/** Has the browser get something else for a file of the page. @param body undefined: nothing arrives. */
+/** Replaces a file of the page in the browser. @param body undefined for a failed request. */
 async function replaceAsset(name: string, body?: string): Promise<void> {
   await page.setRequestInterception(true);
   page.on('request', (request) => {
@@ -17,8 +17,8 @@ async function replaceAsset(name: string, body?: string): Promise<void> {
   });
 }
 
-describe('without its script, the checkout page says so, and has no button that does nothing:', () => {
-  it('where the script does not arrive', async () => {
+describe('the checkout page without its script', () => {
+  it('the checkout page says that it needs its script, and disables its button, if the script is lost', async () => {
     await replaceAsset('checkout.js');
     await openCheckout();
     await payer.shown('#no-script', NO_SCRIPT);
@@ -27,7 +27,7 @@ describe('without its script, the checkout page says so, and has no button that 
     await payer.picture('no-script');
   });
 
-  it('where the payer has turned scripts off', async () => {
+  it('the checkout page says that it needs its script, and disables its button, if scripts are off', async () => {
     await page.setJavaScriptEnabled(false);
     await openCheckout();
     expect(await payer.textOf('#no-script')).toMatch(NO_SCRIPT);
@@ -35,7 +35,7 @@ describe('without its script, the checkout page says so, and has no button that 
     await payer.picture('scripts-off');
   });
 
-  it('where a proxy answers in its place, or the browser is too old to read it', async () => {
+  it('the checkout page says that it needs its script, and disables its button, if it is invalid', async () => {
     const complaints: string[] = [];
     await replaceAsset('checkout.js', '<!doctype html><title>Blocked</title>');
     page.removeAllListeners('pageerror').on('pageerror', (error) => complaints.push(String(error)));
@@ -45,7 +45,7 @@ describe('without its script, the checkout page says so, and has no button that 
     expect(await page.$('#pay button:disabled')).not.toBeNull();
   });
 
-  it('where a payment has been made already, and there is no form', async () => {
+  it('the checkout page of a paid session says that it needs its script if the script does not arrive', async () => {
     const session = await calls.openSession();
     expect((await calls.payAsBrowser(session, { token: await calls.token(session) })).status).toBe(201);
     await replaceAsset('checkout.js');
@@ -54,7 +54,7 @@ describe('without its script, the checkout page says so, and has no button that 
   });
 });
 
-it('a script that arrives late is not complained of, and then the payer can pay', async () => {
+it('a late script causes no message in the first three seconds, and the payer can pay once it arrives', async () => {
   let release = (): void => {};
   const late = new Promise<void>((resolve) => {
     release = resolve;
@@ -67,7 +67,7 @@ it('a script that arrives late is not complained of, and then the payer can pay'
   const session = await calls.openSession({ callback_url: null });
   const arrived = page.goto(`${server.url}/checkout/${session}`);
   await page.waitForSelector('#pay button:disabled');
-  // The style that hides it at first may come after the markup.
+  // The style that hides the message at first may load after the markup.
   await page.waitForFunction("document.querySelector('#no-script').getAnimations().length > 0");
   const seenAt = (ms: number) =>
     page.$eval(
@@ -90,7 +90,7 @@ it('a script that arrives late is not complained of, and then the payer can pay'
   await payer.shown('#outcome h2', /Payment complete/);
 });
 
-it('without its style, the checkout page can be read and paid on', async () => {
+it('the checkout page is readable and usable without its style', async () => {
   await replaceAsset('checkout.css');
   await openCheckout();
   await payer.expectAccessible();

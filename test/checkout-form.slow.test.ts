@@ -16,7 +16,7 @@ const setValue = (selector: string, value: string) =>
     value,
   );
 const textIn = (selector: string) => page.$eval(selector, (input: InPage) => input.value);
-/** A property of an element as the browser draws it. */
+/** Returns an element's property as the browser computes it. */
 const drawn = (selector: string, property: string, part = '') =>
   page.$eval(
     selector,
@@ -26,7 +26,7 @@ const drawn = (selector: string, property: string, part = '') =>
   );
 
 describe('the expiry date', () => {
-  it('is accepted in every form in which payers type it', async () => {
+  it('the expiry date is accepted in every common format that a payer types', async () => {
     await openCheckout();
     const typed: Record<string, string> = {};
     for (const text of ['12/30', '12 / 30', '12-30', '12.30', '1230', '12 30', '12/2030', '122030']) {
@@ -39,7 +39,7 @@ describe('the expiry date', () => {
     expect(new Set(Object.values(typed))).toEqual(new Set(['12 / 30', '12 / 2030']));
   });
 
-  it('may name the month by one digit', async () => {
+  it('the month of the expiry date may have one digit', async () => {
     await openCheckout();
     const expected = {
       '3/30': '03 / 30',
@@ -57,7 +57,7 @@ describe('the expiry date', () => {
     expect(shown).toEqual(expected);
   });
 
-  it('is accepted as browsers fill it in', async () => {
+  it('the expiry date is accepted in the formats that browsers fill in', async () => {
     await openCheckout();
     for (const text of ['12/30', '12/2030', '1230', '2030-12']) {
       await setValue('#expiry', text);
@@ -67,7 +67,7 @@ describe('the expiry date', () => {
   });
 });
 
-it('the checkout page is drawn whole by browsers that do not know light-dark(), such as those of iOS 16', async () => {
+it('the checkout page has its colors in browsers without light-dark(), such as those of iOS 16', async () => {
   await page.setRequestInterception(true);
   page.on('request', async (request) => {
     if (!request.url().endsWith('.css')) return request.continue();
@@ -79,7 +79,7 @@ it('the checkout page is drawn whole by browsers that do not know light-dark(), 
   expect(await drawn('#number', 'borderTopWidth')).toBe('1px');
 });
 
-it('the form of the expiry date is as legible as other text of the checkout page, in light and dark', async () => {
+it('the placeholder of the expiry date has the color of other secondary text, in light and dark mode', async () => {
   for (const value of ['light', 'dark']) {
     await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }]);
     await openCheckout();
@@ -87,7 +87,7 @@ it('the form of the expiry date is as legible as other text of the checkout page
   }
 });
 
-it('an amount of millions stays on one line of the smallest phone', async () => {
+it('an amount of millions fits on one line of a small phone', async () => {
   await page.setViewport({ width: 320, height: 700 });
   await openCheckout({ country: 'CO', amount: { currency: 'COP', value: 12345678.5 } });
   expect(await payer.textOf('.amount')).toMatch(/12,345,678\.50/);
@@ -99,28 +99,28 @@ it('an amount of millions stays on one line of the smallest phone', async () => 
   expect(lines).toBe(1);
 });
 
-it('a field that was corrected is no longer described as wrong to a screen reader', async () => {
+it('a corrected field is no longer described as wrong to a screen reader', async () => {
   await openCheckout();
   await payer.press();
   const root = await page.$('#number');
-  if (!root) throw new Error('there is no field');
+  if (!root) throw new Error('the page has no field for the card number');
   const described = async () => (await page.accessibility.snapshot({ root }))?.description;
   expect(await described()).toBe('Check the card number.');
   await page.type('#number', '4111111111111111');
   expect(await described()).toBeUndefined();
 });
 
-describe('the security code', () => {
+describe('the security code of a new card', () => {
   const faultOf = async (number: string, code: string) => {
     await payer.fillCard(number);
     await setValue('#code-0', code);
-    // Without it, the page sends nothing.
+    // With an empty holder, the page sends nothing.
     await setValue('#holder', '');
     await payer.press();
     return payer.textOf('#code-0-error');
   };
 
-  it('has four digits on an American Express card, and three on those of other known brands', async () => {
+  it('the security code has four digits for American Express cards, and three for other known brands', async () => {
     await openCheckout();
     const three = 'Enter the 3 digits of the security code.';
     expect(await faultOf('378282246310005', '123')).toBe('Enter the 4 digits of the security code.');
@@ -131,7 +131,7 @@ describe('the security code', () => {
     }
   });
 
-  it('may have three digits or four on a card of another brand', async () => {
+  it('the security code may have three or four digits for cards of unknown brands', async () => {
     await openCheckout();
     for (const number of ['9999999999999995', '6759649826438453', '6200000000000005']) {
       expect([number, await faultOf(number, '123'), await faultOf(number, '1234')]).toEqual([number, '', '']);
@@ -140,7 +140,7 @@ describe('the security code', () => {
   });
 });
 
-it('the security code of a stored card has as many digits as its brand has, in the payer’s language', async () => {
+it('the security code of a stored card must have the length of its brand’s codes', async () => {
   const customer_id = await calls.customer();
   const card_data = {
     number: '378282246310005',
@@ -168,7 +168,7 @@ it('the security code of a stored card has as many digits as its brand has, in t
   await payer.shown('#outcome h2', /Pagamento concluído/);
 });
 
-it('the checkout page says who is paid, in the payer’s language, where the merchant has a name for payers', async () => {
+it('the checkout page shows the merchant’s display name, if any, in the payer’s language', async () => {
   const name = 'Café & Söhne </title><b>';
   const setName = 'UPDATE account SET display_name = $1 WHERE id = $2';
   await tables.query(setName, [name, ACCOUNT_ONE]);

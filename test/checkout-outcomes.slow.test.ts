@@ -6,17 +6,17 @@ import type { InPage } from './support/payer.ts';
 
 onCheckoutPages();
 
-/** Keeps the payer on the page, as a wallet's app does that opens over it. */
+/** Keeps the payer on the page, as when a wallet's app opens over it. */
 async function stayHere(): Promise<void> {
   await page.setRequestInterception(true);
   page.on('request', (request) => {
-    // No content: the browser stays where it is.
+    // A response without content leaves the browser where it is.
     if (request.isNavigationRequest()) void request.respond({ status: 204 });
     else void request.continue();
   });
 }
 
-/** Makes the page wait a thousandth of its time. */
+/** Divides the page's waits by a thousand. */
 async function waitBriefly(): Promise<void> {
   await page.evaluateOnNewDocument(() => {
     const wait = globalThis.setTimeout;
@@ -24,7 +24,7 @@ async function waitBriefly(): Promise<void> {
   });
 }
 
-/** Declines the wallet's payment of a session, changes its amount, and pays that, all in another window. */
+/** Declines the wallet payment of a session, changes the amount and pays the new one, all in another window. */
 async function payAnother(session: string): Promise<void> {
   const { json } = await call('GET', `/v1/checkout/sessions/${session}/payment`, undefined, PUBLIC_ONE);
   const app = await page.browserContext().newPage();
@@ -38,7 +38,7 @@ async function payAnother(session: string): Promise<void> {
   expect(paid.json.status).toBe('SUCCEEDED');
 }
 
-it('a payer who is sent to a wallet but stays, as the next page does not come, has nothing to pay a second time', async () => {
+it('a payer who stays on the page after choosing a wallet can continue, but not pay a second time', async () => {
   await openCheckout();
   await stayHere();
   await payer.choose('Wallet B');
@@ -48,7 +48,7 @@ it('a payer who is sent to a wallet but stays, as the next page does not come, h
   expect(await payer.textOf('#outcome button')).toBe('Continue');
 });
 
-it('a payer who declines in the wallet’s app is shown the form with what is chosen in it', async () => {
+it('a payer who declines in the wallet’s app sees the form with the chosen method', async () => {
   const session = await openCheckout();
   await stayHere();
   await payer.choose('Wallet B');
@@ -65,7 +65,7 @@ it('a payer who declines in the wallet’s app is shown the form with what is ch
   expect(await payer.textOf('#pay button')).toBe('Pay $55.75');
 });
 
-it('a payer who approves in another window is told so on the checkout page that they left open', async () => {
+it('a payer who approves in another window sees the outcome on the checkout page that stayed open', async () => {
   const session = await openCheckout();
   await payer.choose('Wallet B');
   await Promise.all([page.waitForNavigation(), payer.press()]);
@@ -78,7 +78,7 @@ it('a payer who approves in another window is told so on the checkout page that 
   await left.waitForFunction("document.querySelector('#outcome h2').textContent === 'Payment complete'");
 });
 
-it('a payer who takes their time in the wallet’s app is told that they have paid when they look at the checkout page again', async () => {
+it('a payer who is slow in the wallet’s app sees the outcome on returning to the checkout page', async () => {
   await waitBriefly();
   const session = await openCheckout();
   await stayHere();
@@ -105,7 +105,7 @@ it('a payer who takes their time in the wallet’s app is told that they have pa
   await payer.shown('#outcome h2', /Payment complete/);
 });
 
-it('a payment that is declined while it is being confirmed leaves no title that says otherwise', async () => {
+it('a payment that is declined while being confirmed resets the title of the page', async () => {
   await openCheckout({ payment_description: 'sandbox:fail_after:1000' });
   await payer.fillCard('4111111111111111');
   await payer.press();
@@ -115,7 +115,7 @@ it('a payment that is declined while it is being confirmed leaves no title that 
   expect(await page.title()).toBe('Payment · $55.75');
 });
 
-it('a page whose payment stays open asks forty times, and then again only at the payer’s wish', async () => {
+it('a page with an open payment checks forty times, and then only when the payer requests it', async () => {
   await waitBriefly();
   await openCheckout({ payment_description: 'sandbox:fail_after:60000' });
   const polls = () => payer.requests.filter(({ url }) => url.endsWith('/payment')).length;
@@ -128,7 +128,7 @@ it('a page whose payment stays open asks forty times, and then again only at the
   expect(polls()).toBe(80);
 });
 
-it('a payment page that is opened again on a slow network shows that it is looking', async () => {
+it('a payment page that is reopened on a slow network shows that the payment is being confirmed', async () => {
   const session = await openCheckout();
   await calls.payAsBrowser(session, { token: await calls.token(session) });
   await page.setRequestInterception(true);
@@ -141,7 +141,7 @@ it('a payment page that is opened again on a slow network shows that it is looki
   await payer.shown('#outcome h2', /Payment complete/);
 });
 
-it('a call whose response never comes is sent again under the same key', async () => {
+it('a call without a response is repeated with the same key', async () => {
   await page.evaluateOnNewDocument(() => {
     AbortSignal.timeout = () => {
       const clock = new AbortController();
@@ -164,7 +164,7 @@ it('a call whose response never comes is sent again under the same key', async (
   expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
 });
 
-it('a payer whose shop changes the amount while the page is open is not charged what they have not seen', async () => {
+it('a payer is not charged an amount that the shop changed while the page was open', async () => {
   const session = await openCheckout({ merchant_order_id: 'changed-amount' });
   const change = { amount: { currency: 'USD', value: 99 } };
   expect((await call('PATCH', `/v1/checkout/sessions/${session}`, change)).status).toBe(200);
@@ -184,7 +184,7 @@ it.each([
   [{ currency: 'EUR', value: 55.75 }, '€55.75', 'responds', false],
   [{ currency: 'USD', value: 99 }, '$99.00', 'does not', true],
 ])(
-  'a payer who was charged what they have not seen, %j, by a replica of the earlier release, is told of %s: it %s',
+  'a payer charged a changed amount, %j, by a replica of the previous release sees %s on the page, whose replica %s',
   async (changed, told, _does, isLost) => {
     const session = await openCheckout();
     const change = { amount: changed };
@@ -206,7 +206,7 @@ it.each([
   },
 );
 
-it('a payer is not thanked for the amount on a page that they left open when they have paid another one since', async () => {
+it('a payer with an old page that was left open sees the amount that they paid in the meantime', async () => {
   const session = await openCheckout();
   let others: Promise<void> | undefined;
   await page.setRequestInterception(true);
@@ -224,7 +224,7 @@ it('a payer is not thanked for the amount on a page that they left open when the
   await payer.shown('#outcome p', /Your payment of \$99\.00 is complete/);
 });
 
-it('a payment page prints without buttons and links', async () => {
+it('the printed payment page has no buttons and links', async () => {
   await openCheckout();
   await page.emulateMediaType('print');
   const isShown = (selector: string) => page.$eval(selector, (one: InPage) => one.checkVisibility());

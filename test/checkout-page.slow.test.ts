@@ -9,7 +9,7 @@ import { type Site, startSite } from './support/site.ts';
 
 const APPROVED = '4111111111111111';
 
-/** The merchant's shop, to which payers come back. */
+/** The merchant's shop, to which payers return. */
 let shop: Site;
 
 onCheckoutPages();
@@ -22,13 +22,13 @@ const addressOf = (session: string, query = '') => `${server.url}/checkout/${ses
 
 const open = (terms: object = {}) => openCheckout({ callback_url: `${shop.url}/done?order=7`, ...terms });
 
-/** The payments of an order, as its merchant lists them. */
+/** Returns the payments of an order, as the merchant lists them. */
 async function paymentsOf(order: string): Promise<{ readonly status: string }[]> {
   return (await call('GET', `/v1/payments?merchant_order_id=${order}`)).json;
 }
 
 describe('the checkout page', () => {
-  it('accepts a card, shows its brand while the payer types, and confirms the payment', async () => {
+  it('the checkout page accepts a card, shows its brand during typing, and confirms the payment', async () => {
     const session = await open();
     expect(await payer.textOf('h1')).toBe('Two tickets');
     expect(await payer.textOf('.amount')).toBe('$55.75');
@@ -63,7 +63,7 @@ describe('the checkout page', () => {
     expect(await page.$('#pay')).toBeNull();
   });
 
-  it('says what is wrong with each field, and sends nothing', async () => {
+  it('the checkout page shows the error of each field, and sends nothing', async () => {
     await open();
     await payer.press();
     await payer.shown('#number-error', /Check the card number/);
@@ -75,7 +75,7 @@ describe('the checkout page', () => {
     expect(payer.requests.filter(({ body }) => body !== '')).toEqual([]);
   });
 
-  it('says that a card was declined, and accepts another', async () => {
+  it('the checkout page reports a declined card and accepts another', async () => {
     await open({ merchant_order_id: 'declined-then-paid' });
     await payer.fillCard('4000000000009995');
     await payer.press();
@@ -89,7 +89,7 @@ describe('the checkout page', () => {
     expect(statuses.sort()).toEqual(['DECLINED', 'SUCCEEDED']);
   });
 
-  it('sends a cardholder to 3-D Secure, and says the outcome when they come back', async () => {
+  it('the checkout page sends a cardholder to 3-D Secure and shows the outcome on return', async () => {
     await open();
     await payer.fillCard('4000000000003105');
     await Promise.all([page.waitForNavigation(), payer.press()]);
@@ -100,7 +100,7 @@ describe('the checkout page', () => {
     expect(new URL(page.url()).searchParams.get('status')).toBe('SUCCEEDED');
   });
 
-  it('sends a payer to a wallet; one who declines there comes back to choose another way', async () => {
+  it('the checkout page sends a payer to a wallet, and offers other ways if they decline there', async () => {
     const session = await open({ merchant_order_id: 'wallet-then-card' });
     await payer.choose('Wallet B');
     expect(await payer.textOf('#pay button')).toBe('Continue to Wallet B');
@@ -126,7 +126,7 @@ describe('the checkout page', () => {
     expect(statuses.sort()).toEqual(['DECLINED', 'SUCCEEDED']);
   });
 
-  it('pays once when the button is pressed twice', async () => {
+  it('the checkout page pays once if the button is pressed twice', async () => {
     await open({ merchant_order_id: 'pressed-twice' });
     await payer.fillCard(APPROVED);
     await page.$eval('#pay button', (button: InPage) => {
@@ -139,7 +139,7 @@ describe('the checkout page', () => {
     expect(await paymentsOf('pressed-twice')).toHaveLength(1);
   });
 
-  it('repeats the call under the same key when a response is lost, and pays once', async () => {
+  it('the checkout page repeats a call with a lost response under the same key, and pays once', async () => {
     await open({ merchant_order_id: 'lost-response' });
     await payer.fillCard(APPROVED);
     const keys: unknown[] = [];
@@ -148,7 +148,7 @@ describe('the checkout page', () => {
       if (!request.url().endsWith('/payments')) return request.continue();
       keys.push(request.headers()['x-idempotency-key']);
       if (keys.length > 1) return request.continue();
-      // The service receives the call and pays; the browser gets no response.
+      // The service receives the call and makes the payment, but the browser gets no response.
       const headers = request.headers();
       await fetch(request.url(), { method: 'POST', headers, body: request.postData() ?? '' });
       return request.abort('connectionreset');
@@ -160,7 +160,7 @@ describe('the checkout page', () => {
     expect(await paymentsOf('lost-response')).toHaveLength(1);
   });
 
-  it('has the card number in its field and in the call that exchanges it for a token, and nowhere else', async () => {
+  it('the checkout page has the card number only in its field and sends it only in the tokenization call', async () => {
     const session = await open({ customer_id: await calls.customer() });
     await payer.fillCard('4000000000009995');
     await payer.press();
@@ -178,7 +178,7 @@ describe('the checkout page', () => {
       expect(said.replaceAll(' ', '')).not.toContain(number);
       expect(payer.requests.filter(({ body }) => body.includes(number))).toHaveLength(1);
     }
-    // The page makes no request to any other origin.
+    // The page sends requests to no other origin.
     expect([...new Set(payer.requests.map(({ url }) => new URL(url).origin))]).toEqual([server.url]);
   });
 
@@ -187,7 +187,7 @@ describe('the checkout page', () => {
     ['fr-FR, en;q=0.5', 'FR', 'fr', 'Payer avec', /^Payer 55,75\s€$/],
     ['it, en;q=0.5', 'IT', 'it', 'Paga con', /^Paga 55,75\s€$/],
   ])(
-    'speaks the language of the sandbox’s countries on a small screen: %s',
+    'the checkout page has the language of each sandbox country on a small screen: %s',
     async (accepted, country, language, legend, pay) => {
       const session = await calls.openSession({ country, amount: { currency: 'EUR', value: 55.75 } });
       await page.setExtraHTTPHeaders({ 'accept-language': accepted });
@@ -209,7 +209,7 @@ describe('the checkout page', () => {
     },
   );
 
-  it('speaks Spanish and Portuguese, on a small screen in dark mode', async () => {
+  it('the checkout page has Spanish and Portuguese texts on a small screen in dark mode', async () => {
     const session = await calls.openSession({ country: 'BR', amount: { currency: 'BRL', value: 1234.5 } });
     await page.setExtraHTTPHeaders({ 'accept-language': 'nl, es-MX;q=0.9, en;q=0.1' });
     await page.goto(addressOf(session));
@@ -223,7 +223,7 @@ describe('the checkout page', () => {
     await payer.picture('8-portuguese-dark');
   });
 
-  it('still speaks the language that the payer chose when they come back from a wallet', async () => {
+  it('the checkout page keeps the language that the payer chose when they return from a wallet', async () => {
     await page.goto(addressOf(await calls.openSession(), '?lang=pt'));
     await payer.choose('Wallet B');
     await Promise.all([page.waitForNavigation(), payer.press()]);
@@ -232,7 +232,7 @@ describe('the checkout page', () => {
     await payer.shown('#outcome h2', /Pagamento concluído/);
   });
 
-  it('says that a session has expired or is unknown', async () => {
+  it('the checkout page says that a session has expired or is unknown', async () => {
     const session = await calls.openSession({ callback_url: shop.url });
     await tables.query("UPDATE checkout_session SET expires_at = now() - interval '1 s' WHERE id = $1", [
       session,
@@ -243,14 +243,14 @@ describe('the checkout page', () => {
     await payer.picture('9-expired');
     await payer.follow('main a');
     expect(page.url()).toBe(`${shop.url}/`);
-    // The last one is the sandbox's own session, which has no amount.
+    // The last one is the sandbox's fixture, which has no amount.
     for (const unknown of [UNKNOWN, 'nothing', '%3Cscript%3E', '5e550000-0000-4000-8000-000000000001']) {
       const response = await page.goto(addressOf(unknown));
       expect([response?.status(), await payer.textOf('h1')]).toEqual([404, 'There is no such payment']);
     }
   });
 
-  it('says so if the session was paid elsewhere in the meantime', async () => {
+  it('the checkout page says that the session was paid elsewhere in the meantime', async () => {
     const session = await open();
     await payer.fillCard(APPROVED);
     expect((await calls.payAsBrowser(session, { token: await calls.token(session) })).status).toBe(201);
@@ -258,14 +258,14 @@ describe('the checkout page', () => {
     await payer.shown('#outcome h2', /Payment complete/);
   });
 
-  it('shows markup in a merchant’s texts as plain text', async () => {
+  it('the checkout page shows markup in a merchant’s texts as plain text', async () => {
     const description = '</script><script>document.title = 1</script><b>כרטיס 🎟️</b>';
     await open({ payment_description: description, merchant_order_id: '"><i>' });
     expect(await payer.textOf('h1')).toBe(description);
     expect(await page.title()).toBe('Payment · $55.75');
   });
 
-  it('may run and load only what this service serves, and may not be framed', async () => {
+  it('the checkout page’s headers allow only the service’s own scripts and styles, and no framing', async () => {
     const { headers } = await fetch(addressOf(await calls.openSession()));
     const policy = headers.get('content-security-policy');
     expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';/);
@@ -274,7 +274,7 @@ describe('the checkout page', () => {
   });
 });
 
-it('the demo shop sends a payer to the checkout page, and knows on their return what they paid', async () => {
+it('the demo shop sends a payer to the checkout page and shows what they paid on return', async () => {
   const keys = { accountId: ACCOUNT_ONE, publicKey: 'pk_sandbox_one', secretKey: 'sk_sandbox_one' };
   const demo = createDemoShop({ service: server.url, ...keys });
   const address = await demo.listen({ host: '127.0.0.1', port: 0 });

@@ -27,14 +27,14 @@ const open = (terms: object = {}) => openCheckout({ customer_id: customer, ...te
 
 const choices = () => page.$$eval('.choice', (all: InPage) => all.map((one: InPage) => one.textContent));
 
-/** The last payment of a session, as its merchant reads it. */
+/** Returns the last payment of a session, as the merchant reads it. */
 async function paid(session: string): Promise<InPage> {
   const { id } = (await call('GET', `/v1/checkout/sessions/${session}/payment`)).json;
   return (await call('GET', `/v1/payments/${id}`)).json;
 }
 
 describe('the checkout page of a customer', () => {
-  it('saves a card at the payer’s wish, offers it the next time, and pays with it', async () => {
+  it('the checkout page saves a card if the payer chooses so, offers it the next time, and pays with it', async () => {
     await open();
     expect((await choices())[0]).toBe('Card');
     await payer.fillCard(CARD);
@@ -73,7 +73,7 @@ describe('the checkout page of a customer', () => {
     expect(JSON.stringify(said)).not.toContain(CARD);
   });
 
-  it('saves no card without the payer’s wish, and none in a session without a customer', async () => {
+  it('the checkout page saves no card without the payer’s choice and a customer', async () => {
     await open();
     await payer.fillCard(CARD);
     await payer.press();
@@ -83,7 +83,7 @@ describe('the checkout page of a customer', () => {
     expect(await page.$('#save')).toBeNull();
   });
 
-  it('accepts another card after a stored one is declined', async () => {
+  it('the checkout page accepts another card after a stored one is declined', async () => {
     await enroll('4000000000009995');
     await open();
     await page.type('#code-0', '123');
@@ -96,7 +96,7 @@ describe('the checkout page of a customer', () => {
     await payer.shown('#outcome h2', /Payment complete/);
   });
 
-  it('pays with an enrolled wallet without sending the payer away', async () => {
+  it('the checkout page pays with an enrolled wallet without leaving the page', async () => {
     const path = `/v1/customers/${customer}/payment-methods`;
     const made = await call('POST', path, { type: 'WALLET_C_ENROLLMENT', country: 'CO' });
     await fetch(`${made.json.redirect_url}/pay`, { method: 'POST', redirect: 'manual' });
@@ -112,7 +112,7 @@ describe('the checkout page of a customer', () => {
     expect((await paid(session)).payment_method.vaulted_token).toBe(made.json.id);
   });
 
-  it('says that a card cannot be saved if there are too many, and accepts it without saving', async () => {
+  it('the checkout page says that too many cards are stored, and accepts a card without saving it', async () => {
     const id = await enroll(OTHER);
     await tables.query(
       `INSERT INTO vaulted_token (account_id, customer_id, id, type, card, card_number, active)
@@ -133,7 +133,7 @@ describe('the checkout page of a customer', () => {
   });
 });
 
-it('the checkout page does not exist with CHECKOUT_PAGE=off, but the calls for browsers do', async () => {
+it('with CHECKOUT_PAGE=off, the checkout page does not exist, but the calls for browsers do', async () => {
   const off = await startTestServer({ config: { checkoutPage: false } });
   const there = checkoutCalls(restCalls(off.url));
   const session = await there.openSession();
@@ -142,7 +142,7 @@ it('the checkout page does not exist with CHECKOUT_PAGE=off, but the calls for b
   }
   const wallet = await there.payAsBrowser(session, { type: 'WALLET_B' });
   expect([wallet.status, wallet.json.status]).toEqual([201, 'READY_TO_PAY']);
-  // Even a payer whose browser has the page's cookie is sent to the shop.
+  // Even a payer whose browser has the page's cookie goes to the shop.
   const headers = { cookie: 'checkout_page=1' };
   const back = await fetch(`${off.url}/v1/payments/${wallet.json.id}/return`, {
     headers,
@@ -152,7 +152,7 @@ it('the checkout page does not exist with CHECKOUT_PAGE=off, but the calls for b
   await off.close();
 });
 
-it('the button of the checkout page says that a payment is under way, whatever is chosen meanwhile, and afterwards what is chosen', async () => {
+it('the pay button shows a payment in progress whatever the payer chooses, and then the chosen method', async () => {
   const button = () => payer.textOf('#pay [type=submit]');
   await open();
   await payer.fillCard('4000000000000002');

@@ -7,8 +7,8 @@ import { startTestServer, type TestServer } from './support/server.ts';
 const CONNECTION_REFUSED = '4000000000005001';
 const RESET_AFTER_CHARGE = '4000000000002008';
 
-// One connection with a circuit that opens at the third failure in a row, and one behind it that is always well. The
-// provider has as long to answer as a busy machine may take.
+// One connection with a circuit that opens at the third consecutive failure, and a fallback that never fails. The
+// timeout allows for a busy machine.
 const CATALOGUE = sandboxCatalogue(10_000)
   .replace('- { connection: guarded-one, weight: 75 }', '- { connection: guarded-one }')
   .replace('- { connection: guarded-two, weight: 25 }', '- { connection: sandbox-two }')
@@ -16,7 +16,7 @@ const CATALOGUE = sandboxCatalogue(10_000)
 
 const PAUSE_MS = 10_000;
 
-/** Clock of the circuit breakers: a pause is over when the test says so. */
+/** The clock of the circuit breakers, which the test advances. */
 let nowMs = 0;
 let server: TestServer;
 let clients: ApiClients;
@@ -47,9 +47,9 @@ async function circuit(): Promise<string | undefined> {
 
 it.each([
   ['cannot be reached', CONNECTION_REFUSED, 'ERROR', ['guarded-one', 'sandbox-two']],
-  ['does not say what happened', RESET_AFTER_CHARGE, 'PENDING', ['guarded-one']],
+  ['returns no outcome', RESET_AFTER_CHARGE, 'PENDING', ['guarded-one']],
 ])(
-  'a connection that %s is passed over, probed, tried by one payment, and taken back',
+  'a connection that %s is skipped, probed after a pause, tried by one payment, and used again',
   async (_what, card, status, connections) => {
     for (let i = 0; i < 3; i++) expect(await pay(card)).toMatchObject({ status, connections });
     expect(await circuit()).toBe('OPEN');
@@ -62,16 +62,16 @@ it.each([
     expect(await pay()).toMatchObject({ connections: ['sandbox-two'] });
     expect(await circuit()).toBe('OPEN');
     nowMs += 1;
-    // No payment has to find out that the pause is over.
+    // The circuit changes without a payment.
     await expect.poll(circuit).toBe('HALF_OPEN');
-    // It is half open while it is probed, too: only once the probe was answered does a payment try it.
+    // The circuit is also half open during the probe; payments use the connection only after it has succeeded.
     const tried = { status: 'SUCCEEDED', connections: ['guarded-one'] };
     await expect.poll(() => pay()).toMatchObject(tried);
     expect(await circuit()).toBe('CLOSED');
   },
 );
 
-it('a connection that declines, or turns away what is wrong, stays', async () => {
+it('a connection that declines payments keeps its circuit closed', async () => {
   for (let i = 0; i < 4; i++) expect(await pay('4000000000009987')).toMatchObject({ status: 'DECLINED' });
   expect(await circuit()).toBe('CLOSED');
 });

@@ -7,7 +7,7 @@ const KEYS = { VAULT_KEYS: `one:${KEY}`, HASH_KEY: KEY };
 const CERT = join(import.meta.dirname, 'support/tls/cert.pem');
 const TLS_KEY = join(import.meta.dirname, 'support/tls/key.pem');
 
-it('needs nothing: it serves the sandbox on the loopback, with a database of its own', () => {
+it('without any variables, the configuration serves the sandbox on the loopback with an embedded database', () => {
   const { host, port, databaseUrl, sandbox, tls, otlpEndpoint, allowUnsafeDatabase } = readConfig({});
   expect({ host, port, databaseUrl, sandbox, tls, otlpEndpoint, allowUnsafeDatabase }).toEqual({
     host: '127.0.0.1',
@@ -20,14 +20,14 @@ it('needs nothing: it serves the sandbox on the loopback, with a database of its
   });
 });
 
-it('takes an empty variable for one that is not set', () => {
+it('an empty variable counts as unset', () => {
   expect(readConfig({ PORT: '', DATABASE_URL: '', VAULT_KEYS: '', SANDBOX: '' })).toEqual({
     ...readConfig({}),
     environment: expect.any(Function),
   });
 });
 
-it('reads the keys of the vault in their order, the current one first', () => {
+it('the vault keys are read in order, the current one first', () => {
   const other = Buffer.alloc(32, 8).toString('base64');
   const { vaultKeys } = readConfig({ ...KEYS, VAULT_KEYS: `new:${other},old:${KEY}` });
   expect([...(vaultKeys ?? [])]).toEqual([
@@ -36,12 +36,12 @@ it('reads the keys of the vault in their order, the current one first', () => {
   ]);
 });
 
-it('reads the certificate and its key', () => {
+it('the certificate and its key are read from their files', () => {
   const { tls } = readConfig({ TLS_CERT_FILE: CERT, TLS_KEY_FILE: TLS_KEY });
   expect(String(tls?.cert)).toMatch(/^-----BEGIN CERTIFICATE/);
 });
 
-it('reads the keys of operators; without them the one that everybody knows opens a sandbox of its own only', () => {
+it('operator keys are read, and the public default applies only to the sandbox with an embedded database', () => {
   const long = 'k'.repeat(22);
   const database = { ...KEYS, DATABASE_URL: 'postgres://host/db' };
   expect(readConfig({ OPERATOR_KEYS: `${long}, ${long}+/=` }).operatorKeys).toEqual([long, `${long}+/=`]);
@@ -51,7 +51,7 @@ it('reads the keys of operators; without them the one that everybody knows opens
   expect(readConfig({ ...database, OPERATOR_KEYS: long }).operatorKeys).toEqual([long]);
 });
 
-it('allows webhooks at private addresses with the sandbox and its own database only, unless it is told to', () => {
+it('webhooks at private addresses are allowed by default only with the sandbox and the embedded database', () => {
   expect(readConfig({}).webhooksAllowPrivate).toBe(true);
   expect(readConfig({ SANDBOX: 'off' }).webhooksAllowPrivate).toBe(false);
   const database = { ...KEYS, DATABASE_URL: 'postgres://host/db' };
@@ -59,14 +59,14 @@ it('allows webhooks at private addresses with the sandbox and its own database o
   expect(readConfig({ ...database, WEBHOOKS_ALLOW_PRIVATE: 'on' }).webhooksAllowPrivate).toBe(true);
 });
 
-it('reflects with the sandbox only, unless it is told to', () => {
+it('reflection is on by default only with the sandbox', () => {
   expect(readConfig({}).reflection).toBe(true);
   expect(readConfig({ SANDBOX: 'off' }).reflection).toBe(false);
   expect(readConfig({ SANDBOX: 'off', REFLECTION: 'on' }).reflection).toBe(true);
   expect(readConfig({ REFLECTION: 'off' }).reflection).toBe(false);
 });
 
-it('reads the trusted proxies: addresses and networks of both IP versions, none by default', () => {
+it('trusted proxies can be addresses and networks of both IP versions, and there are none by default', () => {
   const { trustedProxies } = readConfig({ TRUSTED_PROXIES: '192.0.2.1, 10.0.0.0/8,2001:db8::/32' });
   const isTrusted = (address: string, version: 'ipv4' | 'ipv6') => trustedProxies.check(address, version);
   expect([isTrusted('192.0.2.1', 'ipv4'), isTrusted('192.0.2.2', 'ipv4')]).toEqual([true, false]);
@@ -75,7 +75,7 @@ it('reads the trusted proxies: addresses and networks of both IP versions, none 
   expect(readConfig({}).trustedProxies.rules).toEqual([]);
 });
 
-it('tells a command where the catalogue is without anything else', () => {
+it('a command can read the location of the catalogue despite an invalid PORT', () => {
   expect(readCatalogueFile({ CATALOGUE_FILE: '/c.yaml', PORT: 'abc' })).toBe('/c.yaml');
   expect(readCatalogueFile({})).toBe(readConfig({}).catalogueFile);
 });
@@ -140,11 +140,11 @@ it.each([
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'localhost:4318' },
     'OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL',
   ],
-])('refuses %j, and says what it must be', (environment, problem) => {
+])('%j is refused, and the error says what is valid', (environment, problem) => {
   expect(() => readConfig(environment)).toThrow(new ConfigError(problem));
 });
 
-it('names every variable at fault, and no value', () => {
+it('an error names every invalid variable, but no value', () => {
   const refusal = () =>
     readConfig({
       ...{ PORT: 'secret-1', HASH_KEY: 'secret-2', VAULT_KEYS: 'a:secret-3', SANDBOX: 'secret-4' },
@@ -155,7 +155,7 @@ it('names every variable at fault, and no value', () => {
   expect(refusal).not.toThrow('secret');
 });
 
-it('tells a command where the data is without the keys that only the service needs', () => {
+it('a command can read the location of the data without the keys of the service', () => {
   expect(readDataConfig({ DATABASE_URL: 'postgres://host/db', DATA_DIR: '/data' })).toEqual({
     databaseUrl: 'postgres://host/db',
     dataDir: '/data',

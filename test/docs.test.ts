@@ -11,7 +11,7 @@ import { outputOf } from './support/run-command.ts';
 const ROOT = join(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** The cells of every table row whose first cell is a name in code, by that name. */
+/** Returns the cells of every table row whose first cell is a name in code, by that name. */
 function rows(path: string): Map<string, string[]> {
   const cells = read(path)
     .split('\n')
@@ -21,7 +21,7 @@ function rows(path: string): Map<string, string[]> {
   return new Map(cells);
 }
 
-/** Of the sandbox provider, which the server reads as it reads a connection's secrets. */
+/** Variables of the sandbox provider, which the server reads like a connection's secrets. */
 const READ_BY_NAME = ['SANDBOX_API_KEY', 'SANDBOX_NOTIFICATION_SECRET'];
 
 it('docs/configuration.md lists every variable that the configuration reads, and no other', () => {
@@ -31,7 +31,7 @@ it('docs/configuration.md lists every variable that the configuration reads, and
   expect([...rows('docs/configuration.md').keys()].sort()).toEqual([...names].sort());
 });
 
-it('docs/configuration.md gives the defaults that the configuration has', () => {
+it('docs/configuration.md has the defaults of the configuration', () => {
   const { environment: _, ...defaults } = readConfig({});
   const documented = [...rows('docs/configuration.md')].flatMap(([name, [text = '']]) => {
     const [, value] = /^`([^`]+)`$/.exec(text) ?? [];
@@ -55,7 +55,7 @@ it('docs/errors.md lists every reason for a refusal, with its HTTP status and RP
   expect(documented.sort()).toEqual(actual.sort());
 });
 
-it('docs/operating.md gives the minimum days of every retention rule, as the command’s help does', async () => {
+it('docs/operating.md has the same minimum days for every retention rule as the command’s help', async () => {
   const help = await outputOf(run, {}, '--help');
   const fewest = [...help.matchAll(/^ {2}(--\w+) <days>.*\(minimum (\d+)/gm)].map(([, rule, days]) => [
     rule,
@@ -73,19 +73,19 @@ it('docs/sandbox.md lists every card number with a meaning', () => {
   expect(documented.sort()).toEqual(MAGIC_CARDS.map(({ number }) => number).sort());
 });
 
-it('every metric that docs/operating.md names is one that the service has', () => {
+it('every metric that docs/operating.md names exists', () => {
   const [, section = ''] = /^## Metrics to watch$(.*?)^## /ms.exec(read('docs/operating.md')) ?? [];
   const names = [...section.matchAll(/`([a-z]+(?:_[a-z]+)+)(?:\{[^`]*)?`/g)].map(([, name = '']) => name);
   expect(names.length).toBeGreaterThan(10);
   const known = createMetrics()
     .registry.getMetricsAsArray()
     .map(({ name }) => name);
-  // The parent of workers adds it.
+  // Only the parent process of workers has this metric.
   known.push('worker_ends_total');
   expect(names.filter((name) => !known.includes(name))).toEqual([]);
 });
 
-/** As GitHub makes anchors of headings. */
+/** Returns the anchors that GitHub makes from headings. */
 function anchors(markdown: string): Set<string> {
   const headings = markdown.matchAll(/^#+ (.+)$/gm);
   const anchorOf = (heading: string) =>
@@ -96,7 +96,7 @@ function anchors(markdown: string): Set<string> {
   return new Set([...headings].map(([, heading = '']) => anchorOf(heading)));
 }
 
-it('every link between documents leads to a file and a heading that are there', () => {
+it('every link between documents leads to an existing file and heading', () => {
   const broken = globSync(['*.md', '{docs,src,clients,examples}/**/*.md'], { cwd: ROOT }).flatMap(
     (document) => {
       const links = read(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g);
@@ -111,7 +111,7 @@ it('every link between documents leads to a file and a heading that are there', 
   expect(broken).toEqual([]);
 });
 
-it('each payment that the documents and pages have a reader make has an idempotency key of its own', () => {
+it('every example payment in the documents and pages has a different idempotency key', () => {
   const documents = globSync(['*.md', '{docs,clients}/**/*.md', 'src/server/mount-pages.ts'], { cwd: ROOT });
   const keys = documents.flatMap((path) =>
     [...read(path).matchAll(/(?:x-idempotency-key: |idempotencyKey: ')([a-z]+-[\w]+)'/g)].map(
@@ -123,6 +123,6 @@ it('each payment that the documents and pages have a reader make has an idempote
   expect(keys.filter((key, i) => keys.indexOf(key) !== i)).toEqual([]);
 });
 
-it('README.md stays short enough for a newcomer: fewer than 900 words', () => {
+it('README.md has fewer than 900 words', () => {
   expect(read('README.md').split(/\s+/).length).toBeLessThan(900);
 });

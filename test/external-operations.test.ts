@@ -12,10 +12,11 @@ import { untilNewsIsSettled } from './support/settled-news.ts';
 import { wantEveryEvent } from './support/tables.ts';
 
 /*
- * What a merchant does in a provider's own dashboard, through the whole service before the fakes of all four providers.
+ * Operations that a merchant makes in a provider's dashboard, through the whole service with the fakes of all four
+ * providers.
  */
 
-/** Unknown outcomes are asked about soon. */
+/** Settings to look up unknown outcomes soon. */
 const HASTE = {
   recoveryIntervalMs: 50,
   checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 100, closingMarginMs: 10_000 },
@@ -46,13 +47,13 @@ const stateOf = async ({ id }: Record) => {
   return `${status}/${sub_status}`;
 };
 
-/** Delivers a notification, and waits until it is settled. */
+/** Delivers a notification and waits until it is settled. */
 async function deliver(connection: string, notification: RawNotification): Promise<void> {
   expect(await tell(server.url, connection, notification)).toBe(200);
   await untilNewsIsSettled(tables);
 }
 
-/** The operations of a payment: type, status and amount. */
+/** Returns the operations of a payment: type, status and amount. */
 const operationsOf = async ({ id }: Record) => {
   const { transactions_history: history } = await call(`/${id}`);
   return history
@@ -73,17 +74,17 @@ const alarms = async () => {
   );
 };
 
-describe('at Stripe', () => {
+describe('operations in the dashboard of Stripe', () => {
   const chargeOf = ({ latest_charge: id }: Record) => fakes.stripe.ledger.charges.get(id) ?? {};
 
-  /** A payment of 100.00 USD that Adyen softly declines, so that Stripe gets it. */
+  /** Makes a payment of 100.00 USD that Adyen softly declines, so that Stripe gets it. */
   async function pay(capture = true) {
     const amount = { currency: 'USD', value: 100 };
     const card = withField(cardPayment('4242424242424242'), 'amount', amount);
     const named = withField(card, 'payment_method.detail.card.card_data.holder_name', 'NOT_ENOUGH_BALANCE');
     const payment = await call('', withField(named, 'payment_method.detail.card.capture', capture));
     const intent = [...fakes.stripe.ledger.intents.values()].at(-1);
-    if (!intent) throw new Error('there is no intent');
+    if (!intent) throw new Error('Stripe has no payment intent');
     return { payment, intent };
   }
 
@@ -101,7 +102,7 @@ describe('at Stripe', () => {
     return event('refund.created', body);
   };
 
-  it('a refund is told, whole or in part, and leaves only the rest to be refunded', async () => {
+  it('a refund in the Stripe dashboard is recorded, and only the rest can be refunded here', async () => {
     const { payment, intent } = await pay();
     await deliver('stripe-main', refundThere(intent, 4_000));
     expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
@@ -116,7 +117,7 @@ describe('at Stripe', () => {
     expect(page.match(/Made at the provider itself/g)).toHaveLength(1);
   });
 
-  it('a capture is told, and then a refund of it', async () => {
+  it('a capture in the Stripe dashboard and a refund of it are recorded', async () => {
     const { payment, intent } = await pay(false);
     fakes.stripe.ledger.capture(intent.id, { amount_to_capture: 7_000 });
     await deliver('stripe-main', event('charge.captured', chargeOf(intent)));
@@ -126,7 +127,7 @@ describe('at Stripe', () => {
     expect(await operationsOf(payment)).toEqual(['CAPTURE SUCCEEDED 70', 'REFUND SUCCEEDED 70']);
   });
 
-  it('a refund is booked once, and so is each of ours that comes at the same time', async () => {
+  it('a refund in the Stripe dashboard and a simultaneous one of ours are each recorded once', async () => {
     const { payment, intent } = await pay();
     const before = await alarms();
     fakes.stripe.fail(/^POST .*refunds$/, 'lost_after');
@@ -151,7 +152,7 @@ describe('at Stripe', () => {
   });
 });
 
-it('a refund at PayPal is told, with and without an id in its notification', async () => {
+it('a refund in the PayPal dashboard is recorded, with or without our id in its notification', async () => {
   const wallet = withField(walletPayment(), 'payment_method.type', 'PAYPAL');
   const payment = await call('', { ...wallet, amount: { currency: 'USD', value: 30 }, country: 'US' });
   const order = [...fakes.paypal.ledger.orders.values()].at(-1);
@@ -178,7 +179,7 @@ it('a refund at PayPal is told, with and without an id in its notification', asy
   expect(await operationsOf(payment)).toEqual(['REFUND SUCCEEDED 10', 'REFUND SUCCEEDED 20']);
 });
 
-it('a refund at Mercado Pago is told', async () => {
+it('a refund in the Mercado Pago dashboard is recorded', async () => {
   const wallet = withField(walletPayment(), 'payment_method.type', 'MERCADO_PAGO_CHECKOUT_PRO');
   const payment = await call('', { ...wallet, country: 'AR', amount: { currency: 'ARS', value: 4500.5 } });
   const { id } = fakes.mercadoPago.pay(fakes.mercadoPago.preference());
@@ -195,7 +196,7 @@ it('a refund at Mercado Pago is told', async () => {
 });
 
 it.each(['before', 'after'] as const)(
-  'of two equal refunds of ours at Mercado Pago, the second is made once though its answer is lost %s it',
+  'the second of two equal refunds at Mercado Pago is made once if its response is lost %s it is made',
   async (when) => {
     fakes.mercadoPago.preferences.clear();
     const wallet = withField(walletPayment(), 'payment_method.type', 'MERCADO_PAGO_CHECKOUT_PRO');
@@ -216,7 +217,7 @@ it.each(['before', 'after'] as const)(
   },
 );
 
-it('a capture and refunds at Adyen are told, each once, and not the capture of a purchase', async () => {
+it('captures and refunds in Adyen’s dashboard are recorded, except the capture of a purchase', async () => {
   const request = withField(cardPayment(), 'amount', { currency: 'USD', value: 10 });
   const purchase = await call('', request);
   const payment = await call('', withField(request, 'payment_method.detail.card.capture', false));
@@ -241,7 +242,7 @@ it('a capture and refunds at Adyen are told, each once, and not the capture of a
     'REFUND SUCCEEDED 6',
   ]);
   expect(await operationsOf(purchase)).toEqual([]);
-  // A refund of ours goes on beside them, by its own reference.
+  // A refund of ours is recorded in addition, by its own reference.
   const refund = await call(`/${purchase.id}/refund`, { merchant_reference: 'ours' });
   expect(refund.transactions.status).toBe('PENDING');
   await fakes.tellAdyens(server.url);
@@ -249,7 +250,7 @@ it('a capture and refunds at Adyen are told, each once, and not the capture of a
   expect(await operationsOf(purchase)).toEqual(['REFUND SUCCEEDED 10']);
 });
 
-it('a refund of ours at Adyen whose answer was lost is none made there, though it is told as one', async () => {
+it('a refund at Adyen whose response was lost is not recorded a second time when Adyen reports it', async () => {
   const purchase = await call('', withField(cardPayment(), 'amount', { currency: 'USD', value: 10 }));
   const paid = [...fakes.adyen.payments.values()].find(
     ({ reference }) => reference === purchase.transactions.id,
@@ -271,7 +272,7 @@ it('a refund of ours at Adyen whose answer was lost is none made there, though i
   };
   await tellRefund();
   expect(await operationsOf(purchase)).toEqual(['REFUND PENDING 4']);
-  // The repeat under its key brings its reference, by which the notification is known to be about it.
+  // Repeating the refund under its key returns its reference, which matches the notification.
   await expect.poll(() => operationsOf(purchase)).toEqual(['REFUND SUCCEEDED 4']);
   await untilNewsIsSettled(tables);
   expect((await call(`/${purchase.id}`)).amount.refunded).toBe(4);

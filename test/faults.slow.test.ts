@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '..');
 const SEED = 1;
 
 const AFTER_SENDING = 'killed after sending, before the answer';
-/** A case for each provider's fake. */
+/** One case for the fake of each provider. */
 const AT_FAKES: Readonly<Record<string, string>> = {
   stripe: AFTER_SENDING,
   adyen: `operations: ${AFTER_SENDING}`,
@@ -20,7 +20,7 @@ const AT_FAKES: Readonly<Record<string, string>> = {
   mercado_pago: 'payers: notification, return and recovery at once, at two replicas',
 };
 
-describe('after a fault everything still holds (in short: `npm run faults` tries all of them, under many seeds)', () => {
+describe('a short run of fault cases (`npm run faults` tries all of them, with many seeds)', () => {
   let cluster: Cluster;
   let checkout: Checkout;
   beforeAll(async () => {
@@ -40,10 +40,10 @@ describe('after a fault everything still holds (in short: `npm run faults` tries
   }
 
   it.concurrent.for(Object.entries(AT_FAKES))(
-    'before the fake of %s: %s',
+    'every invariant holds at the fake of %s: %s',
     async ([provider, name], { expect }) => {
       const tried = CASES.find((one) => one.name === name);
-      if (!tried) throw new Error('there is no such case');
+      if (!tried) throw new Error('there is no case with this name');
       const kind = providerNamed(provider);
       const done = await runCase(tried, { seed: SEED, checkout: checkout.path, cluster, kind });
       expect([done.skipped, findingsOf([done])]).toEqual([undefined, []]);
@@ -51,25 +51,31 @@ describe('after a fault everything still holds (in short: `npm run faults` tries
   );
 });
 
-describe('the faults of our own, with which the runner is tried', () => {
-  it.each(Object.entries(PLANTS))('%s still has its place in the source', (_name, plant) => {
-    expect(planted(ROOT, plant)).toContain(plant.replacement);
-    expect(CASES.map(({ name }) => name)).toEqual(expect.arrayContaining([...plant.cases]));
-  });
+describe('planted faults', () => {
+  it.each(Object.entries(PLANTS))(
+    'the plant %s still applies to the source, and its cases exist',
+    (_name, plant) => {
+      expect(planted(ROOT, plant)).toContain(plant.replacement);
+      expect(CASES.map(({ name }) => name)).toEqual(expect.arrayContaining([...plant.cases]));
+    },
+  );
 });
 
-describe('a case that a provider cannot do', () => {
-  it('is passed over by name, and every other is tried', () => {
+describe('cases that a provider does not support', () => {
+  it('cases that a provider does not support are skipped with the reason, and the sandbox supports all but one', () => {
     const [first] = CASES;
-    if (!first) throw new Error('there are cases');
+    if (!first) throw new Error('there are no cases');
     expect(notFor(providerNamed('paypal'), first)).toBe('not for this provider: paypal: it takes no cards');
-    // The sandbox does all but refund by itself: it has no page for merchants.
+    // The sandbox supports everything except refunds in a dashboard, which it does not have.
     expect(CASES.filter((one) => notFor(sandbox, one) !== undefined).map(({ name }) => name)).toEqual([
       'operations: refunds made at the provider itself, and the replica killed while it records them',
     ]);
   });
 
-  it.each(NEEDS.map(([begins]) => begins))('has a name that is known: %s', (begins) => {
-    expect(CASES.filter(({ name }) => name.startsWith(begins)).length).toBeGreaterThan(0);
-  });
+  it.each(NEEDS.map(([begins]) => begins))(
+    'the name prefix of a requirement matches a case: %s',
+    (begins) => {
+      expect(CASES.filter(({ name }) => name.startsWith(begins)).length).toBeGreaterThan(0);
+    },
+  );
 });

@@ -25,7 +25,7 @@ import { startTestServer, type TestServer } from './support/server.ts';
 import { openTables, type Tables } from './support/tables.ts';
 import { h1Request, h2Call } from './support/wire-calls.ts';
 
-/** The same cases every time; `npm run hostile` draws fresh ones. FAST_CHECK_SEED meets a failure again. */
+/** Fixed, so that every run has the same cases; `npm run hostile` uses new ones. FAST_CHECK_SEED repeats a failure. */
 const GIVEN_SEED = process.env.FAST_CHECK_SEED ?? '20261122';
 const SEED = GIVEN_SEED === 'fresh' ? randomInt(2 ** 31) : Number(GIVEN_SEED);
 const DEPTH = Number(process.env.FAST_CHECK_RUNS ?? 1);
@@ -33,7 +33,7 @@ const TIMEOUT_MS = 30_000 + DEPTH * 60_000;
 const BATCH = 8;
 const BOUND_MS = 4_000;
 
-/** Holds for batches of what an arbitrary makes. What failed is told by the error; all of it would fill pages. */
+/** Checks a property for batches of values. The error contains only the failure; all values would fill pages. */
 function holds<T>(
   arbitrary: fc.Arbitrary<T>,
   numRuns: number,
@@ -78,7 +78,7 @@ afterEach(async () => {
   vi.restoreAllMocks();
   expect(alarms.splice(0)).toEqual([]);
   expectNoSecret(server.logLines.join('\n'));
-  // 50 is pino's level for what is our fault.
+  // 50 is pino's level for our own failures.
   expect(server.logLines.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);
   for (const protocol of PROTOCOLS) {
     const reply = await clients.create(protocol, cardPayment(), headersOne());
@@ -96,7 +96,7 @@ function expectNoSecret(text: string): void {
   }
 }
 
-/** Either a payment, or a refusal of the catalogue that is the caller's fault. @returns whether it is a payment. */
+/** Expects a payment or a refusal that is the caller's fault. @returns whether it is a payment. */
 function expectClear(protocol: Protocol, reply: Reply): boolean {
   expectNoSecret(reply.raw);
   if (reply.record !== '') return true;
@@ -123,7 +123,7 @@ async function inTime<T>(promise: Promise<T>): Promise<T> {
   return Promise.race([promise, late.promise]).finally(callOff);
 }
 
-/** Sends bodies at once; as many rows appear as payments were answered, and none of those refused. */
+/** Sends bodies at once and expects exactly one new row for each payment in the responses. */
 async function expectAllClear(
   calls: readonly { protocol: Protocol; body: Uint8Array | string }[],
 ): Promise<void> {
@@ -141,7 +141,7 @@ async function expectAllClear(
 }
 
 describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () => {
-  it('JSON of wrong values, types, keys and depths is a payment or a clear refusal', async () => {
+  it('JSON with wrong values, types, keys and depths gets a payment or a clear refusal', async () => {
     const call = fc.record({
       protocol: fc.constantFrom<Protocol>('rest', 'rest', 'connectJson'),
       body: hostileJson,
@@ -149,7 +149,7 @@ describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () 
     await holds(call, 40, expectAllClear);
   });
 
-  it('JSON whose bytes were damaged', async () => {
+  it('damaged JSON gets a payment or a clear refusal', async () => {
     const call = fc.record({
       protocol: fc.constantFrom<Protocol>('rest', 'connectJson'),
       body: fc.tuple(hostileJson, mutate).map(([text, damage]) => damage(Buffer.from(text))),
@@ -157,7 +157,7 @@ describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () 
     await holds(call, 40, expectAllClear);
   });
 
-  it('binary messages that were damaged, or never were any', async () => {
+  it('damaged and random binary messages get a payment or a clear refusal', async () => {
     const valid = requestBody('grpc', cardPayment(PLANTED.cardNumber));
     const call = fc.record({
       protocol: fc.constantFrom<Protocol>('connectProto', 'grpc', 'grpcWeb'),
@@ -170,7 +170,7 @@ describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () 
     await holds(call, 40, expectAllClear);
   });
 
-  it('calls with absurd methods, paths, headers and framing, over raw HTTP/1.1', async () => {
+  it('absurd methods, paths, headers and framing over raw HTTP/1.1 do no harm', async () => {
     const bytes = fc.oneof(
       hostileCall.map(h1Request),
       fc.tuple(hostileCall, mutate).map(([call, damage]) => damage(h1Request(call))),
@@ -179,7 +179,7 @@ describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () 
     await holds(bytes, 20, (batch) => expectNoHarm(batch, http1Statuses));
   });
 
-  it('the same over raw HTTP/2', async () => {
+  it('absurd methods, paths, headers and framing over raw HTTP/2 do no harm', async () => {
     const bytes = fc.oneof(
       hostileCall.map(h2Call),
       fc.tuple(hostileCall, mutate).map(([call, damage]) => damage(h2Call(call))),
@@ -188,18 +188,18 @@ describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () 
     await holds(bytes, 20, (batch) => expectNoHarm(batch, h2Statuses));
   });
 
-  it('thousands of streams on one connection, most of them given up', async () => {
+  it('thousands of streams on one connection, half of them reset, do not block other callers', async () => {
     await flood(3_000);
   });
 
-  it('a hundred bodies on one connection that are refused unread', async () => {
+  it('one hundred bodies on one connection are refused without being read', async () => {
     const session = http2.connect(server.url);
     session.on('error', () => {});
     for (let i = 0; i < 100; i++) expect(await inTime(refusedUnread(session))).toBe('401, reset 0');
     session.destroy();
   });
 
-  it('leaves nothing behind: no request in flight, no descriptor, no memory', async () => {
+  it('hostile calls leave no open requests, file descriptors or memory behind', async () => {
     const round = () =>
       holds(hostileCall, 4, (batch) =>
         expectNoHarm([...batch.map(h1Request), ...batch.map(h2Call)], () => []),
@@ -217,12 +217,12 @@ describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () 
   });
 });
 
-/** Statuses that any input may get; 0 is one that was not looked into. */
+/** Statuses that are allowed for any input; 0 stands for a status that was not decoded. */
 const STATUSES = new Set([
   0, 100, 200, 201, 204, 400, 401, 403, 404, 405, 408, 413, 415, 417, 422, 429, 431, 505,
 ]);
 
-/** Nobody waits for ever, no answer says that it is our fault, and no secret comes back. */
+/** Expects that every exchange ends, no response reports a failure of ours, and none contains a secret. */
 async function expectNoHarm(
   batch: readonly Uint8Array[],
   statusesOf: (reply: RawReply) => number[],
@@ -237,13 +237,13 @@ async function expectNoHarm(
           .toString('latin1')
           .slice(0, 1500),
       )} got ${JSON.stringify(reply.received.slice(0, 800))}`;
-    if (!reply.ended) throw new Error(`it never ended: ${shown()}`);
+    if (!reply.ended) throw new Error(`the exchange never ended: ${shown()}`);
     expectNoSecret(reply.received);
     const statuses = statusesOf(reply);
     const codes = [...reply.received.matchAll(/"(?:code|reason)":"([A-Z_]+)"/g)].map(
       ([, code]) => code ?? '',
     );
-    // Connect answers so to a compression that is not known, and only to that.
+    // Connect responds with 501 to an unknown compression, and to nothing else.
     const isClear = (status: number) =>
       STATUSES.has(status) || (status === 501 && reply.received.includes('encoding: must be gzip or br'));
     if (!statuses.every(isClear) || codes.some((code) => OURS.has(code)))
@@ -254,7 +254,7 @@ async function expectNoHarm(
   expect(made).toBeLessThanOrEqual(mayHavePaid);
 }
 
-/** Streams opened as fast as they can be, half of them reset at once; meanwhile others are served. */
+/** Opens streams as fast as possible and resets half of them, while other requests must be served. */
 async function flood(streams: number): Promise<void> {
   const session = http2.connect(server.url);
   session.on('error', () => {});
@@ -274,7 +274,7 @@ async function flood(streams: number): Promise<void> {
   await closed;
 }
 
-/** A body of more than a stream's window, whose sender goes on although it is refused. */
+/** Sends a body larger than a stream's window and continues although it is refused. */
 async function refusedUnread(session: http2.ClientHttp2Session): Promise<string> {
   const stream = session.request({
     ':method': 'POST',

@@ -7,8 +7,8 @@ import { onService, server } from './support/on-service.ts';
 import { cardPayment, headersOne } from './support/payment-requests.ts';
 
 /*
- * A merchant's own gRPC stack: grpc-js, with messages read from the .proto files by protobufjs. Nothing of ours but the
- * files, and nothing of Connect.
+ * A merchant's own gRPC stack: grpc-js, with messages from the .proto files by protobufjs. It uses no code of ours or
+ * of Connect.
  */
 const ROOT = join(import.meta.dirname, '..');
 const loaded = loadSync(
@@ -19,7 +19,7 @@ const loaded = loadSync(
   },
 );
 
-// biome-ignore lint/suspicious/noExplicitAny: a client made at run time has no types.
+// biome-ignore lint/suspicious/noExplicitAny: a client created at run time has no types.
 type Untyped = any;
 const root = grpc.loadPackageDefinition(loaded) as Untyped;
 
@@ -51,10 +51,10 @@ function createPayment(request: object, headers: Record<string, string> = header
   });
 }
 
-/** A request as protobufjs takes it: like REST's JSON, but that a decimal is a message. */
+/** Returns a request for protobufjs: like REST's JSON, but a decimal is a message. */
 const request = (value = '10') => ({ ...cardPayment(), amount: { currency: 'USD', value: { value } } });
 
-/** The details of an error by their type, decoded by protobufjs from the trailer in which gRPC carries them. */
+/** Returns an error's details by type, decoded by protobufjs from gRPC's trailer. */
 function detailsOf(error: grpc.ServiceError | undefined): Record<string, Untyped> {
   const decode = (type: string, bytes: Buffer) => (loaded[type] as Untyped).deserialize(bytes);
   const [bytes] = error?.metadata.get('grpc-status-details-bin') ?? [];
@@ -65,8 +65,8 @@ function detailsOf(error: grpc.ServiceError | undefined): Record<string, Untyped
   );
 }
 
-describe('grpc-js, on the port that serves everything', () => {
-  it('creates a payment', async () => {
+describe('grpc-js on the service’s only port', () => {
+  it('grpc-js creates a payment', async () => {
     const { payment, error } = await createPayment(request('3000'));
     expect(error).toBeUndefined();
     expect(payment).toMatchObject({
@@ -74,13 +74,13 @@ describe('grpc-js, on the port that serves everything', () => {
       amount: { value: { value: '3000.00' }, captured: { value: '0.00' }, currency: 'USD' },
       payment_method: { payment_method_detail: { kind: 'card', card: { capture: true, installments: 1 } } },
     });
-    // A value that is missing is told from one that is empty.
+    // An absent field differs from an empty one.
     expect(payment.customer_payer).not.toHaveProperty('gender');
     expect(payment.transactions_history).toEqual([payment.transactions]);
     expect(Number(payment.created_at.seconds)).toBeGreaterThan(1_700_000_000);
   });
 
-  it('gets the same answer again, which REST gives too', async () => {
+  it('a repeat by grpc-js gets the same payment, and so does one by REST', async () => {
     const key = randomUUID();
     const first = await createPayment(request(), headersOne(key));
     const second = await createPayment(request(), headersOne(key));
@@ -98,13 +98,13 @@ describe('grpc-js, on the port that serves everything', () => {
     expect(((await rest.json()) as { id: string }).id).toBe(first.payment.id);
   });
 
-  it('sees a decline as an answer', async () => {
+  it('grpc-js receives a decline as a payment', async () => {
     const declined = { ...cardPayment('4000000000009995'), amount: request().amount };
     const { payment } = await createPayment(declined);
     expect([payment.status, payment.transactions.response_code]).toEqual(['DECLINED', 'INSUFFICIENT_FUNDS']);
   });
 
-  it('sees which field is wrong, and why', async () => {
+  it('grpc-js receives the invalid field and the reason', async () => {
     const { error } = await createPayment(request('0'));
     expect([error?.code, error?.details]).toEqual([
       grpc.status.INVALID_ARGUMENT,
@@ -120,13 +120,13 @@ describe('grpc-js, on the port that serves everything', () => {
     });
   });
 
-  it('sees that its keys are wrong', async () => {
+  it('grpc-js receives the error for invalid credentials', async () => {
     const { error } = await createPayment(request(), { ...headersOne(), 'private-secret-key': 'wrong' });
     expect(error?.code).toBe(grpc.status.UNAUTHENTICATED);
     expect(detailsOf(error)).toMatchObject({ ErrorInfo: { reason: 'INVALID_CREDENTIALS' } });
   });
 
-  it('sees when to come back', async () => {
+  it('grpc-js receives the delay before a retry', async () => {
     const key = randomUUID();
     const slow = { ...cardPayment('4000000000007007'), amount: request().amount };
     const first = createPayment(slow, headersOne(key));
@@ -140,13 +140,13 @@ describe('grpc-js, on the port that serves everything', () => {
     expect((await first).payment.status).toBe('SUCCEEDED');
   });
 
-  it('sees that a message is too large', async () => {
+  it('grpc-js receives the error for a message that is too large', async () => {
     const { error } = await createPayment({ ...request(), description: 'x'.repeat(300 * 1024) });
     expect(error?.code).toBe(grpc.status.RESOURCE_EXHAUSTED);
     expect(detailsOf(error)).toMatchObject({ ErrorInfo: { reason: 'REQUEST_TOO_LARGE' } });
   });
 
-  it('sees that an rpc is not there', async () => {
+  it('grpc-js receives the error for an unknown rpc', async () => {
     const { error } = await new Promise<Answer>((resolve) => {
       const raw = new grpc.Client(new URL(server.url).host, grpc.credentials.createInsecure());
       const identity = (bytes: Buffer) => bytes;
@@ -160,7 +160,7 @@ describe('grpc-js, on the port that serves everything', () => {
     expect(detailsOf(error)).toMatchObject({ ErrorInfo: { reason: 'NOT_FOUND', domain: 'payments.v1' } });
   });
 
-  it('is served a hundred calls at once on one connection', async () => {
+  it('grpc-js gets a hundred concurrent calls served on one connection', async () => {
     const answers = await Promise.all(Array.from({ length: 100 }, () => createPayment(request())));
     expect(new Set(answers.map(({ payment }) => payment?.status))).toEqual(new Set(['SUCCEEDED']));
   });

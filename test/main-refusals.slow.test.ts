@@ -8,7 +8,7 @@ import { startTransactionPooler } from './support/transaction-pooler.ts';
 
 const key = () => randomBytes(32).toString('base64');
 let database: TestDatabase;
-/** A database that every test may use: its commits do not wait for the disk. */
+/** Variables for a database that all tests share. Its commits do not wait for the disk. */
 let onDatabase: Record<string, string>;
 
 beforeAll(async () => {
@@ -19,27 +19,27 @@ afterAll(() => database?.drop());
 endAfterEach();
 
 it.each([
-  ['PORT', { PORT: 'abc' }, 'PORT must be an integer from 0 to 65535'],
+  ['an invalid PORT', { PORT: 'abc' }, 'PORT must be an integer from 0 to 65535'],
   [
     'missing keys',
     { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' },
     'VAULT_KEYS is required with DATABASE_URL; HASH_KEY is required with DATABASE_URL',
   ],
   [
-    'a catalogue that is not there',
+    'a missing catalogue',
     { CATALOGUE_FILE: '/no/catalogue.yaml' },
     'the catalogue (CATALOGUE_FILE): /no/catalogue.yaml cannot be read (ENOENT)',
   ],
   [
-    'a catalogue that is none',
+    'an invalid catalogue',
     { CATALOGUE_FILE: 'package.json' },
     expect.stringMatching(/^the catalogue \(CATALOGUE_FILE\): package\.json: name: is not a known field; /),
   ],
-])('names what is wrong with %s, and ends with 1', async (_what, environment, problem) => {
+])('with %s, the service names the problem and exits with 1', async (_what, environment, problem) => {
   expect(await refusal(environment)).toEqual(problem);
 });
 
-it('names a data directory that no one can create, and ends with 1', async () => {
+it('with a data directory that cannot be created, the service names it and exits with 1', async () => {
   const { code, stderr } = await runService({ DATA_DIR: '/proc/x' });
   expect([code, stderr]).toEqual([
     1,
@@ -47,14 +47,14 @@ it('names a data directory that no one can create, and ends with 1', async () =>
   ]);
 });
 
-it('says that the database cannot be reached', async () => {
+it('the service does not start if the database cannot be reached, and says so', async () => {
   const nobody = { ...onDatabase, DATABASE_URL: 'postgres://a:secret@127.0.0.1:1/b' };
   expect(await refusal(nobody)).toBe(
     'cannot connect to the database: connect ECONNREFUSED 127.0.0.1:1 (see DATABASE_URL)',
   );
 });
 
-it('says that the database is read-only, and what to name instead', async () => {
+it('the service does not start if the database is read-only, and says what to set', async () => {
   const readOnly = `${onDatabase.DATABASE_URL}?options=-c%20default_transaction_read_only%3Don`;
   const unsafe = { ALLOW_UNSAFE_DATABASE: 'on' };
   const { code, stderr } = await runService({ ...onDatabase, ...unsafe, DATABASE_URL: readOnly });
@@ -64,7 +64,7 @@ it('says that the database is read-only, and what to name instead', async () => 
   ]);
 });
 
-it('refuses a database whose commits a crash can undo, unless told to take it', async () => {
+it('the service refuses a database whose commits a crash can undo, unless allowed', async () => {
   expect(await refusal(onDatabase)).toMatch(
     /^the database acknowledges commits that a crash can undo.*: fsync, .* off\. .*ALLOW_UNSAFE_DATABASE=on$/,
   );
@@ -77,14 +77,14 @@ it('refuses a database whose commits a crash can undo, unless told to take it', 
   expect(stderr).not.toContain('sk_sandbox_one');
 });
 
-it('says that a catalogue of one’s own is needed without the sandbox, whose connections the default one has', async () => {
+it('without the sandbox, the service requires another catalogue than the default one', async () => {
   const withoutSandbox = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', SANDBOX: 'off', LOG_LEVEL: 'silent' };
   expect(await refusal(withoutSandbox)).toBe(
     'the catalogue (CATALOGUE_FILE): connection sandbox-one: belongs to the mounted sandbox, and SANDBOX is off; set CATALOGUE_FILE to a catalogue of your own',
   );
 });
 
-it('refuses another hash key than the database was used with, before it serves anything', async () => {
+it('the service refuses a hash key other than the one that its database was used with', async () => {
   const environment = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on' };
   const service = await startService(environment);
   service.child.kill('SIGTERM');
@@ -94,7 +94,7 @@ it('refuses another hash key than the database was used with, before it serves a
   );
 });
 
-it('refuses a pooler that it was not told of, and one through which statements have no time limit', async () => {
+it('the service refuses an undeclared pooler and one without time limits for statements', async () => {
   const pooler = await startTransactionPooler(database.url);
   const through = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', DATABASE_URL: pooler.url };
   expect(await refusal(through)).toMatch(/^a connection pooler .* DATABASE_DIRECT_URL/);
@@ -105,7 +105,7 @@ it('refuses a pooler that it was not told of, and one through which statements h
   await pooler.close();
 });
 
-it('says which port is in use', async () => {
+it('the service does not start if its port is in use, and names the port', async () => {
   const other = net.createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => other.once('listening', resolve));
   const { port } = other.address() as net.AddressInfo;
@@ -116,12 +116,12 @@ it('says which port is in use', async () => {
   other.close();
 });
 
-it('says that the host is none of this machine', async () => {
+it('the service does not start if HOST is not an address of this machine', async () => {
   const environment = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', HOST: '192.0.2.1' };
   expect(await refusal(environment)).toBe('HOST is not an address of this machine');
 });
 
-/** Returns what the service prints when it does not start: one line, and nothing else. */
+/** Runs the service, which must print one line and not start. @returns the reason that it prints. */
 async function refusal(environment: Record<string, string>): Promise<string> {
   const { code, stdout, stderr } = await runService(environment);
   expect([code, stdout]).toEqual([1, '']);
@@ -130,7 +130,7 @@ async function refusal(environment: Record<string, string>): Promise<string> {
   return said ?? '';
 }
 
-it('waits at its start for a database that takes seconds to wake up', async () => {
+it('the service waits for a database that takes seconds to wake up', async () => {
   const { hostname, port } = new URL(database.url);
   let awakeAtMs: number | undefined;
   const asleep = net.createServer((near) => {

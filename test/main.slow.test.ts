@@ -17,7 +17,7 @@ import {
 const DATA_DIR = ownDataDir();
 const start = () => startService({ DATA_DIR });
 
-it('starts with nothing but a directory, says what it serves and where the data is, and takes payments', async () => {
+it('the service starts with only a data directory, prints what it serves, and accepts payments', async () => {
   const service = await start();
   expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
   expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
@@ -41,14 +41,14 @@ it('starts with nothing but a directory, says what it serves and where the data 
   ]);
 });
 
-it('answers HTTP/1.1 and HTTP/2 with prior knowledge on its one port', async () => {
+it('the service accepts HTTP/1.1 and HTTP/2 with prior knowledge on the same port', async () => {
   const service = await start();
   expect((await pay(service, randomUUID())).status).toBe(201);
   const { status, payment } = await payOverHttp2(service);
   expect([status, payment.status]).toEqual([201, 'SUCCEEDED']);
 });
 
-it('replays the same bytes after it was killed', async () => {
+it('the service returns the same response to a repeat after it was killed', async () => {
   const killed = await start();
   const key = randomUUID();
   const first = await pay(killed, key);
@@ -60,7 +60,7 @@ it('replays the same bytes after it was killed', async () => {
   expect([replay.status, replay.replayed]).toEqual([201, 'true']);
 });
 
-it('replays the same bytes after it was killed together with its PostgreSQL', async () => {
+it('the service returns the same response to a repeat after it was killed with its PostgreSQL', async () => {
   const killed = await start();
   const key = randomUUID();
   const first = await pay(killed, key);
@@ -75,7 +75,7 @@ it('replays the same bytes after it was killed together with its PostgreSQL', as
   expect(replay.replayed).toBe('true');
 });
 
-it('answers what is in flight at SIGTERM, then ends with 0', async () => {
+it('at SIGTERM the service finishes the calls in progress and exits with 0', async () => {
   const provider = await startHeldProvider();
   const CATALOGUE_FILE = join(DATA_DIR, '..', 'catalogue.yaml');
   writeFileSync(CATALOGUE_FILE, provider.catalogue);
@@ -93,14 +93,14 @@ it('answers what is in flight at SIGTERM, then ends with 0', async () => {
   await provider.close();
 });
 
-it('ends with 0 at SIGINT, even when it comes twice', async () => {
+it('at two SIGINTs the service exits with 0', async () => {
   const service = await start();
   service.child.kill('SIGINT');
   service.child.kill('SIGINT');
   expect((await service.ended).code).toBe(0);
 });
 
-it('refuses to start on the data of one that runs, which goes on', async () => {
+it('a second service on the same data directory refuses to start, and the first continues', async () => {
   const service = await start();
   const second = await runService({ DATA_DIR });
   expect(second.code).toBe(1);
@@ -111,7 +111,7 @@ it('refuses to start on the data of one that runs, which goes on', async () => {
   expect((await pay(service, randomUUID())).status).toBe(201);
 });
 
-it('prints no card number, no security code and no secret, whatever becomes of it', async () => {
+it('the service prints no card number, security code or secret', async () => {
   const service = await start();
   await pay(service, randomUUID());
   await pay(service, randomUUID(), cardPayment('4000000000003006'));

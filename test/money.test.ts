@@ -5,7 +5,7 @@ import { currencyDigits, formatMoney, isDecimal, parseMoney, roundMoney, toDecim
 const currency = fc.constantFrom('JPY', 'USD', 'KWD', 'CLF');
 const minorUnits = fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n });
 
-describe('money', () => {
+describe('amounts of money', () => {
   it.each([
     ['3000', 'USD', '3000.00', 300_000n],
     ['55.75', 'USD', '55.75', 5_575n],
@@ -19,14 +19,14 @@ describe('money', () => {
     ['-0', 'USD', '0.00', 0n],
     ['007.50', 'USD', '7.50', 750n],
     ['90071992547409.93', 'USD', '90071992547409.93', 9_007_199_254_740_993n],
-  ])('%s %s is written %s', (text, code, written, units) => {
+  ])('the amount %s %s is formatted as %s', (text, code, written, units) => {
     const money = parseMoney(text, code);
     expect(money).toEqual({ minorUnits: units, currency: code });
     expect(money && formatMoney(money)).toBe(written);
     expect(money && toDecimal(money).value).toBe(written);
   });
 
-  it('is read back as it was written, to the last unit', () => {
+  it('a formatted amount parses to the same amount', () => {
     fc.assert(
       fc.property(currency, minorUnits, (code, units) => {
         const money = { minorUnits: units, currency: code };
@@ -46,11 +46,11 @@ describe('money', () => {
     ['7', 'USD', 700n],
     ['1e3', 'USD', undefined],
     ['1', 'XXX', undefined],
-  ])('%s %s is rounded half up, where it only describes', (text, code, units) => {
+  ])('the amount %s %s is rounded half up if it is only descriptive', (text, code, units) => {
     expect(roundMoney(text, code)?.minorUnits).toBe(units);
   });
 
-  it('is never rounded: a decimal more than the currency has is refused', () => {
+  it('an amount with more decimals than its currency has is refused, not rounded', () => {
     fc.assert(
       fc.property(currency, minorUnits, fc.integer({ min: 1, max: 9 }), (code, units, digit) => {
         const digits = currencyDigits(code) ?? 0;
@@ -78,12 +78,12 @@ describe('money', () => {
     '١',
     '1\n',
     '9'.repeat(65),
-  ])('%j is no decimal', (text) => {
+  ])('%j is not a decimal', (text) => {
     expect(isDecimal(text)).toBe(false);
     expect(parseMoney(text, 'USD')).toBeUndefined();
   });
 
-  it('is in a currency of ISO 4217', () => {
+  it('the currency of an amount must be an ISO 4217 code', () => {
     expect(parseMoney('1', 'ZZZ')).toBeUndefined();
     expect(parseMoney('1', 'usd')).toBeUndefined();
     expect(currencyDigits('constructor')).toBeUndefined();

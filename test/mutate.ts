@@ -7,9 +7,9 @@ import startPostgres from './support/database.ts';
 
 const USAGE = `Usage: npm run mutate -- [--mutate 'src/payments/model/*.ts' --testFiles 'test/payments/model/*.test.ts' --force]
 
-Puts small faults into the code, one at a time, and runs the tests that reach each: a fault that no test notices is a
-missing test, or code that makes no difference. --mutate names other files than src/payments and src/connectors, --testFiles
-fewer tests; results of unchanged code are kept from run to run, unless --force is given. The report is in .stryker/report.html.`;
+Plants small faults in the code, one at a time, and runs the tests that reach each. A fault that no test detects is a
+missing test or dead code. --mutate selects files other than src/payments and src/connectors, --testFiles selects
+fewer tests. Without --force, results of unchanged code are reused. The report is in .stryker/report.html.`;
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -26,8 +26,8 @@ const ROOT = join(import.meta.dirname, '..');
 const STRYKER = join(ROOT, 'node_modules/@stryker-mutator/core/bin/stryker.js');
 
 /**
- * Runs Stryker on one PostgreSQL for all of its workers: a worker is killed when a mutant does not end, and would leave a
- * PostgreSQL of its own behind.
+ * Runs Stryker with one PostgreSQL for all its workers: a worker whose mutant does not end is killed and would leave
+ * its own PostgreSQL behind.
  */
 async function main(): Promise<void> {
   const stopPostgres = await startPostgres();
@@ -36,13 +36,13 @@ async function main(): Promise<void> {
       cwd: ROOT,
       stdio: 'inherit',
     });
-    // A terminal sends this to both; a second one would end Stryker before it has saved what it found.
+    // A terminal sends this signal to both processes; a second one would end Stryker before it saves its results.
     process.on('SIGINT', () => {});
     process.on('SIGTERM', () => stryker.kill());
     const [code] = await once(stryker, 'exit');
     process.exitCode = code ?? 1;
   } finally {
-    // A run that was interrupted leaves its copy of the checkout behind.
+    // An interrupted run leaves its copy of the checkout behind.
     for (const copy of globSync('.stryker/sandbox-*', { cwd: ROOT }))
       rmSync(join(ROOT, copy), { recursive: true });
     await stopPostgres();

@@ -13,6 +13,6 @@ const hasPromtool = (() => {
   }
 })();
 
-it.skipIf(!hasPromtool)('promtool takes the alert rules', () => {
+it.skipIf(!hasPromtool)('promtool accepts the alert rules', () => {
   execFileSync('promtool', ['check', 'rules', join(ROOT, 'ops/alerts.yaml')]);
 });

@@ -22,7 +22,7 @@ const alerts: readonly Alert[] = parse(read('ops/alerts.yaml')).groups.flatMap(
 );
 const panels: readonly Panel[] = JSON.parse(read('ops/grafana-dashboard.json')).panels;
 
-/** Labels of each series of /metrics, by name. */
+/** The labels of each series of /metrics, by name. */
 const SERIES = new Map(
   createMetrics()
     .registry.getMetricsAsArray()
@@ -45,12 +45,12 @@ const SERIES = new Map(
       ];
     }),
 );
-// Prometheus makes it for each target.
+// Prometheus creates this series for each target.
 SERIES.set('up', new Set(['job', 'instance']));
 
-/** The faults of an expression, by Prometheus' own grammar and by the metrics that there are. */
+/** Finds faults in an expression by the grammar of Prometheus and the existing metrics. */
 function faultsOf(expression: string): string[] {
-  // Grafana's own variable stands for a duration.
+  // Grafana's variable stands for a duration.
   const text = expression.replaceAll('$__rate_interval', '5m');
   const faults: string[] = [];
   const names: string[] = [];
@@ -70,7 +70,7 @@ function faultsOf(expression: string): string[] {
   return faults;
 }
 
-it('an expression about what is not there is found to be wrong', () => {
+it('an expression with an unknown metric, an unknown label or a syntax error is found to be wrong', () => {
   expect(faultsOf('sum(rate(payments_totals[5m]))')).toContain('no metric payments_totals');
   expect(faultsOf('sum by (bank) (payments_total)')).toEqual(['no label bank']);
   expect(faultsOf('sum(payments_total{shop="a"})')).toEqual(['no label shop']);
@@ -78,14 +78,14 @@ it('an expression about what is not there is found to be wrong', () => {
   expect(faultsOf('request_seconds > 1')).toContain('no metric request_seconds');
 });
 
-it('every alert is about metrics and labels that the service has', () => {
+it('every alert uses existing metrics and labels', () => {
   expect(alerts.length).toBeGreaterThan(15);
   expect(alerts.map(({ alert, expr }) => [alert, faultsOf(expr)])).toEqual(
     alerts.map(({ alert }) => [alert, []]),
   );
 });
 
-it('every alert has a severity, a summary about labels that it has, and a section in docs/alerts.md, and no other has one', () => {
+it('every alert has a severity, a summary with existing labels, and its own section in docs/alerts.md', () => {
   const headings = [...read('docs/alerts.md').matchAll(/^## (\S+)$/gm)].map(([, heading]) => heading);
   expect(headings).toEqual(alerts.map(({ alert }) => alert));
   for (const { alert, expr, labels, annotations } of alerts) {
@@ -101,7 +101,7 @@ it('every alert has a severity, a summary about labels that it has, and a sectio
   }
 });
 
-it('every panel of the dashboard is about metrics and labels that the service has, and stands where no other does', () => {
+it('every dashboard panel uses existing metrics and labels and has its own position', () => {
   expect(panels.length).toBeGreaterThan(15);
   for (const { title, targets } of panels) {
     for (const { expr } of targets) expect([title, expr, faultsOf(expr)]).toEqual([title, expr, []]);

@@ -29,8 +29,8 @@ import {
   withField,
 } from './support/payment-requests.ts';
 
-describe('with shares for accounts and addresses', () => {
-  /** Of these, calls without the secret may hold 20, those of one account 15, of one address 10, of both 7. */
+describe('shares of accounts and addresses', () => {
+  /** Calls without the secret may hold 20 of these: at most 15 per account, 10 per address, and 7 per both. */
   beforeAll(() => open({ config: { maxInFlight: 40 } }));
   afterAll(close);
   afterEach(async () => {
@@ -41,7 +41,7 @@ describe('with shares for accounts and addresses', () => {
   const publicOne = () => ({ 'public-api-key': 'pk_sandbox_one', 'x-idempotency-key': randomUUID() });
   const publicTwo = () => ({ 'public-api-key': 'pk_sandbox_two', 'x-idempotency-key': randomUUID() });
 
-  it('four connections with a public key and bodies that never come keep nobody else waiting', async () => {
+  it('four connections with a public key and incomplete bodies do not block other callers', async () => {
     const sessions = Array.from({ length: 4 }, () => http2.connect(server.url).on('error', () => {}));
     let refused = 0;
     for (const session of sessions) {
@@ -73,7 +73,7 @@ describe('with shares for accounts and addresses', () => {
     for (const session of sessions) session.destroy();
   });
 
-  it('calls that wait for their provider leave room to another account', async () => {
+  it('calls that wait for their provider leave room for another account', async () => {
     const giveAnswers = provider.hold();
     const sent = sendMany(40, HELD);
     await untilAnswered(sent, 10);
@@ -86,12 +86,12 @@ describe('with shares for accounts and addresses', () => {
   });
 });
 
-describe('with responses that are not taken', () => {
+describe('responses that are not read', () => {
   beforeAll(() => open({ config: { maxInFlight: 10 } }));
   afterAll(close);
 
-  it('keeps their calls in flight until they are taken, though their work has ended', async () => {
-    // A window of nothing for what we answer.
+  it('a call whose response is not read stays in flight after its work has ended', async () => {
+    // A window of zero bytes for responses.
     const session = http2.connect(server.url, { settings: { initialWindowSize: 0 } });
     session.on('error', () => {});
     const streams = Array.from({ length: 3 }, () => {
@@ -116,7 +116,7 @@ describe('with responses that are not taken', () => {
     await untilInFlight(0);
   });
 
-  it('gives up those of pipelined calls whose client has left', async () => {
+  it('pipelined calls whose client disconnected are no longer in flight once they end', async () => {
     const giveAnswers = provider.hold();
     const { hostname, port } = new URL(server.url);
     const socket = net.connect(Number(port), hostname);
@@ -138,7 +138,7 @@ describe('with responses that are not taken', () => {
   });
 });
 
-/** Pays by REST from one of this machine's own addresses. @returns the status. */
+/** Pays over REST from one of this machine's addresses. @returns the status. */
 function payFrom(localAddress: string, payment: RequestJson, headers: Record<string, string>) {
   return new Promise<number | undefined>((resolve, reject) => {
     const request = http.request(`${server.url}/v1/payments`, {

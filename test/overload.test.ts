@@ -22,12 +22,12 @@ import {
 } from './support/overloaded-service.ts';
 import { ACCOUNT_TWO, headersOne, headersTwo, walletPayment, withField } from './support/payment-requests.ts';
 
-describe('with room for four calls', () => {
+describe('a limit of four calls in flight', () => {
   beforeAll(() => open({ config: { maxInFlight: 4, accountSharePercent: 100 } }));
   afterAll(close);
   afterEach(() => untilInFlight(0));
 
-  it('accepts four of forty at once, and refuses the rest with 503, having sent and stored nothing', async () => {
+  it('of forty concurrent calls, four are accepted, and the rest get 503 with nothing sent or stored', async () => {
     const before = await tables.counts();
     const giveAnswers = provider.hold();
     const sent = sendMany(40, HELD);
@@ -53,7 +53,7 @@ describe('with room for four calls', () => {
     expect(after.payments - before.payments).toBe(4);
     expect(after.charges - before.charges).toBe(4);
 
-    // Their keys are as unused as before.
+    // The keys of the refused calls are still unused.
     await untilInFlight(0);
     for (const protocol of PROTOCOLS) {
       const key = refused.find((one) => one.protocol === protocol)?.key;
@@ -63,7 +63,7 @@ describe('with room for four calls', () => {
     }
   });
 
-  it('still answers who watches it', async () => {
+  it('health checks are answered at the limit of calls in flight', async () => {
     const giveAnswers = provider.hold();
     const sent = sendMany(4, HELD);
     await untilInFlight(4);
@@ -79,7 +79,7 @@ describe('with room for four calls', () => {
     for (const { reply } of sent) expect(isAccepted(await reply)).toBe(true);
   });
 
-  it('counts the work of callers who left until it ends, and answers their repeats', async () => {
+  it('the work of disconnected callers counts until it ends, and their repeats get the outcome', async () => {
     const giveAnswers = provider.hold();
     const leaving = apiClients(server.url);
     const keys = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
@@ -111,7 +111,7 @@ describe('with room for four calls', () => {
     }
   });
 
-  it('takes back the room of calls whose body never came, and of those that were refused', async () => {
+  it('calls with incomplete bodies and refused calls give their room back', async () => {
     const endless = sendEndless(4);
     await untilReceiving(4);
     expect(await inFlight()).toBe(0);
@@ -130,7 +130,7 @@ describe('with room for four calls', () => {
     await untilInFlight(0);
   });
 
-  it('ends rpcs at their own deadline; the work goes on, and a repeat finds its answer', async () => {
+  it('an rpc ends at its deadline, its work continues, and a repeat gets the outcome', async () => {
     const giveAnswers = provider.hold();
     const keys = await Promise.all(
       RPC_PROTOCOLS.map(async (protocol) => {
@@ -158,14 +158,14 @@ describe('with room for four calls', () => {
   });
 });
 
-describe('with room for two at work', () => {
+describe('a limit of two calls at work', () => {
   beforeAll(() => open({ config: { maxAtWork: 2, accountSharePercent: 100 } }));
   afterAll(close);
 
-  it('takes on any number that wait for their provider', async () => {
+  it('ten calls that wait for their provider are accepted at a limit of two at work', async () => {
     const giveAnswers = provider.hold();
     const sent: ReturnType<typeof sendMany> = [];
-    // One after another, so that no two are at work at once.
+    // One after another, so that no two are at work simultaneously.
     for (let i = 0; i < 10; i++) {
       sent.push(...sendMany(1, HELD));
       await untilInFlight(i + 1);
@@ -176,7 +176,7 @@ describe('with room for two at work', () => {
     expect(replies.filter(isAccepted)).toHaveLength(10);
   });
 
-  it('takes on others while many bodies do not come', async () => {
+  it('calls are accepted while many others have incomplete bodies', async () => {
     const endless: ReturnType<typeof sendEndless>[] = [];
     for (let i = 1; i <= 6; i++) {
       endless.push(sendEndless(1));
@@ -190,7 +190,7 @@ describe('with room for two at work', () => {
     await untilInFlight(0);
   });
 
-  it('answers every call of a burst, as made or as refused, and stores those only that were made', async () => {
+  it('every call of a burst is either accepted or refused, and only accepted ones are stored', async () => {
     const before = await tables.counts();
     const replies = await Promise.all(sendMany(200, QUICK).map(({ reply }) => reply));
     const made = replies.filter(isAccepted).length;
@@ -204,11 +204,11 @@ describe('with room for two at work', () => {
   });
 });
 
-describe('with a rate limit', () => {
+describe('a rate limit', () => {
   beforeAll(() => open({ config: { rateLimitPerS: 0.001, rateLimitBurst: PROTOCOLS.length } }));
   afterAll(close);
 
-  it('refuses with 429 an account that calls too often, over every protocol, and no other account', async () => {
+  it('an account above its rate is refused with 429 over every protocol, and other accounts are not', async () => {
     for (const protocol of PROTOCOLS) {
       expect(isAccepted(await clients.create(protocol, QUICK, headersOne()))).toBe(true);
     }
@@ -232,14 +232,14 @@ describe('with a rate limit', () => {
   });
 });
 
-describe('with a provider that hangs', () => {
+describe('a provider that does not respond', () => {
   beforeAll(() => open({ config: { maxInFlight: 1_000, maxAtWork: 1_000, accountSharePercent: 100 } }));
   afterAll(close);
 
-  it('refuses a payment too many with 503 over every protocol, counted and logged in sum', async () => {
+  it('payments above the limit of waiting ones get 503 over every protocol, and are counted', async () => {
     const giveAnswers = provider.hold();
     const sent: ReturnType<typeof sendMany> = [];
-    // Some at a time, so that none waits too long for the database.
+    // In batches, so that none waits too long for the database.
     while (sent.length < MAX_CONNECTION_SLOTS) {
       sent.push(...sendMany(Math.min(64, MAX_CONNECTION_SLOTS - sent.length), held(walletPayment())));
       await expect.poll(async () => (await tables.counts()).payments).toBe(sent.length);

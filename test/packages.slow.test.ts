@@ -10,7 +10,7 @@ const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'u
 };
 const locked = (pattern: RegExp) => Object.entries(packages).filter(([path]) => pattern.test(path));
 
-it('Node.js is locked for every platform that the embedded PostgreSQL is locked for, and installs without a script', () => {
+it('Node.js is locked for four platforms that also have an embedded PostgreSQL, and needs no install script', () => {
   const platformOf = ([, { os, cpu }]: [string, Locked]) => `${os}-${cpu}`;
   const nodes = locked(/node_modules\/node(-bin)?-(linux|darwin)-(x64|arm64)$/);
   expect(nodes.map(platformOf).sort()).toEqual(['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64']);
@@ -23,7 +23,7 @@ it('Node.js is locked for every platform that the embedded PostgreSQL is locked 
   expect(locked(/node_modules\/node$/)).toEqual([]);
 });
 
-it('nothing large is installed twice, or for nothing', () => {
+it('no large package is installed twice or unnecessarily', () => {
   expect(locked(/(^|\/)node_modules\/typescript$/).map(([path]) => path)).toEqual([
     'node_modules/typescript',
   ]);
@@ -34,9 +34,9 @@ it('nothing large is installed twice, or for nothing', () => {
     'node_modules/@paypal/paypal-server-sdk/dist/cjs',
   ];
   expect(globSync(unused, { cwd: ROOT })).toEqual([]);
-  // Without the caches beside them, whose names begin with a dot.
+  // Excludes caches, whose names begin with a dot.
   const installed = globSync('node_modules/*', { cwd: ROOT });
   const sizes = execFileSync('du', ['-sLcm', ...installed], { cwd: ROOT, encoding: 'utf8' });
-  // 60 of these are Stryker, Babel, by which it reads the code, and the providers' packages.
+  // 60 MB of these are Stryker, Babel (its parser) and the packages of providers.
   expect(Number(/(\d+)\ttotal/.exec(sizes)?.[1])).toBeLessThan(700);
 });

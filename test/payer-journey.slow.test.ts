@@ -10,7 +10,7 @@ import { headersOne, type RequestJson, walletPayment, withField } from './suppor
 import { type Site, startSite } from './support/site.ts';
 
 let browser: Browser;
-/** The merchant's shop, to which payers come back. */
+/** The merchant's shop, to which payers return. */
 let shop: Site;
 
 onService();
@@ -46,7 +46,7 @@ const stateOf = (record: Record) => `${record.status}/${record.sub_status}`;
 const redirectOf = ({ payment_method: { payment_method_detail: detail } }: Record) =>
   (detail.card ?? detail.wallet).redirect_url;
 
-/** The payer follows the redirect and presses a button. @returns where they end up. */
+/** Follows the redirect and presses a button. @returns the final address. */
 async function press(record: Record, label: RegExp): Promise<string> {
   const page = await browser.newPage();
   try {
@@ -55,7 +55,7 @@ async function press(record: Record, label: RegExp): Promise<string> {
     for (const button of buttons) {
       if (!label.test((await button.evaluate((one) => one.textContent)) ?? '')) continue;
       await button.click();
-      // The way back leads through pages of the provider and of the service.
+      // The way back leads through pages of the provider and the service.
       await page.waitForFunction("document.title === 'Shop'");
       return page.url();
     }
@@ -65,8 +65,8 @@ async function press(record: Record, label: RegExp): Promise<string> {
   }
 }
 
-describe('a payer who is sent to the wallet', () => {
-  it('pays, comes back to the shop, and the payment is SUCCEEDED', async () => {
+describe('a payer at a wallet', () => {
+  it('a payer who pays at the wallet returns to the shop, and the payment is SUCCEEDED', async () => {
     const record = await create();
     expect(stateOf(record)).toBe('READY_TO_PAY/CREATED');
     const back = new URL(await press(record, /pay/i));
@@ -78,20 +78,20 @@ describe('a payer who is sent to the wallet', () => {
     expect(after.checkout.sdk_action_required).toBe(false);
   });
 
-  it('approves at a wallet that needs completion, and the payment is SUCCEEDED', async () => {
+  it('a payer who approves at a wallet with a completion step returns to a payment that is SUCCEEDED', async () => {
     const record = await create({ 'payment_method.type': 'WALLET_D' });
     expect(new URL(await press(record, /approve|pay/i)).searchParams.get('status')).toBe('SUCCEEDED');
     expect(stateOf(await get(record.id))).toBe('SUCCEEDED/APPROVED');
   });
 
-  it('declines, and the payment is DECLINED', async () => {
+  it('a payer who declines at the wallet returns to a payment that is DECLINED', async () => {
     const record = await create();
     expect(new URL(await press(record, /decline/i)).searchParams.get('status')).toBe('DECLINED');
     expect(stateOf(await get(record.id))).toBe('DECLINED/DECLINED');
   });
 });
 
-describe('a cardholder who is sent to a 3-D Secure challenge', () => {
+describe('a cardholder at a 3-D Secure challenge', () => {
   const card = (number: string) => ({
     payment_method: {
       type: 'CARD',
@@ -102,7 +102,7 @@ describe('a cardholder who is sent to a 3-D Secure challenge', () => {
     workflow: 'DIRECT',
   });
 
-  it('passes it, and the pending payment is SUCCEEDED', async () => {
+  it('a cardholder who passes the challenge returns to a payment that is SUCCEEDED', async () => {
     const record = await create(card('4000000000003105'));
     expect(stateOf(record)).toBe('PENDING/WAITING_ADDITIONAL_STEP');
     expect(record.transactions.response_code).toBe('CHALLENGE_REQUIRED');
@@ -113,14 +113,14 @@ describe('a cardholder who is sent to a 3-D Secure challenge', () => {
     expect(after.checkout.sdk_action_required).toBe(false);
   });
 
-  it('fails it, and the payment is DECLINED', async () => {
+  it('a cardholder who fails the challenge returns to a payment that is DECLINED', async () => {
     const record = await create(card('4000000000003204'));
     expect(new URL(await press(record, /yes, it is me/i)).searchParams.get('status')).toBe('DECLINED');
     expect(stateOf(await get(record.id))).toBe('DECLINED/DECLINED');
   });
 });
 
-it('a payer who only opens the return address has paid nothing: the provider decides', async () => {
+it('a payer who only opens the return address has not paid', async () => {
   const record = await create();
   const response = await fetch(`${server.url}/v1/payments/${record.id}/return?status=approved&paid=1`, {
     redirect: 'manual',
@@ -130,7 +130,7 @@ it('a payer who only opens the return address has paid nothing: the provider dec
   expect(stateOf(await get(record.id))).toBe('READY_TO_PAY/CREATED');
 });
 
-it('a payer without a callback_url to return to sees the outcome on a page of the service', async () => {
+it('a payer without a callback_url sees the state of the payment on a page of the service', async () => {
   const record = await create({ callback_url: null });
   const response = await fetch(`${server.url}/v1/payments/${record.id}/return`);
   expect(response.status).toBe(200);
@@ -140,7 +140,7 @@ it('a payer without a callback_url to return to sees the outcome on a page of th
   expect(unknown.status).toBe(404);
 });
 
-it('a payer without a callback_url is told the outcome in their language, and the amount as their currency writes it', async () => {
+it('a payer without a callback_url sees the state in their language, with the amount in its format', async () => {
   const record = await create({ callback_url: null });
   const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [record.id]);
   const yen = decodeRecord(row?.record as Buffer);
@@ -175,19 +175,16 @@ it.each([
   [Payment_Status.CANCELED, 'Payment not made'],
   [Payment_Status.ERROR, 'Payment not made'],
   [Payment_Status.IN_DISPUTE, 'Payment closed'],
-])(
-  'a payer without a callback_url is told what became of a payment of status %i: %s',
-  async (status, told) => {
-    const record = await create({ callback_url: null });
-    const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [record.id]);
-    const ended = decodeRecord(row?.record as Buffer);
-    ended.status = status;
-    await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(ended), record.id]);
-    expect(await (await fetch(`${server.url}/v1/payments/${record.id}/return`)).text()).toContain(told);
-  },
-);
+])('a payer without a callback_url whose payment has the status %i sees: %s', async (status, told) => {
+  const record = await create({ callback_url: null });
+  const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [record.id]);
+  const ended = decodeRecord(row?.record as Buffer);
+  ended.status = status;
+  await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(ended), record.id]);
+  expect(await (await fetch(`${server.url}/v1/payments/${record.id}/return`)).text()).toContain(told);
+});
 
-it('a payer whose return fails is told so by a page, not by JSON', async () => {
+it('a payer whose return fails sees a page, not JSON', async () => {
   const headers = { accept: 'text/html,*/*;q=0.8', 'accept-language': 'pt' };
   const unknown = await fetch(`${server.url}/v1/payments/${randomUUID()}/return`, { headers });
   expect([unknown.status, unknown.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
@@ -200,7 +197,7 @@ it('a payer whose return fails is told so by a page, not by JSON', async () => {
   expect(await failed.text()).toContain('Se você já pagou, não pague de novo.');
 });
 
-it('a payer who opens the page of the outcome again after a refund is not told that the payment is being confirmed', async () => {
+it('a payer who reopens the page after a refund does not see that the payment is being confirmed', async () => {
   const record = await create({ callback_url: null, description: 'sandbox:done_after:300' });
   await expect.poll(async () => stateOf(await get(record.id))).toBe('SUCCEEDED/APPROVED');
   const page = async () => (await fetch(`${server.url}/v1/payments/${record.id}/return`)).text();
@@ -214,8 +211,8 @@ it('a payer who opens the page of the outcome again after a refund is not told t
   expect(await page()).toContain('Payment closed');
 });
 
-describe('a notification of the provider', () => {
-  it('makes a payment SUCCEEDED even if its payer never came back', async () => {
+describe('notifications of the provider', () => {
+  it('a notification makes a payment SUCCEEDED even if its payer does not return', async () => {
     const record = await create({ description: 'sandbox:done_after:300' });
     await expect.poll(async () => stateOf(await get(record.id))).toBe('SUCCEEDED/APPROVED');
     const rows = await tables.query(
@@ -225,7 +222,7 @@ describe('a notification of the provider', () => {
     expect(rows.length).toBeGreaterThan(0);
   });
 
-  it('is refused if it is forged, and nothing is stored', async () => {
+  it('a forged notification is refused and not stored', async () => {
     const before = await tables.query('SELECT count(*)::integer AS n FROM notification');
     const url = `${server.url}/v1/providers/sandbox-one/notifications`;
     const body = JSON.stringify({ id: `ev_${randomUUID()}`, type: 'charge.approved', data: {} });

@@ -8,15 +8,15 @@ import { openTables, type Tables } from './support/tables.ts';
 import { type Receiver, startReceiver, verify } from './webhooks/receiver.ts';
 
 const minor = pgBouncerMinor();
-/** Since 1.21 it keeps prepared statements in transaction mode. */
+/** The first minor version that keeps prepared statements in transaction mode. */
 const KEEPS_PREPARED = 21;
 const lacksAny = minor === undefined ? ' (skipped here: no pgbouncer in PATH)' : '';
 const lacksNew =
   minor !== undefined && minor >= KEEPS_PREPARED ? '' : ' (skipped here: no pgbouncer 1.21 in PATH)';
 
-// As in docs/performance.md.
+// The settings that docs/performance.md recommends.
 const TRANSACTIONS = { pool_mode: 'transaction', max_prepared_statements: 200 };
-/** As PgBouncer is before 1.21; newer ones have to be told. */
+/** The behavior of PgBouncer before 1.21; newer versions need a setting for it. */
 const WITHOUT_PREPARED = {
   pool_mode: 'transaction',
   ...(lacksNew === '' && { max_prepared_statements: 0 }),
@@ -29,7 +29,7 @@ const opened: { close(): Promise<void> }[] = [];
 beforeAll(async () => {
   database = await createServiceDatabase();
   tables = await openTables(database.url);
-  // As the role's would be set; the role itself is everybody's in these tests.
+  // For the database instead of the role, because the tests share one role.
   const name = new URL(database.url).pathname.slice(1);
   await tables.query(`ALTER DATABASE ${name} SET statement_timeout = '5s'`);
   await tables.query(`ALTER DATABASE ${name} SET idle_in_transaction_session_timeout = '10s'`);
@@ -82,7 +82,7 @@ const pay = (service: ServiceProcess, key: string = randomUUID()) =>
   post(service, '/v1/payments', cardPayment(), key);
 
 describe.skipIf(lacksNew !== '')(`PgBouncer in transaction mode${lacksNew}`, () => {
-  it('carries payments, replays, refunds and webhooks of many connections over two to the database', async () => {
+  it('PgBouncer carries payments, repeats, refunds and webhooks of many clients over two connections', async () => {
     const service = await startService(through(await pooler({ ...TRANSACTIONS, default_pool_size: 2 })));
     const receiver: Receiver = await startReceiver();
     opened.push(receiver);
@@ -102,7 +102,7 @@ describe.skipIf(lacksNew !== '')(`PgBouncer in transaction mode${lacksNew}`, () 
     expect(told && verify(hook.json.secret, told)).toMatchObject({ type_event: 'payment.refund' });
   });
 
-  it('tells nobody anything untrue if it is killed amid payments', async () => {
+  it('if PgBouncer is killed during payments, each that succeeded is charged once, and repeats agree', async () => {
     const bouncer = await pooler(TRANSACTIONS);
     const service = await startService(through(bouncer));
     const keys: string[] = [];
@@ -133,24 +133,24 @@ describe.skipIf(lacksNew !== '')(`PgBouncer in transaction mode${lacksNew}`, () 
       [keys],
     );
     expect(charged).toHaveLength(keys.length);
-    // A payment that was never sent, because nobody knew if its claim was committed, ends as ERROR.
+    // A payment whose claim may not have been committed is never sent and ends as ERROR.
     const wrong = charged.filter(({ status, charges }) => charges !== (status === 'SUCCEEDED' ? 1 : 0));
     expect(wrong).toEqual([]);
   });
 });
 
 describe.skipIf(lacksAny !== '')(`PgBouncer of any version${lacksAny}`, () => {
-  it('carries payments in session mode', async () => {
+  it('PgBouncer carries payments in session mode', async () => {
     const service = await startService(through(await pooler({ pool_mode: 'session' })));
     expect((await pay(service)).json).toMatchObject({ status: 'SUCCEEDED' });
   });
 
-  it('is refused at the start if it does not keep prepared statements in transaction mode, and the error says what to set', async () => {
+  it('PgBouncer without prepared statements is refused at the start, and the error says what to use', async () => {
     const { code, stderr } = await runService(through(await pooler(WITHOUT_PREPARED)));
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^Cannot start: .*PgBouncer 1\.21 or newer/)]);
   });
 
-  it('is refused at the start if the service was not told of it, whether it refuses time limits or drops them', async () => {
+  it('an undeclared PgBouncer is refused at the start, whether it refuses or ignores time limits', async () => {
     const ignore_startup_parameters = 'statement_timeout,idle_in_transaction_session_timeout';
     for (const settings of [WITHOUT_PREPARED, { ...WITHOUT_PREPARED, ignore_startup_parameters }]) {
       const { url } = await pooler(settings);

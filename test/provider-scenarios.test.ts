@@ -8,16 +8,16 @@ import { loadScenarios, type Scenario } from './support/scenario.ts';
 import { startTestServer, type TestServer } from './support/server.ts';
 
 /*
- * The scenarios that the interface shows, and the operations on what they made, through each provider's connector to its
- * fake. What a provider cannot do, routing passes over: with no other connection the request is refused.
+ * The interface's scenarios and operations on their payments, through each provider's connector to its fake. Routing
+ * skips a provider for requests that it does not support; without another connection, such a request is refused.
  */
 
 const APPROVED = 'SUCCEEDED/APPROVED';
 const SENT_AWAY = 'READY_TO_PAY/CREATED';
 const CHALLENGED = 'PENDING/WAITING_ADDITIONAL_STEP';
-/** The connection turns the currency away before anything is sent. */
+/** The connection refuses the currency before anything is sent. */
 const NO_SUCH_CURRENCY = 'ERROR/ERROR';
-/** The request is refused, naming what no connection can do. */
+/** The request is refused, and the error names the unsupported feature. */
 const passedOver = (asked: string) => `OPERATION_NOT_SUPPORTED: ${asked}`;
 const CARDS = passedOver('card payments');
 const REDIRECTS = passedOver('redirects to wallets');
@@ -26,7 +26,7 @@ const ENROLLED = passedOver('payments by enrolled wallets');
 const PROVIDERS = ['adyen', 'stripe', 'paypal', 'mercado-pago'] as const;
 type Provider = (typeof PROVIDERS)[number];
 
-/** The end of each scenario, by the two digits of its name, at each provider in the order above. */
+/** The end of each scenario, by the two digits of its name, at each provider in the above order. */
 const EXPECTED: Readonly<Record<string, readonly [string, string, string, string]>> = {
   '00': [APPROVED, APPROVED, CARDS, CARDS],
   '01': [SENT_AWAY, REDIRECTS, NO_SUCH_CURRENCY, NO_SUCH_CURRENCY],
@@ -66,7 +66,7 @@ afterAll(async () => {
   await fakes?.close();
 });
 
-/** Every payment goes to one connection at one provider. */
+/** Sends every payment to one connection at one provider. */
 function catalogueOf(provider: Provider): string {
   const wallets = ['WALLET_A_CHECKOUT_PRO', 'WALLET_B', 'WALLET_D'];
   const methods = wallets.map((type) => `${type}: ideal`).join(', ');
@@ -115,14 +115,14 @@ async function get(provider: Provider, id: string): Promise<Json> {
 const endOf = ({ status, sub_status, code, detail }: Json) =>
   code ? `${code}: ${/requests ([^,]+),/.exec(detail)?.[1]}` : `${status}/${sub_status}`;
 
-describe.each(PROVIDERS)('through %s', (provider) => {
+describe.each(PROVIDERS)('scenarios through %s', (provider) => {
   it.each(loadScenarios())('$name', async ({ name, request, keys }: Scenario) => {
     const expected = EXPECTED[name.slice(0, 2)]?.[PROVIDERS.indexOf(provider)];
     expect(endOf(await post(provider, '', request, keys))).toBe(expected);
   });
 });
 
-it('a request that a provider refuses tells the field, for a payment and for an operation on it', async () => {
+it('the record of a payment or operation that the provider refused names the field', async () => {
   const { stripe } = fakes;
   const refusing = (param: string) => {
     const error = { type: 'invalid_request_error', message: 'Invalid: 13', param };
@@ -156,7 +156,7 @@ describe.each(['adyen', 'stripe'] as const)('operations through %s', (provider) 
     return record.id;
   }
 
-  /** Adyen answers that it has an operation, and tells in a notification that it is done. */
+  /** Adyen only acknowledges an operation; a notification then reports that it is done. */
   const told = () => (provider === 'adyen' ? fakes.tellAdyens(servers.get(provider)?.url ?? '', 'only') : []);
 
   async function operate(id: string, verb: string, value?: number): Promise<void> {
@@ -170,7 +170,7 @@ describe.each(['adyen', 'stripe'] as const)('operations through %s', (provider) 
   const becomes = (id: string, state: string) =>
     expect.poll(async () => endOf(await get(provider, id))).toBe(state);
 
-  it('captures a part of an authorization, and refunds a part of that', async () => {
+  it('part of an authorization is captured, and part of that is refunded', async () => {
     const id = await pay(false);
     await operate(id, 'capture', 8);
     await becomes(id, 'SUCCEEDED/PARTIALLY_CAPTURED');
@@ -179,13 +179,13 @@ describe.each(['adyen', 'stripe'] as const)('operations through %s', (provider) 
     expect((await get(provider, id)).amount).toMatchObject({ captured: 8, refunded: 3 });
   });
 
-  it('cancels an authorization', async () => {
+  it('an authorization is canceled', async () => {
     const id = await pay(false);
     await operate(id, 'cancel');
     await becomes(id, 'CANCELED/CANCELED');
   });
 
-  it('refunds a purchase in parts, down to the last cent', async () => {
+  it('a purchase is refunded in parts, down to the last cent', async () => {
     const id = await pay(true);
     await operate(id, 'refund', 9.99);
     await becomes(id, 'SUCCEEDED/PARTIALLY_REFUNDED');

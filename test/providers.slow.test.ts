@@ -17,9 +17,7 @@ import { createServiceDatabase, type ServiceDatabase } from './support/service-d
 import { type ServiceProcess, startService } from './support/service-process.ts';
 import { type Site, startSite } from './support/site.ts';
 
-/*
- * The service with config/examples/all-providers.yaml, as a process of its own, before the fakes of all four providers.
- */
+/* The service with config/examples/all-providers.yaml as a separate process, with the fakes of all four providers. */
 
 let fakes: Awaited<ReturnType<typeof startFakeProviders>>;
 let database: ServiceDatabase;
@@ -27,7 +25,7 @@ let service: ServiceProcess;
 let browser: Browser;
 let environment: Record<string, string>;
 const home = mkdtempSync(join(tmpdir(), 'providers-test-'));
-/** The merchant's shop, to which payers come back. */
+/** The merchant's shop, to which payers return. */
 let shop: Site;
 
 beforeAll(async () => {
@@ -38,7 +36,7 @@ beforeAll(async () => {
     startBrowser(),
   ]);
   const catalogue = join(home, 'catalogue.yaml');
-  // A process that died holds what it had under way for its provider's time and a second.
+  // Work of a process that died is leased for its provider's timeout and a second.
   writeFileSync(catalogue, fakes.catalogue().replaceAll(/^( +)base_url: .*$/gm, '$&\n$1timeout_ms: 5000'));
   environment = {
     ...FAKE_SECRETS,
@@ -83,7 +81,7 @@ const tried = (record: Json) => {
   return record.transactions_history.map((one: Json) => [one.provider_data.id, one.status]);
 };
 
-/** Softly declined by Adyen; at Stripe the holder's name means nothing. */
+/** A card that Adyen softly declines; Stripe ignores the holder's name. */
 function softlyDeclined(): RequestJson {
   const card = cardPayment('4242424242424242');
   return withField(card, 'payment_method.detail.card.card_data.holder_name', 'NOT_ENOUGH_BALANCE');
@@ -101,7 +99,7 @@ function mercadoPagoPayment(): RequestJson {
   return { ...wallet, country: 'AR', amount, callback_url: `${shop.url}/done` };
 }
 
-/** The payer follows the redirect and presses a button. @returns where they end up. */
+/** Follows the redirect and presses a button. @returns the final address. */
 async function press(record: Json, selector: string, timeout = 20_000): Promise<URL> {
   const page = await browser.newPage();
   try {
@@ -114,8 +112,8 @@ async function press(record: Json, selector: string, timeout = 20_000): Promise<
   }
 }
 
-describe('a card', () => {
-  it('goes to Adyen, and is refunded there in two parts that its notifications confirm', async () => {
+describe('card payments', () => {
+  it('a card payment goes to Adyen and is refunded there in two parts, which notifications confirm', async () => {
     const record = await post('', cardPayment());
     expect([stateOf(record), tried(record)]).toEqual(['SUCCEEDED/APPROVED', [['ADYEN', 'SUCCEEDED']]]);
     await fakes.tellAdyens(service.url);
@@ -132,7 +130,7 @@ describe('a card', () => {
     expect([...fakes.adyen.payments.values()].at(-1)).toMatchObject({ captured: 1000, refunded: 1000 });
   });
 
-  it('that Adyen softly declines goes on to Stripe, and is refunded there in two parts', async () => {
+  it('a card payment that Adyen softly declines goes to Stripe and is refunded there in two parts', async () => {
     const record = await post('', softlyDeclined());
     expect([stateOf(record), tried(record)]).toEqual([
       'SUCCEEDED/APPROVED',
@@ -151,7 +149,7 @@ describe('a card', () => {
     expect([...fakes.stripe.ledger.refunds.values()].map(({ amount }) => amount)).toEqual([400, 600]);
   });
 
-  it('that is only to be verified passes Stripe over, which cannot', async () => {
+  it('a verification of a card goes to Adyen and skips Stripe', async () => {
     const verification = withField(cardPayment(), 'amount', { currency: 'USD', value: 0 });
     const record = await post('', withField(verification, 'payment_method.detail.card.verify', true));
     expect([record.status, tried(record)]).toEqual(['VERIFIED', [['ADYEN', 'SUCCEEDED']]]);
@@ -159,7 +157,7 @@ describe('a card', () => {
 });
 
 describe('a payer in a browser', () => {
-  it("approves at PayPal, and PayPal's capture takes the money once", async () => {
+  it('a payer approves at PayPal, and the service captures the money once', async () => {
     const record = await post('', paypalPayment());
     expect(stateOf(record)).toBe('READY_TO_PAY/CREATED');
     expect((await press(record, '#approve')).searchParams.get('status')).toBe('SUCCEEDED');
@@ -169,7 +167,7 @@ describe('a payer in a browser', () => {
     expect(order?.captures).toMatchObject([{ amount: { currency_code: 'USD', value: '30.00' } }]);
   });
 
-  it('pays at Mercado Pago, and comes back to a payment that is SUCCEEDED', async () => {
+  it('a payer pays at Mercado Pago and returns to a payment that is SUCCEEDED', async () => {
     const record = await post('', mercadoPagoPayment());
     expect((await press(record, 'button[value=pay]')).searchParams.get('status')).toBe('SUCCEEDED');
     const [payment] = fakes.mercadoPago.payments.values();
@@ -177,7 +175,7 @@ describe('a payer in a browser', () => {
   });
 });
 
-it('killed in the middle of a call to each provider, payers in their browsers included, the service recovers what its ledger says', async () => {
+it('a service that is killed during a call to each provider recovers the outcomes in their ledgers', async () => {
   const { adyen, stripe, paypal, mercadoPago } = fakes;
   const charged = () =>
     [...stripe.ledger.intents.values()].filter((one) => one.status === 'succeeded').length;
@@ -188,7 +186,7 @@ it('killed in the middle of a call to each provider, payers in their browsers in
   await fetch(`${service.url}/v1/payments/${paid.id}/return`, { redirect: 'manual' });
   expect(stateOf(await get(paid.id))).toBe('SUCCEEDED/APPROVED');
 
-  // Each provider does as it is told, and its answer never comes.
+  // Each provider does what is requested, but its response never arrives.
   const paying = await post('', mercadoPagoPayment());
   const refund = { merchant_reference: 'half', amount: { currency: 'ARS', value: 2000 } };
   const [atAdyen, atStripe] = [randomUUID(), randomUUID()];
@@ -200,7 +198,7 @@ it('killed in the middle of a call to each provider, payers in their browsers in
   adyen.next('silent');
   lose(post('', cardPayment(), atAdyen));
   paypal.trouble(/capture$/, 'no answer');
-  // Their browsers wait for a page that never comes, and give up in the end.
+  // The browsers wait for a page that never arrives and eventually give up.
   const waiting = [press(order, '#approve', 5_000).catch(() => {})];
   mercadoPago.lose(/search$/, 'silent');
   waiting.push(press(paying, 'button[value=pay]', 5_000).catch(() => {}));
@@ -217,14 +215,14 @@ it('killed in the middle of a call to each provider, payers in their browsers in
   service = await startService(environment);
   await fakes.tellAdyens(service.url);
   const again = { interval: 250 };
-  /** The payment of a call that nobody answered, by repeating it. What it is told never changes; the record does. */
+  /** Returns the payment of a call without a response, by repeating the call. */
   const repeated = async (request: RequestJson, key: string): Promise<string> => {
     await expect.poll(async () => (await post('', request, key)).id, again).toBeTypeOf('string');
     return (await post('', request, key)).id;
   };
   const ofAdyen = await repeated(cardPayment(), atAdyen);
   const ofStripe = await repeated(softlyDeclined(), atStripe);
-  /** The payer's browser asks for the page again that it never got. */
+  /** Requests the page that the payer's browser never received. */
   const reload = (id: string) =>
     fetch(`${service.url}/v1/payments/${id}/return`, { redirect: 'manual' }).then((page) => page.text());
   for (const id of [ofAdyen, ofStripe, order.id, paying.id]) {

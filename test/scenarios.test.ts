@@ -25,7 +25,7 @@ afterAll(async () => {
 
 describe.each(scenarios)('$name', (scenario) => {
   it.each(['rest', 'connect', 'grpc', 'grpcWeb'] as const)(
-    'is answered with the record over %s',
+    'the request gets its record over %s, and a repeat gets the same record',
     async (protocol) => {
       const idempotencyKey = randomUUID();
       const first = await clients[protocol](scenario, idempotencyKey);
@@ -39,44 +39,44 @@ describe.each(scenarios)('$name', (scenario) => {
     },
   );
 
-  it('is answered over REST with 201, JSON, and where the payment is', async () => {
+  it('the request gets 201, JSON and the location of the payment over REST', async () => {
     const { record, headers, status } = await clients.rest(scenario, randomUUID());
     expect(status).toBe(201);
     expect(headers.get('content-type')).toMatch(/^application\/json\b/);
     expect(headers.get('location')).toBe(`/v1/payments/${JSON.parse(record).id}`);
   });
 
-  it('is answered with one transaction, shown alike in every place', async () => {
+  it('the record has one transaction, which is the same everywhere in it', async () => {
     const payment = JSON.parse((await clients.rest(scenario, randomUUID())).record);
     expect(payment.transactions_history).toEqual([payment.transactions]);
     expect(payment.transactions.id).not.toBe(payment.id);
-    // Our transaction's id, not the merchant's key, is what the provider is given.
+    // The provider gets our transaction's id as the key, not the merchant's key.
     expect(payment.transactions.provider_data.raw_response.idempotency_key).toBe(payment.transactions.id);
     const { payment_method_detail, ...method } = payment.payment_method;
     expect(payment.transactions.payment_method).toEqual({ ...method, detail: payment_method_detail });
   });
 });
 
-describe('the scenarios', () => {
-  it('are the plainest one, the eleven that the interface shows, and those that it leaves open', () => {
+describe('all scenarios', () => {
+  it('the scenarios are numbered from 00 to 14', () => {
     expect(scenarios.map(({ name }) => name.slice(0, 2))).toEqual(
       Array.from({ length: 15 }, (_, i) => String(i).padStart(2, '0')),
     );
   });
 
-  it('send every field that a request may have', () => {
+  it('the scenarios send every field of a request', () => {
     const sent = new Set(
       scenarios.flatMap((scenario) =>
         fieldsSet(reflect(CreatePaymentRequestSchema, requestMessage(scenario))),
       ),
     );
-    // In requests, tickets are a list; `ticket` is how the record shows one.
+    // Requests have a list of tickets; only records have `ticket`.
     sent.add('field payments.v1.Airline.ticket');
-    // A quantity with decimals, as the binary protocols have it: the interface shows whole ones.
+    // Binary protocols send decimal quantities in this field; the interface's examples have only integers.
     sent.add('field payments.v1.OrderItem.quantity_decimal');
-    // Good for one payment: test/customers has them made and used.
+    // Valid for a single payment, so the tests in test/customers make and use tokens.
     sent.add('field payments.v1.PaymentMethodInput.token');
-    // They ask a wallet for nothing, or are refused: payments/payment-method.test.ts.
+    // Without effect for a wallet, or refused: payments/payment-method.test.ts.
     for (const flag of ['verify', 'capture', 'installments'])
       sent.add(`field payments.v1.WalletInput.${flag}`);
     expect([...requestFields(CreatePaymentRequestSchema)].filter((field) => !sent.has(field))).toEqual([]);
@@ -107,7 +107,7 @@ function fieldsSet(message: ReflectMessage): string[] {
     });
 }
 
-/** google.type.Decimal and the like are values to us. */
+/** Returns false for google.type.Decimal and similar types, which count as values. */
 function isOurs(message: DescMessage | undefined): message is DescMessage {
   return message?.file.proto.package === 'payments.v1';
 }

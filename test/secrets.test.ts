@@ -14,7 +14,7 @@ import {
 import { startTestServer, type TestServer } from './support/server.ts';
 import { openTables, type Tables } from './support/tables.ts';
 
-/** Numbers that nothing else is likely to contain: what the sandbox makes of them is known by the magic ones below. */
+/** Returns a number that nothing else is likely to contain. The sandbox approves it; MAGIC has the others. */
 function randomCard(): string {
   const head = `4${Array.from({ length: 14 }, () => randomInt(10)).join('')}`;
   return head + [...'0123456789'].find((digit) => passesLuhn(head + digit));
@@ -27,16 +27,16 @@ const MAGIC = [
 const APPROVED = [randomCard(), randomCard()];
 const VAULTED = randomCard();
 const REFUSED = randomCard();
-/** Behind one-time tokens: one that pays, and one that waits for its payment. */
+/** Cards of one-time tokens: one that pays, and one that stays unused. */
 const TOKENED = [randomCard(), randomCard()];
-/** Fails Luhn's check, as a number with a slip does. */
+/** Fails the Luhn check, like a number with a typo. */
 const MISTYPED = `${REFUSED.slice(0, -1)}${(Number(REFUSED.at(-1)) + 1) % 10}`;
 /** Enrolled for a customer. */
 const STORED = randomCard();
 const CARDS = [...MAGIC, ...APPROVED, ...TOKENED, STORED, VAULTED, REFUSED, MISTYPED];
-/** A security code is too short to be searched for, but next to its name or in a message of its own. */
+/** Too short to search for, except as a separate word. */
 const CODE = '9041';
-/** The code on its own, and not as a part of a number, a UUID or a time. */
+/** Matches the code by itself, not as part of a number, a UUID or a time. */
 const CODE_ALONE = new RegExp(`(?<![\\w.-])${CODE}(?![\\w.-])`);
 const SECRET_KEYS = ['sk_sandbox_one', `sk_wrong_${randomUUID()}`];
 const API_KEY = `provider-key-${randomUUID()}`;
@@ -70,14 +70,14 @@ afterAll(async () => {
 const withCode = (number: string): RequestJson =>
   withField(cardPayment(number), `${CARD_DATA}.security_code`, CODE);
 
-/** Everything that can become of a card, in every protocol. */
+/** Does everything that can happen to a card, over every protocol. */
 async function happenings(): Promise<void> {
   const keep = async (reply: Promise<Reply>) => void replies.push(await reply);
   for (const protocol of PROTOCOLS) {
     const create = (request: RequestJson, headers = headersOne()) =>
       keep(clients.create(protocol, request, headers));
     await Promise.all([...MAGIC, ...APPROVED].map((number) => create(withCode(number))));
-    // Vaulted, used, and repeated.
+    // Vaulted, used and repeated.
     const vaulting = withField(withCode(VAULTED), 'payment_method.vault_on_success', true);
     const headers = headersOne();
     await create(vaulting, headers);
@@ -85,7 +85,7 @@ async function happenings(): Promise<void> {
     const { vaulted_token } = JSON.parse(replies.at(-1)?.record ?? '').payment_method;
     await create({ ...cardPayment(), payment_method: { type: 'CARD', vaulted_token } });
     await create(withField(withCode(MAGIC[3] ?? ''), 'payment_method.vault_on_success', true));
-    // Refused, with the card in the right place and in wrong ones.
+    // Refused, with the card in the right and in wrong fields.
     await create(withCode(MISTYPED));
     await create(withField(withCode(REFUSED), 'amount.value', 0));
     await create(withField(withCode(REFUSED), 'country', REFUSED));
@@ -112,7 +112,7 @@ async function happenings(): Promise<void> {
   await ownFailure();
 }
 
-/** Everything that can become of a card on its way into a one-time token, and from it into a payment. */
+/** Does everything that can happen to a card in a one-time token and to the token. */
 async function tokens(): Promise<void> {
   for (const number of [...TOKENED, MAGIC[0] ?? '']) {
     const headers = headersOne();
@@ -134,7 +134,7 @@ async function tokens(): Promise<void> {
   await post('/v1/tokens', { card_data: card_data(REFUSED) }, { 'public-api-key': 'pk_sandbox_one' });
 }
 
-/** Everything that can become of a card that is enrolled, and of the code with which its payer pays by it. */
+/** Does everything that can happen to an enrolled card and to the security code for its payments. */
 async function storedMethods(): Promise<void> {
   const customer = (await post('/v1/customers', { merchant_customer_id: randomUUID() })).id;
   const path = `/v1/customers/${customer}/payment-methods`;
@@ -183,7 +183,7 @@ const cardDataOf = (number: string) =>
   (withCode(number) as { payment_method: { detail: { card: { card_data: object } } } }).payment_method.detail
     .card.card_data;
 
-/** A bug of ours, in the middle of a payment. */
+/** Causes a failure of our own in the middle of a payment. */
 async function ownFailure(): Promise<void> {
   await tables.query('ALTER TABLE transaction RENAME COLUMN capture TO renamed');
   for (const protocol of PROTOCOLS) {
@@ -192,12 +192,12 @@ async function ownFailure(): Promise<void> {
   await tables.query('ALTER TABLE transaction RENAME COLUMN renamed TO capture');
 }
 
-/** A text in the forms in which it could lie about: as it is, and in hex and base64 at any of three alignments. */
+/** Returns the forms in which a string might appear: plain, hex, and base64 at each of three alignments. */
 function forms(text: string): string[] {
   const bytes = Buffer.from(text);
   const base64 = [0, 1, 2].flatMap((shift) => {
     const shifted = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64');
-    // The characters at both ends depend on what stands beside.
+    // The characters at both ends depend on adjacent bytes.
     return shifted.slice(shift === 0 ? 0 : shift + 1, Math.floor(((shift + bytes.length) * 8) / 6));
   });
   const urlSafe = base64.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'));
@@ -211,7 +211,7 @@ function findings(haystack: string, secrets: readonly string[]): string[] {
   );
 }
 
-/** Every value of every table of the database, texts as they are and bytes both as latin1 and as text. */
+/** Returns every value of every table of the database, with bytes as latin1. */
 async function dump(): Promise<string> {
   const columns = await tables.query(
     `SELECT table_schema AS s, table_name AS t, column_name AS c, data_type AS d FROM information_schema.columns
@@ -233,8 +233,8 @@ async function dump(): Promise<string> {
   return values.join('\n');
 }
 
-describe('after everything that can become of a card', () => {
-  it('something did become of each', () => {
+describe('after payments, refusals and failures with cards', () => {
+  it('the calls had all kinds of outcomes and refusals', () => {
     const statuses = replies
       .filter(({ record }) => record !== '')
       .map(({ record }) => JSON.parse(record).status);
@@ -251,7 +251,7 @@ describe('after everything that can become of a card', () => {
     expect(server.logLines.length).toBeGreaterThan(50);
   });
 
-  it('the search finds what it looks for, however it is written', () => {
+  it('the search finds a card number in every encoding', () => {
     const [card = ''] = APPROVED;
     for (const prefix of ['', 'a', 'ab', 'abc']) {
       const bytes = Buffer.from(`${prefix}${card}xyz`);
@@ -262,13 +262,13 @@ describe('after everything that can become of a card', () => {
     expect(findings('nothing', [card])).toEqual([]);
   });
 
-  it('no answer holds a card number, a security code or a key', () => {
+  it('no response contains a card number, a security code or a key', () => {
     const answers = replies.map(({ raw, record }) => raw + record).join('\n');
     expect(findings(answers, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
     expect(answers.replace(/content-length: \d+/g, '')).not.toMatch(CODE_ALONE);
   });
 
-  it('no line of the log does, nor anything printed', () => {
+  it('no line of the log contains a card number, a security code, a key or a name, and nothing is printed', () => {
     const lines = [...server.logLines, ...printed].join('\n');
     expect(findings(lines, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
     expect(lines.replace(/"(time|ms|pid)":\d+/g, '')).not.toMatch(CODE_ALONE);
@@ -276,22 +276,22 @@ describe('after everything that can become of a card', () => {
     expect(printed).toEqual([]);
   });
 
-  it('no metric does', async () => {
+  it('no metric contains a card number or a key', async () => {
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
     expect(metrics).toContain('payments_total');
     expect(findings(metrics, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
   });
 
-  it("no column of any table does, the provider's ledger included", async () => {
+  it('no column of any table, including the provider’s ledger, contains a card number, code or key', async () => {
     const stored = await dump();
     expect(stored.length).toBeGreaterThan(100_000);
     expect(findings(stored, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
     expect(stored).not.toMatch(CODE_ALONE);
-    // What may be kept of a card is there: the search did read the records.
+    // The permitted digits of a card are there, so the search did read the records.
     for (const card of [APPROVED[0], STORED]) expect(stored).toContain(card?.slice(0, 8));
   });
 
-  it('an error carries its stack to the log, without what was said', () => {
+  it('a failure is logged with its stack', () => {
     const failures = server.logLines.filter((line) => line.includes('"42703"'));
     expect(failures.length).toBeGreaterThan(0);
     for (const line of failures) expect(line).toMatch(/"stack":\["at /);

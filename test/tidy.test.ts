@@ -6,20 +6,20 @@ import { breaches } from './support/house-rules.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
-it('keeps the rules of the house everywhere', () => {
+it('the whole repository follows the house rules', () => {
   const files = globSync(['{src,sandbox,tools,examples,test}/**/*.ts'], { cwd: ROOT });
   expect(files.length).toBeGreaterThan(100);
   expect(breaches(new Map(files.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')])))).toEqual([]);
 });
 
-it('names every source file once in the map of ARCHITECTURE.md, which stays about a page', () => {
+it('the map in ARCHITECTURE.md names every source file once and is short', () => {
   const architecture = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
   const files = globSync('src/**/*.{ts,sql}', { cwd: ROOT });
   expect(mapBreaches(architecture, files)).toEqual([]);
   expect(architecture.split('\n').length).toBeLessThanOrEqual(145);
 });
 
-it('finds files that the map leaves out, names twice or invents', () => {
+it('files that the map omits, repeats or invents are reported', () => {
   const map =
     '| `/` | What it is. | main |\n| `api/` | What it is. | rest · rpc · rest · gone · one/ |\n| `api/two/` | What it is. | a |';
   const files = ['main', 'api/rest', 'api/rpc', 'api/new', 'api/one/a', 'api/two/a'].map(
@@ -32,7 +32,7 @@ it('finds files that the map leaves out, names twice or invents', () => {
   ]);
 });
 
-describe('the rules', () => {
+describe('the house rules', () => {
   const brokenBy = (files: Record<string, string>) => breaches(new Map(Object.entries(files)));
 
   it.each([
@@ -57,14 +57,14 @@ describe('the rules', () => {
     ],
     ['the model, by payments', 'src/payments/a.ts', "import { b } from './model/b.ts';"],
     ['the model, by the store', 'src/store/a.ts', "import type { B } from '#src/payments/model/b.ts';"],
-  ])('allow importing %s', (_what, path, text) => {
+  ])('the house rules allow importing %s', (_what, path, text) => {
     expect(brokenBy({ [path]: text })).toEqual([]);
   });
 
   it.each([
     ['the part above', 'src/payments/a.ts', "import { b } from '../api/b.ts';"],
     [
-      'what is no door of its room',
+      'a private file of another room',
       'src/api/a.ts',
       "import { b } from '#src/payments/create/prepare-payment.ts';",
     ],
@@ -77,22 +77,22 @@ describe('the rules', () => {
     ['connectors, by the port', 'src/connectors/connector.ts', "import { b } from './http-client.ts';"],
     ['another provider', 'src/connectors/one/a.ts', "import { b } from '../two/b.ts';"],
     ['the store, by a connector', 'src/connectors/one/a.ts', "import { b } from '../../store/b.ts';"],
-    ['messages of ours, by the sandbox', 'sandbox/a.ts', "import { b } from '../../gen/b_pb.js';"],
+    ['our messages, by the sandbox', 'sandbox/a.ts', "import { b } from '../../gen/b_pb.js';"],
     ['secrets, by the sandbox', 'sandbox/a.ts', "import { b } from '../secret.ts';"],
     ['the store, by the model', 'src/payments/model/a.ts', "import type { B } from '#src/store/b.ts';"],
     ['the clock, by the model', 'src/payments/model/a.ts', "import { b } from '#src/clock.ts';"],
     ['other files of payments, by the model', 'src/payments/model/a.ts', "import { b } from '../b.ts';"],
     ['the process', 'src/server/server.ts', "import { b } from '../main.ts';"],
     ['tests', 'src/server/server.ts', "import { b } from '../../test/b.ts';"],
-  ])('forbid importing %s', (_what, path, text) => {
+  ])('the house rules forbid importing %s', (_what, path, text) => {
     expect(brokenBy({ [path]: text })).toEqual([expect.stringMatching(new RegExp(`^${path}: .*import`))]);
   });
 
-  it('want every part to have its place in the order', () => {
+  it('the house rules require a place in the order for every part', () => {
     expect(brokenBy({ 'src/new.ts': '' })).toEqual([expect.stringContaining('src/new.ts: has no place')]);
   });
 
-  it('forbid cycles, and show the way round', () => {
+  it('the house rules forbid import cycles and report their path', () => {
     const files = {
       'src/api/a.ts': "import { b } from './b.ts';",
       'src/api/b.ts': "import type { C } from './c.ts';",
@@ -117,7 +117,7 @@ describe('the rules', () => {
     ['an exit', 'src/server/server.ts', 'process.exit(1);'],
     ['a barrel', 'src/api/a.ts', "export * from './b.ts';"],
     ['a named barrel', 'src/api/a.ts', "export { b } from './b.ts';"],
-  ])('keep %s in its place', (_what, path, text) => {
+  ])('the house rules allow %s only in its place', (_what, path, text) => {
     expect(brokenBy({ [path]: text })).toEqual([expect.stringContaining('which has its place elsewhere')]);
   });
 
@@ -125,12 +125,12 @@ describe('the rules', () => {
     ['use randomness', 'const a = Math.random();'],
     ['read a clock', 'const a = timestampNow();'],
     ['wait', 'const a = await b;'],
-  ])('let the model not %s', (_what, text) => {
+  ])('the house rules forbid the model to %s', (_what, text) => {
     expect(brokenBy({ 'src/payments/model/a.ts': text })).toEqual([expect.stringContaining('not pure')]);
     expect(brokenBy({ 'src/payments/a.ts': text })).toEqual([]);
   });
 
-  it('let everything be in its place', () => {
+  it('the house rules allow everything in its place', () => {
     const files = {
       'src/config.ts': 'process.env',
       'src/connectors/http-client.ts': "import { Pool } from 'undici';",
@@ -153,7 +153,7 @@ describe('the rules', () => {
     'export class A {}',
     '/** A comment of something else. */\n\nexport const a = 1;',
     '// No JSDoc.\nexport const a = 1;',
-  ])('want a JSDoc comment on every export: %j', (text) => {
+  ])('the house rules require a JSDoc comment on every export: %j', (text) => {
     expect(brokenBy({ 'src/api/a.ts': text })).toEqual([
       expect.stringMatching(/exports [aA] without a JSDoc comment/),
     ]);
@@ -169,18 +169,18 @@ describe('the rules', () => {
     "new ServiceError('NOT_FOUND', 'there is nothing here.');",
     "const message = 'Another operation is open; nothing was sent';",
     'const message = "the payment\'s provider does not offer it.";',
-  ])('want the text of a refusal in lower case, without a full stop: %j', (text) => {
+  ])('the house rules require refusals in lower case without a full stop: %j', (text) => {
     expect(brokenBy({ 'src/payments/a.ts': text })).toEqual([expect.stringContaining('a refusal is')]);
     expect(brokenBy({ 'test/a.test.ts': text })).toEqual([]);
   });
 
-  it('let the text of a refusal begin with a name in capitals', () => {
+  it('the house rules allow a refusal that begins with a name in capitals', () => {
     const text = "new ServiceError('INVALID_PARAMETERS', 'DIRECT is not offered; try REDIRECT', { cause });";
     expect(brokenBy({ 'src/payments/a.ts': text })).toEqual([]);
   });
 
   it.each(['What it is', 'How many', 'Whether it holds', 'Where it lies', 'Is told of it'])(
-    'want doc comments to open with what the thing is or does, unlike %j',
+    'the house rules forbid doc comments that open with %j',
     (opening) => {
       for (const text of [`/** ${opening}. */`, `/**\n * ${opening}.\n */`]) {
         expect(brokenBy({ 'src/api/a.ts': text, 'test/a.ts': text })).toEqual([
@@ -198,12 +198,12 @@ describe('the rules', () => {
     'type TakenAttempt = 1;',
     'let held = 1;',
     'function place() {}',
-  ])('do without words that mean nothing, or something else: %j', (text) => {
+  ])('the house rules forbid words without a clear meaning: %j', (text) => {
     expect(brokenBy({ 'src/api/a.ts': text })).toEqual([expect.stringContaining('not a word of the house')]);
     expect(brokenBy({ 'src/api/a.ts': '// It is held in place. Parts are taken.' })).toEqual([]);
   });
 
-  it('limit files to 300 lines, tests too', () => {
+  it('the house rules limit files to 300 lines, including tests', () => {
     expect(brokenBy({ 'src/api/a.ts': 'x\n'.repeat(300), 'test/a.test.ts': 'x\n'.repeat(300) })).toEqual([]);
     expect(brokenBy({ 'src/api/a.ts': 'x\n'.repeat(301), 'test/a.test.ts': 'x\n'.repeat(301) })).toEqual([
       'src/api/a.ts: has 301 lines, more than 300',
@@ -217,11 +217,11 @@ describe('the rules', () => {
     'src/common/a.ts',
     'test/types.ts',
     'src/api/types.d.ts',
-  ])('want names that say something, unlike %s', (path) => {
+  ])('the house rules require meaningful file names, unlike %s', (path) => {
     expect(brokenBy({ [path]: '' })).toContain(`${path}: is named for nothing`);
   });
 
-  it('want names in kebab-case', () => {
+  it('the house rules require file names in kebab-case', () => {
     expect(brokenBy({ 'src/api/wireJson.ts': '' })).toEqual(['src/api/wireJson.ts: is not in kebab-case']);
   });
 });

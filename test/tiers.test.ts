@@ -6,10 +6,10 @@ const ROOT = join(import.meta.dirname, '..');
 const STARTS_A_PROCESS = /^import (?!type)[^;]*'(node:child_process|puppeteer-core)'/m;
 const TYPES = /^import type [^;]*;/gm;
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*'(#test\/|\.)([^']+)'/g;
-/** Its processes are those of the whole run. */
+/** Its processes belong to the whole run. */
 const OF_THE_RUN = 'test/support/database.ts';
 
-it('a test that starts a process, such as the service or a browser, is named *.slow.test.ts and left to npm run test:slow', () => {
+it('a test that starts a process is named *.slow.test.ts and left to npm run test:slow', () => {
   const files = globSync('test/**/*.ts', { cwd: ROOT });
   const starting = new Map(files.map((file) => [file, STARTS_A_PROCESS.test(text(file))]));
   const reaches = (file: string, seen = new Set([OF_THE_RUN])): boolean => {

@@ -17,12 +17,12 @@ import { endAfterEach, startService } from './support/service-process.ts';
 onService({ config: { tls } });
 endAfterEach();
 
-it('takes a payment over HTTP/1.1', async () => {
+it('a payment is accepted over HTTP/1.1 with TLS', async () => {
   const { status, version, body } = await post(cardPayment());
   expect([status, version, JSON.parse(body).status]).toEqual([201, '1.1', 'SUCCEEDED']);
 });
 
-it('takes a payment over HTTP/2, agreed on by ALPN', async () => {
+it('a payment is accepted over HTTP/2 negotiated by ALPN', async () => {
   const session = http2.connect(server.url, { ca: tls.cert });
   const stream = session.request({
     ':method': 'POST',
@@ -36,7 +36,7 @@ it('takes a payment over HTTP/2, agreed on by ALPN', async () => {
   session.close();
 });
 
-it('takes a payment over gRPC', async () => {
+it('a payment is accepted over gRPC with TLS', async () => {
   const transport = createGrpcTransport({ baseUrl: server.url, nodeOptions: { ca: tls.cert } });
   const [scenario] = loadScenarios().filter(({ name }) => name.startsWith('05-'));
   if (!scenario) throw new Error('there is no scenario 05');
@@ -45,7 +45,7 @@ it('takes a payment over gRPC', async () => {
   expect(payment.status).toBe(Payment_Status.SUCCEEDED);
 });
 
-it('sends the payer to the sandbox at the public address, over TLS', async () => {
+it('the payer goes to the sandbox at the public address over TLS', async () => {
   const { body } = await post(walletPayment());
   const { redirect_url } = JSON.parse(body).payment_method.payment_method_detail.wallet;
   expect(redirect_url.startsWith(`${server.url}/sandbox/checkout/`)).toBe(true);
@@ -54,12 +54,12 @@ it('sends the payer to the sandbox at the public address, over TLS', async () =>
   expect([page.status, page.type]).toEqual([200, expect.stringMatching(/^text\/html/)]);
 });
 
-it('gives nothing to a client that speaks cleartext, or that does not trust the certificate', async () => {
+it('a client without TLS and a client that does not trust the certificate get no response', async () => {
   await expect(fetch(server.url.replace('https:', 'http:'))).rejects.toThrow();
   await expect(fetch(server.url)).rejects.toMatchObject({ cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' } });
 });
 
-it('serves with the certificate and the key of the files that the environment names', async () => {
+it('the service uses the certificate and key from the files in its environment', async () => {
   const database = await createTestDatabase({ empty: true });
   const key = () => randomBytes(32).toString('base64');
   const service = await startService({

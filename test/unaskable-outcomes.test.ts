@@ -9,7 +9,7 @@ import { openTables, type Tables } from './support/tables.ts';
 
 const RESET_AFTER_CHARGE = '4000000000002008';
 const CATALOGUE = sandboxCatalogue(10_000);
-/** The same connection at another account. */
+/** The same connection with another account. */
 const REPOINTED = CATALOGUE.replace('timeout_ms: 10000', 'timeout_ms: 10000\n      account_id: elsewhere');
 const WARNING = 'open outcomes of connection sandbox-one cannot be looked up';
 
@@ -31,7 +31,7 @@ const keys = { vaultKeys: new Map([['test-1', Buffer.alloc(32, 1)]]), hashKey: B
 
 async function start(catalogue: string, firstCheckMs: number): Promise<TestServer> {
   const { checkSchedule } = readConfig({});
-  // The provider's notifications go nowhere: each would have the outcome looked up.
+  // The provider's notifications go nowhere, because each would cause a look-up.
   const publicUrl = 'http://127.0.0.1:1';
   const schedule = { ...checkSchedule, firstCheckMs };
   const config = { publicUrl, checkSchedule: schedule, recoveryIntervalMs: 20 };
@@ -44,7 +44,7 @@ async function stop(): Promise<void> {
   server = undefined;
 }
 
-/** Makes a payment that is charged, and whose outcome nobody knows. */
+/** Makes a payment that is charged but whose outcome is unknown. */
 async function payUnknown({ url }: TestServer): Promise<void> {
   const clients = apiClients(url);
   const { record } = await clients.create('rest', cardPayment(RESET_AFTER_CHARGE), headersOne());
@@ -56,7 +56,7 @@ const makeDue = () => tables.query('UPDATE transaction SET check_at = now() WHER
 const warnings = ({ logLines }: TestServer) => logLines.filter((line) => line.includes(WARNING)).length;
 const statusOf = async () => (await tables.query('SELECT status FROM payment'))[0]?.status;
 
-it('an outcome that was open at a restart is looked up, though the mounted sandbox listens elsewhere now', async () => {
+it('an open outcome is looked up after a restart, although the mounted sandbox has another port', async () => {
   await payUnknown(await start(CATALOGUE, 60_000));
   await stop();
   await makeDue();
@@ -65,7 +65,7 @@ it('an outcome that was open at a restart is looked up, though the mounted sandb
   expect(warnings(next)).toBe(0);
 });
 
-it('a connection that points to a different account after a restart is told of, and is not asked', async () => {
+it('a connection with another account after a restart is reported and not queried', async () => {
   await payUnknown(await start(CATALOGUE, 60_000));
   await stop();
   await makeDue();
@@ -76,10 +76,10 @@ it('a connection that points to a different account after a restart is told of, 
   expect(metrics).toContain('payment_open_outcomes 1');
   expect(metrics).toContain('payment_open_follow_ups{kind="refund"} 0');
 
-  // And again after each reload.
+  // The warning is logged again after each reload.
   repointed.replaceCatalogue(REPOINTED.replace('name: Cards elsewhere', 'name: Reloaded'));
   await expect.poll(() => warnings(repointed)).toBe(2);
-  // Nobody has taken it since its outcome was written.
+  // No worker has taken the transaction since its outcome was written.
   expect(await tables.query('SELECT status, fence FROM transaction')).toEqual([
     { status: 'PENDING', fence: 1 },
   ]);

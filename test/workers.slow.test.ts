@@ -18,7 +18,7 @@ const DATA_DIR = ownDataDir();
 const CATALOGUE_FILE = join(DATA_DIR, '..', 'catalogue.yaml');
 const provider = await startHeldProvider();
 afterAll(() => provider.close());
-/** Less than a test's time, so that a failure says what was waited for. */
+/** Less than a test's timeout, so that a failure reports the awaited condition. */
 const PATIENCE_MS = 100_000;
 
 async function start(catalogue = provider.catalogue): Promise<ServiceProcess> {
@@ -35,13 +35,13 @@ async function start(catalogue = provider.catalogue): Promise<ServiceProcess> {
   return service;
 }
 
-it('several workers take payments on one port, their metrics are added up, SIGHUP reaches each, and one that is killed loses nothing and is replaced', async () => {
-  // What a killed worker leaves is looked up once the provider's time is over.
+it('workers share one port, metrics and reloads, and a killed one is replaced without losing payments', async () => {
+  // Payments of a killed worker are looked up after the provider's timeout.
   const service = await start(provider.catalogue.replaceAll(/timeout_ms: \d+/g, 'timeout_ms: 10000'));
   const workers = workersOf(service);
   const keys: string[] = [];
   const answers: Paid[] = [];
-  // Whichever is free takes the next connection.
+  // Any free worker takes the next connection.
   while (!workers.every((pid) => workersThatAnswered(service).includes(pid))) {
     keys.push(randomUUID());
     answers.push(await payUntilAnswered(service, keys.at(-1) as string));
@@ -62,10 +62,10 @@ it('several workers take payments on one port, their metrics are added up, SIGHU
   process.kill(killed, 'SIGKILL');
   giveAnswers();
   const outcomes = await Promise.all(retried);
-  // A payment of the one that was killed is looked up; the sandbox died with it, so it may have come to nothing.
+  // The killed worker's payment is looked up; it may have failed, because its sandbox died with it.
   for (const { payment } of outcomes) expect(['SUCCEEDED', 'PENDING', 'ERROR']).toContain(payment.status);
   await shows(service, 'worker_ends_total 1', 'workers 2');
-  // What the dead one had counted stays counted.
+  // The metrics of the killed worker are still counted.
   const [, counted] =
     /\npayments_total\{category="CARD",status="SUCCEEDED"\} (\d+)\n/.exec(await metrics(service)) ?? [];
   expect(Number(counted)).toBeGreaterThanOrEqual(answers.length);
@@ -75,7 +75,7 @@ it('several workers take payments on one port, their metrics are added up, SIGHU
   expect(replays.map(({ text }) => text)).toEqual(answers.map(({ text }) => text));
 });
 
-it('at SIGTERM every worker finishes what it has in flight, the embedded database ends last, and the exit status is 0', async () => {
+it('at SIGTERM every worker finishes its calls, the database ends, and the exit status is 0', async () => {
   const service = await start();
   const giveAnswers = provider.hold();
   const answers = [1, 2].map(() => pay(service, randomUUID(), HELD));
@@ -90,7 +90,7 @@ it('at SIGTERM every worker finishes what it has in flight, the embedded databas
   expect(postgresPid(DATA_DIR)).toBeUndefined();
 });
 
-it('a worker whose place could not be taken, since no process could be started, is replaced once one can be', async () => {
+it('a worker whose replacement failed to start is replaced later', async () => {
   const service = await start();
   const { pid } = service.child;
   const mayOpen = (files: number) => execFileSync('prlimit', ['--pid', String(pid), `--nofile=${files}:`]);
@@ -99,7 +99,7 @@ it('a worker whose place could not be taken, since no process could be started, 
   process.kill(killed, 'SIGKILL');
   while (!service.printed.stdout.includes('a worker cannot be reached')) await sleep(20);
   mayOpen(1_024);
-  // The two at first, and the one that takes the place.
+  // The two initial workers and the replacement.
   while (service.printed.stdout.split('Server listening').length <= 3) await sleep(20);
   expect(workersOf(service)).toHaveLength(2);
   expect(workersOf(service)).toContain(survivor);
@@ -107,17 +107,17 @@ it('a worker whose place could not be taken, since no process could be started, 
   expect((await service.ended).code).toBe(0);
 });
 
-it('at SIGTERM a worker that is only being started ends with the others, and the exit status is 0', async () => {
+it('at SIGTERM a worker that is still starting ends with the others, and the exit status is 0', async () => {
   const service = await start();
   const [killed = 0, survivor] = workersOf(service);
   process.kill(killed, 'SIGKILL');
-  // Its place is taken by a process that has not run a line of ours yet.
+  // The replacement is a process that has not run any of our code yet.
   while (workersOf(service).every((pid) => pid === killed || pid === survivor)) await sleep(1);
   service.child.kill('SIGTERM');
   expect((await service.ended).code).toBe(0);
 });
 
-it('workers whose parent was killed end at once', async () => {
+it('workers whose parent was killed end, too', async () => {
   const service = await start();
   const workers = workersOf(service);
   service.child.kill('SIGKILL');
@@ -127,7 +127,7 @@ it('workers whose parent was killed end at once', async () => {
 
 type Paid = { readonly status: number; readonly text: string; readonly payment: { readonly status: string } };
 
-/** Each on a connection of its own, so that the workers take turns. */
+/** Pays on separate connections, so that the workers take turns. */
 async function pay(service: ServiceProcess, key: string, payment = cardPayment()): Promise<Paid> {
   const response = await fetch(`${service.url}/v1/payments`, {
     method: 'POST',
@@ -146,7 +146,7 @@ async function payUntilAnswered(
 ): Promise<Paid> {
   for (;;) {
     const paid = await pay(service, key, payment).catch((error: Error) => {
-      // Nobody took the call: that is not what happens to the calls of a process that is killed.
+      // No worker took the call, unlike a call to a process that is killed.
       if (error.name === 'TimeoutError') throw error;
     });
     if (paid?.status === 201) return paid;
@@ -154,7 +154,7 @@ async function payUntilAnswered(
   }
 }
 
-/** Waits until the metrics have these lines. */
+/** Waits until the metrics contain these lines. */
 async function shows(service: ServiceProcess, ...lines: string[]): Promise<void> {
   const shown = async () =>
     expect((await metrics(service)).split('\n')).toEqual(expect.arrayContaining(lines));

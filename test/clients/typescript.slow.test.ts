@@ -92,7 +92,7 @@ describe('the REST client', () => {
     expect(await client.listPayments({ merchant_order_id: order })).toHaveLength(1);
   });
 
-  it('the REST client gives up with an error that has the key, and a repeat with this key returns the outcome', async () => {
+  it('the REST client gives up with an error that has the key for another try', async () => {
     const { client: lost } = troubled('lose', 'lose', 'lose', 'lose', 'lose');
     const error = await lost.createPayment(card()).catch((thrown: unknown) => thrown);
     expect(codeOf(error)).toBe('NO_RESPONSE');
@@ -108,7 +108,7 @@ describe('the REST client', () => {
     expect(keys).toEqual([null]);
   });
 
-  it('the REST client reports a refusal with its code and the invalid fields, and does not repeat the call', async () => {
+  it('the REST client reports a refusal with its code and invalid fields, without a repeat', async () => {
     const { client, keys } = troubled();
     const error = await client.createPayment(card({ country: 'XX' })).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
