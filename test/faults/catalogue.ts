@@ -1,12 +1,12 @@
 import type { Acquirer, Provider } from './providers/provider.ts';
 
-/** A catalogue by which a provider is waited for longer than even a busy machine takes. */
+/** Returns the catalogue with a provider timeout longer than even a busy machine needs. */
 export const waitingLonger = (text: string) => text.replaceAll(/timeout_ms: \d+/g, 'timeout_ms: 6000');
 
 /**
- * Cards go to the judge, and what surely came to nothing there, or softly declined, to the judge's other acquirer. By
- * country, they go to a provider that refuses, that has no address, or that speaks no TLS; or to all three before the
- * judge.
+ * Sends cards to the judge and, if it certainly took nothing or softly declined, to the judge's other acquirer. By
+ * country, sends them to a provider that refuses connections, has no address or speaks no TLS, or to all three before
+ * the judge.
  */
 export function catalogueOf(provider: Provider, providerPort: number, judgePort: number): string {
   const connections: readonly (readonly [id: string, url: string, acquirer: Acquirer])[] = [

@@ -25,28 +25,28 @@ export const HASH_KEY = randomBytes(32);
 const TEMPLATE = 'template_faults';
 const log = pino({ level: 'silent' });
 
-/** A PostgreSQL that waits for the disk at every commit, and that can be killed. */
+/** A PostgreSQL that waits for the disk at every commit and can be killed. */
 export type Cluster = {
   readonly port: () => number;
-  /** Secrets of the accounts' webhooks, by account. */
+  /** The secrets of the accounts' webhooks, by account. */
   readonly signingSecrets: ReadonlyMap<string, string>;
   /** Creates a database with the schema and the sandbox's fixtures. @returns its address. */
   createDatabase(): Promise<string>;
-  /** Creates an empty database for a provider's ledger, in a PostgreSQL of its own. @returns its address. */
+  /** Creates an empty database for a provider's ledger in a separate PostgreSQL. @returns its address. */
   createLedger(): Promise<string>;
   dropDatabase(url: string): Promise<void>;
   run(sql: string): Promise<void>;
-  /** Kills the postmaster with SIGKILL; its sessions end by themselves. */
+  /** Kills the postmaster with SIGKILL; its sessions then end by themselves. */
   kill(): Promise<void>;
-  /** Stops and continues the postmaster and every session. */
+  /** Freezes and thaws the postmaster and every session. */
   freeze(): void;
   thaw(): void;
-  /** Ends it in order, or clears up after `kill`, and starts it on another port. */
+  /** Stops PostgreSQL, or cleans up after `kill`, and starts it on another port. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** Starts one in a directory of its own. @param checkout where the schema is read. */
+/** Starts a PostgreSQL in a new directory. @param checkout the source of the schema. */
 export async function startCluster(checkout: string): Promise<Cluster> {
   const home = mkdtempSync(join(tmpdir(), 'payments-faults-'));
   chmodSync(home, 0o711);
@@ -113,7 +113,7 @@ function addressOf(cluster: string, name: string): string {
   return url.href;
 }
 
-/** @returns the secrets of the accounts' webhooks. */
+/** Adds the accounts' webhooks. @returns their secrets. */
 async function fill(url: string, checkout: string): Promise<Map<string, string>> {
   const secrets = new Map<string, string>();
   const database = openDatabase({ url, maxConnections: 1, log });
@@ -133,7 +133,7 @@ async function fill(url: string, checkout: string): Promise<Map<string, string>>
   }
 }
 
-/** A webhook that wants everything, at a port where nobody listens: what is to be told is seen in the outbox. */
+/** Adds a webhook for all events at a port without a server, so that the outbox has every event. */
 async function addWebhook(database: Database, accountId: string): Promise<string> {
   const id = randomUUID();
   const { sealed: secret, shown } = await newSigningSecret(cardVault(new Map([['faults-1', VAULT_KEY]])), id);

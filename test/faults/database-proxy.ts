@@ -2,9 +2,9 @@ import type { Gate } from './gate.ts';
 import { type Link, startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 /**
- * A proxy before PostgreSQL that knows its messages (PostgreSQL, "Message Formats") as far as to tell which named
- * statement a request runs, and where its response ends. It asks the gate at `<statement>:request` and
- * `<statement>:response`. A request held is not run yet; a response held, cut or refused was run and committed.
+ * Starts a proxy before PostgreSQL that understands its messages (PostgreSQL, "Message Formats") enough to find the
+ * named statement of a request and the end of its response. It consults the gate at `<statement>:request` and
+ * `<statement>:response`. A held request has not run yet; a held, cut or refused response has run and committed.
  */
 export function startDatabaseProxy(targetPort: number, gate: Gate): Promise<TcpProxy> {
   return startTcpProxy(targetPort, () => {
@@ -51,7 +51,7 @@ async function carryRequests({ client, server, wait }: Link, gate: Gate, asked: 
   }
 }
 
-/** Parse names its statement first, Bind its portal. What is written beside makes no other statement. */
+/** Returns the statement's name, which is first in Parse and second in Bind. Variants of a statement share a name. */
 function statementOf(message: Buffer): string {
   const type = String.fromCharCode(message[0] ?? 0);
   if (type !== 'P' && type !== 'B') return '';
@@ -71,7 +71,7 @@ async function carryResponses({ client, server, wait }: Link, gate: Gate, asked:
       response.push(rest.subarray(0, length));
       const isReady = String.fromCharCode(rest[0] ?? 0) === 'Z';
       rest = rest.subarray(length);
-      // What is no response to a named statement (the handshake, a shutdown's notice) goes on as it comes.
+      // Messages outside a named statement (the handshake, a shutdown notice) pass unchanged.
       if (asked.length > 0 && !isReady) continue;
       await wait();
       const statement = isReady ? asked.shift() : undefined;

@@ -1,28 +1,28 @@
 /**
- * A gate's action on a message at a point of its way: let through, held until it is released, cut off with its
- * connection, or (at the database) refused with an SQLSTATE. A request is refused as the database does, with an ERROR; a
- * response is replaced as a connection pooler does that has lost its server, with a FATAL error.
+ * A gate's action on a message at a point: pass it, hold it until released, cut its connection, or (at the database)
+ * refuse it with an SQLSTATE. A refused request gets an ERROR, as from the database; a refused response becomes a FATAL
+ * error, as from a connection pooler that lost its server.
  */
 export type Verdict = 'pass' | 'cut' | { readonly refuse: string };
 
-/** A message that was stopped. */
+/** A stopped message. */
 export type Stop = {
-  /** Resolves when the message is there; rejects when it does not come in time. */
+  /** Resolves when the message arrives; rejects when it does not arrive in time. */
   readonly reached: Promise<void>;
   release(): void;
-  /** Cuts the message that is held, and its connection. */
+  /** Cuts the held message and its connection. */
   cut(): void;
 };
 
-/** Tells proxies what becomes of a message. */
+/** Decides about the messages of proxies. */
 export type Gate = {
-  /** Asked by a proxy, once a message. */
+  /** Called by a proxy once per message. */
   pass(point: string): Promise<Verdict>;
-  /** Holds the nth message from now on that comes to a point. */
+  /** Holds the nth message from now on at a point. */
   hold(point: string, nth?: number): Stop;
-  /** Holds every message from now on that comes to a point; `release` lets them go, and all that come later. */
+  /** Holds every message from now on at a point; `release` lets these and all later ones pass. */
   holdAll(point: string): { readonly held: () => number; release(): void };
-  /** Gives the next `times` messages at a point a verdict. */
+  /** Applies a verdict to the next `times` messages at a point. */
   next(point: string, verdict: Verdict, times?: number): { readonly left: () => number };
 };
 
@@ -38,7 +38,7 @@ export function createGate(): Gate {
     const reached = Promise.withResolvers<void>();
     const verdict = Promise.withResolvers<Verdict>();
     const timer = setTimeout(() => reached.reject(new Error(`${point} was not reached`)), REACH_TIMEOUT_MS);
-    // Who waits for it hears of it; who has gone on does not.
+    // A caller that still waits gets the rejection; one that has gone on does not.
     reached.promise.catch(() => {});
     let toCome = nth;
     rules.push({

@@ -10,7 +10,7 @@ const decode = jsonDecoder(CreatePaymentRequestSchema);
 
 /** Sends orders of account one over gRPC. */
 export function grpcSender(url: string): {
-  /** @returns the payment's id; undefined when it was refused. */
+  /** Sends an order. @returns the payment's id; undefined if it was refused. */
   send(order: Order): Promise<string | undefined>;
   close(): void;
 } {

@@ -1,4 +1,4 @@
-/** Runs jobs, so many at once, in their order. */
+/** Runs jobs in order, up to `atOnce` at a time. */
 export async function inParallel<T>(jobs: readonly (() => Promise<T>)[], atOnce: number): Promise<T[]> {
   const results: T[] = [];
   let next = 0;

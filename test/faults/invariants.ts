@@ -9,7 +9,7 @@ import type { LedgerLine } from './providers/provider.ts';
 import { storedBodies } from './stored-bodies.ts';
 import type { World } from './world.ts';
 
-/** The invariants after any fault, by their short names. `told` is what the case itself expects as responses. */
+/** The invariants after any fault, by short name. `told` collects the failed expectations of the case itself. */
 export const INVARIANTS = {
   I1: 'at most one charge for an account and key',
   I2: 'every approval is one SUCCEEDED payment of the same amount and currency, and the reverse',
@@ -22,12 +22,12 @@ export const INVARIANTS = {
   I9: 'given back ≤ captured ≤ authorized, in the columns and in the ledger alike',
   I10: 'every change of a payment has its event, and every event its change',
   I11: 'what a caller is told is what is stored',
-  told: 'what the case expects to be answered',
+  told: 'what the case expects',
 } as const;
 
 export type Invariant = keyof typeof INVARIANTS;
 
-/** The findings against each invariant; no line, no finding. */
+/** The findings against each invariant; empty lists mean that it holds. */
 export type Findings = Record<Invariant, string[]>;
 
 /** A transaction with its payment. */
@@ -49,7 +49,7 @@ const ROWS = `SELECT p.id, p.account_id, p.idempotency_key, p.status,
 const RETRIES_AT_ONCE = 4;
 const READS = 3;
 
-/** Waits for recovery, retries every order, and holds ledger, database and answers against each other. */
+/** Waits for recovery, retries every order, and compares the ledger, the database and the responses. */
 export async function judgeWorld(world: World): Promise<Findings> {
   const findings: Findings = {
     ...{ I1: [], I2: [], I3: [], I4: [], I5: [], I6: [], I7: [], I8: [], I9: [], I10: [], I11: [] },
@@ -57,11 +57,11 @@ export async function judgeWorld(world: World): Promise<Findings> {
   };
   const isDry = await world.drain();
   if (!isDry) findings.I2.push(`recovery did not drain: ${await world.open()}`);
-  // What stays open is answered to nobody; asking would only take time.
+  // An order that stays open never gets a response, so retrying it would only take time.
   const asked = (isDry ? world.orders : []).filter((order) => order.answers.some(mayHaveBeenTaken));
   const retries = asked.map((order) => () => world.insist(order));
   await inParallel(retries, RETRIES_AT_ONCE).catch((error: Error) => findings.I3.push(error.message));
-  // Whatever was still under way at the provider has ended by now.
+  // Calls still in progress at the provider have ended by now.
   if (isDry) await world.drain();
   const rows = (await world.query(ROWS)) as Row[];
   const payments = Map.groupBy(rows, ({ id }) => id);
@@ -82,24 +82,24 @@ export async function judgeWorld(world: World): Promise<Findings> {
   return findings;
 }
 
-/** Returns true for a charge or a verification that was approved, whatever became of it since, and for a wallet that paid. */
+/** Returns true for an approved charge or verification, even if it changed since, and for a paid wallet. */
 function isApproved({ kind, response_code, amount_captured }: LedgerLine): boolean {
   if (kind === 'charge' || kind === 'verification') return response_code === '00';
   return kind.startsWith('wallet_') && amount_captured > 0;
 }
 
-/** A refusal says that nothing was taken; who heard nothing, or "in progress", asks again. */
+/** Returns false for a refusal, which means that nothing was committed. Other orders are retried. */
 function mayHaveBeenTaken({ status }: { status: number | undefined }): boolean {
   return status === undefined || status === 201 || status === 409 || status >= 500;
 }
 
-/** The judge's charges, each by itself. */
+/** Checks each of the judge's charges. */
 function judgeCharges(findings: Findings, rows: readonly Row[], approvals: readonly LedgerLine[]): void {
   const byTransaction = new Map(rows.map((row) => [row.transaction_id, row]));
   const charged = new Map<string, number>();
   for (const approval of approvals) {
     const row = byTransaction.get(approval.idempotency_key);
-    // Not every provider is told the merchant's reference, which names account and key.
+    // Some providers do not get the merchant's reference, which contains account and key.
     const key = approval.reference ?? (row ? `${row.account_id} ${row.idempotency_key}` : approval.id);
     charged.set(key, (charged.get(key) ?? 0) + 1);
     if (!row) {
@@ -117,7 +117,7 @@ function judgeCharges(findings: Findings, rows: readonly Row[], approvals: reado
   for (const [key, times] of charged) if (times > 1) findings.I1.push(`${key} was charged ${times} times`);
 }
 
-/** Judges each payment by its transactions in order: only the last may be, or may become, a charge. */
+/** Checks each payment's transactions in order: only the last may be a charge or become one. */
 function judgePayments(
   findings: Findings,
   payments: ReadonlyMap<string, readonly Row[]>,
@@ -140,11 +140,11 @@ function judgePayments(
   }
 }
 
-/** The states of a transaction of which it is known that no money moves. */
+/** The statuses of transactions that certainly moved no money. */
 const CAME_TO_NOTHING: ReadonlySet<string> = new Set(['DECLINED', 'ERROR']);
 
 function judgeOrders(findings: Findings, rows: readonly Row[], orders: readonly Order[]): void {
-  // An order made several times under one key stands for what was asked first, which its answers tell.
+  // Of several orders with one key, only the first request counts; the responses show which one that is.
   for (const order of orders) {
     const row = rows.find((one) => one.idempotency_key === order.key && one.account_id === order.accountId);
     const answered = order.answers.some((answer) => answer.status === 201);
@@ -178,7 +178,7 @@ async function judgeAnswers(
   if (!row) findings.I3.push(`${id} was answered and is not there`);
   const alive = world.replicas.find((replica) => replica.isAlive());
   let got = alive && (await getPayment(alive.url, order, id));
-  // On a busy machine the database may be out of reach for a moment.
+  // On a busy machine the database may be briefly unreachable.
   for (let reads = 1; alive && !got && reads < READS; reads++) got = await getPayment(alive.url, order, id);
   if (alive && got?.id !== id) findings.I3.push(`${id} was answered and cannot be read`);
   if (got && row && got.status !== row.status)
@@ -200,7 +200,7 @@ async function judgeAnswers(
   }
 }
 
-/** Statuses of a payment from which it goes on by itself. */
+/** The statuses that a payment leaves by itself. */
 const UNDECIDED: ReadonlySet<string> = new Set(['PENDING', 'READY_TO_PAY']);
 
 const TABLES = [
@@ -208,7 +208,7 @@ const TABLES = [
   ...['event', 'notification'],
 ];
 
-/** Everything in every table, as text: bytes stay bytes, so that what an encoded message holds shows. */
+/** Returns the content of all tables as text, with bytes as latin1, so that encoded messages stay readable. */
 async function dump(world: World): Promise<string> {
   const parts: string[] = [];
   for (const table of TABLES) {
@@ -231,7 +231,7 @@ async function judgeSecrets(findings: Findings, world: World): Promise<void> {
     const leaked = { 'card numbers': 0, 'security codes': 0 };
     for (const { cardNumber, securityCode } of world.orders) {
       if (text.includes(cardNumber)) leaked['card numbers'] += 1;
-      // As JSON or a log would have it, and as an encoded message would: after its field's length.
+      // The form in JSON or a log, and the form in an encoded message: after the field's length.
       if (text.includes(`"${securityCode}"`) || text.includes(`\u0004${securityCode}`)) {
         leaked['security codes'] += 1;
       }
@@ -244,10 +244,13 @@ async function judgeSecrets(findings: Findings, world: World): Promise<void> {
 
 const MORE_HANDLES = 24;
 const MAX_RSS_BYTES = 400 * 1024 * 1024;
-/** The longest that a socket to the provider is kept for the next call, and a little more. */
+/** Slightly longer than a socket to the provider is kept open for the next call. */
 const SETTLE_MS = 35_000;
 
-/** Handles that a replica may open after its start: the pool's connections, and sockets to the provider for some seconds. */
+/**
+ * Checks a replica's handles. It may open the pool's connections after its start and, for some seconds, sockets to the
+ * provider.
+ */
 async function judgeHandles(findings: Findings, replica: Process, baseline: number): Promise<void> {
   if (!replica.isAlive()) return;
   const deadline = performance.now() + SETTLE_MS;

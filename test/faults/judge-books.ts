@@ -7,13 +7,13 @@ const BOOKS = `SELECT p.id, base.id AS base, base.amount_minor_units AS amount, 
   JOIN transaction base ON base.payment_id = p.id AND base.parent_id IS NULL
   WHERE base.status = 'SUCCEEDED'`;
 
-/** ISO 8583: not permitted on a payment as it stands, and more than is left of it. */
+/** ISO 8583 codes: not permitted for the payment's current state, and more than the remaining amount. */
 const BEYOND_THE_BOOKS: ReadonlySet<string | null> = new Set(['57', '61']);
 
 /**
- * Holds what operations have done against the columns that keep their bounds and the judge's own sums.
+ * Compares the outcomes of operations with the columns that keep their limits and with the judge's sums.
  *
- * @returns what was found.
+ * @returns the findings.
  */
 export async function judgeBooks(world: World, ledger: readonly LedgerLine[]): Promise<string[]> {
   const found: string[] = [];
@@ -33,7 +33,7 @@ export async function judgeBooks(world: World, ledger: readonly LedgerLine[]): P
       found.push(`${id} has an operation that stays open`);
     }
   }
-  // The bounds are ours to keep: not every provider has a judge's.
+  // We must keep the limits, because some providers do not.
   for (const { id, kind, status, response_code } of ledger) {
     if (status === 'failed' && BEYOND_THE_BOOKS.has(response_code)) {
       found.push(`${id}: a ${kind} was asked for that the payment did not allow (${response_code})`);

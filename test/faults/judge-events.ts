@@ -2,8 +2,8 @@ import { type Payment, Transaction_Status } from '#gen/payments/v1/payment_pb.js
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { World } from './world.ts';
 
-// A release that knows no webhooks finishes payments without events, and leaves their sequence at 0. An operation is told
-// once it has ended (see judge-books for one that does not).
+// A release without webhooks finishes payments without events and leaves their sequence at 0. An operation has an event
+// once it has ended (see judge-books for the exception).
 const COUNTS = `SELECT coalesce(p.id, e.payment_id) AS id, p.event_sequence AS changes, e.events, e.last_sequence,
     p.status <> 'PENDING' AND p.event_sequence > 0 AND p.open_operation IS NULL AND p.record <> e.last_record AS is_untold
   FROM payment p FULL JOIN (
@@ -18,14 +18,14 @@ const FINAL_TRANSACTIONS = `SELECT t.id, t.payment_id, t.status
   FROM transaction t JOIN payment p ON p.id = t.payment_id
   WHERE p.event_sequence > 0 AND t.status IN ('SUCCEEDED', 'DECLINED', 'ERROR', 'EXPIRED')`;
 
-/** Statuses of which another may still be told: money that arrives late, and an authorization that lapses. */
+/** Statuses that another event may still replace: money that arrives late, and an authorization that expires. */
 const MAY_MOVE_ON: ReadonlySet<string> = new Set(['EXPIRED SUCCEEDED', 'SUCCEEDED EXPIRED']);
 
 /**
- * Holds the outbox against the payments: every change has its event, no event tells what did not happen, and every final
- * state of a transaction was told.
+ * Compares the outbox with the payments: every change has an event, every event has a change, and every final status of
+ * a transaction was sent.
  *
- * @returns what was found.
+ * @returns the findings.
  */
 export async function judgeEvents(world: World): Promise<string[]> {
   const found: string[] = [];

@@ -11,9 +11,9 @@ import {
 import type { World } from './world.ts';
 
 const INTERVAL_MS = 40;
-/** So many orders are insisted on at once: a busy machine is not flooded. */
+/** Maximum number of orders that are retried at once, so that a busy machine is not overloaded. */
 const MAX_OPEN = 40;
-// None at a connection that nobody can ever reach: killed there, its outcome stays unknown, as it must.
+// None at an unreachable connection: if killed there, the outcome stays unknown, as it must.
 const ORDERS: readonly OrderOptions[] = [
   ...[{}, {}, {}, {}, {}, {}],
   ...['error_after', 'reset_before', 'decline:51', 'late_approval:1500'].map((kind) => ({
@@ -21,14 +21,14 @@ const ORDERS: readonly OrderOptions[] = [
   })),
   ...[{ cardNumber: DECLINED_AT_ACQUIRER_ONE }, { cardNumber: DECLINED_AT_ACQUIRER_ONE }],
 ];
-/** Of so many payments one is operated on. */
+/** One of this many payments is operated on. */
 const OPERATED = 3;
 const OPERATION_TRIES = 20;
 const PAUSE_MS = 250;
 
 /**
- * Makes new orders all the time while something happens, each insisted on until it is answered, whichever replica does it;
- * some are operated on. Whatever happens, the last order is answered when this ends.
+ * Makes new orders while `work` runs. Retries each at any replica until it gets a response, and performs operations on
+ * some. Every order has a response at the end.
  */
 export async function underLoad(
   world: World,
@@ -68,7 +68,7 @@ async function sendOnce(world: World, order: Order): Promise<void> {
   if (url) await send(url, order);
 }
 
-/** Refunds, captures or cancels, as often as it takes to be answered, and in vain where the payment does not allow it. */
+/** Refunds, captures or cancels until there is a response; gives up if the payment does not allow it. */
 async function operateOn(world: World, order: Order, id: string, capture: boolean): Promise<void> {
   const url = anyOf(world);
   const payment = url && order.account === 'one' ? await getPayment(url, order, id) : undefined;

@@ -12,13 +12,13 @@ import type { Provider } from './providers/provider.ts';
 import { findingsOf, runCase, type Try, table } from './run.ts';
 
 const USAGE = `Usage: npm run faults -- [--seeds 3] [--seed n]… [--case 'part of a name']… [--at-once 6]
-  [--provider ${PROVIDERS.map(({ name }) => name).join('|')}]   runs before the sandbox, or before a provider's fake in its place
-  [--plant ${Object.keys(PLANTS).join('|')}]   runs with a fault of our own: it has to be found
-  [--plants]   runs every plant's cases, and succeeds when each plant was found`;
+  [--provider ${PROVIDERS.map(({ name }) => name).join('|')}]   runs with the sandbox, or with the fake of a provider
+  [--plant ${Object.keys(PLANTS).join('|')}]   runs with a planted fault, which must be found
+  [--plants]   runs every plant's cases, and succeeds if each plant is found`;
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Runs the cases, prints what was found, and ends with 1 when that was anything. */
+/** Runs the cases, prints the findings, and exits with 1 if there are any. */
 async function main(): Promise<void> {
   const { values } = readArguments(USAGE, {
     options: {
@@ -34,12 +34,12 @@ async function main(): Promise<void> {
   const seeds = values.seed?.map(Number) ?? freshSeeds(Number(values.seeds));
   const atOnce = Number(values['at-once']);
   if (seeds.length === 0 || !seeds.every(Number.isSafeInteger)) throw new Error('a seed is an integer');
-  if (!Number.isInteger(atOnce) || atOnce < 1) throw new Error('--at-once is a number above 0');
+  if (!Number.isInteger(atOnce) || atOnce < 1) throw new Error('--at-once must be a positive integer');
   const kind = providerNamed(values.provider);
   const plant = values.plant === undefined ? undefined : PLANTS[values.plant];
   if (values.plant !== undefined && !plant) throw new Error(`there is no plant ${values.plant}`);
 
-  // One state of the source for the whole run, whatever is edited meanwhile.
+  // One copy of the source for the whole run, unaffected by edits in the meantime.
   const base = await copyCheckout(ROOT);
   const cluster = await startCluster(base.path);
   const run = (options: RunOptions) =>
@@ -63,11 +63,11 @@ function freshSeeds(count: number): number[] {
 
 function chosen(parts: readonly string[] | undefined): readonly Case[] {
   const cases = parts ? CASES.filter(({ name }) => parts.some((part) => name.includes(part))) : CASES;
-  if (cases.length === 0) throw new Error('no case has such a name');
+  if (cases.length === 0) throw new Error('no case has this name');
   return cases;
 }
 
-/** Several cases at once where they let each other be, then one after the other those that do not. */
+/** Runs cases concurrently if they do not disturb each other, then the others one after another. */
 async function runCases(
   cluster: Cluster,
   options: RunOptions & {
@@ -119,7 +119,7 @@ function report(tries: readonly Try[]): number {
 }
 
 async function findPlants(run: (options: RunOptions) => Promise<Try[]>): Promise<number> {
-  // A plant that no longer fits is told before the first one has run for a minute.
+  // Reports a plant that no longer applies before the first one has run for a minute.
   for (const plant of Object.values(PLANTS)) planted(ROOT, plant);
   let missed = 0;
   for (const [name, plant] of Object.entries(PLANTS)) {
@@ -140,5 +140,5 @@ main()
     console.error(`${error.message}\n${USAGE}`);
     process.exitCode = 1;
   })
-  // Sockets that were reset many times over can keep Node (26) busy for ever while it tidies up at its end.
+  // After many socket resets, Node (26) can hang during its cleanup at exit.
   .finally(() => process.exit());

@@ -5,7 +5,7 @@ import type { Judge, LedgerLine } from './providers/provider.ts';
 
 const TIMEOUT_MS = 3_000;
 
-/** Sends a notification about an entry in the provider's name. @returns the status that it is answered with. */
+/** Sends a notification about an entry as the provider. @returns the status of the response. */
 export function notify(
   { judge }: { readonly judge: Judge },
   url: string,
@@ -15,7 +15,7 @@ export function notify(
   return deliver(url, 'judge', judge.notification(line, { isForged }));
 }
 
-/** Posts a notification to a connection's address. @returns undefined when nothing came back in time. */
+/** Posts a notification to a connection's address. @returns undefined without a response in time. */
 export async function deliver(
   url: string,
   connection: string,

@@ -11,37 +11,37 @@ import {
 import { agree, becomes, returnTo, sendAway } from './wallets.ts';
 import type { World } from './world.ts';
 
-/** An operation that a merchant asks for. */
+/** An operation that a merchant requests. */
 export type Asked = {
   readonly verb: 'capture' | 'cancel' | 'refund';
   readonly payment: Paid;
   readonly key: string;
   readonly description?: string;
-  /** Percent of the payment; all that is left when absent. */
+  /** Percentage of the payment; everything that is left by default. */
   readonly percent?: number;
 };
 
-/** A payment that was approved. */
+/** An approved payment. */
 export type Paid = {
   readonly id: string;
   readonly order: Order;
-  /** Has the operations on it meet trouble at a provider that reads no descriptions. */
+  /** Causes trouble for operations on the payment at a provider that reads no descriptions. */
   readonly trouble: (word: string) => void;
 };
 
-/** On a busy machine a payment may be held up for too long to be sent; so often in a row is a fault. */
+/** Number of consecutive failed payments that counts as a fault; a busy machine may prevent some from being sent. */
 const PAYMENTS = 5;
 
 export type Verb = Asked['verb'];
 
-/** The operations that the provider can do. */
+/** Returns the operations that the provider supports. */
 export function verbsOf(world: World): readonly Verb[] {
   return world.can('authorizations') ? ['capture', 'cancel', 'refund'] : ['refund'];
 }
 
 /**
- * Makes a payment of account one that is approved, by card or, at a provider that takes none, by a payer at its page. On a
- * busy machine that may be learned later.
+ * Makes an approved payment of account one, by card or, at a provider without cards, by a payer at its page. On a busy
+ * machine the approval may be learned later.
  */
 export async function pay(world: World, url: string, options: OrderOptions): Promise<Paid> {
   if (!world.can('cards')) return payByWallet(world, url);
@@ -55,7 +55,7 @@ export async function pay(world: World, url: string, options: OrderOptions): Pro
       return status !== undefined && status !== 'PENDING';
     });
     if (status === 'SUCCEEDED') return paid(world, url, id, order);
-    if (made === PAYMENTS) throw new Error(`${made} payments in a row came to nothing: ${status}`);
+    if (made === PAYMENTS) throw new Error(`${made} payments in a row failed: ${status}`);
   }
 }
 
@@ -72,7 +72,7 @@ async function paid(world: World, url: string, id: string, order: Order): Promis
   return { id, order, trouble: (word) => world.judge.trouble(transaction_id, word) };
 }
 
-/** Asks for an operation. It never throws: that nothing came back is an answer too. */
+/** Requests an operation. Never throws: the absence of a response is a result, too. */
 export async function operate(url: string, asked: Asked): Promise<Omit<Answer, 'tookMs'>> {
   const { verb, payment, key, description, percent } = asked;
   if (description) payment.trouble(description);
@@ -85,7 +85,7 @@ export async function operate(url: string, asked: Asked): Promise<Omit<Answer, '
   });
 }
 
-/** Asks again and again, each time a replica that is alive, until it is answered with the payment. */
+/** Repeats an operation at running replicas until the response is the payment. */
 export async function insistOn(world: World, asked: Asked): Promise<Omit<Answer, 'tookMs'>> {
   let answer: Omit<Answer, 'tookMs'> = { status: undefined, body: '', replayed: false };
   await world.until(`the ${asked.verb} to be answered`, async () => {
@@ -96,10 +96,10 @@ export async function insistOn(world: World, asked: Asked): Promise<Omit<Answer,
   return answer;
 }
 
-/** A share of an amount, in the same digits. */
+/** Returns a percentage of an amount with the same number of decimals. */
 function shareOf(value: string, percent: number): string {
   const [whole = '', fraction = ''] = value.split('.');
-  // Stripe takes multiples of ten where a currency has three decimals.
+  // Stripe requires multiples of ten for currencies with three decimals.
   const step = fraction.length === 3 ? 10n : 1n;
   const share = (BigInt(whole + fraction) * BigInt(percent)) / 100n;
   const units = String((share / step) * step).padStart(fraction.length + 1, '0');

@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { ACCOUNT_ONE, ACCOUNT_TWO, headersOne, headersTwo } from '../support/payment-requests.ts';
 import type { Random } from './random.ts';
 
-/** One request of a merchant, under one key, with all the responses that it got. */
+/** A merchant's request with its key and all its responses. */
 export type Order = {
   readonly account: 'one' | 'two';
   readonly accountId: string;
@@ -15,9 +15,9 @@ export type Order = {
   readonly answers: Answer[];
 };
 
-/** The response to one request: a status and a body, or nothing. */
+/** A response: a status and a body, or nothing. */
 export type Answer = {
-  /** undefined: the connection broke. */
+  /** Undefined if the connection broke. */
   readonly status: number | undefined;
   readonly body: string;
   readonly replayed: boolean;
@@ -32,30 +32,30 @@ export type OrderOptions = {
   readonly key?: string;
   readonly minorUnits?: number;
   readonly vault?: boolean;
-  /** false: authorization only; drawn when absent. */
+  /** False for an authorization only; random by default. */
   readonly capture?: boolean;
-  /** By default one that is approved everywhere. */
+  /** By default a card that is approved everywhere. */
   readonly cardNumber?: string;
-  /** Pays by this wallet, at whose page the payer pays, instead of by card. */
+  /** Pays with this wallet, at the provider's page, instead of by card. */
   readonly wallet?: string;
-  /** Has the card verified: nothing is charged. */
+  /** Only verifies the card, without a charge. */
   readonly verify?: boolean;
-  /** A field of the request that the release before does not know (see cases/releases.ts). */
+  /** A field of the request that the previous release does not know (see cases/releases.ts). */
   readonly nationality?: string;
 };
 
-/** The judge's acquirer ONE declines this card (soft), TWO approves it. */
+/** The judge's acquirer ONE softly declines this card, and TWO approves it. */
 export const DECLINED_AT_ACQUIRER_ONE = '4000000000006009';
 
-/** No request takes longer, whatever happens to it. */
+/** The maximum duration of any request. */
 export const REQUEST_DEADLINE_MS = 30_000;
 
-/** A currency, its digits, and of how many of its smallest unit an amount is a multiple. */
+/** A currency, its number of decimals, and the step of its amounts in minor units. */
 export type Currency = { readonly currency: string; readonly digits: number; readonly step?: number };
 
 /**
- * Makes up an order, for a card payment unless its options name a wallet, in one of the `currencies`. Security codes begin with a 9, and nothing else that is four digits long does
- * (the last four of a card, an amount): so where a code shows, it is the code.
+ * Makes an order in one of the `currencies`, for a card payment unless its options name a wallet. Security codes begin
+ * with a 9 and no other four-digit value does (the last four of a card, an amount), so that every occurrence is a code.
  */
 export function makeOrder(
   random: Random,
@@ -74,9 +74,9 @@ export function makeOrder(
   const body = JSON.stringify({
     account_id: accountId,
     ...(options.description && { description: options.description }),
-    // Not every provider is told of the description.
+    // Some providers do not get the description.
     merchant_order_id: `${options.description ?? ''} order ${key}`.trim(),
-    // It reaches the judge's ledger, which so tells by itself what was charged for which account and key.
+    // The reference is in the judge's ledger, which thus shows which account and key were charged.
     merchant_reference: `${account} ${key}`,
     country: options.country ?? 'US',
     ...(options.nationality && { customer_payer: { nationality: options.nationality } }),
@@ -114,7 +114,7 @@ function byCard(
   };
 }
 
-/** Sixteen digits that pass Luhn's check and mean nothing to the simulated provider. */
+/** Returns sixteen digits that pass the Luhn check and have no meaning for the simulated provider. */
 function makeCardNumber(random: Random): string {
   const digits = `5204${String(random.integer(0, 99_999_999)).padStart(8, '0')}${random.integer(100, 899)}`;
   let sum = 0;
@@ -125,7 +125,7 @@ function makeCardNumber(random: Random): string {
   return digits + ((10 - (sum % 10)) % 10);
 }
 
-/** Sends an order to a replica. It never throws: that nothing came back is an answer too, and is kept like the others. */
+/** Sends an order to a replica and records the response. Never throws: the absence of a response is a result, too. */
 export async function send(url: string, order: Order, signal?: AbortSignal): Promise<Answer> {
   const startedMs = performance.now();
   const headers = order.account === 'one' ? headersOne(order.key) : headersTwo(order.key);
@@ -140,7 +140,7 @@ export async function send(url: string, order: Order, signal?: AbortSignal): Pro
   return answer;
 }
 
-/** The fields of a payment's JSON that are looked at. */
+/** The fields that are read from a payment's JSON. */
 export type PaymentJson = {
   readonly id: string;
   readonly status: string;
@@ -156,7 +156,7 @@ export type PaymentJson = {
   }[];
 };
 
-/** A payment as GetPayment tells it; undefined when it does not. */
+/** Reads a payment with GetPayment; undefined if that fails. */
 export async function getPayment(url: string, order: Order, id: string): Promise<PaymentJson | undefined> {
   const headers = order.account === 'one' ? headersOne() : headersTwo();
   const got = await exchange(`${url}/v1/payments/${id}`, {
@@ -168,7 +168,7 @@ export async function getPayment(url: string, order: Order, id: string): Promise
   return got.status === 200 ? JSON.parse(got.body) : undefined;
 }
 
-/** A connection of its own for each request: none of it hides what becomes of a connection. */
+/** Uses a separate connection for each request, so that no request is affected by another's connection. */
 export function exchange(
   url: string,
   options: {
@@ -199,12 +199,12 @@ export function exchange(
   });
 }
 
-/** The body of a payment that was answered. */
+/** Returns the payment in a response. */
 export function paymentOf(answer: Answer): PaymentJson | undefined {
   return answer.status === 201 ? JSON.parse(answer.body) : undefined;
 }
 
-/** The code of a problem that was answered. */
+/** Returns the code of the problem in a response. */
 export function reasonOf(answer: Answer): string | undefined {
   return answer.status === undefined || answer.status < 400 ? undefined : JSON.parse(answer.body).code;
 }

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { compileAhead } from '../support/compiled.ts';
 import type { Invariant } from './invariants.ts';
 
-/** A fault of our own, put into a copy of the service to see that a run finds it. */
+/** A fault that is planted in a copy of the service to check that a run finds it. */
 export type Plant = {
   readonly file: string;
   readonly find: string;
   readonly replacement: string;
-  /** The cases that must find it. */
+  /** The cases that must find the fault. */
   readonly cases: readonly string[];
-  /** The invariants that they must find violated: that a planted service fails in some way proves nothing. */
+  /** The invariants that must be violated: any other failure of a planted service proves nothing. */
   readonly violates: readonly Invariant[];
 };
 
@@ -112,7 +112,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     cases: ['failover: stopped past its lease between the attempts, then continued'],
     violates: ['told'],
   },
-  // The plan has checked the bounds before; what races past that the claim alone can stop.
+  // The plan has checked the limits before; only the claim can stop a concurrent operation that exceeds them.
   'bounds-before-claim': {
     file: 'src/store/engine/claim-operation.ts',
     find: `AND p.version = $3 AND p.open_operation IS NULL
@@ -153,10 +153,10 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
 };
 
-/** The service as it is now, in a directory of its own: what is edited during a run does not reach it. */
+/** A copy of the service in its current state, unaffected by edits during a run. */
 export type Checkout = { readonly path: string; remove(): void };
 
-/** Copies what the service runs from, and puts a plant in. @throws Error as `planted` does. */
+/** Copies everything that the service needs, with an optional plant. @throws Error like `planted`. */
 export async function copyCheckout(root: string, plant?: Plant): Promise<Checkout> {
   const path = mkdtempSync(join(tmpdir(), 'faults-checkout-'));
   for (const part of ['src', 'sandbox', 'gen', 'config', 'package.json']) {
@@ -169,9 +169,9 @@ export async function copyCheckout(root: string, plant?: Plant): Promise<Checkou
 }
 
 /**
- * The text of a plant's file with the plant in it.
+ * Returns the text of a plant's file with the plant.
  *
- * @throws Error when what it replaces is not there exactly once.
+ * @throws Error if the text to replace does not occur exactly once.
  */
 export function planted(root: string, plant: Plant): string {
   const parts = readFileSync(join(root, plant.file), 'utf8').split(plant.find);

@@ -4,22 +4,22 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compiledIn } from '../support/compiled.ts';
 
-/** A process under test or of the test, which can be killed for real. */
+/** A process under test or of the test that can be killed. */
 export type Process = {
-  /** Address on which it listens. */
+  /** The address on which it listens. */
   readonly url: string;
   readonly pid: number;
-  /** All that it wrote, to standard output and standard error. */
+  /** Returns its complete output, of both streams. */
   readonly output: () => string;
-  /** Sends SIGKILL and waits until it is gone. */
+  /** Sends SIGKILL and waits until the process has ended. */
   kill(): Promise<void>;
-  /** Stops it where it is (SIGSTOP), and lets it go on (SIGCONT). */
+  /** Freezes the process (SIGSTOP) and thaws it (SIGCONT). */
   freeze(): void;
   thaw(): void;
   /** Sends SIGTERM and waits. @returns its exit status. */
   end(): Promise<number | null>;
   readonly isAlive: () => boolean;
-  /** Its open file descriptors, and its resident memory. */
+  /** Returns its number of open file descriptors and its resident memory. */
   usage(): { readonly handles: number; readonly rssBytes: number };
 };
 
@@ -27,10 +27,10 @@ const START_TIMEOUT_MS = 120_000;
 const END_TIMEOUT_MS = 30_000;
 
 /**
- * Starts a Node program and waits for the line that tells its address.
+ * Starts a Node program and waits for the line with its address.
  *
- * @param options.announces matches that line; its first group is the address.
- * @throws Error when it ends, or says nothing in time; `cause` is all that it wrote.
+ * @param options.announces matches that line; the first group is the address.
+ * @throws Error if the program ends or prints no address in time; `cause` is its output.
  */
 export async function startProcess(options: {
   readonly checkout: string;
@@ -43,11 +43,11 @@ export async function startProcess(options: {
   const { checkout, program, args = [], nodeOptions = [] } = options;
   const child = spawn(process.execPath, [...nodeOptions, join(checkout, program), ...args], {
     cwd: checkout,
-    // Nothing of this process's own environment decides how the one under test behaves.
+    // The environment of this process must not affect the process under test.
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
-      // A replica is one process, that a case kills or stops.
+      // A replica is a single process, which a case can kill or freeze.
       WORKERS: '1',
       ...compiledIn(checkout),
       ...options.env,
@@ -100,7 +100,7 @@ function announced(child: ChildProcess, output: () => string, announces: RegExp)
     const timer = setTimeout(() => fail('a process did not start in time'), START_TIMEOUT_MS);
     const onClose = (code: number | null, signal: NodeJS.Signals | null) =>
       fail(`a process ended at its start with ${signal ?? code}`);
-    // All that it wrote has been read by then.
+    // All output has been read by then.
     child.once('close', onClose);
     const look = () => {
       const url = announces.exec(output())?.[1];

@@ -2,13 +2,13 @@ import type { Gate } from './gate.ts';
 import type { Provider } from './providers/provider.ts';
 import { type Link, startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
-/** The request line and its headers are within so much of it. */
+/** Maximum size of the request line with its headers. */
 const HEAD_BYTES = 1_024;
 
 /**
- * A proxy before the provider. It asks the gate where a call begins and where its answer begins, at `charge`, `look_up`,
- * `close` and `operation` (which those are, the provider tells), each `:request` and `:response`. A request that is held and
- * whose caller is gone is still delivered when it is released, as bytes on their way are.
+ * Starts a proxy before the provider. It consults the gate at the start of a call and of its response, at `charge`,
+ * `look_up`, `close` and `operation` (as the provider classifies the call), each `:request` and `:response`. A held
+ * request whose caller has disconnected is still delivered when released, like bytes in transit.
  */
 export function startProviderProxy(
   targetPort: number,
@@ -32,7 +32,7 @@ async function carryRequests(
 ): Promise<void> {
   for await (const chunk of client) {
     await wait();
-    // One request at a time on a connection, so that each begins with a chunk.
+    // One request at a time per connection, so that each begins with a chunk.
     const call = callOf(chunk.toString('latin1', 0, HEAD_BYTES));
     if (call) {
       const verdict = await gate.pass(`${call}:request`);

@@ -1,12 +1,12 @@
-/** Choices that a seed decides: the same seed makes the same ones. */
+/** Random choices from a seed: the same seed makes the same choices. */
 export type Random = {
-  /** An integer, both ends included. */
+  /** Returns an integer, both ends included. */
   integer(min: number, max: number): number;
   pick<T>(list: readonly T[]): T;
   shuffled<T>(list: readonly T[]): T[];
 };
 
-/** Mulberry32: small, and good enough for choosing. */
+/** Mulberry32, which is small and random enough here. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   function next(): number {

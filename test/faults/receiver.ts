@@ -3,26 +3,26 @@ import type { AddressInfo, Socket } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import type { World } from './world.ts';
 
-/** A merchant's server, to which an account's events go. */
+/** A merchant's server that receives an account's events. */
 export type Receiver = {
-  /** Ids of the events that it took with a 2xx, with how often. */
+  /** The events accepted with a 2xx, with the number of times. */
   readonly taken: ReadonlyMap<string, number>;
-  /** Faults of messages that came: a wrong signature, or a body that differs from one time to the next. */
+  /** Faults of received messages: a wrong signature, or a body that changed between attempts. */
   readonly faults: readonly string[];
-  /** Number of requests that came. */
+  /** Returns the number of requests received. */
   readonly asked: () => number;
-  /** Breaks every connection and takes none, until `up`. */
+  /** Breaks every connection and accepts none until `up`. */
   down(): Promise<void>;
   up(): Promise<void>;
 };
 
-/** Answers a request: with a 2xx, or as a receiver in trouble does. */
+/** Responds to a request with a 2xx or like a failing receiver. */
 export type Mood = () => 'take' | 'fail' | 'break';
 
 /**
- * Starts a receiver, and has an account's webhook send to it.
+ * Starts a receiver and points an account's webhook to it.
  *
- * @param read what a body says, where two releases write it in different words.
+ * @param read normalizes a body, because two releases may write it differently.
  */
 export async function startReceiver(
   world: World,
@@ -61,7 +61,7 @@ export async function startReceiver(
     try {
       for await (const chunk of request) chunks.push(chunk);
     } catch {
-      // Its sender was killed.
+      // The sender was killed.
       return;
     }
     take(request.headers as Record<string, string>, Buffer.concat(chunks).toString(), response);
@@ -87,14 +87,14 @@ export async function startReceiver(
   return { taken, faults, asked: () => asked, down, up: () => listen(port) };
 }
 
-/** Makes open deliveries overdue, as if the pauses between their attempts and the leases of replicas that died were over. */
+/** Makes open deliveries overdue by ending their pauses and the leases of dead replicas. */
 export async function passTime(world: World): Promise<void> {
   await world.query("UPDATE delivery SET due_at = now() - interval '10 s' WHERE due_at > now()");
 }
 
 const ALL_TOLD_MS = 90_000;
 
-/** Holds that every event of an account came to its receiver, and nothing else did. */
+/** Expects that the receiver got every event of an account, and nothing else. */
 export async function expectAllTold(world: World, accountId: string, receiver: Receiver): Promise<void> {
   const events = `SELECT e.id, d.attempts, d.status, d.delivered_at IS NULL AND d.status IS DISTINCT FROM 'FAILED' AS open
     FROM event e LEFT JOIN delivery d ON d.account_id = e.account_id AND d.event_id = e.id WHERE e.account_id = $1`;

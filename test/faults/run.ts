@@ -6,19 +6,18 @@ import { type Findings, INVARIANTS, type Invariant, judgeWorld } from './invaria
 import type { Provider } from './providers/provider.ts';
 import { openWorld } from './world.ts';
 
-/** One case under one seed, and what was found. */
+/** A case with a seed and its findings. */
 export type Try = {
   readonly name: string;
   readonly seed: number;
   readonly findings: Findings;
-  /** Reason for which it was not tried, if it was not. */
+  /** The reason for skipping the case, if it was skipped. */
   readonly skipped?: string | undefined;
   readonly tookMs: number;
 };
 
 /**
- * Runs one case under one seed before one provider, and holds what came of it against the invariants. A case that the
- * provider cannot do is skipped, and says so.
+ * Runs a case with a seed and a provider, and checks the invariants. Skips a case that the provider does not support.
  */
 export async function runCase(
   tried: Case,
@@ -39,7 +38,7 @@ export async function runCase(
   try {
     const world = await openWorld({ ...options, cluster: own ?? options.cluster });
     try {
-      // A case that cannot go on has found something; what must hold is judged all the same.
+      // A case that throws has found something; the invariants are checked nevertheless.
       await tried.run(world).catch((error: Error) => world.expect(false, error.message));
       world.database.up();
       world.provider.up();
@@ -59,7 +58,10 @@ function nothingFound(): Findings {
   return Object.fromEntries(Object.keys(INVARIANTS).map((name) => [name, []])) as never;
 }
 
-/** A line a case, a column an invariant: how many tries went well, or VIOLATED. */
+/**
+ * Returns a table with a row for each case and a column for each invariant: the number of successful tries, or
+ * VIOLATED.
+ */
 export function table(tries: readonly Try[]): string {
   const columns = Object.keys(INVARIANTS) as Invariant[];
   const tried = new Set(tries.map(({ name }) => name));
@@ -80,7 +82,7 @@ export function table(tries: readonly Try[]): string {
 
 const SHOWN = 4;
 
-/** Every finding on a line of its own, with the seed that makes it again. */
+/** Returns every finding on a separate line, with the seed that repeats it. */
 export function findingsOf(tries: readonly Try[]): string[] {
   return tries.flatMap(({ name, seed, findings }) =>
     Object.entries(findings).flatMap(([invariant, found]) => {

@@ -1,28 +1,28 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A way between two processes that can be closed. */
+/** A proxy between two processes that can be closed. */
 export type TcpProxy = {
   readonly port: number;
   /** Sets the port to which new connections go. */
   setTarget(port: number): void;
-  /** Refuses connections and resets those that are open. */
+  /** Refuses connections and resets the open ones. */
   down(): void;
-  /** Takes connections and leaves them, and those that are open, without a byte. */
+  /** Accepts connections but transfers no bytes, including on open ones. */
   silence(): void;
   up(): void;
   close(): Promise<void>;
 };
 
-/** Both ends of a connection. `wait` resolves when the way is not silent. */
+/** Both ends of a connection. `wait` resolves when the proxy is not silent. */
 export type Link = { readonly client: Socket; readonly server: Socket; wait(): Promise<void> };
 
-/** Carries the messages of a connection in both directions; each ends when its sender does. */
+/** Transfers the messages of a connection in both directions, each until its sender ends. */
 export type Carrier = {
   requests(link: Link): Promise<void>;
   responses(link: Link): Promise<void>;
 };
 
-/** Starts it on a free port of the loopback. `carrierOf` is asked once a connection. */
+/** Starts a proxy on a free loopback port. Calls `carrierOf` once per connection. */
 export async function startTcpProxy(targetPort: number, carrierOf: () => Carrier): Promise<TcpProxy> {
   let target = targetPort;
   let refusing = false;
@@ -45,7 +45,7 @@ export async function startTcpProxy(targetPort: number, carrierOf: () => Carrier
     own(server);
     const link: Link = { client, server, wait: async () => quiet?.promise };
     const carrier = carrierOf();
-    // What was sent before the sender died is still delivered, when a gate lets it through later.
+    // Bytes from a sender that died are still delivered when a gate releases them later.
     carrier.requests(link).then(
       () => server.end(),
       () => server.end(),

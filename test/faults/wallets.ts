@@ -2,21 +2,23 @@ import { exchange, getPayment, type Order, paymentOf, send } from './orders.ts';
 import type { LedgerLine } from './providers/provider.ts';
 import type { World } from './world.ts';
 
-/** A wallet at which the payer only agrees: the service then takes the money, where the provider does not by itself. */
+/**
+ * A wallet at which the payer only approves; the service then captures the money unless the provider does so by itself.
+ */
 const TO_COMPLETE = 'WALLET_D';
 
-/** A payer who was sent to the provider's page. */
+/** A payer at the provider's page. */
 export type Payer = {
   readonly id: string;
   readonly transactionId: string;
   readonly order: Order;
-  /** The provider's entry, as it was then. */
+  /** The provider's entry at that time. */
   readonly line: LedgerLine;
-  /** The query with which they come back, once they agreed. */
+  /** The query of the payer's return, once they have agreed. */
   query: string;
 };
 
-/** On a busy machine a payment may be held up for too long to be sent; so often in a row is a fault. */
+/** Number of consecutive failed payments that counts as a fault; a busy machine may prevent some from being sent. */
 const PAYMENTS = 5;
 
 /** Makes a payment whose payer is sent to the provider's page. */
@@ -30,7 +32,7 @@ export async function sendAway(
     const order = world.order({ wallet, ...(description && { description }) });
     await send(url, order);
     const payment = paymentOf(await world.insist(order));
-    if (!payment) throw new Error('the wallet payment was not answered');
+    if (!payment) throw new Error('the wallet payment got no response');
     let status: string | undefined;
     await world.until('the payment to wait for its payer', async () => {
       status = (await getPayment(url, order, payment.id))?.status;
@@ -38,11 +40,11 @@ export async function sendAway(
     });
     const payer = await payerOf(world, url, order, payment.id);
     if (payer) return payer;
-    if (made === PAYMENTS) throw new Error(`${made} payments in a row came to nothing: ${status}`);
+    if (made === PAYMENTS) throw new Error(`${made} payments in a row failed: ${status}`);
   }
 }
 
-/** The payer of a payment; undefined where none was sent away, as nothing came of asking for a page. */
+/** Returns the payer of a payment; undefined if there is no page for them. */
 export async function payerOf(
   world: World,
   url: string,
@@ -56,7 +58,7 @@ export async function payerOf(
   return line && { id, transactionId, order, line, query: '' };
 }
 
-/** The payer agrees, or pays, at the provider's page. */
+/** Agrees or pays at the provider's page, as the payer. */
 export async function agree(world: World, payer: Payer): Promise<void> {
   await world.judge.agree(payer.line).then(
     (query) => {
@@ -66,19 +68,19 @@ export async function agree(world: World, payer: Payer): Promise<void> {
   );
 }
 
-/** The payer's browser comes back. */
+/** Returns to the service, as the payer's browser. */
 export async function returnTo(url: string, { id, query }: Payer): Promise<void> {
   const path = `/v1/payments/${id}/return${query && `?${query}`}`;
   await exchange(url + path, { method: 'GET', headers: {}, body: undefined });
 }
 
-/** Has what a payment waits for be looked up at once. */
+/** Makes a payment due for an immediate look-up. */
 export async function makeDue(world: World, { transactionId }: Payer): Promise<void> {
   const sql = 'UPDATE transaction SET check_at = now() WHERE id = $1 AND check_at IS NOT NULL';
   await world.query(sql, [transactionId]);
 }
 
-/** Waits until a payment is what it is expected to be; what is checked late is due at once. */
+/** Waits until a payment has the expected status, and makes later checks due at once. */
 export async function becomes(world: World, payer: Payer, expected: string): Promise<void> {
   let status: unknown;
   await world

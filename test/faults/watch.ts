@@ -1,33 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Looks at every payment and transaction all the time. */
+/** Observes all payments and transactions continuously. */
 export type StatusWatch = {
-  /** Those that left a terminal status. */
+  /** Payments and transactions that left a terminal status. */
   readonly changes: readonly string[];
-  /** The ids of those that were seen with two outcomes open. */
+  /** The ids of payments with two open outcomes at the same time. */
   readonly doublyOpen: ReadonlySet<string>;
   stop(): Promise<void>;
 };
 
 const TERMINAL: ReadonlySet<string> = new Set(['SUCCEEDED', 'DECLINED', 'ERROR']);
 const INTERVAL_MS = 40;
-/** After so long every status has been seen, and a change of it is noticed. */
+/** Time after which every status has been seen, so that a change is noticed. */
 export const WATCHED_MS = 400;
 const DOUBLY_OPEN = `SELECT payment_id FROM transaction WHERE parent_id IS NULL AND status IN ('CREATED', 'PENDING')
    GROUP BY payment_id HAVING count(*) > 1`;
 
-// A payment moves on with its operations; its transactions never leave a terminal status.
+// A payment changes with its operations, but its transactions never leave a terminal status.
 const STATUSES = `SELECT id, status FROM transaction UNION ALL
   SELECT p.id, p.status FROM payment p
   WHERE NOT EXISTS (SELECT FROM transaction t WHERE t.payment_id = p.id AND t.parent_id IS NOT NULL)`;
 
-/** The transactions whose outcome is open, or whose operation is. */
+/** Selects the transactions whose outcome, or whose operation, is open. */
 export const OPEN = `FROM transaction
   WHERE check_at IS NOT NULL AND status IN ('CREATED', 'PENDING') AND NOT awaits_payer`;
 
 type Query = (sql: string) => Promise<readonly Record<string, unknown>[]>;
 
-/** Begins to look. */
+/** Starts observing. */
 export function watchStatuses(query: Query): StatusWatch {
   const ended = new Map<string, string>();
   const changes: string[] = [];
@@ -43,7 +43,7 @@ export function watchStatuses(query: Query): StatusWatch {
   };
   const running = (async () => {
     while (!stopped) {
-      // The database may be away: that is what some cases are about.
+      // The database may be down in some cases.
       await look().catch(() => {});
       await sleep(INTERVAL_MS);
     }

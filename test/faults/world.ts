@@ -17,65 +17,65 @@ import { createRandom, type Random } from './random.ts';
 import type { TcpProxy } from './tcp-proxy.ts';
 import { OPEN, type StatusWatch, watchStatuses } from './watch.ts';
 
-/** One run of one case: a database, a judge, proxies before both, and the replicas that the case starts. */
+/** One run of a case: a database, a judge, proxies before both, and the replicas that the case starts. */
 export type World = {
   readonly random: Random;
   /** Checkout of the service under test. */
   readonly checkout: string;
   readonly cluster: Cluster;
-  /** Between the replicas and the database, and between the replicas and the provider. */
+  /** Proxies between the replicas and the database, and between the replicas and the provider. */
   readonly database: TcpProxy;
   readonly provider: TcpProxy;
   readonly gate: Gate;
-  /** The provider's kind, and the one that runs. */
+  /** The kind of provider, and the running one. */
   readonly kind: Provider;
   readonly judge: Judge;
-  /** Returns true if the provider can do something that not all can. */
+  /** Returns true if the provider has an ability that not all have. */
   can(ability: Ability): boolean;
   readonly orders: readonly Order[];
-  /** Every replica that was started, those that were killed included. */
+  /** Every started replica, including killed ones. */
   readonly replicas: readonly Process[];
   readonly watch: StatusWatch;
-  /** Number of handles that each replica held once it had started. */
+  /** Number of handles of each replica after its start. */
   readonly baselines: ReadonlyMap<Process, number>;
   startReplica(options?: ReplicaOptions): Promise<Process>;
-  /** Writes the catalogue with a change. @returns its file, for a replica's CATALOGUE_FILE. */
+  /** Writes a changed catalogue. @returns its file, for a replica's CATALOGUE_FILE. */
   catalogueWith(change: (text: string) => string): string;
-  /** Starts another provider of the kind, with a ledger of its own. */
+  /** Starts another provider of the same kind with a separate ledger. */
   startProvider(): Promise<Judge>;
   order(options?: OrderOptions): Order;
-  /** Sends an order again and again, each time to a replica that is alive, until it is answered with a payment. */
+  /** Sends an order to running replicas until the response is a payment. */
   insist(order: Order): Promise<Answer>;
-  /** Returns true if a payment succeeded: as it was answered or, of a provider without look-up, as was told of it later. */
+  /** Returns true if a payment succeeded according to the response or, without look-ups, to a later notification. */
   isPaid(answer: Answer): Promise<boolean>;
-  /** Waits until no outcome of which the provider knows is open. @returns whether that came in time. */
+  /** Waits until no outcome that the provider knows is open. @returns whether that happened in time. */
   drain(): Promise<boolean>;
-  /** Ends the leases of whoever has died, as if their time were over. */
+  /** Ends the leases of replicas that died. */
   endLeases(): Promise<void>;
-  /** Tells of the transactions whose outcome is open. */
+  /** Describes the transactions with an open outcome. */
   open(): Promise<string>;
-  /** Waits for something, at most `timeoutMs` (a minute by default). */
+  /** Waits for a condition, for at most `timeoutMs` (a minute by default). */
   until(what: string, holds: () => Promise<boolean> | boolean, timeoutMs?: number): Promise<void>;
   query(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
-  /** Expectations that failed, a line each. */
+  /** Failed expectations, one per line. */
   readonly disappointments: string[];
   expect(seen: boolean, what: string): void;
-  /** Notes that the case cannot be tried here, and the reason. */
+  /** Skips the case, with the reason why it cannot run here. */
   skip(why: string): void;
   readonly skipped: () => string | undefined;
-  /** Does something once the database is gone. */
+  /** Runs `undo` after the database is dropped. */
   atEnd(undo: () => Promise<void>): void;
-  /** Reads what the judge, or another provider, says that it has. */
+  /** Reads the ledger of the judge or of another provider. */
   ledger(of?: Judge): Promise<LedgerLine[]>;
   close(): Promise<void>;
 };
 
 export type ReplicaOptions = {
-  /** Nobody dies in this case: no lease runs out, and nobody is held up for too long to send, however busy the machine is. */
+  /** Set if no process dies in the case: leases do not expire and payments are sent, however busy the machine is. */
   readonly unhurried?: true;
   readonly env?: Readonly<Record<string, string>>;
   readonly nodeOptions?: readonly string[];
-  /** Checkout of this replica's service, when it is of another release. */
+  /** The checkout of a replica of another release. */
   readonly checkout?: string;
 };
 
@@ -84,7 +84,7 @@ const NO_DATABASE = /cannot connect to the database: .*timeout|idle-in-transacti
 const DRAIN_TIMEOUT_MS = 60_000;
 const INSIST_TIMEOUT_MS = 60_000;
 
-/** Times that are short, so that a run is. */
+/** Short intervals, so that a run is short. */
 const SCHEDULE = {
   LEASE_MARGIN_MS: '3000',
   LOOK_UP_FIRST_MS: '200',
@@ -95,7 +95,7 @@ const SCHEDULE = {
   LOG_LEVEL: 'debug',
 };
 
-/** Opens a world. `checkout` is where the service under test lies. */
+/** Opens a world. `checkout` has the service under test. */
 export async function openWorld(options: {
   readonly seed: number;
   readonly cluster: Cluster;
@@ -141,7 +141,7 @@ export async function openWorld(options: {
     url.port = String(cluster.port());
     return url.href;
   };
-  // Our own sessions can write whatever becomes of the database's others.
+  // Our own sessions stay writable even if the other sessions of the database are not.
   const session = { max: 2, options: '-c default_transaction_read_only=off' };
   const pool = () => new pg.Pool({ connectionString: direct(), ...session }).on('error', () => {});
   let own = pool();
@@ -159,7 +159,7 @@ export async function openWorld(options: {
   async function until(what: string, holds: () => Promise<boolean> | boolean, timeoutMs = 60_000) {
     const deadline = performance.now() + timeoutMs;
     while (!(await holds())) {
-      if (performance.now() > deadline) throw new Error(`in vain waited for: ${what}`);
+      if (performance.now() > deadline) throw new Error(`timed out waiting for: ${what}`);
       await sleep(20);
     }
   }
@@ -287,7 +287,7 @@ export async function openWorld(options: {
 
 const STARTS = 5;
 
-/** On a busy machine a service may find no database in time; whoever runs it starts it again then. */
+/** Retries the start, because on a busy machine a service may not reach the database in time. */
 async function insistently(start: () => Promise<Process>): Promise<Process> {
   for (let starts = 1; ; starts++) {
     try {

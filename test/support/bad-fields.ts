@@ -1,6 +1,6 @@
 import { CARD_DATA } from './payment-requests.ts';
 
-/** A text of the given length. */
+/** A string of the given length. */
 export const text = (length: number) => 'x'.repeat(length);
 /** A list of equal elements. */
 export const list = (length: number, item: unknown) => Array.from({ length }, () => item);
@@ -107,7 +107,7 @@ export const BAD_FIELDS: readonly BadField[] = [
 /** Faults that only JSON can have. */
 export const BAD_JSON_FIELDS: readonly BadField[] = [
   ['amount', 'ten-7391', 'INVALID_TYPE'],
-  // Programs write false as an empty text, and without the field the money is taken.
+  // Some programs write false as an empty string; if the field were ignored, the payment would be captured.
   ['payment_method.detail.card.capture', '', 'INVALID_TYPE'],
   ['amount', [], 'INVALID_TYPE'],
   ['amount.value', '1e3', 'INVALID_FORMAT'],

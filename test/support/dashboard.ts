@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { ACCOUNT_ONE, cardPayment, headersOne, withField } from './payment-requests.ts';
 import type { TestServer } from './server.ts';
 
-/** A script that a merchant, payer or provider may put into any text. */
+/** A script that a merchant, payer or provider may put into any string. */
 export const HOSTILE = `"'><img src=/pwned onerror=alert(1)><script>alert(2)</script></pre><svg onload=alert(3)>`;
 
 /** An operator's HTTP client. */
@@ -52,7 +52,7 @@ export async function enter(page: Page, server: TestServer, key: string): Promis
   expect(page.url()).toBe(`${server.url}/dashboard`);
 }
 
-/** Replaces every text in a message, in nested messages and in free JSON, except the fields in `keep`. */
+/** Replaces every string in a message, in nested messages and in free-form JSON, except the fields in `keep`. */
 export function fillTexts(
   desc: DescMessage,
   message: Message,

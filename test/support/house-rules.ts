@@ -232,7 +232,7 @@ const documentation: Rule = (_path, text) => {
   });
 };
 
-/** A doc comment that opens like a question instead of saying what the thing is or does. */
+/** A doc comment that opens like a question instead of stating what the symbol is or does. */
 const QUESTION = /\/\*\*\s+(?:\* )?((?:What|How|Whether|Where|Who|Why|Which|Is) \S+)/g;
 
 const openings: Rule = (_path, text) =>
@@ -240,7 +240,7 @@ const openings: Rule = (_path, text) =>
     ([, opening]) => `a doc comment opens with "${opening}", as a question does`,
   );
 
-/** The text of a refusal that starts with a capital or ends with a full stop. */
+/** The message of a refusal that starts with a capital or ends with a full stop. */
 const SENTENCE =
   /(?:new ServiceError\(\s*'[A-Z_]+',|\bmessage =)\s*(?:(['"`])[A-Z][a-z][^\n]*|(['"`])[^\n]*[^.]\.\2[;,)])/g;
 

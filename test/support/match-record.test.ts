@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { differences } from './match-record.ts';
 
-describe('differences', () => {
-  it('finds no differences between equal records, whatever the order of their fields', () => {
+describe('comparing records', () => {
+  it('equal records have no differences, whatever the order of their fields', () => {
     expect(differences('{"a": 1, "b": [true, null, "x"]}', '{"b":[true,null,"x"],"a":1}')).toEqual([]);
   });
 
@@ -24,11 +24,11 @@ describe('differences', () => {
     ['a number written otherwise', '{"a": 3000.00}', '{"a": 3000}', 'a: expected 3000.00, got 3000'],
     ['a decimal for an integer', '{"a": 1}', '{"a": 1.0}', 'a: expected 1, got 1.0'],
     ['a placeholder in the actual record', '{"a": "x"}', '{"a": "<uuid>"}', 'a: expected "x", got "<uuid>"'],
-  ])('reports %s with its path', (_what, expected, actual, line) => {
+  ])('%s is reported with its path', (_what, expected, actual, line) => {
     expect(differences(expected, actual)).toEqual([line]);
   });
 
-  it('reports every difference', () => {
+  it('every difference is reported', () => {
     expect(differences('{"a": 1, "b": 2, "c": 3}', '{"a": 1, "b": 3}')).toHaveLength(2);
   });
 
@@ -40,7 +40,7 @@ describe('differences', () => {
     ['a-<uuid>', '"a-5e550000-0000-4000-8000-000000000001"', '"b-5e550000-0000-4000-8000-000000000001"'],
     ['http://<host>/a.b', '"http://127.0.0.1:8080/a.b"', '"http://127.0.0.1:8080/aXb"'],
     ['<provider timestamp>', '"2026-01-31T09:08:07.123Z"', '"2026-01-31T09:08:07.123456Z"'],
-  ])('matches %s by its form', (placeholder, good, bad) => {
+  ])('the placeholder %s matches only values of its form', (placeholder, good, bad) => {
     const expected = JSON.stringify({ a: placeholder });
     expect(differences(expected, `{"a": ${good}}`)).toEqual([]);
     for (const wrong of [bad, '""', 'null', '[]', '123456789012']) {
@@ -49,7 +49,7 @@ describe('differences', () => {
     expect(differences(expected, '{}')).toEqual(['a: missing']);
   });
 
-  it('rejects an unknown placeholder', () => {
+  it('an unknown placeholder is refused', () => {
     expect(() => differences('{"a": "<anything>"}', '{"a": "x"}')).toThrow('<anything> is not a placeholder');
   });
 });

@@ -1,7 +1,7 @@
-/** A JSON value that keeps numbers as written, since JSON.parse does not distinguish 3000.00 and 3000. */
+/** A JSON value that keeps numbers as written, since JSON.parse does not distinguish 3000.00 from 3000. */
 type ExactJson = null | boolean | string | WrittenNumber | ExactJson[] | { [name: string]: ExactJson };
 
-/** The form of the text for each placeholder, such as "<uuid>", in an expected text: a closed set. */
+/** The form of the string for each placeholder, such as "<uuid>", in an expected string: a closed set. */
 const PLACEHOLDERS: Readonly<Record<string, string>> = {
   '<uuid>': '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}',
   // ISO 8601 in UTC, with exactly six fractional digits.
@@ -66,7 +66,7 @@ function compareObjects(
   });
 }
 
-/** A pattern for the texts that match an expected text with placeholders. */
+/** A pattern for the strings that match an expected string with placeholders. */
 function form(expected: string): RegExp {
   const parts = expected.split(/(<[^>]*>)/).map((part) => {
     if (!part.startsWith('<')) return RegExp.escape(part);

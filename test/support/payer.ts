@@ -80,7 +80,7 @@ function formOf(page: Page) {
 function waysOf(page: Page) {
   return {
     textOf: (selector: string) => page.$eval(selector, (one) => one.textContent),
-    /** Waits for a visible text. */
+    /** Waits for a visible string. */
     async shown(selector: string, text: RegExp): Promise<void> {
       const isShown = (at: string, pattern: string) => {
         const found = (globalThis as InPage).document.querySelector(at);

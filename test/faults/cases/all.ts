@@ -15,7 +15,7 @@ import { REPLICAS } from './replicas.ts';
 import { TOKENS } from './tokens.ts';
 import { WEBHOOKS } from './webhooks.ts';
 
-/** Every fault that is tried. */
+/** Every case. */
 export const CASES: readonly Case[] = [
   ...[...KILLS, ...GROUPS, ...DATABASE, ...DISK],
   ...[...PROVIDER, ...FAILOVER, ...LOOK_UPS],

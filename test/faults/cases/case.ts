@@ -1,14 +1,17 @@
 import type { World } from '../world.ts';
 
-/** A fault, and what is expected of the service. What must hold after any fault is checked when it has run. */
+/**
+ * A fault and the expected behavior of the service. The invariants that must hold after any fault are checked
+ * afterwards.
+ */
 export type Case = {
   readonly name: string;
-  /** Makes the fault happen, says with `world.expect` what was not as told, and leaves a replica alive. */
+  /** Causes the fault, reports unexpected behavior with `world.expect`, and leaves a replica running. */
   run(world: World): Promise<void>;
-  /** It harms the whole PostgreSQL, and gets one of its own. */
+  /** Set for a case that harms the whole PostgreSQL, which then gets a separate one. */
   readonly ownCluster?: true;
-  /** It needs both cores to itself. */
+  /** Set for a case that needs both cores to itself. */
   readonly alone?: true;
-  /** A small part of it runs with `npm test`. */
+  /** Set for the few cases that run with `npm test`. */
   readonly short?: true;
 };

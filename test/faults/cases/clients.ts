@@ -5,7 +5,7 @@ import type { Case } from './case.ts';
 
 const MANY = 100;
 
-/** Clients that ask several times, in several ways, or leave. */
+/** Clients that repeat a request, use several protocols, or disconnect. */
 export const CLIENTS: readonly Case[] = [
   {
     name: '100 at once: same key, same body',
@@ -17,9 +17,9 @@ export const CLIENTS: readonly Case[] = [
         Array.from({ length: MANY }, (_, i) => send(urls[i % 2] ?? '', order)),
       );
       const ids = new Set(answers.flatMap((answer) => paymentOf(answer)?.id ?? []));
-      world.expect(ids.size === 1, `${ids.size} ids were answered`);
+      world.expect(ids.size === 1, `${ids.size} ids were returned`);
       const strange = answers.filter(({ status }) => ![201, 409, 503].includes(status ?? 0));
-      world.expect(strange.length === 0, `one was answered ${strange[0]?.status}`);
+      world.expect(strange.length === 0, `one response was ${strange[0]?.status}`);
     },
   },
   {
@@ -30,19 +30,19 @@ export const CLIENTS: readonly Case[] = [
         (await world.startReplica({ unhurried: true })).url,
       ];
       const key = `key-${world.random.integer(0, 2 ** 30)}`;
-      // Only who got the payment has ordered it; the others are kept apart from what must hold of an order.
+      // Only the rival that got the payment counts as an order; the invariants do not apply to the others.
       const rivals = Array.from({ length: MANY }, (_, i) =>
         makeOrder(world.random, world.kind.currencies, { key, minorUnits: 1_000 + i }),
       );
       const answers = await Promise.all(rivals.map((rival, i) => send(urls[i % 2] ?? '', rival)));
       const taken = answers.filter(({ status }) => status === 201);
       const reused = answers.filter((answer) => reasonOf(answer) === 'IDEMPOTENCY_KEY_REUSED');
-      // On a busy machine some find no connection to the database, and are refused before they are told so.
+      // On a busy machine some get no database connection and are refused before their key is compared.
       const refused = answers.filter(({ status }) => status === 503);
-      world.expect(taken.length === 1, `${taken.length} were answered with a payment`);
-      world.expect(reused.length > 0, 'nobody was told that the key was used');
+      world.expect(taken.length === 1, `${taken.length} got a payment`);
+      world.expect(reused.length > 0, 'no response reported that the key was used');
       const others = MANY - taken.length - reused.length - refused.length;
-      world.expect(others === 0, `${others} were answered otherwise`);
+      world.expect(others === 0, `${others} got another response`);
     },
   },
   {
@@ -67,7 +67,7 @@ export const CLIENTS: readonly Case[] = [
       );
       const ids = new Set((await Promise.all(both)).filter((id) => id !== undefined));
       grpc.close();
-      world.expect(ids.size === 1, `${ids.size} ids were answered`);
+      world.expect(ids.size === 1, `${ids.size} ids were returned`);
     },
   },
   {

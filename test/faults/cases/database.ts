@@ -5,7 +5,7 @@ import type { Case } from './case.ts';
 
 const UNAVAILABLE = 'SERVICE_UNAVAILABLE';
 
-/** The database away, slow, full, in conflict, or started anew. */
+/** A database that is down, slow, full, in conflict, or restarted. */
 export const DATABASE: readonly Case[] = [
   {
     name: 'the acknowledgement of commit 1 lost',
@@ -15,7 +15,7 @@ export const DATABASE: readonly Case[] = [
       const order = world.order();
       world.gate.next('claim:response', 'cut');
       const answer = await send(replica.url, order);
-      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `it was answered ${answer.status}`);
+      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `the response was ${answer.status}`);
     },
   },
   {
@@ -55,7 +55,7 @@ export const DATABASE: readonly Case[] = [
       const order = world.order();
       world.random.pick([world.database.down, world.database.silence])();
       const answer = await send(replica.url, order);
-      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `it was answered ${answer.status}`);
+      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `the response was ${answer.status}`);
       world.expect((await world.ledger()).length === 0, 'something was charged');
       world.database.up();
       const again = await world.insist(order);
@@ -74,11 +74,14 @@ export const DATABASE: readonly Case[] = [
       world.database[how]();
       stop.release();
       const answer = await sent;
-      world.expect(reasonOf(answer) === 'REQUEST_IN_PROGRESS', `it was answered ${answer.status}`);
+      world.expect(reasonOf(answer) === 'REQUEST_IN_PROGRESS', `the response was ${answer.status}`);
       const retry = reasonOf(await send(replica.url, order));
-      // On a connection that goes silent the retry's own claim may have been committed; without one it was not.
+      // If the connection goes silent, the retry's own claim may have been committed; without a connection it was not.
       const mayBe = how === 'down' ? [UNAVAILABLE] : [UNAVAILABLE, 'REQUEST_IN_PROGRESS'];
-      world.expect(mayBe.includes(`${retry}`), `while the database was ${how} a retry was answered ${retry}`);
+      world.expect(
+        mayBe.includes(`${retry}`),
+        `while the database was ${how} the response to a retry was ${retry}`,
+      );
       world.database.up();
       const again = await world.insist(order);
       world.expect(await world.isPaid(again), 'the approval was lost');
@@ -96,7 +99,7 @@ export const DATABASE: readonly Case[] = [
       await stop.reached;
       const others = await Promise.all([1, 2, 3, 4].map(() => send(replica.url, world.order())));
       for (const answer of others) {
-        world.expect(answer.status === 503, `without a connection it was answered ${answer.status}`);
+        world.expect(answer.status === 503, `without a connection the response was ${answer.status}`);
       }
       stop.release();
       await first;
@@ -120,7 +123,7 @@ export const DATABASE: readonly Case[] = [
       const refused = world.order();
       world.gate.next('claim:request', { refuse: '53100' }, 2);
       const answer = await send(replica.url, refused);
-      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `it was answered ${answer.status}`);
+      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `the response was ${answer.status}`);
       world.expect((await world.ledger()).length === 0, 'something was charged');
       const late = world.order();
       world.gate.next('write_change:request', { refuse: '53100' }, 5);
@@ -136,14 +139,14 @@ export const DATABASE: readonly Case[] = [
       const isReady = async () => (await fetch(`${replica.url}/readyz`)).status === 200;
       await Promise.all([1, 2, 3, 4].map(() => send(replica.url, world.order())));
       await turnReadOnly(world);
-      await world.until('readiness to tell of it', async () => !(await isReady()), 5_000);
+      await world.until('readiness to fail', async () => !(await isReady()), 5_000);
       const refused = world.order();
       const answer = await send(replica.url, refused);
-      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `it was answered ${answer.status}`);
+      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `the response was ${answer.status}`);
       await makeNewSessionsWritable(world);
-      await world.until('readiness to come back', isReady, 5_000);
+      await world.until('readiness to return', isReady, 5_000);
       const again = await send(replica.url, refused);
-      world.expect(paymentOf(again)?.status === 'SUCCEEDED', `then it was answered ${again.status}`);
+      world.expect(paymentOf(again)?.status === 'SUCCEEDED', `the later response was ${again.status}`);
     },
   },
   {
@@ -159,30 +162,30 @@ export const DATABASE: readonly Case[] = [
         await blow(world);
         await sending;
       }
-      // Those that were refused are retried as well: nothing of them was taken, or all of it.
+      // Refused orders are retried, too: either nothing of them was committed, or all of it.
       for (const order of world.orders) await world.insist(order);
     },
   },
 ];
 
 /**
- * A committed payment gets its response or, on a machine so busy that the lease runs out, is waited for: it is never
- * refused.
+ * Expects that a committed payment is not refused: it gets its response or, on a machine so busy that the lease
+ * expires, an error that asks for a retry.
  */
 function expectTaken(world: World, answer: Answer, what: string): void {
   const isTaken = answer.status === 201 || reasonOf(answer) === 'REQUEST_IN_PROGRESS';
-  world.expect(isTaken, `${what}: it was answered ${answer.status}`);
+  world.expect(isTaken, `${what}: the response was ${answer.status}`);
 }
 
-/** Makes every session read-only, those of the pool and those to come, as those of a demoted primary are. */
+/** Makes all sessions read-only, current and future ones, as on a demoted primary. */
 async function turnReadOnly({ cluster }: World): Promise<void> {
-  // But for our own: a database's own setting is for its new sessions, and goes before the file's.
+  // Except our own: the setting of a database applies to its new sessions and overrides the file.
   await cluster.run('ALTER DATABASE postgres SET default_transaction_read_only = off');
   await cluster.run('ALTER SYSTEM SET default_transaction_read_only = on');
   await cluster.run('SELECT pg_reload_conf()');
 }
 
-/** Puts a writable primary in the place of the read-only one: sessions that are open stay at the old one. */
+/** Puts a writable primary in place of the read-only one; open sessions stay at the old one. */
 async function makeNewSessionsWritable({ cluster, query }: World): Promise<void> {
   const [row] = await query('SELECT current_database() AS name');
   await cluster.run(`ALTER DATABASE ${row?.name} SET default_transaction_read_only = off`);
@@ -205,7 +208,7 @@ async function freezeDatabase(world: World): Promise<void> {
   world.cluster.thaw();
 }
 
-/** One after the other every few milliseconds, in turn to every replica. */
+/** Sends orders one after another every few milliseconds, to each replica in turn. */
 async function sendSome(world: World, count: number): Promise<void> {
   const sending: Promise<unknown>[] = [];
   for (let i = 0; i < count; i++) {

@@ -6,7 +6,7 @@ import { paymentOf, reasonOf, send } from '../orders.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** A disk that is full for real: the payments' tables on a file system of a few megabytes. */
+/** A disk that is really full: the payments' tables on a file system of a few megabytes. */
 export const DISK: readonly Case[] = [
   {
     name: 'disk full (for real, on a small file system)',
@@ -18,13 +18,13 @@ export const DISK: readonly Case[] = [
       fill(ballast);
       const refused = world.order({ vault: false });
       const answer = await send(replica.url, refused);
-      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `it was answered ${answer.status}`);
+      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `the response was ${answer.status}`);
       world.expect((await world.ledger()).length === 0, 'something was charged');
 
-      // Room for a while, and none again while payments are under way.
+      // Room for a while, and none again while payments are in progress.
       rmSync(ballast);
       const early = await world.insist(refused);
-      world.expect(paymentOf(early)?.status === 'SUCCEEDED', 'with room it was not taken');
+      world.expect(paymentOf(early)?.status === 'SUCCEEDED', 'the payment failed although there was room');
       const stop = world.gate.hold('charge:response', world.random.integer(1, 10));
       const orders = Array.from({ length: 40 }, () => world.order({ vault: false }));
       const sending = orders.map((order) => send(replica.url, order));
@@ -38,7 +38,10 @@ export const DISK: readonly Case[] = [
   },
 ];
 
-/** Mounts it and moves the payments' tables there. @returns its path; undefined where mounting is not allowed. */
+/**
+ * Mounts a small file system and moves the payments' tables there. @returns its path; undefined if mounting is not
+ * allowed.
+ */
 async function mountSmallDisk(world: World): Promise<string | undefined> {
   const directory = mkdtempSync('/tmp/faults-disk-');
   const user = postgresUser();
@@ -71,7 +74,7 @@ function fill(path: string): void {
   }
 }
 
-/** @returns whether there was room for it. */
+/** Writes bytes. @returns whether there was room for them. */
 function tryWrite(file: number, size: number): boolean {
   try {
     return writeSync(file, Buffer.alloc(size)) === size;

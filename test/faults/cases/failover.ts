@@ -16,13 +16,13 @@ import { killAt } from './kills.ts';
 const SOFTLY_DECLINED: OrderOptions = { cardNumber: DECLINED_AT_ACQUIRER_ONE };
 const WENT_ON = ['judge DECLINED', 'judge-two SUCCEEDED'];
 
-/** Every way in which the judge leaves it open what became of a charge, made or not. */
+/** Every way in which the judge leaves the outcome of a charge open, whether it was made or not. */
 const UNKNOWN_KINDS = [
   ...['hang_before', 'reset_before', 'error_before', 'hang_after', 'reset_after', 'error_after'],
   ...['html', 'truncated', 'huge', 'slow_drip', 'wrong_amount', 'wrong_currency', 'late_approval:2500'],
 ];
 
-/** Payments that go on to a second provider, and those that must not; and faults between the two attempts. */
+/** Payments that go on to a second provider, payments that must not, and faults between the two attempts. */
 export const FAILOVER: readonly Case[] = [
   {
     name: 'failover: not sent at three, approved at the fourth',
@@ -40,7 +40,7 @@ export const FAILOVER: readonly Case[] = [
       const replica = await world.startReplica({ unhurried: true });
       const order = world.order(SOFTLY_DECLINED);
       const answer = await send(replica.url, order);
-      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `it was answered ${answer.status}`);
+      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `the response was ${answer.status}`);
       await expectAttempts(world, order, WENT_ON);
     },
   },
@@ -50,9 +50,12 @@ export const FAILOVER: readonly Case[] = [
       const replica = await world.startReplica({ unhurried: true });
       const order = world.order({ ...SOFTLY_DECLINED, country: 'CL' });
       const payment = paymentOf(await send(replica.url, order));
-      world.expect(payment?.status === 'DECLINED', `it was answered ${payment?.status}`);
+      world.expect(payment?.status === 'DECLINED', `the response was ${payment?.status}`);
       const declined = payment?.transactions_history[0]?.id;
-      world.expect(payment?.transactions.id === declined, 'it does not tell of what was declined');
+      world.expect(
+        payment?.transactions.id === declined,
+        'the payment does not show the declined transaction',
+      );
       await expectAttempts(world, order, ['judge DECLINED', 'refused ERROR']);
     },
   },
@@ -96,7 +99,7 @@ export const FAILOVER: readonly Case[] = [
       const order = world.order(SOFTLY_DECLINED);
       const stop = await killAt(world, 'write_next_attempt:request', order);
       await world.startReplica({ unhurried: true });
-      // The statement may still arrive, before or after the first attempt is looked up.
+      // The statement may still arrive before or after the first attempt is looked up.
       await sleep(world.random.integer(0, 4_000));
       world.random.pick([stop.cut, stop.release])();
       await expectNoCharge(world, order);
@@ -112,7 +115,7 @@ export const FAILOVER: readonly Case[] = [
       ] as const);
       const stop = await killAt(world, point, order, nth);
       await world.startReplica({ unhurried: true });
-      // What was on its way to the second when its sender died may still arrive.
+      // The request to the second provider may still arrive after its sender died.
       await sleep(world.random.integer(0, 4_000));
       world.random.pick([stop.cut, stop.release])();
       await world.insist(order);
@@ -150,7 +153,7 @@ export const FAILOVER: readonly Case[] = [
       const order = world.order(SOFTLY_DECLINED);
       world.gate.next('write_next_attempt:response', 'cut', world.random.integer(1, 3));
       const answer = await send(replica.url, order);
-      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `it was answered ${answer.status}`);
+      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `the response was ${answer.status}`);
       await expectAttempts(world, order, WENT_ON);
     },
   },
@@ -165,7 +168,8 @@ export const FAILOVER: readonly Case[] = [
         return order;
       };
       await expectAttempts(world, await refused('40P01', world.random.integer(1, 3)), WENT_ON);
-      // What no retry can mend (an internal error, a constraint) ends it with what is known.
+      // After an error that no retry can fix (an internal error, a constraint), the attempt ends with the known
+      // outcome.
       const ended = await refused(world.random.pick(['XX000', '23505']), 1);
       await expectAttempts(world, ended, ['judge DECLINED']);
     },
@@ -173,11 +177,11 @@ export const FAILOVER: readonly Case[] = [
   {
     name: 'failover: stopped past its lease between the attempts, then continued',
     async run(world) {
-      // The first two are before the next attempt stands, the others after.
+      // The first two stops come before the next attempt is written, the others after.
       const first = ['judge DECLINED'];
       const both = ['judge DECLINED', 'judge-two ERROR'];
       const [one] = [await world.startReplica(), await world.startReplica()];
-      // What it had asked for arrives when the other replica has ended the payment.
+      // Its messages arrive after the other replica has ended the payment.
       await stopPastLease(world, one, {
         point: 'write_next_attempt:request',
         nth: 1,
@@ -205,7 +209,7 @@ export const FAILOVER: readonly Case[] = [
       world.random.pick([world.database.down, world.database.silence])();
       stop.release();
       const answer = await sent;
-      world.expect(reasonOf(answer) === 'REQUEST_IN_PROGRESS', `it was answered ${answer.status}`);
+      world.expect(reasonOf(answer) === 'REQUEST_IN_PROGRESS', `the response was ${answer.status}`);
       world.database.up();
       await expectNoCharge(world, order);
     },
@@ -223,15 +227,16 @@ export const FAILOVER: readonly Case[] = [
       await sleep(world.random.integer(50, 300));
       world.database.up();
       const status = paymentOf(await sent)?.status;
-      world.expect(status === 'SUCCEEDED', `it was answered ${status}`);
+      world.expect(status === 'SUCCEEDED', `the response was ${status}`);
     },
   },
 ];
 
 /**
- * Stops who has an order when the nth message comes to a point, until the other replica has learned all there is.
+ * Stops the replica that has an order when the nth message reaches a point, until the other replica has learned the
+ * outcome.
  *
- * @param options.verdict what becomes of the message; drawn when absent.
+ * @param options.verdict for the message; chosen at random by default.
  */
 async function stopPastLease(
   world: World,
@@ -254,12 +259,12 @@ async function stopPastLease(
   stop[verdict]();
   frozen.thaw();
   await sent;
-  // Were it to send, or to write over what is known, it would have done so by now.
+  // If the replica sent the request or overwrote the outcome, it would have done so by now.
   await sleep(1_500);
   await expectAttempts(world, order, attempts);
 }
 
-/** It was declined at the first, and must end so or as never sent to the second. */
+/** Expects an order that the first provider declined to end as declined or as never sent to the second. */
 async function expectNoCharge(world: World, order: Order): Promise<void> {
   await world.insist(order);
   const [first, second = 'judge-two ERROR', ...others] = await attemptsOf(world, order);
@@ -271,10 +276,10 @@ async function expectNoCharge(world: World, order: Order): Promise<void> {
 
 async function expectAttempts(world: World, order: Order, expected: readonly string[]): Promise<void> {
   const attempts = await attemptsOf(world, order);
-  world.expect(`${attempts}` === `${expected}`, `its attempts: ${attempts.join(', ')}`);
+  world.expect(`${attempts}` === `${expected}`, `the attempts were ${attempts.join(', ')}`);
 }
 
-/** The attempts of an order, the first one first: where each was sent, and what became of it. */
+/** Returns the attempts of an order, oldest first, each with its connection and status. */
 async function attemptsOf(world: World, order: Order): Promise<string[]> {
   const rows = await world.query(
     `SELECT t.connection_id, t.status FROM payment p JOIN transaction t ON t.payment_id = p.id

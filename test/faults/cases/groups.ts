@@ -4,12 +4,12 @@ import { type Answer, type Order, send } from '../orders.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** Payments that come at once: some of their claims, and of their ends, share a commit. */
+/** Number of payments sent at once, so that some of their claims and outcomes share a commit. */
 const TOGETHER = 12;
-/** So often in a row none shared one: groups are not made any more. */
+/** Number of consecutive rounds without a shared commit after which grouping counts as broken. */
 const ROUNDS = 10;
 
-/** Faults of a commit that many payments share: what becomes of one is learned of each by itself. */
+/** Faults of a commit that several payments share: each payment must find its own result. */
 export const GROUPS: readonly Case[] = [
   kill('a group of claims: killed before they are committed', 'claim', 'request'),
   { ...kill('a group of claims: killed once they are committed', 'claim', 'response'), short: true },
@@ -22,10 +22,10 @@ export const GROUPS: readonly Case[] = [
 
 type Step = 'claim' | 'write';
 type Side = 'request' | 'response';
-/** The statements of groups. */
+/** The statements for groups. */
 const MANY: Readonly<Record<Step, string>> = { claim: 'claim_many', write: 'write_outcomes' };
 
-/** Something happens to the commit of a group of claims, and to one of ends. */
+/** Makes a case in which a fault affects the commits of a group of claims and of a group of outcomes. */
 function fault(name: string, side: Side, verdict: 'cut' | { readonly refuse: string }): Case {
   return {
     name: `a group of claims, and one of ends: ${name}`,
@@ -38,9 +38,9 @@ function fault(name: string, side: Side, verdict: 'cut' | { readonly refuse: str
           const { sent, release } = sendTogether(world, url, step);
           await Promise.race([sent, world.until(`a group of ${step}`, () => left() === 0)]);
           release();
-          // On a busy machine one may have to wait, or find no connection.
+          // On a busy machine one may have to wait, or get no connection.
           for (const { status } of await sent) {
-            world.expect([201, 409, 503].includes(status ?? 0), `${step}: one was answered ${status}`);
+            world.expect([201, 409, 503].includes(status ?? 0), `${step}: one response was ${status}`);
           }
         }
       }
@@ -49,7 +49,7 @@ function fault(name: string, side: Side, verdict: 'cut' | { readonly refuse: str
   };
 }
 
-/** Kills the replica that commits a group; another one goes on. */
+/** Makes a case that kills the replica while it commits a group; another one takes over. */
 function kill(name: string, step: Step, side: Side): Case {
   return {
     name,
@@ -76,14 +76,14 @@ function kill(name: string, step: Step, side: Side): Case {
   };
 }
 
-/** While single claims are held, each keeps a connection; while answers are held, the provider is waited for. */
+/** Each held single claim keeps a connection, and held responses need a long provider timeout. */
 function environment(world: World) {
   return { DATABASE_MAX_CONNECTIONS: '24', CATALOGUE_FILE: world.catalogueWith(waitingLonger) };
 }
 
 /**
- * Sends many payments at once, none of which needs a commit of its own. Claims that come alone are held until `release`;
- * the provider's answers are held until most of them are there, so that the ends come at once.
+ * Sends many payments at once, none of which needs its own commit. Single claims are held until `release`; the
+ * provider's responses are held until most have arrived, so that the outcomes are written at once.
  */
 function sendTogether(world: World, url: string, step: Step) {
   const { held, release } = world.gate.holdAll(step === 'claim' ? 'claim:request' : 'charge:response');

@@ -7,7 +7,7 @@ import { exchange, type Order, paymentOf, send } from '../orders.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** Clients that mean harm: each gets a clear refusal, and others are served meanwhile. */
+/** Malicious clients: each gets a clear refusal, and others are served at the same time. */
 export const HOSTILE: readonly Case[] = [
   {
     name: 'hostile input',
@@ -15,7 +15,7 @@ export const HOSTILE: readonly Case[] = [
       const { url } = await world.startReplica();
       const served = serveOthers(world, url);
       const slow = slowBodies(url, 50);
-      // What is hostile is no order: nothing may become of it.
+      // A hostile body is not an order and must have no effect.
       const order = world.order();
       for (const { name, headers, body, status } of world.random.shuffled(hostileBodies(order))) {
         const answer = await exchange(`${url}/v1/payments`, {
@@ -23,10 +23,10 @@ export const HOSTILE: readonly Case[] = [
           headers: { ...headersOne(), 'content-type': 'application/json', ...headers },
           body,
         });
-        world.expect(status.includes(answer.status ?? 0), `${name}: answered ${answer.status}`);
+        world.expect(status.includes(answer.status ?? 0), `${name}: the response was ${answer.status}`);
         const echoes =
           answer.body.includes(order.cardNumber) || answer.body.includes(`"${order.securityCode}"`);
-        world.expect(!echoes, `${name}: the answer echoes a secret`);
+        world.expect(!echoes, `${name}: the response contains a secret`);
       }
       await manyStreams(url, 3_000);
       slow.end();
@@ -42,7 +42,7 @@ export const HOSTILE: readonly Case[] = [
         ...Array.from({ length: 4 }, () => holdOn(url, 256, { window: 65_535, endsBody: false })),
         ...Array.from({ length: 4 }, () => holdOn(url, 256, { window: 0, endsBody: true })),
       ]);
-      // A body may take so long to begin, and a response to be taken: then nothing of it is left.
+      // A body may take this long to begin and a response to be read; then the service gives the stream up.
       const isOver = () => holding.every(({ open }) => open() === 0);
       await world.until('streams that hold on to be given up', isOver, GIVEN_UP_MS);
       for (const { session } of holding) session.destroy();
@@ -55,7 +55,7 @@ type Hostile = {
   readonly name: string;
   readonly headers?: Record<string, string>;
   readonly body: string | Buffer;
-  /** Statuses that it may get; 0 for a connection that is broken off. */
+  /** Allowed statuses; 0 stands for a broken connection. */
   readonly status: readonly number[];
 };
 
@@ -63,14 +63,14 @@ const REFUSED = [400, 413, 415, 422];
 
 function hostileBodies(order: Order): Hostile[] {
   const whole = JSON.parse(order.body);
-  // What is accepted after all is charged under a reference that is no order's: under another key it is another payment.
+  // Accepted bodies are charged under a separate reference, because another key makes another payment.
   let count = 0;
   const another = () => ({ ...whole, merchant_reference: `hostile ${count++}` });
   const wrongTypes = leaves(whole).flatMap((path) =>
     [[], {}, 1e21, -1, true, 'x'.repeat(300), '\u0000', [[[[]]]]].map((value) => ({
       name: `${path.join('.')} as ${JSON.stringify(value)?.slice(0, 20)}`,
       body: JSON.stringify(withValue(another(), path, value)),
-      // Some fields take some of these: then it is a payment, under a key of its own that is no order's.
+      // Some fields accept some of these values; the request then makes a payment under a separate key.
       status: [...REFUSED, 201],
     })),
   );
@@ -117,14 +117,14 @@ function withValue(whole: object, path: readonly string[], value: unknown): obje
   return copy;
 }
 
-/** Ordinary orders all the while, each of which has to be answered soon. */
+/** Sends ordinary orders until stopped; each must be answered soon. */
 function serveOthers(world: World, url: string): { stop(): Promise<void> } {
   let stopped = false;
   const running = (async () => {
     while (!stopped) {
       const answer = await send(url, world.order());
-      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `meanwhile another got ${answer.status}`);
-      world.expect(answer.tookMs < 5_000, `meanwhile another waited ${Math.round(answer.tookMs)} ms`);
+      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `meanwhile another order got ${answer.status}`);
+      world.expect(answer.tookMs < 5_000, `meanwhile another order waited ${Math.round(answer.tookMs)} ms`);
       await sleep(50);
     }
   })();
@@ -136,7 +136,7 @@ function serveOthers(world: World, url: string): { stop(): Promise<void> } {
   };
 }
 
-/** Requests whose body never comes to its end. */
+/** Opens requests whose bodies never end. */
 function slowBodies(url: string, count: number): { end(): void } {
   const { hostname, port } = new URL(url);
   const sockets = Array.from({ length: count }, () => {
@@ -154,7 +154,7 @@ function slowBodies(url: string, count: number): { end(): void } {
 
 const GIVEN_UP_MS = 60_000;
 
-/** Calls of one connection with the public key alone, whose bodies never come, or whose responses are never taken. */
+/** Makes calls on one connection with the public key alone that never send their body or never read their response. */
 function holdOn(url: string, count: number, how: { window: number; endsBody: boolean }) {
   const session = connectHttp2(url, { settings: { initialWindowSize: how.window } }).on('error', () => {});
   const { 'private-secret-key': _secret, ...publicKey } = headersOne();
@@ -168,7 +168,7 @@ function holdOn(url: string, count: number, how: { window: number; endsBody: boo
     });
     open++;
     stream.on('error', () => {}).once('close', () => open--);
-    // Without a listener for it Node would throw the response away.
+    // Without a listener, Node would discard the response.
     stream.on('response', () => {});
     if (how.endsBody) stream.end('{}');
   }
@@ -177,7 +177,7 @@ function holdOn(url: string, count: number, how: { window: number; endsBody: boo
   return { session, open: () => open };
 }
 
-/** Streams of one connection, all at once; what becomes of them is the service's choice. */
+/** Opens many streams at once on one connection; the service may refuse or reset any of them. */
 async function manyStreams(url: string, count: number): Promise<void> {
   const session = connectHttp2(url).on('error', () => {});
   const ended = Array.from(

@@ -5,7 +5,7 @@ import { storedBodies } from '../stored-bodies.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** The service killed with SIGKILL at every step of a payment, and of recovery. */
+/** The service killed with SIGKILL at every step of a payment and of recovery. */
 export const KILLS: readonly Case[] = [
   {
     name: 'killed before the claim',
@@ -28,7 +28,7 @@ export const KILLS: readonly Case[] = [
       const order = world.order();
       const stop = await killAt(world, world.random.pick(['claim:response', 'charge:request']), order);
       await world.startReplica({ unhurried: true });
-      // What was on its way when its sender died may still arrive, before or after the outcome is looked up.
+      // The request in transit may still arrive after its sender died, before or after the outcome is looked up.
       await sleep(world.random.integer(0, 4_000));
       world.random.pick([stop.cut, stop.release])();
       await world.insist(order);
@@ -66,7 +66,7 @@ export const KILLS: readonly Case[] = [
       stop.cut();
       await world.startReplica({ unhurried: true });
       const answer = await world.insist(order);
-      world.expect(answer.replayed, 'the retry was no replay');
+      world.expect(answer.replayed, 'the retry was not a replay');
       world.expect(answer.body === committed, 'the replay is not what was committed, byte for byte');
     },
   },
@@ -77,23 +77,23 @@ export const KILLS: readonly Case[] = [
   recoveryKill('killed in recovery: writing the outcome', 'write_change', 'error_after'),
 ];
 
-/** Makes an outcome unknown, and kills the replica that looks it up, twice. */
+/** Makes a case that creates an unknown outcome and kills the replica that looks it up, twice. */
 function recoveryKill(name: string, step: string, misbehaviour: string): Case {
   return {
     name,
     async run(world) {
       const order = world.order({ description: `sandbox:${misbehaviour}` });
       const sides = world.random.shuffled(['request', 'response']);
-      // On a busy machine even the first look-up may come late enough to close, which is another call.
+      // On a busy machine even the first look-up may come so late that it also closes, which is another call.
       const options = step === 'look_up' ? { env: { CLOSING_MARGIN_MS: '600000' } } : {};
       let replica = await world.startReplica(options);
-      // Of recovery's statements some are the first request's too: those of the payment itself come first.
+      // The first request uses some of recovery's statements, too, so it must end first.
       const answer = await send(replica.url, order);
-      world.expect(statusOf(answer) === 'PENDING', 'an unknown outcome was not answered as PENDING');
+      world.expect(statusOf(answer) === 'PENDING', 'the response for an unknown outcome was not PENDING');
       for (const side of sides) {
         const stop = world.gate.hold(`${step}:${side}`);
         const isOver = () => world.drain().then(() => false);
-        // The first kill may have left the second nothing to look up.
+        // After the first kill there may be nothing left to look up.
         const reached = await Promise.race([stop.reached.then(() => true, isOver), isOver()]);
         world.expect(reached || side !== sides[0], `${step}:${side} was not reached`);
         if (!reached) break;
@@ -112,8 +112,8 @@ function recoveryKill(name: string, step: string, misbehaviour: string): Case {
 }
 
 /**
- * Starts a replica, sends it an order, and kills it when the nth message of it comes to a point. The message stays held,
- * and the replica's lease is over.
+ * Starts a replica, sends it an order, and kills it when its nth message reaches a point. The message stays held, and
+ * the replica's lease ends.
  */
 export async function killAt(world: World, point: string, order: Order, nth = 1): Promise<Stop> {
   const replica = await world.startReplica({ unhurried: true });

@@ -7,11 +7,11 @@ import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 import { killAt } from './kills.ts';
 
-/** Duration of a look-up at the provider that hangs: far above the time that another's take on the busiest machine. */
+/** Duration of a look-up at the provider that hangs: far longer than any other look-up takes on the busiest machine. */
 const HANG_MS = 60_000;
 const OPEN_OUTCOMES = 400;
 
-/** Cases of look-ups: the provider that is asked about an open outcome, by whom, and how soon. */
+/** Cases of look-ups: which provider is queried about an open outcome, by which replica, and how soon. */
 export const LOOK_UPS: readonly Case[] = [
   {
     name: 'look-ups: a connection re-pointed while the service was down',
@@ -25,16 +25,22 @@ export const LOOK_UPS: readonly Case[] = [
       );
       const replica = await world.startReplica({ env: { CATALOGUE_FILE: repointed } });
       await leftAlone(world);
-      world.expect((await world.ledger(other)).length === 0, 'another provider was asked to close it');
+      world.expect(
+        (await world.ledger(other)).length === 0,
+        'another provider was asked to close the payment',
+      );
       world.expect(
         replica.output().includes('Warning: 1 open outcomes of connection judge cannot be looked up'),
-        'nothing was said of it at the start',
+        'no warning was logged at the start',
       );
       await replica.kill();
       await world.startReplica({ unhurried: true });
       await world.insist(order);
       const [row] = await world.query('SELECT status FROM payment');
-      world.expect(row?.status === 'SUCCEEDED', `the first provider charged it; it is ${row?.status}`);
+      world.expect(
+        row?.status === 'SUCCEEDED',
+        `the first provider charged the payment, whose status is ${row?.status}`,
+      );
     },
   },
   {
@@ -83,7 +89,7 @@ export const LOOK_UPS: readonly Case[] = [
   },
 ];
 
-/** Waits until the attempt is due, and holds that nobody has taken it after several searches. */
+/** Waits until the attempt is due, and expects that no replica has taken it after several searches. */
 async function leftAlone(world: World): Promise<void> {
   const isDue = async () =>
     (await world.query('SELECT 1 FROM transaction WHERE check_at <= now()')).length === 1;
@@ -93,12 +99,12 @@ async function leftAlone(world: World): Promise<void> {
     (await world.query('SELECT status, fence, check_at <= now() AS due FROM transaction'))[0];
   const row = await read();
   if (row?.status === 'PENDING' && row.fence === 0 && row.due === true) return;
-  world.expect(false, `it was not left alone: ${JSON.stringify(row)}`);
-  // Whoever took it goes on, and writes what it should not.
+  world.expect(false, `the attempt was taken: ${JSON.stringify(row)}`);
+  // The replica that took it continues and writes an outcome that it should not.
   await world.until('the outcome', async () => (await read())?.status !== 'PENDING').catch(() => {});
 }
 
-/** Holds that a payment's outcome is learned while the look-ups of a provider that hangs go on hanging. */
+/** Expects that a payment's outcome is learned while the look-ups of a hanging provider still hang. */
 async function ended(world: World, key: string): Promise<void> {
   const isEnded = async () =>
     (await world.query("SELECT 1 FROM payment WHERE idempotency_key = $1 AND status = 'SUCCEEDED'", [key]))

@@ -4,7 +4,7 @@ import type { Case } from './case.ts';
 const CARDS: readonly Ability[] = ['cards'];
 const LOOKED_UP: readonly Ability[] = ['cards', 'look_ups'];
 
-/** Abilities that cases need, by the beginnings of their names: the first that fits counts. Any other case needs cards. */
+/** Abilities that cases need, by the beginnings of their names; the first match counts. Other cases need cards. */
 export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[]])[] = [
   ['a group of', ['cards', 'groups']],
   ['killed in recovery', LOOKED_UP],
@@ -36,7 +36,7 @@ export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[
   ['a rolling release: operations', []],
 ];
 
-/** The reason for which a case is not tried with a provider; undefined when it is. */
+/** Returns the reason why a case does not run with a provider; undefined if it does. */
 export function notFor({ name: provider, abilities }: Provider, { name }: Case): string | undefined {
   const [, needs] = NEEDS.find(([begins]) => name.startsWith(begins)) ?? ['', CARDS];
   const lacking = needs.find((ability) => !abilities.has(ability));

@@ -4,7 +4,7 @@ import { type Asked, insistOn, operate, pay, verbsOf } from '../operate.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** Captures, cancels and refunds under faults: what must hold is I9, beside all that holds for payments. */
+/** Captures, cancels and refunds under faults: I9 must hold in addition to everything that holds for payments. */
 export const OPERATIONS: readonly Case[] = [
   kill('before the claim', 'claim_operation:request'),
   kill('after the claim, before sending', 'claim_operation:response'),
@@ -26,11 +26,11 @@ export const OPERATIONS: readonly Case[] = [
           const first = await operate(replica.url, asked);
           world.expect(
             first.status === 200,
-            `${trouble}: the ${asked.verb} was answered ${first.status}: ${first.body}`,
+            `${trouble}: the response to the ${asked.verb} was ${first.status}: ${first.body}`,
           );
           world.expect(await world.drain(), `${trouble}: the ${asked.verb} stays open`);
           const again = await operate(replica.url, asked);
-          world.expect(again.body === first.body, `${trouble}: a repeat was answered otherwise`);
+          world.expect(again.body === first.body, `${trouble}: a repeat got another response`);
         },
       );
       await inParallel(tried, tried.length);
@@ -49,7 +49,7 @@ export const OPERATIONS: readonly Case[] = [
       const calls = Array.from({ length: 100 }, (_, i) => () => operate((i % 2 ? two : one).url, asked));
       const answers = await inParallel(calls, 100);
       const bodies = new Set(answers.filter(({ status }) => status === 200).map(({ body }) => body));
-      world.expect(bodies.size === 1, `the refund was answered in ${bodies.size} ways`);
+      world.expect(bodies.size === 1, `the refund got ${bodies.size} different responses`);
       const rows = await world.query("SELECT 1 FROM transaction WHERE type = 'REFUND'");
       world.expect(rows.length === 1, `there are ${rows.length} refunds`);
     },
@@ -70,7 +70,7 @@ export const OPERATIONS: readonly Case[] = [
           operate(two.url, { verb: 'cancel', payment, key: `cancel ${payment.id}` }),
         ]);
         const done = answers.filter(({ status }) => status === 200).length;
-        world.expect(done === 1, `${done} of a capture and a cancel at once were done`);
+        world.expect(done === 1, `${done} of a concurrent capture and cancel succeeded`);
       });
       await inParallel(rounds, rounds.length);
     },
@@ -83,9 +83,9 @@ export const OPERATIONS: readonly Case[] = [
         const asked = await somethingTo(world, replica.url);
         world.gate.next(point, world.random.pick(['cut', { refuse: '08P01' }] as const));
         const first = await operate(replica.url, asked);
-        world.expect(first.status === 200 || first.status === 409, `it was answered ${first.status}`);
+        world.expect(first.status === 200 || first.status === 409, `the response was ${first.status}`);
         const answer = await insistOn(world, asked);
-        world.expect(first.status !== 200 || first.body === answer.body, 'a repeat was answered otherwise');
+        world.expect(first.status !== 200 || first.body === answer.body, 'a repeat got another response');
       }
     },
   },
@@ -100,7 +100,7 @@ export const OPERATIONS: readonly Case[] = [
       );
       const lineOf = async () => {
         const found = (await world.judge.ledger()).find((line) => line.idempotency_key === base?.id);
-        if (!found) throw new Error('the provider has no such charge');
+        if (!found) throw new Error("the charge is not in the provider's ledger");
         return found;
       };
       for (const side of ['request', 'response']) {
@@ -113,7 +113,7 @@ export const OPERATIONS: readonly Case[] = [
         world.random.pick([stop.cut, stop.release])();
         replica = await world.startReplica();
       }
-      // One of ours comes between, and is counted beside them.
+      // A refund of ours comes in between and is counted in addition.
       await insistOn(world, { verb: 'refund', payment, key: `ours ${payment.id}`, percent: 30 });
       await world.until('all that was refunded to be in the books', async () => {
         const [row] = await world.query(
@@ -127,14 +127,14 @@ export const OPERATIONS: readonly Case[] = [
   },
 ];
 
-/** A payment, and one of the operations that it allows. */
+/** Makes a payment and chooses an operation that it allows. */
 async function somethingTo(world: World, url: string): Promise<Asked> {
   const verb = world.random.pick(verbsOf(world));
   const payment = await pay(world, url, { capture: verb === 'refund' });
   return { verb, payment, key: `${verb} ${payment.id}` };
 }
 
-/** Parts that together are more than the whole, at once. */
+/** Makes a case with concurrent parts that together exceed the whole. */
 function race(name: string, { verb, capture }: { verb: 'refund' | 'capture'; capture: boolean }): Case {
   return {
     name: `operations: partial ${name} that race to more than the whole, at two replicas`,
@@ -157,12 +157,12 @@ function race(name: string, { verb, capture }: { verb: 'refund' | 'capture'; cap
         "SELECT count(*)::integer AS done FROM transaction WHERE parent_id IS NOT NULL AND status = 'SUCCEEDED'",
       );
       const done = Number(row?.done);
-      world.expect(done >= 1 && done <= 3, `${done} ${name} of 30 % were done`);
+      world.expect(done >= 1 && done <= 3, `${done} ${name} of 30 % succeeded`);
     },
   };
 }
 
-/** A payment for each verb, and the call that is to come. */
+/** Makes a payment for each verb. @returns the operations to perform. */
 function oneOfEach(world: World, url: string, description?: string): Promise<Asked[]> {
   const each = verbsOf(world).map((verb) => async (): Promise<Asked> => {
     const payment = await pay(world, url, { capture: verb === 'refund' });
@@ -176,16 +176,19 @@ async function expectOnce(world: World, asked: readonly Asked[]): Promise<void> 
   world.expect(await world.drain(), 'an operation stays open');
   for (const [i, one] of asked.entries()) {
     const again = await insistOn(world, one);
-    world.expect(again.body === answered[i]?.body, `a repeat of the ${one.verb} was answered otherwise`);
+    world.expect(again.body === answered[i]?.body, `a repeat of the ${one.verb} got another response`);
     const rows = await world.query(
       'SELECT 1 FROM transaction WHERE payment_id = $1 AND parent_id IS NOT NULL',
       [one.payment.id],
     );
-    world.expect(rows.length === 1, `there are ${rows.length} of the ${one.verb}`);
+    world.expect(rows.length === 1, `there are ${rows.length} transactions for the ${one.verb}`);
   }
 }
 
-/** Kills the replica while a capture, a cancel and a refund are at a step; another one answers the repeats. */
+/**
+ * Makes a case that kills the replica while a capture, a cancel and a refund are at a step; another replica serves the
+ * repeats.
+ */
 function kill(step: string, point: string): Case {
   return {
     name: `operations: killed ${step}`,
@@ -204,7 +207,7 @@ function kill(step: string, point: string): Case {
   };
 }
 
-/** Makes outcomes unknown, and kills the replica that looks them up, at both sides of a step. */
+/** Makes a case that creates unknown outcomes and kills the replica that looks them up, before and after a step. */
 function recoveryKill(name: string, point: string, misbehaviour: string): Case {
   return {
     name: `operations: killed in recovery: ${name}`,
@@ -216,7 +219,7 @@ function recoveryKill(name: string, point: string, misbehaviour: string): Case {
       let stop = world.gate.hold(first);
       const sent = asked.map((one) => operate(replica.url, one));
       const isTakenAlways = point.startsWith('take_');
-      // Searches for what is due go on all the time; only those that find something count.
+      // The service searches for due work all the time; only searches with results count.
       if (isTakenAlways) await Promise.all(sent);
       await stop.reached;
       await replica.kill();
@@ -224,7 +227,7 @@ function recoveryKill(name: string, point: string, misbehaviour: string): Case {
       world.random.pick([stop.cut, stop.release])();
       stop = world.gate.hold(second);
       replica = await world.startReplica();
-      // The first kill may have left the second nothing to look up.
+      // After the first kill there may be nothing left to look up.
       const reached = stop.reached.then(
         () => true,
         () => false,

@@ -7,7 +7,7 @@ import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 import { killAt } from './kills.ts';
 
-/** Payers who were sent away, what they and the provider tell, and verifications. */
+/** Payers at the provider's page, their returns and the provider's notifications, and verifications. */
 export const PAYERS: readonly Case[] = [
   completionKill('before it is taken', 'take_due_transactions:request'),
   completionKill('after it is taken', 'take_due_transactions:response'),
@@ -60,12 +60,12 @@ export const PAYERS: readonly Case[] = [
         status: 'paid',
         amount_captured: payer.line.amount,
       });
-      world.expect(told === 200, `the notification was answered ${told}`);
+      world.expect(told === 200, `the response to the notification was ${told}`);
       await processed(world);
       const now = await getPayment(url, payer.order, payer.id);
-      world.expect(now?.status === 'READY_TO_PAY', `nobody paid; it is ${now?.status}`);
+      world.expect(now?.status === 'READY_TO_PAY', `nobody paid, but the status is ${now?.status}`);
       const forged = await notify(world, url, payer.line, { isForged: true });
-      world.expect(forged === 401, `a forged notification was answered ${forged}`);
+      world.expect(forged === 401, `the response to a forged notification was ${forged}`);
     },
   },
   {
@@ -74,19 +74,22 @@ export const PAYERS: readonly Case[] = [
       const replica = await world.startReplica();
       const payer = await sendAway(world, replica.url, 'WALLET_B');
       await agree(world, payer);
-      // A signed report is settled by itself, and what a look-up has served together.
+      // A signed report is settled alone; news that a look-up covers is settled together.
       const settling = world.can('look_ups') ? 'settle_served_news' : 'settle_news';
       const point = world.random.pick(['take_due_transactions', 'read_open_news', settling]);
       const stop = world.gate.hold(`${point}:${world.random.pick(['request', 'response'])}`);
       const told = await notify(world, replica.url, payer.line);
-      world.expect(told === 200, `the notification was answered ${told}`);
+      world.expect(told === 200, `the response to the notification was ${told}`);
       await stop.reached;
       await replica.kill();
       world.random.pick([stop.cut, stop.release])();
       const other = await world.startReplica({ unhurried: true });
       await world.query('UPDATE notification SET check_at = now() WHERE check_at IS NOT NULL');
       await becomes(world, payer, 'SUCCEEDED');
-      world.expect((await notify(world, other.url, payer.line)) === 200, 'told again, it was refused');
+      world.expect(
+        (await notify(world, other.url, payer.line)) === 200,
+        'a repeated notification was refused',
+      );
       await processed(world);
     },
   },
@@ -95,7 +98,7 @@ export const PAYERS: readonly Case[] = [
     async run(world) {
       const { url } = await world.startReplica({ unhurried: true });
       const payer = await sendAway(world, url, 'WALLET_B', 'sandbox:stay_open');
-      // A day later: the last look-up, the closing, and the payer at once.
+      // Days later, the last look-up, the closing and the payer come at once.
       await world.query("UPDATE transaction SET created_at = created_at - interval '2 days' WHERE id = $1", [
         payer.transactionId,
       ]);
@@ -123,7 +126,7 @@ async function expectOneCompletionEach(world: World, payers: readonly Payer[]): 
   world.expect(done.length === payers.length, `${done.length} completions for ${payers.length} payers`);
 }
 
-/** Kills the replica while it takes the money of a payer who agreed; another one goes on. */
+/** Makes a case that kills the replica while it takes the money of a payer who agreed; another replica takes over. */
 function completionKill(step: string, point: string): Case {
   return {
     name: `payers: completion killed ${step}`,
@@ -145,7 +148,10 @@ function completionKill(step: string, point: string): Case {
   };
 }
 
-/** Kills the replica while it asks for a page to send the payer to; where they are sent to one after all, they pay. */
+/**
+ * Makes a case that kills the replica while it requests a page for the payer; the payer pays if there is a page after
+ * all.
+ */
 function sendingKill(step: string, point: string): Case {
   return {
     name: `payers: killed while one is sent away, ${step}`,
@@ -179,7 +185,7 @@ function verificationKill(step: string, point: string): Case {
         WHERE p.account_id = $1 AND p.idempotency_key = $2`;
       const [row] = await world.query(sql, [ACCOUNT_ONE, order.key]);
       const told = (await world.ledger()).filter((line) => line.idempotency_key === row?.id);
-      // A claim that the database took from a process that was dead by then was never sent: the provider has closed it.
+      // If the claim was committed after its process died, nothing was sent, and the provider has closed the payment.
       const expected = told.every(({ kind }) => kind === 'closed') ? 'ERROR' : 'VERIFIED';
       world.expect(row?.status === expected, `the verification is ${row?.status}, not ${expected}`);
     },

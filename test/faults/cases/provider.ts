@@ -2,7 +2,7 @@ import { paymentOf, send } from '../orders.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** A provider that cannot be reached, or that behaves as none should. */
+/** A provider that cannot be reached or misbehaves. */
 export const PROVIDER: readonly Case[] = [
   {
     name: 'provider: refused, no address, no TLS',
@@ -77,7 +77,7 @@ export const PROVIDER: readonly Case[] = [
   },
 ];
 
-/** Every misbehaviour at once, each on several orders, with well-behaved ones in between. */
+/** Makes a case with every misbehaviour at once, each on two orders, with well-behaved orders in between. */
 function misbehaving(name: string, kinds: readonly string[], expected: Expected): Case {
   return {
     name,
@@ -86,7 +86,7 @@ function misbehaving(name: string, kinds: readonly string[], expected: Expected)
       await Promise.all(
         world.random.shuffled([...kinds, ...kinds]).map(async (kind) => {
           await expectOf(world, replica.url, `sandbox:${kind}`, expected);
-          // It may meet a connection that the one before has spoiled, and be learned only later.
+          // This order may meet a connection that the previous one broke, so its outcome may be learned only later.
           await expectOf(world, replica.url, undefined, { first: undefined, last: 'SUCCEEDED' });
         }),
       );
@@ -94,7 +94,7 @@ function misbehaving(name: string, kinds: readonly string[], expected: Expected)
   };
 }
 
-/** As what it is answered, if that is certain, and as what it ends. */
+/** The first response's status, if it is certain, and the final status. */
 type Expected = { readonly first: string | undefined; readonly last: string };
 
 async function expectOf(
@@ -108,7 +108,7 @@ async function expectOf(
   const payment = paymentOf(answer);
   world.expect(
     expected.first === undefined ? payment !== undefined : payment?.status === expected.first,
-    `${description}: answered ${payment?.status ?? answer.status}`,
+    `${description}: the response was ${payment?.status ?? answer.status}`,
   );
   if (!payment) return;
   const status = async () =>

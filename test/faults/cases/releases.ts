@@ -10,14 +10,14 @@ import { expectAllTold, startReceiver } from '../receiver.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** The request has a field that the release before ignores, since it does not know it. */
+/** A field of the request that the previous release does not know and therefore ignores. */
 const NEW_FIELD = 'nationality';
-/** Its name at the release before: as long, so that the encoded descriptor stays valid. */
+/** Its name in the previous release, of the same length so that the encoded descriptor stays valid. */
 const UNKNOWN_NAME = 'not_known_8';
-/** Options of an order whose request has it. */
+/** Options of an order whose request contains the field. */
 const WITH_NEW_FIELD = { [NEW_FIELD]: 'CO' };
 
-/** Two releases side by side on one database: a payment begun by one, and retried at the other. */
+/** Two releases side by side on one database: payments begun by one and retried at the other. */
 export const RELEASES: readonly Case[] = [
   {
     name: 'a rolling release: killed after sending, retried at a release that knows another field',
@@ -32,10 +32,13 @@ export const RELEASES: readonly Case[] = [
       stop.cut();
       await sent;
       const code = reasonOf(await send(other.url, order));
-      world.expect(code === 'REQUEST_IN_PROGRESS', `while it was open the retry was answered ${code}`);
+      world.expect(
+        code === 'REQUEST_IN_PROGRESS',
+        `while the payment was open the response to the retry was ${code}`,
+      );
       await world.endLeases();
       const answer = await world.insist(order);
-      world.expect(await world.isPaid(answer), `the retry was answered ${answer.status}`);
+      world.expect(await world.isPaid(answer), `the response to the retry was ${answer.status}`);
     },
   },
   {
@@ -45,7 +48,10 @@ export const RELEASES: readonly Case[] = [
       const order = world.order(WITH_NEW_FIELD);
       const answer = await send(taker.url, order);
       const replay = await send(other.url, order);
-      world.expect(replay.replayed && replay.body === answer.body, `the retry was answered ${replay.status}`);
+      world.expect(
+        replay.replayed && replay.body === answer.body,
+        `the response to the retry was ${replay.status}`,
+      );
       await expectReuseRefused(world, taker, order);
     },
   },
@@ -65,13 +71,16 @@ export const RELEASES: readonly Case[] = [
       await world.endLeases();
       const answer = await insistOn(world, asked);
       const again = await operate(other.url, asked);
-      world.expect(again.body === answer.body, 'a repeat was answered otherwise');
+      world.expect(again.body === answer.body, 'a repeat got another response');
       await world.drain();
       const more = await operate(other.url, { ...asked, key: 'more', percent: 80 });
-      // A refund whose claim alone was made never came to the provider, and gives its share free.
+      // A refund that was only claimed never reached the provider, so its share is free again.
       const [refund] = await world.query("SELECT status FROM transaction WHERE type = 'REFUND'");
       const isRefused = reasonOf({ ...more, tookMs: 0 }) === 'INVALID_AMOUNT';
-      world.expect(isRefused || refund?.status !== 'SUCCEEDED', `more was answered ${more.status}`);
+      world.expect(
+        isRefused || refund?.status !== 'SUCCEEDED',
+        `the response to a larger refund was ${more.status}`,
+      );
     },
   },
   {
@@ -92,7 +101,7 @@ export const RELEASES: readonly Case[] = [
         for (const replica of old) {
           await world.startReplica();
           const status = await replica.end();
-          world.expect(status === 0, `a replica that was to end in order ended with ${status}`);
+          world.expect(status === 0, `a replica that was told to end exited with ${status}`);
         }
       };
       await underLoad(world, work, 120);
@@ -102,7 +111,7 @@ export const RELEASES: readonly Case[] = [
   },
 ];
 
-/** The release before and this one, in either order. */
+/** Starts the previous release and this one, in random order. */
 async function bothReleases(world: World): Promise<[Process, Process]> {
   const before = await olderRelease(world);
   const unhurried = true;
@@ -114,7 +123,7 @@ async function bothReleases(world: World): Promise<[Process, Process]> {
   ]);
 }
 
-/** A copy of the service that does not know the new field: in its descriptor it has another name. */
+/** Makes a copy of the service that does not know the new field: its descriptor has another name for it. */
 async function olderRelease(world: World): Promise<string> {
   const copy = await copyCheckout(world.checkout);
   world.atEnd(async () => copy.remove());
@@ -126,12 +135,12 @@ async function olderRelease(world: World): Promise<string> {
   return copy.path;
 }
 
-/** Expects a different request under the same key to be refused: one release can compare like with like. */
+/** Expects a different request with the same key to be refused, because a single release can compare its requests. */
 async function expectReuseRefused(world: World, replica: Process, order: Order): Promise<void> {
   const other = world.order({ key: order.key, account: order.account });
   const answer = await send(replica.url, other);
   world.expect(
     reasonOf(answer) === 'IDEMPOTENCY_KEY_REUSED',
-    `another request was answered ${answer.status}`,
+    `the response to another request was ${answer.status}`,
   );
 }

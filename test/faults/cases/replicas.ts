@@ -15,7 +15,7 @@ const aheadBy = (ms: number) => ({
   nodeOptions: ['--import', join(import.meta.dirname, '../clock-ahead.mjs')],
 });
 
-/** Several replicas on one database, and what becomes of what one of them began. */
+/** Several replicas on one database that finish each other's work. */
 export const REPLICAS: readonly Case[] = [
   {
     name: 'two replicas: one killed',
@@ -43,13 +43,13 @@ export const REPLICAS: readonly Case[] = [
         (await world.query("SELECT 1 FROM payment WHERE status = 'SUCCEEDED'")).length === 1;
       await world.until('the other replica to learn the outcome', isEnded, 30_000);
       await sleep(WATCHED_MS);
-      // What it waited for comes, breaks, or never comes: it must not write over what the other has learned.
+      // The awaited response arrives, breaks or never comes; the replica must not overwrite the other's outcome.
       const answer = world.random.pick([stop.release, stop.cut, () => {}]);
       answer();
       frozen.thaw();
       const got = await sent;
-      world.expect(paymentOf(got)?.status === 'SUCCEEDED', `who was stopped answered ${got.status}`);
-      // Were its outcome written, it would be written by now.
+      world.expect(paymentOf(got)?.status === 'SUCCEEDED', `the stopped replica responded ${got.status}`);
+      // If its outcome were written, that would have happened by now.
       await sleep(1_500);
       stop.cut();
     },
@@ -66,8 +66,8 @@ export const REPLICAS: readonly Case[] = [
       await answerPending(world);
       stop.release();
       const told = paymentOf(await sent)?.status;
-      // On a busy machine the caller may have been told to wait.
-      world.expect(told === 'PENDING' || told === undefined, `who stood still answered ${told}`);
+      // On a busy machine the response may be to retry later.
+      world.expect(told === 'PENDING' || told === undefined, `the delayed replica responded ${told}`);
       const replay = paymentOf(await world.insist(order));
       world.expect(replay?.status === 'PENDING', `the replay is ${replay?.status}`);
       await world.until('the approval to be written', async () => {
@@ -85,16 +85,16 @@ export const REPLICAS: readonly Case[] = [
       const stop = world.gate.hold('charge:response');
       const sent = send(here.url, order);
       await stop.reached;
-      // Several searches for what is due, all of them within the lease.
+      // Enough time for several searches within the lease.
       await sleep(400);
       const [attempt] = await world.query('SELECT fence FROM transaction');
       world.expect(attempt?.fence === 0, 'the attempt was taken before its lease ran out');
       stop.release();
-      world.expect(paymentOf(await sent)?.status === 'SUCCEEDED', 'it was not answered');
+      world.expect(paymentOf(await sent)?.status === 'SUCCEEDED', 'the payment did not succeed');
       const second = await send(ahead.url, world.order());
       const payment = paymentOf(second);
       const aheadMs = Date.parse(payment?.created_at ?? '') - Date.now();
-      world.expect(aheadMs > 3_000_000, 'the clock was not ahead, so nothing was tried');
+      world.expect(aheadMs > 3_000_000, 'the clock was not ahead, so the case proves nothing');
     },
   },
   {
@@ -113,7 +113,10 @@ export const REPLICAS: readonly Case[] = [
       await returnTo(ahead.url, payer);
       await becomes(world, payer, 'SUCCEEDED');
       const captured = await operate(ahead.url, { verb: 'capture', payment: authorized, key: 'capture' });
-      world.expect(captured.status === 200, `the capture was answered ${captured.status}: ${captured.body}`);
+      world.expect(
+        captured.status === 200,
+        `the response to the capture was ${captured.status}: ${captured.body}`,
+      );
     },
   },
   {
@@ -129,7 +132,7 @@ export const REPLICAS: readonly Case[] = [
           const victim = world.random.pick(alive);
           if (blow === 2) {
             victim.freeze();
-            // Longer than the provider's deadline and the lease's margin together.
+            // Longer than the provider's timeout and the lease margin together.
             await sleep(5_000);
             victim.thaw();
           } else {
@@ -142,7 +145,7 @@ export const REPLICAS: readonly Case[] = [
   },
 ];
 
-/** Takes the only payment's attempt, and stores the response that nothing is known of it, as recovery does. */
+/** Takes the only payment's attempt and stores a response without an outcome, as recovery does. */
 async function answerPending(world: World): Promise<void> {
   await world.query(
     `WITH taken AS (UPDATE transaction SET fence = fence + 1 RETURNING payment_id)

@@ -4,10 +4,10 @@ import { type Answer, exchange, type Order, paymentOf, reasonOf, send } from '..
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** Payments that want the same one-time token. */
+/** Number of payments that compete for the same one-time token. */
 const RIVALS = 10;
 
-/** Ciphertexts of cards that come and go: a token is used once, and a card is stored once or not at all. */
+/** Stored card ciphertexts: a token is used once, and a card is stored once or not at all. */
 export const TOKENS: readonly Case[] = [
   killAt('before the claim', 'claim_by_token:request'),
   killAt('after the claim, before sending', 'claim_by_token:response'),
@@ -38,7 +38,7 @@ export const TOKENS: readonly Case[] = [
       await expectNoCiphertext(world, 'one_time_token', 'sealed');
     },
   },
-  // Whoever waits at a COMMIT that is under way does not know: the same key tells.
+  // A client that waits for a COMMIT in progress does not know its result; a repeat with the same key does.
   enrollment('before its commit', 'CREATE TRIGGER slow BEFORE INSERT ON vaulted_token', 0),
   enrollment(
     'while it commits',
@@ -50,7 +50,7 @@ export const TOKENS: readonly Case[] = [
   walletEnrollment('after the answer to that, before it is written', 'look_up:response'),
 ];
 
-/** Kills the replica that pays with a token; the payment has it, and no other ever does. */
+/** Makes a case that kills the replica that pays with a token; only this payment may ever use the token. */
 function killAt(name: string, point: string): Case {
   return {
     name: `tokens: killed ${name}`,
@@ -70,14 +70,16 @@ function killAt(name: string, point: string): Case {
       const refused = await send(url, rival);
       world.expect(
         reasonOf(refused) === 'TOKEN_NOT_FOUND',
-        `a second payment was answered ${refused.status}`,
+        `the response to a second payment was ${refused.status}`,
       );
       await expectNoCiphertext(world, 'one_time_token', 'sealed');
     },
   };
 }
 
-/** Kills the replica that stores a card, while the database is at it. @param stored how many cards that leaves. */
+/**
+ * Makes a case that kills the replica while the database stores a card. @param stored the number of cards afterwards.
+ */
 function enrollment(name: string, trigger: string, stored: number): Case {
   return {
     name: `stored methods: enrolment killed ${name}`,
@@ -105,21 +107,24 @@ function enrollment(name: string, trigger: string, stored: number): Case {
       const [first, again] = [await enroll(url), await enroll(url)];
       world.expect(
         first.status === 201 && first.replayed === (stored === 1),
-        `it was answered ${first.status}`,
+        `the response was ${first.status}`,
       );
-      world.expect(again.replayed && again.body === first.body, 'a repeat was answered otherwise');
+      world.expect(again.replayed && again.body === first.body, 'a repeat got another response');
       const { id } = JSON.parse(first.body);
       const rows = await world.query(cards);
       world.expect(rows.length === 1 && rows[0]?.id === id, `${rows.length} cards are stored`);
       const told = await world.query("SELECT 1 FROM event WHERE type = 'enrollment.enroll'");
-      world.expect(told.length === 1, `the enrolment was told ${told.length} times`);
+      world.expect(told.length === 1, `the event of the enrolment was written ${told.length} times`);
       await made(url, `${path}/${id}/unenroll`, {});
       await expectNoCiphertext(world, 'vaulted_token', 'card_number', 'customer_id IS NOT NULL');
     },
   };
 }
 
-/** Kills the replica at a call about a wallet: once its payer has agreed, or before the payer was given a page. */
+/**
+ * Makes a case that kills the replica at a call about a wallet: before the payer gets a page, or after they have
+ * agreed.
+ */
 function walletEnrollment(name: string, point: string): Case {
   return {
     name: `wallet enrolments: killed ${name}`,
@@ -140,8 +145,8 @@ function walletEnrollment(name: string, point: string): Case {
 
       const { url } = await world.startReplica({ unhurried: true });
       const again = await enroll(url);
-      world.expect(again.status === 201, `a repeat was answered ${again.status}`);
-      world.expect(again.replayed === (status === 201), 'a repeat was answered otherwise');
+      world.expect(again.status === 201, `the response to a repeat was ${again.status}`);
+      world.expect(again.replayed === (status === 201), 'a repeat got another response');
       if (!again.replayed) await agreeAtPage(again);
       const { id } = JSON.parse(again.body);
       await world.until('the wallet to be enrolled', async () => {
@@ -151,17 +156,17 @@ function walletEnrollment(name: string, point: string): Case {
         return rows[0]?.status === 'ENROLLED';
       });
       const told = await world.query("SELECT 1 FROM event WHERE type = 'enrollment.enroll'");
-      world.expect(told.length === 1, `the enrolment was told ${told.length} times`);
+      world.expect(told.length === 1, `the event of the enrolment was written ${told.length} times`);
     },
   };
 }
 
-/** The payer agrees at the page that an enrolment was answered with. */
+/** Agrees, as the payer, at the page in the response to an enrolment. */
 async function agreeAtPage({ status, body }: Pick<Answer, 'status' | 'body'>): Promise<void> {
-  if (status !== 201) throw new Error(`the enrolment was answered ${status} ${body}`);
+  if (status !== 201) throw new Error(`the response to the enrolment was ${status} ${body}`);
   const { redirect_url: page } = JSON.parse(body);
   const agreed = await fetch(`${page}/pay`, { method: 'POST', redirect: 'manual' });
-  if (agreed.status !== 303) throw new Error(`the provider's page answered ${agreed.status}`);
+  if (agreed.status !== 303) throw new Error(`the provider's page responded ${agreed.status}`);
 }
 
 async function isSlow(world: World): Promise<boolean> {
@@ -181,16 +186,16 @@ async function makeToken(url: string, order: Order): Promise<string> {
   return (await made(url, '/v1/tokens', { card_data: cardOf(order) })).token;
 }
 
-/** Has an order pay by a token, instead of its card. */
+/** Makes an order pay with a token instead of its card. */
 function payByToken(order: Order, token: string): void {
   Object.assign(order, { body: JSON.stringify({ ...JSON.parse(order.body), payment_method: { token } }) });
 }
 
-/** Sends an order until it is answered with a payment or a refusal. */
+/** Sends an order until the response is a payment or a refusal. */
 async function clearAnswer(url: string, order: Order): Promise<Answer> {
   for (;;) {
     const answer = await send(url, order);
-    // One that used nothing is refused for ever, so what was unclear before took nothing either.
+    // A refusal that used nothing is permanent, so earlier unclear responses used nothing either.
     if (answer.status === 400) order.answers.splice(0, order.answers.length, answer);
     if (answer.status === 201 || answer.status === 400) return answer;
   }
@@ -219,5 +224,5 @@ async function expectNoCiphertext(
   where = 'true',
 ): Promise<void> {
   const left = await world.query(`SELECT 1 FROM ${table} WHERE ${column} IS NOT NULL AND ${where}`);
-  world.expect(left.length === 0, `${table} holds ${left.length} ciphertexts`);
+  world.expect(left.length === 0, `${table} contains ${left.length} ciphertexts`);
 }

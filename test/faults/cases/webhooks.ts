@@ -8,14 +8,14 @@ import { expectAllTold, passTime, startReceiver } from '../receiver.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** Events to merchants' servers: each change is told at least once, and nothing that did not happen. */
+/** Events to merchants' servers: every change is sent at least once, and nothing else. */
 export const WEBHOOKS: readonly Case[] = [
   {
     name: 'webhooks: replicas killed again and again, at a receiver that fails now and then',
     async run(world) {
       await world.startReplica();
       await world.startReplica();
-      // Among hundreds of events, one would else meet nine failures in a row, after which it rightly counts as failed.
+      // Otherwise one of hundreds of events would fail nine times in a row and correctly count as failed.
       let isKind = false;
       const mood = () =>
         isKind ? 'take' : world.random.pick(['take', 'take', 'take', 'fail', 'break'] as const);
@@ -54,14 +54,14 @@ export const WEBHOOKS: readonly Case[] = [
         await failedAgain(world);
         await passTime(world);
       }
-      world.expect(dead.taken.size === 0, 'who was down was told');
+      world.expect(dead.taken.size === 0, 'the receiver that was down got an event');
       await dead.up();
       await expectAllTold(world, ACCOUNT_ONE, dead);
     },
   },
 ];
 
-/** Waits until every open delivery of account one has failed since its time came. */
+/** Waits until every open delivery of account one has failed since it was due. */
 async function failedAgain(world: World): Promise<void> {
   const due = 'SELECT 1 FROM delivery WHERE account_id = $1 AND (due_at <= now() OR error IS NULL)';
   await world.until('the receiver to be tried in vain', async () => {
@@ -69,7 +69,7 @@ async function failedAgain(world: World): Promise<void> {
   });
 }
 
-/** Kills the replica at a step between the outbox and the receiver; another one goes on. */
+/** Makes a case that kills the replica at a step between outbox and receiver; another replica takes over. */
 function kill(step: string, point: string): Case {
   return {
     name: `webhooks: killed ${step}`,
@@ -77,7 +77,7 @@ function kill(step: string, point: string): Case {
       const receiver = await startReceiver(world, ACCOUNT_ONE);
       const replica = await world.startReplica();
       const payment = await pay(world, replica.url, { capture: true });
-      await world.until('the payment to be told', () => receiver.taken.size > 0);
+      await world.until('the event of the payment', () => receiver.taken.size > 0);
       const stop = world.gate.hold(point);
       const refund = { verb: 'refund', payment, key: 'refund', percent: 30 } as const;
       const sent = operate(replica.url, refund);

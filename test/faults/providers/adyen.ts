@@ -9,7 +9,7 @@ const KEY_OF_TWO = `${FAKE_API_KEY}_two`;
 const DELIVERY_MS = 40;
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
-/** Adyen's fake, which tells of everything by notifications of its own. */
+/** Adyen's fake, which sends notifications of all events by itself. */
 export const adyen: Provider = {
   name: 'adyen',
   abilities: new Set(['cards', 'authorizations', 'verifications', 'redirects', 'late_payers']),
@@ -30,7 +30,7 @@ export const adyen: Provider = {
   },
   async start({ deliver }): Promise<Judge> {
     const fake = await startFakeAdyen();
-    /** Requests that were carried out, by our transaction's id. */
+    /** The requests that were carried out, by our transaction's id. */
     const heard = new Map<string, FrontRequest>();
     const front = await startFront(fake.url, {
       ...DIALECT,
@@ -46,7 +46,7 @@ export const adyen: Provider = {
       while (isAlive) {
         const [first] = fake.notifications;
         const told = first && (await deliver(connectionOf(first, lines()), asNotification(first)));
-        // What was not accepted comes again.
+        // A notification that was not accepted is sent again.
         if (told === 200) fake.notifications.shift();
         await sleep(DELIVERY_MS);
       }
@@ -83,7 +83,7 @@ const DIALECT: Dialect = {
     request.acquirer === 'ONE' && request.body.includes(DECLINED_AT_ACQUIRER_ONE)
       ? withHolder(request, 'NOT_ENOUGH_BALANCE')
       : request,
-  /** Refused in Adyen's words, with the issuer's own code beside them. */
+  /** Declines with Adyen's result and the issuer's raw code. */
   async decline(request, code, ask) {
     const answer = await ask(withHolder(request, 'DECLINED'));
     const additionalData = { refusalReasonRaw: `${code} : Refused` };
@@ -91,14 +91,14 @@ const DIALECT: Dialect = {
   },
 };
 
-/** A holder's name by which Adyen's test system knows what to answer. */
+/** Sets a holder's name that determines the result in Adyen's test system. */
 function withHolder(request: FrontRequest, holderName: string): FrontRequest {
   const body = JSON.parse(request.body);
   body.paymentMethod.holderName = holderName;
   return { ...request, body: JSON.stringify(body) };
 }
 
-/** The connection through which a notification's payment was made. */
+/** Returns the connection of the payment in a notification. */
 function connectionOf(notification: string, lines: readonly LedgerLine[]): string {
   const [{ NotificationRequestItem: item }] = JSON.parse(notification).notificationItems;
   const line = lines.find(

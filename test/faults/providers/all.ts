@@ -5,12 +5,14 @@ import type { Provider } from './provider.ts';
 import { sandbox } from './sandbox.ts';
 import { stripe } from './stripe.ts';
 
-/** Every provider that can stand behind the service under test: the sandbox, and the fakes of real ones. */
+/** Every provider that can serve the service under test: the sandbox and the fakes of real ones. */
 export const PROVIDERS: readonly Provider[] = [sandbox, stripe, adyen, paypal, mercadoPago];
 
-/** @throws Error when there is none of the name. */
+/** Returns the provider of a name. @throws Error if there is none. */
 export function providerNamed(name: string): Provider {
   const provider = PROVIDERS.find((one) => one.name === name);
   if (provider) return provider;
-  throw new Error(`there is no provider ${name}: ${PROVIDERS.map((one) => one.name).join(', ')}`);
+  throw new Error(
+    `there is no provider ${name}; the providers are ${PROVIDERS.map((one) => one.name).join(', ')}`,
+  );
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Acquirer, Call } from './provider.ts';
 
-/** A request on its way to a fake. */
+/** A request to a fake. */
 export type FrontRequest = {
   readonly method: string;
   readonly path: string;
@@ -17,29 +17,29 @@ export type FrontAnswer = { readonly status: number; readonly contentType: strin
 /** Facts about the provider behind a front. */
 export type Dialect = {
   callOf(head: string): Call | undefined;
-  /** The header that holds a request's idempotency key. */
+  /** The header with a request's idempotency key. */
   readonly keyHeader: string;
-  /** The account whose credentials a request bears, and the headers with those that the fake takes. */
+  /** Returns the account of a request's credentials, and the headers with credentials that the fake accepts. */
   readonly account: (headers: FrontRequest['headers']) => {
     readonly acquirer: Acquirer;
     readonly headers: FrontRequest['headers'];
   };
-  /** Changes a request on its way, for one account only, say. */
+  /** Changes a request in transit, for example for one account only. */
   readonly changed?: (request: FrontRequest) => FrontRequest;
-  /** Makes a charge that is declined with an ISO 8583 code. @returns the fake's answer. */
+  /** Makes a charge that is declined with an ISO 8583 code. @returns the fake's response. */
   readonly decline?: (
     request: FrontRequest,
     code: string,
     ask: (request: FrontRequest) => Promise<FrontAnswer>,
   ) => Promise<FrontAnswer>;
-  /** Hears of every request that the fake has answered. */
+  /** Called for every request that the fake has responded to. */
   readonly heard?: (request: FrontRequest, answer: FrontAnswer) => void;
 };
 
 /** A front before a fake. */
 export type Front = {
   readonly port: number;
-  /** Has the charges and operations that name an id, or have it in their path, meet trouble. */
+  /** Causes trouble for charges and operations that contain an id in their body or path. */
   trouble(id: string, word: string): void;
   close(): Promise<void>;
 };
@@ -48,21 +48,21 @@ const WORD = /sandbox:([a-z_]+)(?::(\w+))?/;
 const FAILED: FrontAnswer = { status: 500, contentType: 'text/plain', body: 'it failed' };
 const HUGE_BYTES = 10 * 1024 * 1024;
 const DRIP_MS = 100;
-/** Fields of amounts and currencies, in the words of all providers. */
+/** Fields of amounts and currencies at all providers. */
 const AMOUNTS = /^(amount|amount_received|amount_capturable|value|unit_price|transaction_amount)$/;
 const CURRENCIES = /^(currency|currency_code|currency_id)$/;
 
 /**
- * Stands before a fake of a provider and does to its answers what the sandbox does to its own when a description asks for
- * it (`sandbox:reset_after`; see sandbox/README.md). A payment's word stands in its requests; operations tell none,
- * and meet the trouble of the payment that they name. Each idempotency key meets trouble once: a repeat is answered.
+ * Starts a front before a provider's fake. It does to responses what the sandbox does when a description requests it
+ * (`sandbox:reset_after`; see sandbox/README.md). A payment's requests contain the word themselves; its operations get
+ * the trouble set for the payment. Each idempotency key meets trouble once, and a repeat gets its response.
  */
 export async function startFront(fakeUrl: string, dialect: Dialect): Promise<Front> {
   const words = new Map<string, string>();
   const troubled = new Set<string>();
   const ask = (request: FrontRequest) => exchange(fakeUrl, request);
 
-  /** The trouble that a request is to meet, once. */
+  /** Returns the trouble for a request, once. */
   function troubleOf({ method, path, headers, body }: FrontRequest): RegExpExecArray | null {
     const text = `${path} ${body.replaceAll('%3A', ':')}`;
     const named = [...words].find(([id]) => text.includes(id))?.[1];
@@ -74,7 +74,7 @@ export async function startFront(fakeUrl: string, dialect: Dialect): Promise<Fro
     return word;
   }
 
-  /** Later requests name by its id what a request with trouble in it made. */
+  /** Stores the ids that a request with trouble created, because later requests name them. */
   function remember({ body }: FrontRequest, answer: FrontAnswer): void {
     const word = WORD.exec(body.replaceAll('%3A', ':'))?.[0];
     const id = /"id":"([^"]{8,})"/.exec(answer.body)?.[1];
@@ -98,7 +98,7 @@ export async function startFront(fakeUrl: string, dialect: Dialect): Promise<Fro
   }
 
   const server = createServer((incoming, response) => {
-    // Whoever asked may be gone, and the fake may be closed: then there is nobody to answer.
+    // The caller may have disconnected or the fake may be closed; then there is no response to send.
     serve(incoming, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -113,7 +113,7 @@ export async function startFront(fakeUrl: string, dialect: Dialect): Promise<Fro
   };
 }
 
-/** Answers as it was, or as the trouble has it. */
+/** Sends the response unchanged or as the trouble requires. */
 function after(kind: string, answer: FrontAnswer, incoming: IncomingMessage, response: ServerResponse): void {
   const { status, contentType, body } = answer;
   const { socket } = incoming;
@@ -164,7 +164,7 @@ function drip(body: string, head: string, { socket }: IncomingMessage): void {
   socket.once('close', () => clearInterval(timer)).on('error', () => {});
 }
 
-/** The JSON with other values in the fields of a name. A decimal in a text stays one. */
+/** Replaces the values of fields with these names in JSON. A decimal in a string remains one. */
 function changedIn(body: string, fields: RegExp, change: (value: number) => number | string): string {
   return JSON.stringify(
     JSON.parse(body, (name, value) => {

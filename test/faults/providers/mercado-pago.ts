@@ -11,7 +11,7 @@ import type { Judge, LedgerLine, Provider } from './provider.ts';
 
 const CURRENCY = 'ARS';
 
-/** Mercado Pago's fake: payers by redirect, whose money it takes by itself. */
+/** Mercado Pago's fake: payers by redirect, whose payments it captures by itself. */
 export const mercadoPago: Provider = {
   name: 'mercado_pago',
   abilities: new Set(['redirects', 'look_ups', 'refund_reads', 'unsigned_notifications']),
@@ -60,7 +60,10 @@ export const mercadoPago: Provider = {
   },
 };
 
-/** A preference with its first payment; each further one of it is an entry of its own, and before it. */
+/**
+ * Returns the entries of a preference: its first payment is part of its own entry, and each later payment has a
+ * separate entry before it.
+ */
 function linesOf(preference: JsonObject, payments: ReadonlyMap<string, JsonObject>): LedgerLine[] {
   const items = preference.items as { unit_price: number; quantity: number }[];
   const units = (amount: unknown) => Number(parseMoney(String(amount), CURRENCY)?.minorUnits);

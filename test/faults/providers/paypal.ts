@@ -8,7 +8,7 @@ import {
 import { startFront } from './front.ts';
 import type { Judge, LedgerLine, Provider } from './provider.ts';
 
-/** PayPal's fake: payers by redirect, whose money a completion takes. */
+/** PayPal's fake: payers by redirect, whose payments a completion captures. */
 export const paypal: Provider = {
   name: 'paypal',
   abilities: new Set(['redirects', 'completions', 'look_ups', 'refund_reads', 'unsigned_notifications']),
@@ -68,7 +68,7 @@ type Order =
     ? One
     : never;
 
-/** An order, and the completion that took its money. */
+/** Returns the entries of an order and of the completion that captured its money. */
 function linesOf({ id, unit, captures, refunds, status }: Order): LedgerLine[] {
   const units = (amount: Order['unit']['amount']) =>
     Number(parseMoney(amount.value, amount.currency_code)?.minorUnits);

@@ -1,7 +1,7 @@
 import type { RawNotification } from '#src/connectors/connector.ts';
 import type { Currency } from '../orders.ts';
 
-/** Abilities that a case may need of a provider, and why one that lacks it is passed over. */
+/** Abilities that a case may need, with the reason for skipping a provider without one. */
 export const ABILITIES = {
   cards: 'it takes no cards',
   authorizations: 'it authorizes nothing without taking it: there is nothing to capture or to cancel',
@@ -19,60 +19,60 @@ export const ABILITIES = {
   dashboard: 'it has no dashboard here, in which a merchant refunds',
 } as const;
 
-/** Something that some providers can do, and others cannot. */
+/** An ability that some providers lack. */
 export type Ability = keyof typeof ABILITIES;
 
-/** Two accounts at the provider: the connections `judge` and `judge-two`. */
+/** The two accounts at the provider, of the connections `judge` and `judge-two`. */
 export type Acquirer = 'ONE' | 'TWO';
 
 /** A kind of call, by which the gate before the provider stops it. */
 export type Call = 'charge' | 'look_up' | 'close' | 'operation';
 
-/** A provider that can stand behind the service under test. */
+/** A provider that can serve the service under test. */
 export type Provider = {
-  /** As `--provider` names it. */
+  /** Its name in `--provider`. */
   readonly name: string;
   readonly abilities: ReadonlySet<Ability>;
   readonly connector: string;
-  /** Time that the service waits for it, for all requests of a call. */
+  /** The time that the service waits for all requests of a call. */
   readonly timeoutMs: number;
-  /** Settings of a connection beside its address and timeout, as YAML's flow style has them. */
+  /** Returns a connection's settings, apart from address and timeout, in YAML's flow style. */
   readonly settings: (acquirer: Acquirer) => string;
-  /** Environment variables of a connection's secrets, by their names in the catalogue. */
+  /** Returns the environment variables of a connection's secrets, by their names in the catalogue. */
   readonly secrets: (acquirer: Acquirer) => Readonly<Record<string, string>>;
   readonly environment: Readonly<Record<string, string>>;
-  /** Currencies in which orders are made, all of which it counts as ISO 4217 does. */
+  /** The currencies of orders, with the decimals of ISO 4217. */
   readonly currencies: readonly Currency[];
-  /** Reads the beginning of an HTTP request; undefined: no call that is stopped. */
+  /** Classifies a call by the beginning of its HTTP request; undefined for calls that are never stopped. */
   callOf(head: string): Call | undefined;
   start(options: StartOptions): Promise<Judge>;
 };
 
 export type StartOptions = {
-  /** Checkout of the service under test. */
+  /** The checkout of the service under test. */
   readonly checkout: string;
   /** Creates a database for a ledger, in a PostgreSQL that no case harms. @returns its address. */
   ledgerUrl(): Promise<string>;
-  /** Posts a notification to a replica that is alive. @returns the status of its response; undefined: none. */
+  /** Posts a notification to a running replica. @returns the status of the response, if any. */
   deliver(connection: string, notification: RawNotification): Promise<number | undefined>;
 };
 
-/** A provider that runs: its ledger is what the service is judged by. */
+/** A running provider, whose ledger decides whether the service is correct. */
 export type Judge = {
   readonly port: number;
   readonly isAlive: () => boolean;
-  /** All that it wrote to its output and to disk. */
+  /** Returns everything that it wrote to its output and to disk. */
   written(): Promise<string>;
   ledger(): Promise<LedgerLine[]>;
-  /** The payer of an entry pays, or agrees, at the provider's page. @returns the query with which they come back. */
+  /** Pays or agrees, as the payer, at the provider's page. @returns the query of the payer's return. */
   agree(line: LedgerLine): Promise<string>;
-  /** A notification about an entry, which may tell what is not so. */
+  /** Returns a notification about an entry, which need not be true. */
   notification(line: LedgerLine, options: { readonly isForged: boolean }): RawNotification;
-  /** The merchant refunds a part of a charge in its dashboard. @returns the notification of it. */
+  /** Refunds part of a charge in the provider's dashboard. @returns its notification. */
   refundThere?(line: LedgerLine, amount: number): RawNotification;
-  /** Has the operations on a payment, which it knows by `id`, meet trouble: `sandbox:reset_after`. */
+  /** Causes trouble such as `sandbox:reset_after` for the operations on a payment with the provider's `id`. */
   trouble(id: string, word: string): void;
-  /** Returns false for a transaction of which nothing reached it, and of which it therefore never tells. */
+  /** Returns false for a transaction that never reached the provider, so that it never sends notifications about it. */
   hasHeardOf(transactionId: string): boolean;
   kill(): Promise<void>;
 };
@@ -89,8 +89,8 @@ export type LedgerLine = {
   readonly currency: string;
   readonly amount_captured: number;
   readonly amount_refunded: number;
-  /** ISO 8583; null where no issuer was asked. */
+  /** An ISO 8583 code; null if no issuer decided. */
   readonly response_code: string | null;
-  /** The merchant's reference, as the provider was told it. */
+  /** The merchant's reference, as sent to the provider. */
   readonly reference: string | null;
 };

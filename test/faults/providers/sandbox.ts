@@ -5,14 +5,14 @@ import { startProcess } from '../processes.ts';
 import { ABILITIES, type Ability, type Judge, type LedgerLine, type Provider } from './provider.ts';
 
 const API_KEY = 'faults_api_key';
-/** Signs the notifications that a case sends in the provider's name; the judge itself sends none. */
+/** Signs the notifications that a case sends as the provider; the judge itself sends none. */
 const NOTIFICATION_SECRET = 'faults_notification_secret';
 const ANNOUNCES = /sandbox provider: http:\/\/127\.0\.0\.1:(\d+)/;
 
-/** The simulated provider as a process of its own, which writes each charge to disk before it answers. */
+/** The simulated provider as a separate process, which writes each charge to disk before it responds. */
 export const sandbox: Provider = {
   name: 'sandbox',
-  // It can do whatever a case needs, but has no page for merchants.
+  // It supports every ability except a dashboard for merchants.
   abilities: new Set((Object.keys(ABILITIES) as Ability[]).filter((ability) => ability !== 'dashboard')),
   connector: 'sandbox',
   timeoutMs: 1_000,
@@ -46,11 +46,11 @@ export const sandbox: Provider = {
       ledger: () => readLedger(url),
       async agree({ id }) {
         const { status } = await fetch(`${url}/checkout/${id}/pay`, { method: 'POST', redirect: 'manual' });
-        if (status !== 303) throw new Error(`the provider's page answered ${status}`);
+        if (status !== 303) throw new Error(`the provider's page responded ${status}`);
         return '';
       },
       notification: notificationOf,
-      // It reads what it is to do in the description of each call.
+      // It reads its behavior from the description of each call.
       trouble: () => {},
       hasHeardOf: () => true,
       kill: judge.kill,
@@ -74,7 +74,7 @@ function notificationOf(line: LedgerLine, { isForged }: { readonly isForged: boo
   };
 }
 
-/** Returns the text of all rows of a ledger. */
+/** Returns all rows of a ledger as text. */
 async function rowsOf(databaseUrl: string): Promise<string> {
   const client = new pg.Client(databaseUrl);
   await client.connect();

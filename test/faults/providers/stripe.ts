@@ -7,7 +7,7 @@ import type { Acquirer, Judge, LedgerLine, Provider } from './provider.ts';
 const KEY_OF_TWO = `${FAKE_API_KEY}_two`;
 const INSUFFICIENT_FUNDS = '4000000000009995';
 
-/** Stripe's decline codes by what they amount to; one that is no code of ISO 8583 is one that Stripe does not have. */
+/** Stripe's decline codes by ISO 8583 code. The invalid X9 stands for a code that Stripe does not have. */
 const DECLINES: Readonly<Record<string, string>> = {
   '05': 'generic_decline',
   '14': 'invalid_account',
@@ -42,7 +42,7 @@ export const stripe: Provider = {
     FAULTS_KEY_TWO: KEY_OF_TWO,
     FAULTS_SECRET: FAKE_WEBHOOK_SECRET,
   },
-  // Of a dinar's thousandths Stripe takes tens only.
+  // Stripe requires multiples of ten for amounts in thousandths of a dinar.
   currencies: [
     { currency: 'USD', digits: 2 },
     { currency: 'JPY', digits: 0 },
@@ -51,7 +51,7 @@ export const stripe: Provider = {
   callOf(head) {
     if (/^POST \/v1\/payment_intents\/\w+\/confirm /.test(head)) return 'charge';
     if (/^POST \/v1\/(refunds|payment_intents\/\w+\/capture) /.test(head)) return 'operation';
-    // What closes a payment needs no key; what a merchant cancels has one.
+    // Closing a payment sends no key; a merchant's cancel has one.
     if (/^POST \/v1\/payment_intents\/\w+\/cancel /.test(head)) {
       return /idempotency-key/i.test(head) ? 'operation' : 'close';
     }
@@ -112,7 +112,7 @@ const DIALECT: Dialect = {
     request.acquirer === 'ONE'
       ? { ...request, body: request.body.replace(DECLINED_AT_ACQUIRER_ONE, INSUFFICIENT_FUNDS) }
       : request,
-  /** The intent is confirmed with another payment method, of a card that is declined so. */
+  /** Confirms the intent with another payment method, whose card is declined with the code. */
   async decline(request, code, ask) {
     const body = `type=card&card[number]=${cardDeclinedAs(code)}&card[exp_month]=1&card[exp_year]=2031`;
     const { 'idempotency-key': _, ...headers } = request.headers;
@@ -132,7 +132,7 @@ type Intent = ReturnType<Fake['ledger']['intents']['get']> & {};
 function lineOf({ ledger }: Fake, intent: Intent, acquirers: ReadonlyMap<string, Acquirer>): LedgerLine {
   const refunds = [...ledger.refunds.values()].filter((it) => it.payment_intent === intent.id);
   const isAuthorized = intent.authorized_at !== undefined;
-  // What a capture in part released is listed as a refund.
+  // Stripe lists the amount that a partial capture releases as a refund.
   const released = intent.status === 'succeeded' ? intent.amount - Number(intent.amount_received) : 0;
   return {
     id: intent.id,
