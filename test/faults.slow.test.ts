@@ -17,7 +17,7 @@ const AT_FAKES: Readonly<Record<string, string>> = {
   stripe: AFTER_SENDING,
   adyen: `operations: ${AFTER_SENDING}`,
   paypal: 'payers: completion killed after completing, before the answer',
-  mercado_pago: 'payers: notification, return and recovery at once, at two replicas',
+  mercado_pago: 'payers: notification, return and recovery at once on two replicas',
 };
 
 describe('a short run of fault cases (`npm run faults` tries all of them, with many seeds)', () => {
@@ -68,7 +68,7 @@ describe('cases that a provider does not support', () => {
     expect(notFor(providerNamed('paypal'), first)).toBe('not for this provider: paypal: it takes no cards');
     // The sandbox supports everything except refunds in a dashboard, which it does not have.
     expect(CASES.filter((one) => notFor(sandbox, one) !== undefined).map(({ name }) => name)).toEqual([
-      'operations: refunds made at the provider itself, and the replica killed while it records them',
+      'operations: refunds made at the provider, and the replica killed while it records them',
     ]);
   });
 

@@ -44,7 +44,7 @@ it('the account command creates and revokes keys while the service runs, and the
   expect(keys).not.toContain('sk_');
 });
 
-it('the account command makes keys with the requested environment in their prefix, and the service accepts them', async () => {
+it('the account command makes keys with the requested prefix, and the service accepts them', async () => {
   const service = await startService({ DATA_DIR });
   const created = await account('create', '--name', 'Shop', '--environment', 'sandbox');
   const id = shown(created, 'account id');

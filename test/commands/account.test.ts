@@ -9,7 +9,7 @@ import { type Ran, runCommand } from '../support/run-command.ts';
 const NOT_A_DISPLAY_NAME = '"display-name" must be 1 to 100 visible characters';
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
-it('the account command creates the schema in the database of DATABASE_URL and stores only the hash of a secret', async () => {
+it('the account command creates the schema in DATABASE_URL and stores only the hash of a secret', async () => {
   const database = await createTestDatabase({ empty: true });
   const run = async (...args: string[]) => (await runAccount({ DATABASE_URL: database.url }, ...args)).stdout;
   expect(await run('list')).toBe('\n');
@@ -93,7 +93,7 @@ it('every account command is in the audit log with its actor and its change, but
   await database.drop();
 });
 
-it('the account command makes no change that it cannot write to the audit log', async () => {
+it('an account command makes no change that it cannot record in the audit log', async () => {
   const database = await createTestDatabase();
   const environment = { DATABASE_URL: database.url };
   const id = shown((await runAccount(environment, 'create', '--name', 'Shop')).stdout, 'account id');
@@ -147,7 +147,7 @@ it.each([
   ],
   ['one operand too many', ['keys', UNKNOWN, UNKNOWN], '"keys" takes <account id>.'],
 ])(
-  'the account command refuses %s with its usage and exit code 2, before it opens a database',
+  'the account command refuses %s with its usage and exit code 2, without opening a database',
   async (_what, args, message) => {
     const { code, stdout, stderr } = await runAccount(
       { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' },
@@ -159,7 +159,7 @@ it.each([
   },
 );
 
-it('the account command says what does not exist, with exit code 1', async () => {
+it('the account command names a missing account or key and exits with 1', async () => {
   const database = await createTestDatabase();
   const refusals = [
     [['keys', UNKNOWN], `No account ${UNKNOWN}.`],
@@ -178,7 +178,7 @@ it('the account command says what does not exist, with exit code 1', async () =>
   await database.drop();
 });
 
-it('the account command says that the database cannot be reached, without its password and with exit code 1', async () => {
+it('the account command reports an unreachable database without its password and exits with 1', async () => {
   const { code, stderr } = await runAccount({ DATABASE_URL: 'postgres://a:secret@127.0.0.1:1/b' }, 'list');
   expect(code).toBe(1);
   expect(stderr).toBe(

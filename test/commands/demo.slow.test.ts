@@ -4,7 +4,7 @@ import { ownDataDir, startProgram } from '../support/service-process.ts';
 
 const DATA_DIR = ownDataDir();
 
-it('npm run demo starts the service on the PORT of its environment, opens a shop that leads to it, and ends both', async () => {
+it('npm run demo starts the service on PORT and a shop that leads to it, and ends both', async () => {
   const port = String(await freePort());
   const service = `http://127.0.0.1:${port}`;
   const demo = startProgram('examples/demo-shop/main.ts', { PORT: port, DATA_DIR }, ['--port', '0']);

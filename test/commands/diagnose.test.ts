@@ -43,11 +43,11 @@ it.each([
   [{ isInTheClear: true }, ['ok PostgreSQL', 'ok durability', 'warning database TLS']],
   [{ invalidIndexes: ['a'] }, ['ok PostgreSQL', 'ok durability', 'warning indexes']],
   [{ oldestTransactionS: 301 }, ['ok PostgreSQL', 'ok durability', 'warning sessions']],
-])('for a database with %j the doctor says %j', (facts, findings) => {
+])('for a database with %j the doctor reports %j', (facts, findings) => {
   expect(said(diagnoseDatabase({ ...WELL, ...facts }, POOL))).toEqual(findings);
 });
 
-it('behind a pooler the doctor does not hold the connections of a replica against those of the database', () => {
+it('behind a pooler, the doctor does not compare a replica’s connections with the database’s limit', () => {
   const pooled = { ...POOL, databaseDirectUrl: 'postgres://host/db' };
   expect(said(diagnoseDatabase({ ...WELL, maxConnections: 25 }, pooled))).toEqual([
     'ok PostgreSQL',
@@ -55,7 +55,7 @@ it('behind a pooler the doctor does not hold the connections of a replica agains
   ]);
 });
 
-it('a clock that is off by seconds is a warning, and by half a minute a failure; a slow answer proves neither', () => {
+it('a clock off by seconds is a warning, by half a minute a failure, and neither if uncertain', () => {
   expect(diagnoseClock({ aheadMs: 900, uncertainMs: 0 }).state).toBe('ok');
   expect(diagnoseClock({ aheadMs: -2_000, uncertainMs: 0 })).toMatchObject({
     state: 'warning',
@@ -76,7 +76,7 @@ it('a major version of Node.js other than the tested one is a failure', () => {
   expect(diagnoseNode('v20.20.2', pinned).state).toBe('failed');
 });
 
-it('an installation without accounts gets a warning, and one without overdue work is well', () => {
+it('an installation without accounts gets a warning, and one without overdue work passes', () => {
   const none = {
     accounts: 1,
     failingWebhooks: 0,
@@ -101,7 +101,7 @@ it.each<[Partial<Config>, string[]]>([
   [{ publicUrl: 'http://pay.example' }, ['warning PUBLIC_URL']],
   [{ host: '0.0.0.0' }, ['warning TLS']],
   [{ trustedProxies: new BlockList() }, ['warning TRUSTED_PROXIES']],
-])('for a production configuration with %j the doctor says %j', (change, findings) => {
+])('for a production configuration with %j the doctor reports %j', (change, findings) => {
   const production: Config = {
     ...readConfig({ SANDBOX: 'off', TRUSTED_PROXIES: '10.0.0.0/8' }),
     databaseUrl: 'postgres://host/db',

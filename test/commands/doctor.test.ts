@@ -45,14 +45,14 @@ async function doctor(environment: Readonly<Record<string, string>>): Promise<Ra
   return ended;
 }
 
-/** A catalogue whose one connection is at an address. */
+/** A catalogue with one connection at an address. */
 function sandboxAt(url: string): string {
   const file = join(home, `${encodeURIComponent(url)}.yaml`);
   writeFileSync(file, SMALL.replace('$SANDBOX_URL', url));
   return file;
 }
 
-it('the doctor finds nothing wrong with a healthy deployment, and only probes its providers', async () => {
+it('the doctor finds nothing wrong with a healthy deployment, and sends its providers only probes', async () => {
   await tables.query("INSERT INTO account (id, name) VALUES (gen_random_uuid(), 'Shop')");
   const asked: string[] = [];
   const provider: Server = createServer((request, response) => {
@@ -82,7 +82,7 @@ it('the doctor finds nothing wrong with a healthy deployment, and only probes it
   expect(await tables.query('SELECT name FROM installation_key')).toEqual([]);
 });
 
-it('the doctor fails, and says what to do, if settings, database, keys, catalogue or schema would prevent a start', async () => {
+it('the doctor fails with advice if settings, database, keys, catalogue or schema would prevent a start', async () => {
   const wrong = await doctor({ PORT: 'none' });
   expect([wrong.code, wrong.stdout]).toEqual([
     1,
@@ -127,7 +127,7 @@ it('the doctor fails, and says what to do, if settings, database, keys, catalogu
   );
 });
 
-it('the doctor reports overdue work, from the tables of the service', async () => {
+it('the doctor reports overdue work from the service’s tables', async () => {
   const [account] = await tables.query(
     "INSERT INTO account (id, name) VALUES (gen_random_uuid(), 'Shop') RETURNING id",
   );
@@ -150,8 +150,9 @@ it('the doctor reports overdue work, from the tables of the service', async () =
     `INSERT INTO notification (connection_id, deduplication_key, subject, body, query, received_at)
      VALUES ('one', 'k', 0, '', '', now() - interval '1 hour')`,
   );
-  // A day past the usual term, and asked hourly; overdue by a day, without a connection that asks. Not late: at its term just
-  // now; of a longer term; overdue by hours; captured; released; and a refund.
+  // Overdue: one a day past the usual term and checked hourly, and one due a day ago whose connection is gone. Not
+  // late: one that has just reached its term, one with a longer term, one overdue by hours, a captured one, a released
+  // one, and a refund.
   for (const [captured, type, check, age, released = false] of [
     [0, 'PURCHASE', '30 minutes', '9 days'],
     [0, 'AUTHORIZE', '-2 days', '7 days'],
@@ -183,7 +184,7 @@ it('the doctor reports overdue work, from the tables of the service', async () =
   await tables.query('TRUNCATE webhook, delivery, payment, transaction, notification');
 });
 
-it('the doctor says what is wrong with a pooler, and goes on at the database itself', async () => {
+it('the doctor reports a problem with a pooler, and continues with the database itself', async () => {
   const pooler = await startTransactionPooler(database.url);
   const { code, stdout } = await doctor({ DATABASE_URL: pooler.url, DATABASE_DIRECT_URL: database.url });
   expect(code).toBe(1);

@@ -39,7 +39,7 @@ routes:
     accounts: [{ account_ids: [${ACCOUNT_TWO}], targets: [{ connection: second }] }]
 `;
 
-it('the route command explains a request by the sandbox’s catalogue without database, service or secrets', async () => {
+it('the route command explains a request by the sandbox’s catalogue, without database or secrets', async () => {
   const { code, stdout, stderr } = await route([
     join(ROOT, 'test/scenarios/05-card-authorization/request.json'),
   ]);
@@ -56,7 +56,7 @@ it('the route command explains a request by the sandbox’s catalogue without da
 describe('the route command with another catalogue', () => {
   const catalogue = file(CATALOGUE);
 
-  it('shows shares and the failover rule, and draws by the key', async () => {
+  it('the route command shows shares and the failover rule, and its draw depends on the key', async () => {
     const request = file(cardPayment());
     const ofKey = (key: string) => route([request, '--catalogue', catalogue, '--key', key]);
     const printed = await Promise.all(['a', 'b', 'c', 'd'].map(ofKey));
@@ -72,7 +72,7 @@ describe('the route command with another catalogue', () => {
     expect([...firsts].sort()).toEqual(['first', 'second']);
   });
 
-  it('shows the account’s own targets, and what it cannot know', async () => {
+  it('the route command shows the account’s own targets, and what it did not look up', async () => {
     const payment_method = { type: 'CARD', vaulted_token: VAULTED_CARD };
     const request = file({ ...cardPayment(), account_id: ACCOUNT_TWO, payment_method });
     const { code, stdout } = await route([request], { CATALOGUE_FILE: catalogue });
@@ -84,7 +84,7 @@ describe('the route command with another catalogue', () => {
     expect(stdout).toContain('was not looked up');
   });
 
-  it('says why no route takes the payment, with exit code 1', async () => {
+  it('the route command explains why no route accepts the payment, and exits with 1', async () => {
     const request = file(withField(cardPayment(), 'amount.value', 1000.5));
     const { code, stdout, stderr } = await route([request, '--catalogue', catalogue]);
     expect([code, stderr]).toEqual([1, 'No route accepts this payment.\n']);
@@ -92,7 +92,7 @@ describe('the route command with another catalogue', () => {
   });
 });
 
-describe('the route command exits with 1 and says what is wrong', () => {
+describe('errors of the route command', () => {
   const CARD = '4012888888881881';
 
   it.each<[what: string, content: string | object, reason: string, line: string]>([
@@ -116,22 +116,25 @@ describe('the route command exits with 1 and says what is wrong', () => {
     ],
     ['a body that is not JSON', `{"number": "${CARD}"`, 'INVALID_REQUEST', '  the body is not valid JSON'],
     ['a body that is not an object', '[]', 'INVALID_REQUEST', '  the body must be a JSON object'],
-  ])('in a request with %s, as the service does', async (_what, content, reason, line) => {
-    const request = file(content);
-    const { code, stdout, stderr } = await route([request]);
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain(`${request} is refused (${reason}):\n${line}`);
-    expect(stderr).not.toContain(CARD.slice(1));
-  });
+  ])(
+    'the route command reports %s like the service and exits with 1',
+    async (_what, content, reason, line) => {
+      const request = file(content);
+      const { code, stdout, stderr } = await route([request]);
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toContain(`${request} is refused (${reason}):\n${line}`);
+      expect(stderr).not.toContain(CARD.slice(1));
+    },
+  );
 
-  it('with a request that is too large or does not exist', async () => {
+  it('the route command reports a request that is too large or does not exist and exits with 1', async () => {
     const large = file({ ...cardPayment(), description: 'x'.repeat(256 * 1024) });
     expect(await route([large])).toMatchObject({ code: 1, stderr: `${large} is larger than 262144 bytes\n` });
     const nowhere = join(home, 'nowhere.json');
     expect(await route([nowhere])).toMatchObject({ code: 1, stderr: `${nowhere} cannot be read (ENOENT)\n` });
   });
 
-  it('in the catalogue, with line and field', async () => {
+  it('the route command reports a fault in the catalogue with line and field and exits with 1', async () => {
     const wrong = file(CATALOGUE.replace("country == 'BR'", 'contry == true'));
     const { code, stdout, stderr } = await route([file(cardPayment()), '--catalogue', wrong]);
     expect([code, stdout]).toEqual([1, '']);

@@ -6,10 +6,10 @@ import { createTestDatabase } from '../support/database.ts';
 import { runCommand } from '../support/run-command.ts';
 import { openTables } from '../support/tables.ts';
 
-it('an account command whose commit was not acknowledged does not say that nothing was done', async () => {
+it('an account command whose commit was not acknowledged does not report that nothing was done', async () => {
   const owned = await createTestDatabase();
   const { port } = new URL(owned.url);
-  // Once the entry in the audit log was written, the acknowledgement of the commit is lost.
+  // The acknowledgement of the commit is lost after the entry in the audit log was written.
   const way = createServer((client) => {
     const server = connect(Number(port), '127.0.0.1');
     let isWritten = false;

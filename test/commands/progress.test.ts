@@ -45,7 +45,7 @@ it('without a terminal, progress can be limited to permanent lines', () => {
   expect(written).toEqual([]);
 });
 
-it('progress says how much is done, and estimates the remaining time once there is enough to go by', () => {
+it('progress shows how much is done, and estimates the remaining time once it has enough data', () => {
   expect(howFar(0, 0, 5_000)).toBe('0 of 0');
   expect(howFar(0, 300, 5_000)).toBe('0 of 300 (0 %)');
   expect(howFar(100, 300, 1_999)).toBe('100 of 300 (33 %)');

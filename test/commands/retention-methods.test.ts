@@ -10,7 +10,7 @@ import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
 
 const CARD = '4539578763621486';
 const OTHER = '5555555555554444';
-/** Approved by a look-up, a while after the call. */
+/** A card that a look-up approves some time after the call. */
 const PENDING_CARD = '4000000000002008';
 
 let shop: Receiver;
@@ -51,7 +51,7 @@ const age = (days: number) =>
 const rows = () =>
   tables.query('SELECT id, status, active, card_number IS NOT NULL AS sealed FROM vaulted_token ORDER BY id');
 
-it('retention ends a long unused payment method, erases its ciphertext, notifies webhooks, and later deletes it', async () => {
+it('retention ends a long unused payment method, erases its ciphertext, and later deletes it', async () => {
   const [unused, used] = [await enroll(CARD), await enroll(OTHER)];
   await age(40);
   expect((await pay({ vaulted_token: used })).status).toBe('SUCCEEDED');
@@ -76,7 +76,7 @@ it('retention ends a long unused payment method, erases its ciphertext, notifies
   expect((await rows()).map(({ id }) => id)).toEqual([used]);
 });
 
-it('retention keeps a card that waits for its payment, however old, and handles more methods than fit in one step', async () => {
+it('retention keeps an old card that awaits its payment, and takes several steps for many methods', async () => {
   const paid = await pay({ ...sentCard(PENDING_CARD), vault_on_success: true });
   expect(paid.status).toBe('PENDING');
   const id = await enroll(CARD);

@@ -14,7 +14,7 @@ async function read(id: string): Promise<Record<string, unknown>> {
 
 const RECORDS = ['answered record', 'record', 'response record'];
 
-it('retention erases the payer from an old payment and its stored responses; a repeat gets what is left, and pays nothing', async () => {
+it('retention erases the payer from an old payment and its responses, and a repeat gets the rest', async () => {
   const request = personal();
   const paid = await pay(request, 'old');
   const path = `/v1/payments/${paid.payment.id}/refund`;
@@ -63,7 +63,7 @@ it('an operation on an erased payment succeeds, and retention later erases what 
   expect(await namings()).toEqual([]);
 });
 
-it('retention keeps open payments, however old: authorizations, redirects, unknown outcomes, open operations', async () => {
+it('retention keeps old authorizations, redirects, unknown outcomes and open operations', async () => {
   const authorized = await pay(withField(personal(), 'payment_method.detail.card.capture', false));
   const redirected = await pay({ ...walletPayment(), customer_payer: { first_name: PERSON } });
   const [unknown, operated, young] = [await pay(personal()), await pay(personal()), await pay(personal())];
@@ -89,7 +89,7 @@ it('retention keeps open payments, however old: authorizations, redirects, unkno
   expect(await erased()).toEqual([]);
 });
 
-it('retention deletes old notifications and deliveries that are done with, and events that no delivery needs', async () => {
+it('retention deletes old settled notifications and deliveries, and events that no delivery needs', async () => {
   await tables.query(
     `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, body, query, received_at, settled_at)
      SELECT gen_random_uuid(), 'sandbox', n::text, 0, 'raw', '', now() - make_interval(days => 10 * (n % 5)),

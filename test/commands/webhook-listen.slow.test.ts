@@ -20,7 +20,7 @@ function listen(...args: string[]) {
   return { child, printed, ended: once(child, 'close') };
 }
 
-it('webhook-listen registers itself, prints verified events, refuses forged ones, and leaves no webhook behind', async () => {
+it('webhook-listen registers itself, prints verified events, refuses forged ones, and removes itself', async () => {
   const { child, printed, ended } = listen('--service', server.url);
   const shows = (text: string | RegExp) => vi.waitFor(() => expect(printed.text).toMatch(text), 60_000);
   await shows(/^Listening at \S+ as webhook \S+\./m);
@@ -41,7 +41,7 @@ it('webhook-listen registers itself, prints verified events, refuses forged ones
   expect(await tables.query('SELECT id FROM webhook')).toEqual([]);
 });
 
-it('webhook-listen removes what one before it left behind that was killed, and nothing else', async () => {
+it('webhook-listen removes only the webhook that a killed predecessor left behind', async () => {
   const started = async (...args: string[]) => {
     const { child, printed, ended } = listen('--service', server.url, ...args);
     await vi.waitFor(() => expect(printed.text).toContain('Listening at '), 60_000);

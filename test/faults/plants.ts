@@ -51,7 +51,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     file: 'src/payments/create/create-payment.ts',
     find: '  if (isWritten && !written.earlier) return',
     replacement: '  if (isWritten) return',
-    cases: ['a replica stands still before commit 2, while another answers that nothing is known'],
+    cases: ['a replica pauses before commit 2 while another stores an unknown outcome'],
     violates: ['I4', 'I11'],
   },
   'compare-releases': {
@@ -88,7 +88,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     replacement: `      return false;
     case 'unknown':
       return true;`,
-    cases: ['failover: unknown at the first, the second is never asked'],
+    cases: ['failover: unknown at the first, the second is never used'],
     violates: ['I1', 'I7'],
   },
   'send-without-begin': {
@@ -148,7 +148,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   const providerData = { $typeName: 'payments.v1.ProviderData', rawResponse: {} } as never;
   const paid = { kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' } as const;
   const outcome = data?.status === 'paid' ? paid : reported;`,
-    cases: ['payers: a notification that tells what the provider does not'],
+    cases: ['payers: a notification that contradicts the provider'],
     violates: ['I2'],
   },
 };

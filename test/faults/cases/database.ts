@@ -19,7 +19,7 @@ export const DATABASE: readonly Case[] = [
     },
   },
   {
-    name: 'a pooler loses its server in commit 1, and says so with a FATAL error',
+    name: 'a pooler loses its server in commit 1 and sends a FATAL error',
     short: true,
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });
@@ -30,7 +30,7 @@ export const DATABASE: readonly Case[] = [
     },
   },
   {
-    name: 'a pooler loses its server in commit 2, and says so with a FATAL error',
+    name: 'a pooler loses its server in commit 2 and sends a FATAL error',
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });
       const order = world.order();
@@ -117,7 +117,7 @@ export const DATABASE: readonly Case[] = [
     },
   },
   {
-    name: 'disk full (as the database says it)',
+    name: 'disk full (as the database reports it)',
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });
       const refused = world.order();
@@ -132,7 +132,7 @@ export const DATABASE: readonly Case[] = [
     },
   },
   {
-    name: 'a primary that turns read-only under the pool, and stays there beside the new one',
+    name: 'a primary turns read-only and stays up next to the new one',
     ownCluster: true,
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });

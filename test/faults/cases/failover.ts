@@ -60,7 +60,7 @@ export const FAILOVER: readonly Case[] = [
     },
   },
   {
-    name: 'failover: declined, and the second asked after soft declines only',
+    name: 'failover: declined, the second is used only after soft declines',
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });
       const declined = async (code: string, attempts: readonly string[]) => {
@@ -75,7 +75,7 @@ export const FAILOVER: readonly Case[] = [
     },
   },
   {
-    name: 'failover: unknown at the first, the second is never asked',
+    name: 'failover: unknown at the first, the second is never used',
     async run(world) {
       const replica = await world.startReplica();
       const misbehaving = UNKNOWN_KINDS.map((kind) => world.order({ description: `sandbox:${kind}` }));

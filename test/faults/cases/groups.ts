@@ -13,10 +13,10 @@ const ROUNDS = 10;
 export const GROUPS: readonly Case[] = [
   kill('a group of claims: killed before they are committed', 'claim', 'request'),
   { ...kill('a group of claims: killed once they are committed', 'claim', 'response'), short: true },
-  kill('a group of ends: killed before they are committed', 'write', 'request'),
-  kill('a group of ends: killed once they are committed', 'write', 'response'),
+  kill('a group of outcomes: killed before they are committed', 'write', 'request'),
+  kill('a group of outcomes: killed once they are committed', 'write', 'response'),
   fault('the database rolls it back', 'request', { refuse: '40P01' }),
-  fault('a pooler loses its server, and says so with a FATAL error', 'response', { refuse: '08P01' }),
+  fault('a pooler loses its server and sends a FATAL error', 'response', { refuse: '08P01' }),
   fault('its acknowledgement is lost', 'response', 'cut'),
 ];
 
@@ -28,7 +28,7 @@ const MANY: Readonly<Record<Step, string>> = { claim: 'claim_many', write: 'writ
 /** Makes a case in which a fault affects the commits of a group of claims and of a group of outcomes. */
 function fault(name: string, side: Side, verdict: 'cut' | { readonly refuse: string }): Case {
   return {
-    name: `a group of claims, and one of ends: ${name}`,
+    name: `a group of claims and one of outcomes: ${name}`,
     async run(world) {
       const { url } = await world.startReplica({ unhurried: true, env: environment(world) });
       for (const step of world.random.shuffled(['claim', 'write'] as const)) {

@@ -34,7 +34,7 @@ export const HOSTILE: readonly Case[] = [
     },
   },
   {
-    name: 'calls that hold on',
+    name: 'calls that never end',
     async run(world) {
       const { url } = await world.startReplica({ unhurried: true });
       const served = serveOthers(world, url);
@@ -81,7 +81,7 @@ function hostileBodies(order: Order): Hostile[] {
     { name: 'deep objects', body: `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`, status: REFUSED },
     { name: '__proto__', body: `{"__proto__":{"account_id":"x"},"constructor":{}}`, status: REFUSED },
     {
-      name: 'a text of 1 MB',
+      name: 'a string of 1 MB',
       body: JSON.stringify({ ...whole, description: 'x'.repeat(2 ** 20) }),
       status: REFUSED,
     },

@@ -76,7 +76,7 @@ export const OPERATIONS: readonly Case[] = [
     },
   },
   {
-    name: 'operations: the database loses the acknowledgement of their claim, or of their finish',
+    name: 'operations: the acknowledgement of their claim or outcome lost',
     async run(world) {
       const replica = await world.startReplica({ unhurried: true });
       for (const point of ['claim_operation:response', 'write_change:response']) {
@@ -90,7 +90,7 @@ export const OPERATIONS: readonly Case[] = [
     },
   },
   {
-    name: 'operations: refunds made at the provider itself, and the replica killed while it records them',
+    name: 'operations: refunds made at the provider, and the replica killed while it records them',
     async run(world) {
       let replica = await world.startReplica();
       const payment = await pay(world, replica.url, { capture: true });

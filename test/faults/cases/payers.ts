@@ -25,7 +25,7 @@ export const PAYERS: readonly Case[] = [
   verificationKill('after the answer, before commit 2', 'write_change:request'),
   verificationKill('after commit 2, before the response', 'write_change:response'),
   {
-    name: 'payers: notification, return and recovery at once, at two replicas',
+    name: 'payers: notification, return and recovery at once on two replicas',
     short: true,
     async run(world) {
       const [one, two] = [
@@ -51,7 +51,7 @@ export const PAYERS: readonly Case[] = [
     },
   },
   {
-    name: 'payers: a notification that tells what the provider does not',
+    name: 'payers: a notification that contradicts the provider',
     async run(world) {
       const { url } = await world.startReplica({ unhurried: true });
       const payer = await sendAway(world, url, 'WALLET_B');
@@ -154,7 +154,7 @@ function completionKill(step: string, point: string): Case {
  */
 function sendingKill(step: string, point: string): Case {
   return {
-    name: `payers: killed while one is sent away, ${step}`,
+    name: `payers: killed while one is redirected, ${step}`,
     async run(world) {
       const order = world.order({ wallet: 'WALLET_D' });
       const stop = await killAt(world, point, order);

@@ -55,7 +55,7 @@ export const REPLICAS: readonly Case[] = [
     },
   },
   {
-    name: 'a replica stands still before commit 2, while another answers that nothing is known',
+    name: 'a replica pauses before commit 2 while another stores an unknown outcome',
     short: true,
     async run(world) {
       const replica = await world.startReplica();
@@ -98,7 +98,7 @@ export const REPLICAS: readonly Case[] = [
     },
   },
   {
-    name: 'a replica’s clock ten days ahead: no authorization and no redirect that stands is ended',
+    name: 'a replica’s clock ten days ahead ends no authorization or redirect',
     async run(world) {
       const right = await world.startReplica({ unhurried: true });
       const authorized = await pay(world, right.url, { capture: false });

@@ -11,7 +11,7 @@ import type { Case } from './case.ts';
 /** Events to merchants' servers: every change is sent at least once, and nothing else. */
 export const WEBHOOKS: readonly Case[] = [
   {
-    name: 'webhooks: replicas killed again and again, at a receiver that fails now and then',
+    name: 'webhooks: replicas killed repeatedly, with a receiver that fails sometimes',
     async run(world) {
       await world.startReplica();
       await world.startReplica();
@@ -35,10 +35,10 @@ export const WEBHOOKS: readonly Case[] = [
   },
   kill('after events were relayed', 'relay_events:response'),
   kill('after a delivery was taken', 'take_due_deliveries:response'),
-  { ...kill('after a receiver took it', 'finish_delivery:request'), short: true },
-  kill('after it was noted that a receiver took it', 'finish_delivery:response'),
+  { ...kill('after a receiver accepted it', 'finish_delivery:request'), short: true },
+  kill('after a receiver’s acceptance was recorded', 'finish_delivery:response'),
   {
-    name: 'webhooks: a receiver that is down for days, and another that is told meanwhile',
+    name: 'webhooks: a receiver that is down for days while another gets its events',
     async run(world) {
       const { url } = await world.startReplica({ unhurried: true });
       const dead = await startReceiver(world, ACCOUNT_ONE);
