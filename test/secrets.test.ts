@@ -234,7 +234,7 @@ async function dump(): Promise<string> {
 }
 
 describe('after payments, refusals and failures with cards', () => {
-  it('the calls had all kinds of outcomes and refusals', () => {
+  it('the calls before the search had every expected outcome and refusal', () => {
     const statuses = replies
       .filter(({ record }) => record !== '')
       .map(({ record }) => JSON.parse(record).status);

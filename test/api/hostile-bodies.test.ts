@@ -131,7 +131,7 @@ describe('nesting of a body', () => {
   const cases = Object.entries(wraps).map(([name, wrap]) => ({ name, wrap }));
 
   it.each(cases)(
-    '32 levels of $name are accepted, and the record and its repeat contain them',
+    '32 levels of nested $name are accepted and returned, also to a repeat',
     async ({ wrap }) => {
       for (const protocol of PROTOCOLS) {
         const headers = headersOne();
@@ -146,7 +146,7 @@ describe('nesting of a body', () => {
     },
   );
 
-  it.each(cases)('33 levels of $name are refused', async ({ wrap }) => {
+  it.each(cases)('33 levels of nested $name are refused', async ({ wrap }) => {
     for (const protocol of JSON_PROTOCOLS) {
       const reply = await clients.create(protocol, nested(33, wrap), headersOne());
       await expectRefused(protocol, reply, 'INVALID_REQUEST');

@@ -166,7 +166,7 @@ describe('verifications', () => {
   });
 
   it.each(['capture', 'cancel', 'refund', 'cancel-or-refund'])(
-    'a verification offers nothing to %s, even if the request set capture to false',
+    'a verification cannot be followed by a %s, even if the request set capture to false',
     async (operation) => {
       const payment = await pay(withField(verification(), `${CARD}.capture`, false));
       expect(await operate(payment.id, operation, {}, headersOne())).toMatchObject({

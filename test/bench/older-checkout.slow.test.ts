@@ -9,7 +9,7 @@ const root = mkdtempSync(join(tmpdir(), 'older-checkout-'));
 const git = (...args: string[]) =>
   execFileSync('git', ['-C', root, '-c', 'user.name=t', '-c', 'user.email=t@t', ...args]);
 
-/** Commits a state of a project whose only dependency is one of its own directories. */
+/** Commits a state of a project whose only dependency is a directory within it. */
 function commit(dependency: string, text: string): void {
   mkdirSync(join(root, dependency), { recursive: true });
   const files = {

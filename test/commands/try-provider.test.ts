@@ -42,7 +42,7 @@ it.each([
   expect(lines.at(-1)).toBe('Everything is as expected.');
 });
 
-it('try-provider reports each difference between the beliefs and the observations', async () => {
+it('try-provider reports each difference between a belief and the provider’s behavior', async () => {
   const { differing, lines } = await tried('stripe', { secrets: { STRIPE_API_KEY: 'sk_test_another' } });
   expect(differing).toBeGreaterThan(0);
   expect(lines).toContainEqual(

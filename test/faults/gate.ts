@@ -38,7 +38,7 @@ export function createGate(): Gate {
     const reached = Promise.withResolvers<void>();
     const verdict = Promise.withResolvers<Verdict>();
     const timer = setTimeout(() => reached.reject(new Error(`${point} was not reached`)), REACH_TIMEOUT_MS);
-    // A caller that still waits gets the rejection; one that has gone on does not.
+    // A caller that no longer waits must not cause an unhandled rejection.
     reached.promise.catch(() => {});
     let toCome = nth;
     rules.push({

@@ -76,7 +76,7 @@ export function makeOrder(
     ...(options.description && { description: options.description }),
     // Some providers do not get the description.
     merchant_order_id: `${options.description ?? ''} order ${key}`.trim(),
-    // The reference is in the judge's ledger, which thus shows which account and key were charged.
+    // The reference is in the judge's ledger, which therefore shows which account and key were charged.
     merchant_reference: `${account} ${key}`,
     country: options.country ?? 'US',
     ...(options.nationality && { customer_payer: { nationality: options.nationality } }),

@@ -83,7 +83,7 @@ describe('proof that nothing was committed', () => {
   );
 
   it.each(['08006', '08P01', '08007', '40003', '57P01', '57P03', '58000'])(
-    'an error of the connection or the server, such as %s, proves nothing, and the connection is closed',
+    'an error of the connection or server, such as %s, does not prove that, and ends the connection',
     async (code) => {
       const single = open({ maxConnections: 1 });
       const before = await single.query(PID);
@@ -92,7 +92,7 @@ describe('proof that nothing was committed', () => {
     },
   );
 
-  it('a FATAL error proves nothing, whatever its code', () => {
+  it('a FATAL error does not prove that nothing was committed, whatever its code', () => {
     const pooler = new pg.DatabaseError('server closed the connection', 40, 'error');
     expect(isSurelyNotCommitted(Object.assign(pooler, { severity: 'FATAL', code: '23505' }))).toBe(false);
     expect(isSurelyNotCommitted(Object.assign(pooler, { severity: 'PANIC' }))).toBe(false);
@@ -100,7 +100,7 @@ describe('proof that nothing was committed', () => {
     expect(isSurelyNotCommitted(Object.assign(pooler, { code: undefined }))).toBe(false);
   });
 
-  it('a broken connection proves nothing', () => {
+  it('a broken connection does not prove that nothing was committed', () => {
     expect(isSurelyNotCommitted(new Error('Connection terminated unexpectedly'))).toBe(false);
     expect(isSurelyNotCommitted(Object.assign(new Error('read'), { code: 'ECONNRESET' }))).toBe(false);
   });

@@ -43,7 +43,7 @@ async function readAll(filter: PaymentFilter, size: number, between = async () =
 }
 
 describe('pages of payments', () => {
-  it('pages contain each payment once, newest first, while others are inserted and change', async () => {
+  it('pages of payments contain each once, newest first, while others are inserted and change', async () => {
     await Promise.all(Array.from({ length: 60 }, () => claimAttempt(database)));
     // Payments with the same microsecond are ordered by their ids.
     await tables.query(

@@ -55,7 +55,7 @@ describe('news about a transaction', () => {
     await others.expectUntouched();
   });
 
-  it('news makes a transaction due that had no more checks', async () => {
+  it('news makes a transaction due even if it had no next check', async () => {
     const attempt = await letGo(undefined);
     expect(await prompt(await news(attempt))).toBe(0);
     expect(await scheduleOf(attempt)).toEqual({ fence: 2, inS: expect.closeTo(0, 0) });

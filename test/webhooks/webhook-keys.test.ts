@@ -61,7 +61,7 @@ it('concurrent calls with the same key create one webhook', async () => {
   expect(await count('webhook')).toBe(1);
 });
 
-it('a key with another request and a malformed key are refused, and calls without a key all count', async () => {
+it('a reused key and a malformed key are refused, and every call without a key creates a webhook', async () => {
   await create('hook-1');
   const other = await create('hook-1', { description: 'another' });
   expect([other.status, other.json.code]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
