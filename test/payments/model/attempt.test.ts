@@ -1,6 +1,12 @@
+import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { expect, it } from 'vitest';
-import { Payment_Status, Transaction_Category, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import {
+  CheckoutSchema,
+  Payment_Status,
+  Transaction_Category,
+  Transaction_Status,
+} from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { attemptChange } from '#src/payments/model/attempt.ts';
 import { attemptToClaim } from '../../support/open-attempts.ts';
@@ -42,6 +48,12 @@ it.each<[string, Outcome, Options, unknown[]]>([
   ['a challenge', REDIRECT, {}, ['PENDING', 'PENDING', true, 60, undefined]],
   ['a redirect', REDIRECT, { wallet: true, plain: true }, ['READY_TO_PAY', 'CREATED', true, 60, undefined]],
   [
+    'a redirect of a stored method',
+    REDIRECT,
+    { wallet: true },
+    ['READY_TO_PAY', 'CREATED', true, 60, undefined],
+  ],
+  [
     'unknown after its payer was away',
     UNKNOWN,
     { awaitsPayer: true },
@@ -73,4 +85,27 @@ it('the change names its attempt, the reference, the stored card and its event',
     method: { token: attempt.vaultedToken, fate: 'keep' },
   });
   expect(changed(NOT_SENT).change.transaction).toMatchObject({ reference: undefined });
+});
+
+it('an attempt without a stored card keeps and drops none', () => {
+  expect(
+    [APPROVED, declined('51')].map((outcome) => changed(outcome, { plain: true }).change.method),
+  ).toEqual([...[undefined, undefined]]);
+});
+
+it('a checkout session may be paid again once its payment failed', () => {
+  const reopenedBy = (outcome: Outcome, session: string) => {
+    const { attempt } = attemptToClaim({ vault: false });
+    const { record, transactionId } = attempt;
+    const own = { id: transactionId, vaultedToken: undefined, capture: true, awaitsPayer: false };
+    record.checkout = create(CheckoutSchema, { session });
+    return attemptChange(record, own, outcome, PAUSE_S, timestampFromMs(1_000)).reopens;
+  };
+  const expired = { ...PENDING, kind: 'expired' } as Outcome;
+  const failures = [declined('51'), NOT_SENT, expired];
+  expect(failures.map((outcome) => reopenedBy(outcome, 's'))).toEqual(['s', 's', 's']);
+  expect([APPROVED, PENDING, UNKNOWN].map((outcome) => reopenedBy(outcome, 's'))).toEqual(
+    Array(3).fill(undefined),
+  );
+  expect(reopenedBy(declined('51'), '')).toBeUndefined();
 });

@@ -85,6 +85,15 @@ it.each<[string, PaymentState, Outcome, string]>([
   expect(typeof made === 'string' ? made : 'applied').toBe(result);
 });
 
+it('an approval corrects neither an attempt that was not sent nor an operation', () => {
+  const notSent: Outcome = { kind: 'not_sent', because: 'unreachable', detail: '' };
+  const { state } = learned(claimed(true), of(BASE_ID, notSent));
+  expect(learned(state, of(BASE_ID, CORRECTED)).change).toBe('contradiction');
+  const declined: Outcome = { kind: 'declined', providerData, iso8583Code: '05', reference: 'theirs' };
+  const refused = learned(begun(approved(true), 'REFUND', 60n, 'first'), of('first', declined)).state;
+  expect(learned(refused, of('first', { ...CORRECTED, reference: 'theirs' })).change).toBe('contradiction');
+});
+
 it('an approval without a reference does not correct a decline without one', () => {
   const state = declinedBeside();
   const transactions = state.transactions.map((one) => ({ ...one, reference: undefined }));

@@ -137,6 +137,14 @@ it.each<[string, readonly Dispute[], Dispute, string | undefined]>([
   ],
   ['without an id is about the open dispute', [named('a'), named('b', 'won')], named(undefined, 'won'), '0'],
   ['without an id repeats the open dispute', [named('a')], named(undefined), undefined],
+  ['without an id repeats an open dispute without one', [named(undefined)], named(undefined), undefined],
+  ['without an id opens no dispute again', [named('a', 'won')], named(undefined), undefined],
+  [
+    'without an id is about the open dispute, which has one',
+    [named(undefined, 'won'), named('a')],
+    named(undefined, 'won'),
+    '1',
+  ],
   ['with an id gives it to an open dispute without one', [named(undefined)], named('a'), '0'],
   [
     'with an id opens another dispute after a dispute without an id has ended',

@@ -161,6 +161,18 @@ it.each<[string, PaymentState, ExternalOperation, string]>([
   ['a refund in totals that report a capture first', AUTHORIZED, made('REFUND', 30n, ofTotals), 'unchanged'],
   ['totals beyond the books', PURCHASED, made('REFUND', 30n, ofTotals), 'applied'],
   ['one without totals or a reference', PURCHASED, made('REFUND', 30n, { reference: undefined }), 'applied'],
+  [
+    'one beside another without a reference',
+    operated(PURCHASED, 'REFUND', 10n, 'r'),
+    made('REFUND', 20n, { reference: undefined }),
+    'applied',
+  ],
+  [
+    'one with a reference, whatever the totals say',
+    operated(PURCHASED, 'REFUND', 30n, 'r'),
+    made('REFUND', 30n, { reported: refundTold }),
+    'applied',
+  ],
   ['one during an operation', begun(PURCHASED, 'REFUND', 10n, 'r'), made('REFUND', 30n), 'waiting'],
   ['one before the approval', claimed(false), made('CAPTURE', 30n), 'waiting'],
   ['a refund before its capture', AUTHORIZED, made('REFUND', 30n), 'waiting'],

@@ -5,12 +5,15 @@ import {
   Payment_SubStatus_Value,
   ProviderDataSchema,
   Transaction_Status,
+  Transaction_Type,
+  TransactionSchema,
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { apply } from '#src/payments/model/apply.ts';
 import type { OperationType } from '#src/payments/model/books.ts';
 import type { Change } from '#src/payments/model/change.ts';
-import type { PaymentState, TransactionRow } from '#src/payments/model/state.ts';
+import { isBase, withCurrentStates, withOperation } from '#src/payments/model/operation-record.ts';
+import { booksOf, type PaymentState, type TransactionRow } from '#src/payments/model/state.ts';
 import { AMOUNT, APPROVED, approved, BASE_ID, begun, claimed, learned, timeOf } from './kept-payment.ts';
 
 const providerData = create(ProviderDataSchema);
@@ -70,7 +73,9 @@ it('only a failed capture has its authorization checked a day later', () => {
 it('an operation whose payer is redirected stays open, and is checked', () => {
   const open = begun(approved(true), 'REFUND', 60n, 'first');
   const redirect: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://bank.example' };
-  expect(change(open, 'first', redirect).transaction).toMatchObject({ isOpen: true, checkInS: 5 });
+  expect(change(open, 'first', redirect).transaction).toMatchObject({
+    ...{ isOpen: true, checkInS: 5, status: Transaction_Status.PENDING },
+  });
 });
 
 it('a lapsed authorization is final: it awaits no payer and no check', () => {
@@ -142,6 +147,58 @@ it.each<[string, PaymentState, string]>([
   expect(declined.subStatus).not.toBe(Payment_SubStatus_Value.PENDING_PROVIDER_CONFIRMATION);
 });
 
+it('an authorization is shown as authorized only if its own transaction is an AUTHORIZE', () => {
+  const { record } = claimed(true);
+  const books = { currency: 'USD', amount: AMOUNT, isAuthorization: true, captured: 0n, refunded: 0n };
+  const shownAs = (type: Transaction_Type) => {
+    const transactionsHistory = record.transactionsHistory.map((one) => ({
+      ...{ ...one, type, status: Transaction_Status.SUCCEEDED },
+    }));
+    const own = { ...record, transactionsHistory };
+    return shown(withCurrentStates(own, { ...books, isReleased: false }, timeOf(claimed(true))));
+  };
+  expect(shownAs(Transaction_Type.AUTHORIZE)).toBe('PENDING/AUTHORIZED');
+  expect([Transaction_Type.PURCHASE, Transaction_Type.CAPTURE].map(shownAs)).toEqual([
+    ...['SUCCEEDED/APPROVED', 'SUCCEEDED/APPROVED'],
+  ]);
+});
+
+it('only a succeeded purchase, authorization or verification is a payment’s own transaction', () => {
+  const { PURCHASE, AUTHORIZE, VERIFY, CAPTURE, REFUND } = Transaction_Type;
+  const isOwn = (type: Transaction_Type, status = Transaction_Status.SUCCEEDED) =>
+    isBase(create(TransactionSchema, { type, status }));
+  expect([PURCHASE, AUTHORIZE, VERIFY].map((type) => isOwn(type))).toEqual([true, true, true]);
+  expect([CAPTURE, REFUND].map((type) => isOwn(type))).toEqual([false, false]);
+  expect(isOwn(PURCHASE, Transaction_Status.DECLINED)).toBe(false);
+});
+
+it('an operation has its own copy of the payment method, and no raw response before its own', () => {
+  const { record, payment, transactions } = approved(true);
+  const [base] = transactions;
+  const [own] = record.transactionsHistory;
+  if (!base || !own) throw new Error('there is no transaction');
+  own.providerData = create(ProviderDataSchema, { id: 'theirs', rawResponse: { a: 1 } });
+  const money = { minorUnits: 60n, currency: 'USD' };
+  const planned = { type: 'REFUND', money, isWhole: false, isFinal: false } as const;
+  const facts = {
+    transactionId: 'r',
+    parentId: BASE_ID,
+    merchantReference: 'm',
+    description: 'd',
+    reason: 'q',
+  };
+  const at = timeOf(approved(true));
+  const { transactions: made } = withOperation(record, own, booksOf(payment, base), planned, facts, at);
+  expect(made).toMatchObject({
+    ...{ id: 'r', type: Transaction_Type.REFUND, parentTransactionId: BASE_ID, merchantReference: 'm' },
+    ...{ description: 'd', reason: 'q', amount: { value: '0.60' }, createdAt: at, updatedAt: at },
+    ...{ providerData: { id: 'theirs', rawResponse: {} }, status: Transaction_Status.PENDING },
+  });
+  expect(made?.providerData?.rawResponse).toEqual({});
+  expect(made?.paymentMethod).toEqual(own.paymentMethod);
+  expect(made?.paymentMethod).not.toBe(own.paymentMethod);
+});
+
 it('a payment shows its captured and refunded amounts', () => {
   expect(succeeded(begun(PART, 'REFUND', 25n, 'r'), 'r').record.amount).toMatchObject({
     ...{ captured: { value: '0.60' }, refunded: { value: '0.25' } },
@@ -171,6 +228,13 @@ it('a lapse expires an authorization, and its payment shows the last transaction
         state.record.transactionsHistory[1],
       ],
     },
+  });
+});
+
+it('a payment shows its expired authorization', () => {
+  const state = approved(false);
+  expect(apply(state, LAPSED, timeOf(state))).toMatchObject({
+    record: { transactions: { id: BASE_ID, status: Transaction_Status.EXPIRED } },
   });
 });
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { type PlannedPayment, refundTarget, requireBase } from '#src/payments/model/plan.ts';
+import { type PlannedPayment, planRefundOf, refundTarget, requireBase } from '#src/payments/model/plan.ts';
 import { booksOf, type PaymentState, type TransactionRow } from '#src/payments/model/state.ts';
 import { ServiceError } from '#src/service-error.ts';
-import { APPROVED, approved, begun, CAN, learned } from './kept-payment.ts';
+import { AMOUNT, APPROVED, approved, begun, CAN, learned } from './kept-payment.ts';
 
 /** The payment after a capture or a refund succeeded. */
 function operated(state: PaymentState, type: 'CAPTURE' | 'REFUND', minorUnits: bigint, id: string) {
@@ -79,6 +79,11 @@ it.each<[string, PlannedPayment, string, bigint | undefined, string]>([
   ],
 ])('a refund acts on %s', (_what, payment, transactionId, minorUnits, id) => {
   expect(target(payment, transactionId, minorUnits)).toBe(id);
+});
+
+it('a refund that acts on an authorization may be as large as the sum of its captures', () => {
+  const payment = planned(TWICE);
+  expect(planRefundOf(payment, payment.base, usd(AMOUNT)).money).toEqual(usd(AMOUNT));
 });
 
 it('a capture or a cancel acts on the payment’s own transaction only', () => {

@@ -13,6 +13,7 @@ import {
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { eventOf } from '#src/payments/model/event.ts';
 import { atConnection, recordOutcome, withAttempt } from '#src/payments/model/record.ts';
 import { APPROVED, declined, NOT_SENT } from '../attempt-outcomes.ts';
 
@@ -87,6 +88,13 @@ it('the address of a wallet’s page is shown once the payer is redirected to it
   expect(addressAfter(APPROVED)).not.toHaveProperty('authorizationCode', 'A1B2C3');
 });
 
+it('the address of a wallet’s page stays once the payer is back', () => {
+  const record = recorded(attempted(WALLET, Transaction_Category.WALLET), CHALLENGE);
+  expect(recorded(record, PENDING).paymentMethod?.paymentMethodDetail?.kind.value).toMatchObject({
+    redirectUrl: 'https://acs.example',
+  });
+});
+
 it('an approval shows its codes, and stores the card', () => {
   const approved = recorded(attempted(), APPROVED, 'token');
   expect(approved).toMatchObject({
@@ -127,12 +135,17 @@ it('only an earlier declined attempt makes the payment of an unsent attempt decl
     const earlier = statuses.map((status, i) => ({ ...last, id: String(i), status }));
     last.status = Transaction_Status.DECLINED;
     record.transactionsHistory = [...earlier, last];
-    return Payment_Status[recorded(record, NOT_SENT).status];
+    const { status, transactions } = recorded(record, NOT_SENT);
+    return `${Payment_Status[status]} ${transactions?.id}`;
   };
   const { DECLINED, ERROR } = Transaction_Status;
   expect([statusAfter(), statusAfter(ERROR), statusAfter(DECLINED, ERROR)]).toEqual([
-    ...['ERROR', 'ERROR', 'DECLINED'],
+    ...['ERROR t', 'ERROR t', 'DECLINED 0'],
   ]);
+});
+
+it('a record without a transaction reports a purchase', () => {
+  expect(eventOf(create(PaymentSchema))).toBe('payment.purchase');
 });
 
 it('a record without a checkout has no action for its payer', () => {

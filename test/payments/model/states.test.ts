@@ -12,7 +12,7 @@ import {
 import { declineOf } from '#src/connectors/decline.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Books } from '#src/payments/model/books.ts';
-import { currentStates, shownTransaction, statesOf } from '#src/payments/model/states.ts';
+import { currentStates, shownTransaction, statesOf, transactionStates } from '#src/payments/model/states.ts';
 import { TOLD } from '../attempt-outcomes.ts';
 
 const providerData = create(ProviderDataSchema);
@@ -82,6 +82,21 @@ describe('an approval', () => {
       ...{ payment, subStatus, transaction: Transaction_Status.SUCCEEDED, responseCode: 'SUCCEEDED' },
     });
   });
+});
+
+it('only a decline that corrects a success is shown as a later failure of an operation', () => {
+  const reported = { providerData, corrects: true } as const;
+  const approved = {
+    kind: 'approved',
+    ...reported,
+    authorizationCode: '',
+    retrievalReferenceNumber: '',
+  } as const;
+  const declined = { kind: 'declined', ...reported, iso8583Code: '05' } as const;
+  const codesOf = (outcome: Outcome) =>
+    (['CAPTURE', 'CANCEL', 'REFUND'] as const).map((type) => transactionStates(outcome, type).responseCode);
+  expect(codesOf(approved)).toEqual(['SUCCEEDED', 'SUCCEEDED', 'SUCCEEDED']);
+  expect(codesOf(declined)).toEqual(['CAPTURE_FAILED', 'DO_NOT_HONOR', 'REFUND_FAILED']);
 });
 
 describe('a redirect', () => {

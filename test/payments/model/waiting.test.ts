@@ -32,6 +32,7 @@ const AWAY = { awaitsPayer: true };
 it.each<[string, Outcome, TransactionInState, boolean]>([
   ['an unknown outcome of an attempt without a response', UNKNOWN, found({ isUnanswered: true }), true],
   ['an approval', APPROVED, found(), false],
+  ['an approval in the shown words', { ...APPROVED, providerData: SHOWN }, found(), false],
   ['a redirect of an attempt', REDIRECT, found(), false],
   ['a payer’s agreement to an attempt with a response', TO_COMPLETE, found(), true],
   ['a payer’s agreement to an attempt without a response', TO_COMPLETE, found({ isUnanswered: true }), false],
@@ -55,6 +56,8 @@ it.each<[string, Outcome, TransactionInState, boolean]>([
   ],
   ['the first decision still to come after a challenge', PENDING, found(AWAY, CHALLENGED), false],
   ['a repeated decision still to come', PENDING, found(AWAY), true],
+  ['an approval after the payer came back', APPROVED, found(AWAY), false],
+  ['a decision still to come on an expired payment', PENDING, found({ ...AWAY, status: 'EXPIRED' }), false],
   ['a first reference', { ...PENDING, reference: 'theirs' }, found(AWAY), false],
   [
     'a repeated reference',
