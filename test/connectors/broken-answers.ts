@@ -11,9 +11,10 @@ export function brokenAnswers(approval: { status: number; body: JsonObject }): R
   const html = '<!doctype html><h1>It works!</h1>';
   const rows: Record<string, Script> = {
     'no response at all': () => {},
-    'closed before the response': (socket) => socket.end(),
-    'reset before the response': (socket) => socket.resetAndDestroy(),
-    "reset after the response's head": (socket) => socket.write(head(500), () => socket.resetAndDestroy()),
+    'a connection closed before the response': (socket) => socket.end(),
+    'a connection reset before the response': (socket) => socket.resetAndDestroy(),
+    "a connection reset after the response's head": (socket) =>
+      socket.write(head(500), () => socket.resetAndDestroy()),
     'a body cut off': (socket) => socket.end(`${head(500)}{"id":`),
     'a body of unknown length cut off': (socket) => socket.end('HTTP/1.1 201 Created\r\n\r\n{"id":'),
     'a body that drips beyond the deadline': (socket) => {
@@ -24,7 +25,7 @@ export function brokenAnswers(approval: { status: number; body: JsonObject }): R
     'a body of 10 MB': (socket) => socket.write(httpAnswer(201, ' '.repeat(10_000_000))),
     'an HTML page': (socket) => socket.write(httpAnswer(200, html, { 'content-type': 'text/html' })),
     'an HTML page with 403': (socket) => socket.write(httpAnswer(403, html, { 'content-type': 'text/html' })),
-    'no HTTP': (socket) => socket.end('220 mail.example ESMTP\r\n\r\n'),
+    'a response that is not HTTP': (socket) => socket.end('220 mail.example ESMTP\r\n\r\n'),
     'an empty body': (socket) => socket.write(httpAnswer(201, '')),
     'a JSON list': (socket) => socket.write(httpAnswer(201, '[]')),
     'JSON nested 30,000 deep': (socket) =>

@@ -4,8 +4,8 @@ import { CIRCUIT_OPEN, guarded, later, OUTCOMES, settled } from './guarded-conne
 
 const { approved, declined, unknown, turnedAway } = OUTCOMES;
 
-describe('after the pause, at a provider that cannot be probed', () => {
-  it('takes one payment as the trial, and lets no other payment wait for it', async () => {
+describe('circuits of providers that cannot be probed', () => {
+  it('a circuit without a probe uses one payment as its trial, and no other payment waits for it', async () => {
     const { open, begin, health } = guarded();
     await open();
     later(1_000);
@@ -23,7 +23,7 @@ describe('after the pause, at a provider that cannot be probed', () => {
     expect(health.state()).toBe('CLOSED');
   });
 
-  it('restarts its count once it is closed', async () => {
+  it('a circuit without a probe restarts its count once it is closed', async () => {
     const { open, make, health } = guarded({ minCalls: 2 });
     await open();
     later(1_000);
@@ -33,7 +33,7 @@ describe('after the pause, at a provider that cannot be probed', () => {
     expect(health.state()).toBe('OPEN');
   });
 
-  it('doubles its pause after each failed trial, up to 5 minutes, and starts over once it has closed', async () => {
+  it('a circuit without a probe doubles its pause after a failed trial, up to 5 minutes', async () => {
     const { open, make, health } = guarded({ openMs: 100_000 });
     await open();
     for (const pauseMs of [100_000, 200_000, 300_000, 300_000]) {
@@ -53,7 +53,7 @@ describe('after the pause, at a provider that cannot be probed', () => {
     expect(health.isAvailable()).toBe(true);
   });
 
-  it('keeps the configured pause if that exceeds 5 minutes', async () => {
+  it('a circuit without a probe keeps the configured pause if that exceeds 5 minutes', async () => {
     const { open, make, health } = guarded({ openMs: 600_000 });
     await open();
     later(600_000);
@@ -64,7 +64,7 @@ describe('after the pause, at a provider that cannot be probed', () => {
     expect(health.isAvailable()).toBe(true);
   });
 
-  it('takes the next payment as the trial if the first was turned away', async () => {
+  it('a circuit without a probe uses the next payment as its trial if the first was turned away', async () => {
     const { open, make, health } = guarded();
     await open();
     later(1_000);
@@ -75,12 +75,12 @@ describe('after the pause, at a provider that cannot be probed', () => {
     expect(health.state()).toBe('CLOSED');
   });
 
-  it('takes the next payment as the trial if the connector broke its contract and threw', async () => {
+  it('a circuit without a probe uses the next payment as its trial if the connector threw', async () => {
     const { open, begin, make, health } = guarded();
     await open();
     later(1_000);
     const trial = begin();
-    const thrown = expect(trial.outcome).rejects.toThrow('broke its word');
+    const thrown = expect(trial.outcome).rejects.toThrow('broke its contract');
     await trial.sent?.fail();
     await thrown;
     expect(health.isAvailable()).toBe(true);
@@ -89,8 +89,8 @@ describe('after the pause, at a provider that cannot be probed', () => {
   });
 });
 
-describe('after the pause, at a provider that can be probed', () => {
-  it('probes the provider once before any payment is sent', async () => {
+describe('circuits of providers that can be probed', () => {
+  it('a circuit with a probe probes once before any payment is sent', async () => {
     const { open, begin, probes, health } = guarded({ probed: true });
     await open();
     later(999);
@@ -119,7 +119,7 @@ describe('after the pause, at a provider that can be probed', () => {
     expect(probes).toHaveLength(1);
   });
 
-  it('probes if a payment is the first call', async () => {
+  it('a circuit with a probe probes if a payment is the first call', async () => {
     const { open, begin, probes } = guarded({ probed: true });
     await open();
     later(1_000);
@@ -127,26 +127,29 @@ describe('after the pause, at a provider that can be probed', () => {
     expect(probes).toHaveLength(1);
   });
 
-  it.each(['fails', 'throws'])('doubles its pause after a probe that %s', async (how) => {
-    const { open, probes, health, payments } = guarded({ probed: true });
-    await open();
-    let pauseMs = 1_000;
-    for (let i = 0; i < 3; i++) {
-      later(pauseMs - 1);
-      health.probeIfDue();
-      expect(probes).toHaveLength(i);
-      later(1);
-      health.probeIfDue();
-      expect(probes).toHaveLength(i + 1);
-      await (how === 'throws' ? probes[i]?.fail() : probes[i]?.end(false));
-      expect(health.isAvailable()).toBe(false);
-      expect(health.state()).toBe('OPEN');
-      pauseMs *= 2;
-    }
-    expect(payments).toHaveLength(2);
-  });
+  it.each(['fails', 'throws'])(
+    'a circuit with a probe doubles its pause after a probe that %s',
+    async (how) => {
+      const { open, probes, health, payments } = guarded({ probed: true });
+      await open();
+      let pauseMs = 1_000;
+      for (let i = 0; i < 3; i++) {
+        later(pauseMs - 1);
+        health.probeIfDue();
+        expect(probes).toHaveLength(i);
+        later(1);
+        health.probeIfDue();
+        expect(probes).toHaveLength(i + 1);
+        await (how === 'throws' ? probes[i]?.fail() : probes[i]?.end(false));
+        expect(health.isAvailable()).toBe(false);
+        expect(health.state()).toBe('OPEN');
+        pauseMs *= 2;
+      }
+      expect(payments).toHaveLength(2);
+    },
+  );
 
-  it('probes again after a failed trial', async () => {
+  it('a circuit with a probe probes again after a failed trial', async () => {
     const { open, make, probes, health } = guarded({ probed: true });
     await open();
     later(1_000);
@@ -163,7 +166,7 @@ describe('after the pause, at a provider that can be probed', () => {
     expect(probes).toHaveLength(2);
   });
 
-  it('waits for a probe in progress before it closes', async () => {
+  it('a circuit with a probe waits for a probe in progress before it closes', async () => {
     const { connection, open, health, probes } = guarded({ probed: true });
     await open();
     later(1_000);
@@ -204,7 +207,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ step: fc.constant<'wait'>('wait'), ms: fc.nat(3_000) }) },
 );
 
-it('never sends while it is unavailable, and only one trial at a time, whatever happens in whatever order', async () => {
+it('a circuit sends nothing while unavailable, and one trial at a time, in any order of events', async () => {
   const met = { refused: 0, tried: 0, closed: 0 };
   await fc.assert(
     fc.asyncProperty(

@@ -5,17 +5,20 @@ import { CIRCUIT_OPEN, guarded, later, OUTCOMES } from './guarded-connection.ts'
 const { approved, declined, unknown, notSent, turnedAway } = OUTCOMES;
 
 describe('a closed circuit', () => {
-  it.each(Object.entries(OUTCOMES))('returns the outcome unchanged: %s', async (_name, outcome) => {
-    const { begin } = guarded();
-    const payment = begin();
-    await payment.sent?.end(outcome);
-    expect(await payment.outcome).toBe(outcome);
-  });
+  it.each(Object.entries(OUTCOMES))(
+    'a closed circuit returns the outcome unchanged: %s',
+    async (_name, outcome) => {
+      const { begin } = guarded();
+      const payment = begin();
+      await payment.sent?.end(outcome);
+      expect(await payment.outcome).toBe(outcome);
+    },
+  );
 
   it.each([
     ['unknown', unknown],
     ['not_sent', notSent],
-  ])('opens by %s', async (_name, outcome) => {
+  ])('a closed circuit opens by %s', async (_name, outcome) => {
     const { health, make } = guarded();
     await make(outcome);
     expect(health.isAvailable()).toBe(true);
@@ -24,13 +27,13 @@ describe('a closed circuit', () => {
     expect(health.state()).toBe('OPEN');
   });
 
-  it('opens neither on declines nor on attempts that were turned away', async () => {
+  it('a closed circuit opens neither on declines nor on attempts that were turned away', async () => {
     const { health, make } = guarded();
     for (let i = 0; i < 50; i++) await make(declined, turnedAway);
     expect(health.state()).toBe('CLOSED');
   });
 
-  it('opens at the share of failed calls, once it has the minimum number of calls', async () => {
+  it('a closed circuit opens at the share of failed calls, once it has the minimum number of calls', async () => {
     const { health, make } = guarded({ failureRate: 0.3, minCalls: 10 });
     await make(unknown, unknown, unknown, ...Array(6).fill(approved));
     expect(health.state()).toBe('CLOSED');
@@ -41,13 +44,13 @@ describe('a closed circuit', () => {
     expect(health.state()).toBe('OPEN');
   });
 
-  it('stays closed below the share', async () => {
+  it('a closed circuit stays closed below the share', async () => {
     const { health, make } = guarded({ failureRate: 0.3, minCalls: 10 });
     for (let i = 0; i < 20; i++) await make(approved, approved, approved, unknown);
     expect(health.state()).toBe('CLOSED');
   });
 
-  it('can require that all calls fail', async () => {
+  it('a closed circuit can require that all calls fail', async () => {
     const some = guarded({ failureRate: 1, minCalls: 3 });
     for (let i = 0; i < 20; i++) await some.make(unknown, unknown, approved);
     expect(some.health.state()).toBe('CLOSED');
@@ -56,13 +59,13 @@ describe('a closed circuit', () => {
     expect(all.health.state()).toBe('OPEN');
   });
 
-  it('opens despite attempts that were turned away because the provider hangs', async () => {
+  it('a closed circuit opens despite attempts that were turned away because the provider hangs', async () => {
     const { health, make } = guarded({ minCalls: 20 });
     await make(...Array(200).fill(turnedAway), ...Array(20).fill(notSent));
     expect(health.state()).toBe('OPEN');
   });
 
-  it('forgets failures older than the window, however few calls follow', async () => {
+  it('a closed circuit forgets failures older than the window, however few calls follow', async () => {
     const { health, make } = guarded({ failureRate: 0.75, minCalls: 4 });
     await make(unknown, unknown, unknown);
     later(10_000);
@@ -89,7 +92,7 @@ describe('a closed circuit', () => {
     expect(second.health.state()).toBe('OPEN');
   });
 
-  it('opens after enough failures in a row, however long they take', async () => {
+  it('a closed circuit opens after enough failures in a row, however long they take', async () => {
     const { health, make } = guarded({ minCalls: 3 });
     for (const outcome of [unknown, approved, notSent, turnedAway, unknown]) {
       await make(outcome);
@@ -102,7 +105,7 @@ describe('a closed circuit', () => {
 });
 
 describe('an open circuit', () => {
-  it('returns not_sent at once, and the provider receives nothing', async () => {
+  it('an open circuit returns not_sent at once, and the provider receives nothing', async () => {
     const { open, begin } = guarded();
     await open();
     later(999);
@@ -111,7 +114,7 @@ describe('an open circuit', () => {
     expect(await outcome).toEqual(CIRCUIT_OPEN);
   });
 
-  it('lets look-ups pass, and learns nothing from them', async () => {
+  it('an open circuit lets look-ups pass, and learns nothing from them', async () => {
     const { connection, open, lookedUp, health } = guarded();
     const query = {
       transactionId: 'transaction-1',
@@ -132,7 +135,7 @@ describe('an open circuit', () => {
   });
 
   it.each(['capture', 'cancel', 'refund'] as const)(
-    'blocks a %s like a payment, and a successful one closes it too',
+    'an open circuit blocks a %s like a payment, and a successful one closes the circuit',
     async (name) => {
       const { connection, open, payments, health } = guarded();
       const operation = operationOn(cardAttempt(), undefined);
@@ -154,8 +157,8 @@ describe('an open circuit', () => {
   );
 });
 
-describe('a payment that began before the circuit opened', () => {
-  it('neither closes the circuit by its success nor opens it again by its failure', async () => {
+describe('payments from before the circuit opened', () => {
+  it('a payment from before the circuit opened neither closes it by success nor reopens it by failure', async () => {
     const { begin, open, make, health } = guarded();
     const late = Array.from({ length: 8 }, begin);
     const endTwo = async () => {
@@ -182,7 +185,7 @@ describe('a payment that began before the circuit opened', () => {
     expect(health.state()).toBe('OPEN');
   });
 
-  it('does not lengthen the pause if it fails with many others', async () => {
+  it('a payment from before the circuit opened does not lengthen the pause by failing', async () => {
     const { begin, health, states } = guarded();
     const calls = Array.from({ length: 100 }, begin);
     await Promise.all(calls.map(({ sent }) => sent?.end(unknown)));
@@ -193,7 +196,7 @@ describe('a payment that began before the circuit opened', () => {
   });
 });
 
-it('reports each new state', async () => {
+it('a circuit reports each new state', async () => {
   const { open, make, probes, health, states } = guarded({ probed: true });
   await open();
   later(1_000);
@@ -211,8 +214,8 @@ it('reports each new state', async () => {
   expect(states).toEqual(['OPEN', 'HALF_OPEN', 'OPEN', 'HALF_OPEN', 'OPEN', 'HALF_OPEN', 'CLOSED']);
 });
 
-describe('look-ups leave a provider alone', () => {
-  it('while its circuit is open, until a probe succeeds', async () => {
+describe('look-ups and open circuits', () => {
+  it('look-ups stop while the circuit is open, until a probe succeeds', async () => {
     const { open, health, probes } = guarded({ probed: true });
     expect(health.isLeftAlone()).toBe(false);
     await open();
@@ -225,12 +228,12 @@ describe('look-ups leave a provider alone', () => {
     later(2_000);
     health.probeIfDue();
     await probes[1]?.end(true);
-    // Without a payment for the trial the circuit stays half open, but look-ups must still continue.
+    // Without a payment for the trial, the circuit stays half open, but look-ups must continue.
     expect(health.state()).toBe('HALF_OPEN');
     expect(health.isLeftAlone()).toBe(false);
   });
 
-  it('until the pause is over if it cannot be probed, so that look-ups resume without a payment', async () => {
+  it('look-ups resume after the pause without a payment if the provider cannot be probed', async () => {
     const { open, health } = guarded();
     await open();
     expect(health.isLeftAlone()).toBe(true);

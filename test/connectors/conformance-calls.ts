@@ -49,7 +49,7 @@ export type CallSuite = {
  * to its request.
  */
 export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite): void {
-  it('supports exactly its capabilities', () => {
+  it('a connection supports exactly its capabilities', () => {
     const { captures, refunds, cancel, authorization } = suite.capabilities();
     const has = (name: ConformingCall['name']) => calls.some((call) => call.name === name);
     const connection = suite.connect('http://127.0.0.1:1');
@@ -67,7 +67,7 @@ export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite
 
   // All at once, since each takes its full time.
   for (const name of ENDLESS_ANSWERS) {
-    it(`makes every call unknown at its deadline if it gets ${name}`, async () => {
+    it(`every call is unknown at its deadline if it gets ${name}`, async () => {
       await Promise.all(calls.map((call) => expectUnknown(call, suite, name)));
     });
   }
@@ -81,13 +81,13 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
   };
 
   const approvedAs = call.approvedAs ?? 'approved';
-  it(`is ${approvedAs}, with one request that contains our key`, async () => {
+  it(`a call is ${approvedAs}, with one request that contains our key`, async () => {
     const { outcome, requests } = await makeAt(written(call.approval), call, suite);
     expect(outcome).toMatchObject({ kind: approvedAs });
     expect(requests).toEqual([expect.stringContaining(call.key)]);
   });
 
-  it('is not_sent, or still unknown for a look-up or a repeat, if the connection is refused', async () => {
+  it('a call is not_sent, or unknown for a look-up or a repeat, if the connection is refused', async () => {
     const outcome = await make(`http://127.0.0.1:${await freePort()}`, call, suite);
     const learns = call.name === 'lookUp' || call.name === 'repeatOperation';
     expect(outcome).toMatchObject({ kind: learns ? 'unknown' : 'not_sent' });
@@ -95,11 +95,11 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
 
   for (const name of Object.keys(brokenAnswers(call.approval))) {
     if (!ENDLESS_ANSWERS.has(name))
-      it(`is unknown if it gets ${name}`, () => expectUnknown(call, suite, name));
+      it(`a call is unknown if it gets ${name}`, () => expectUnknown(call, suite, name));
   }
 
   for (const { name, outcome: kind, answer } of call.answers) {
-    it(`is ${kind} if it gets ${name}`, async () => {
+    it(`a call is ${kind} if it gets ${name}`, async () => {
       expect((await makeAt(written(answer), call, suite)).outcome).toMatchObject({ kind });
     });
   }

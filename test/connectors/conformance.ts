@@ -77,24 +77,24 @@ export function describeConformance(subject: ConformingConnector): void {
     const suite = createSuite(subject);
     afterEach(() => suite.cleanUp());
 
-    describe('not_sent: certainly nothing happened', () => {
-      it('if the connection is refused', async () => {
+    describe('attempts that were certainly not sent', () => {
+      it('an attempt is not_sent if the connection is refused', async () => {
         await suite.expectNotSent(`http://127.0.0.1:${await freePort()}`);
       });
-      it('if the name does not resolve', async () => {
+      it('an attempt is not_sent if the name does not resolve', async () => {
         await suite.expectNotSent(`http://${UNRESOLVABLE_HOST}`);
       });
-      it('if the port does not speak TLS', async () => {
+      it('an attempt is not_sent if the port does not speak TLS', async () => {
         const server = await suite.serve(() => {}, { onConnection: (socket) => socket.end('no TLS here') });
         await suite.expectNotSent(`https://127.0.0.1:${server.port}`);
         expect(server.requests).toEqual([]);
       });
-      it('if nothing answers the TLS handshake', async () => {
+      it('an attempt is not_sent if nothing answers the TLS handshake', async () => {
         const server = await suite.serve(() => {});
         await suite.expectNotSent(`https://127.0.0.1:${server.port}`, SHORT_TIMEOUT_MS);
         expect(server.requests).toEqual([]);
       });
-      it('if the certificate is not trusted', async () => {
+      it('an attempt is not_sent if the certificate is not trusted', async () => {
         const tls = {
           cert: readFileSync(join(TLS_DIRECTORY, 'cert.pem')),
           key: readFileSync(join(TLS_DIRECTORY, 'key.pem')),
@@ -105,11 +105,11 @@ export function describeConformance(subject: ConformingConnector): void {
       });
     });
 
-    describe(`${lost}: it may have happened`, () => {
+    describe('attempts that may have been made', () => {
       for (const [name, script] of Object.entries(brokenAnswers(subject.approval(subject.attempt())))) {
-        it(name, () => suite.expectLost(script, lost, timeoutOf(name)));
+        it(`an attempt is ${lost} if it gets ${name}`, () => suite.expectLost(script, lost, timeoutOf(name)));
       }
-      it('a kept-alive connection that the provider resets during the next attempt', async () => {
+      it(`an attempt is ${lost} if the provider resets its kept-alive connection`, async () => {
         let isFirst = true;
         const server = await suite.serve((socket, text) => {
           if (isFirst) socket.write(suite.approvalOf(text));
@@ -123,9 +123,9 @@ export function describeConformance(subject: ConformingConnector): void {
       });
     });
 
-    describe('the provider responded', () => {
+    describe('attempts with a response', () => {
       for (const row of subject.answers) {
-        it(`${row.outcome}: ${row.name}`, async () => {
+        it(`an attempt is ${row.outcome} if it gets ${row.name}`, async () => {
           const attempt = row.attempt?.() ?? subject.attempt();
           const approval = subject.approval(attempt);
           const body = JSON.stringify(row.body(attempt, approval.body));
@@ -138,18 +138,18 @@ export function describeConformance(subject: ConformingConnector): void {
       }
     });
 
-    describe('a probe', () => {
-      it('finds a provider that responds', async () => {
+    describe('probes', () => {
+      it('a probe finds a provider that responds', async () => {
         const { status, body } = subject.probeAnswer;
         const server = await suite.serve((socket) => socket.write(httpAnswer(status, JSON.stringify(body))));
         expect(await suite.probe(`http://127.0.0.1:${server.port}`)).toBe(true);
         expect(server.requests).toHaveLength(1);
       });
-      it('finds no provider if the connection is refused', async () => {
+      it('a probe finds no provider if the connection is refused', async () => {
         expect(await suite.probe(`http://127.0.0.1:${await freePort()}`)).toBe(false);
       });
       for (const [name, script] of Object.entries(brokenAnswers(subject.approval(subject.attempt())))) {
-        it(`finds no provider if it gets ${name}`, async () => {
+        it(`a probe finds no provider if it gets ${name}`, async () => {
           const server = await suite.serve(script);
           expect(await suite.probe(`http://127.0.0.1:${server.port}`, timeoutOf(name))).toBe(false);
         });
@@ -164,7 +164,7 @@ export function describeConformance(subject: ConformingConnector): void {
       slackMs: SLACK_MS,
     });
 
-    it('gives the provider our transaction id, and keeps sockets only until close', async () => {
+    it('an attempt contains our transaction ID, and closing the connection closes its sockets', async () => {
       const server = await suite.serve((socket, text) => socket.write(suite.approvalOf(text)));
       const connection = suite.connect(`http://127.0.0.1:${server.port}`);
       const attempt = subject.attempt();
@@ -177,7 +177,7 @@ export function describeConformance(subject: ConformingConnector): void {
       await expect.poll(() => server.openSockets()).toBe(0);
     });
 
-    it('waits for a call in flight before it closes', async () => {
+    it('closing the connection waits for a call in flight', async () => {
       const server = await suite.serve((socket, text) => {
         setTimeout(() => socket.write(suite.approvalOf(text)), 100);
       });

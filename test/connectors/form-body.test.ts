@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { encodeForm, type FormValue } from '#src/connectors/form-body.ts';
 
-it('writes nested fields with brackets and lists with their indices', () => {
+it('a form writes nested fields with brackets and lists with their indices', () => {
   const form = encodeForm({
     amount: 3_000n,
     capture: false,
@@ -14,31 +14,31 @@ it('writes nested fields with brackets and lists with their indices', () => {
   );
 });
 
-it('percent-encodes characters that would end a field, and writes a space as a plus', () => {
+it('a form percent-encodes characters that would end a field, and writes a space as a plus', () => {
   expect(encodeForm({ 'a b': { 'c&d': '1 + 1 = 2&é%' } })).toBe('a+b%5Bc%26d%5D=1+%2B+1+%3D+2%26%C3%A9%25');
 });
 
-it('leaves out absent fields, empty lists and empty objects, but not empty texts', () => {
+it('a form leaves out absent fields, empty lists and empty objects, but not empty strings', () => {
   expect(encodeForm({ a: undefined, b: { c: undefined, d: '' }, e: [], f: {} })).toBe('b%5Bd%5D=');
 });
 
-it('counts an absent list element, so that the others keep their positions', () => {
+it('a form counts an absent list element, so that the others keep their positions', () => {
   expect(decodeURIComponent(encodeForm({ a: ['x', undefined, 'y'] }))).toBe('a[0]=x&a[2]=y');
 });
 
-it('rejects a name that would become another field, without quoting it', () => {
+it('a form rejects a name that would become another field, without quoting it', () => {
   expect(() => encodeForm({ metadata: { 'x][amount': '1' } })).toThrow(/^a field name in a form must/);
   expect(() => encodeForm({ 'card[number]': '1' })).toThrow('bracket');
 });
 
 it.each([0.1, 1e21, Number.NaN, 2 ** 53])(
-  'rejects the number %d, which is not an exact integer',
+  'a form rejects the number %d, which is not an exact integer',
   (number) => {
     expect(() => encodeForm({ amount: number })).toThrow('safe integer');
   },
 );
 
-it('can be read by any form parser, whatever the texts', () => {
+it('a form can be read by any form parser, whatever its strings', () => {
   const text = fc.string({ unit: 'grapheme' });
   const name = fc.string({ unit: 'grapheme', minLength: 1 }).filter((it) => !/[[\]]/.test(it));
   const { fields } = fc.letrec<{ value: FormValue; fields: { [name: string]: FormValue } }>((tie) => ({

@@ -56,7 +56,7 @@ function heldCalls<T>() {
         return settled();
       },
       fail: () => {
-        reject(new Error('broke its word'));
+        reject(new Error('broke its contract'));
         return settled();
       },
     });

@@ -5,7 +5,7 @@ import { httpAnswer, startScriptedServer } from './scripted-server.ts';
 
 // HTTP libraries may resend requests with idempotent methods.
 it.each(['POST', 'PUT'] as const)(
-  'sends %s at most once, and not at all if the result is not_sent, to a server that disconnects at random',
+  '%s is sent at most once, or not at all if not_sent, to a server that disconnects at random',
   async (method) => {
     const seed = Number(process.env.SEED ?? 1);
     const random = randomOf(seed);

@@ -31,8 +31,8 @@ function post(id: string): HttpRequest {
 
 const answerOk: Script = (socket) => socket.write(httpAnswer(201, '{"ok":true}'));
 
-describe('a response', () => {
-  it('consists of its status and its bytes', async () => {
+describe('responses to an HTTP request', () => {
+  it('a response has the status and the bytes', async () => {
     const server = await serve(answerOk);
     const result = await clientOf(server.port).request(post('a'));
     expect(result).toMatchObject({ kind: 'answer', status: 201 });
@@ -42,27 +42,27 @@ describe('a response', () => {
     );
   });
 
-  it('is assembled from chunks', async () => {
+  it('a response is assembled from chunks', async () => {
     const head = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
     const server = await serve((socket) => socket.write(`${head}3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n`));
     const result = await clientOf(server.port).request(post('a'));
     expect(result.kind === 'answer' && Buffer.from(result.body).toString()).toBe('abcde');
   });
 
-  it('is the final one, even after a 103', async () => {
+  it('a response is the final one, even after a 103', async () => {
     const server = await serve((socket) =>
       socket.write(`HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${httpAnswer(200, '{}')}`),
     );
     expect(await clientOf(server.port).request(post('a'))).toMatchObject({ kind: 'answer', status: 200 });
   });
 
-  it('is returned for a redirect, which is not followed', async () => {
+  it('a response is returned for a redirect, which is not followed', async () => {
     const server = await serve((socket) => socket.write(httpAnswer(307, '', { location: '/elsewhere' })));
     expect(await clientOf(server.port).request(post('a'))).toMatchObject({ kind: 'answer', status: 307 });
     expect(server.requests).toHaveLength(1);
   });
 
-  it('contains the headers that distinguish outcomes, and no others', async () => {
+  it('a response contains the headers that distinguish outcomes, and no others', async () => {
     const told = {
       'Transient-Error': 'true',
       'idempotent-replayed': 'true',
@@ -83,7 +83,7 @@ describe('a response', () => {
     });
   });
 
-  it('omits headers that are too long or sent twice, and the headers of a preceding 103', async () => {
+  it('a response omits headers that are too long or sent twice, and the headers of a preceding 103', async () => {
     const server = await serve((socket) =>
       socket.write(
         'HTTP/1.1 103 Early Hints\r\ntransient-error: true\r\n\r\nHTTP/1.1 500 No\r\ncontent-length: 0\r\n' +
@@ -95,17 +95,20 @@ describe('a response', () => {
     expect(result.kind === 'answer' && result.headers).toEqual({});
   });
 
-  it.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const)('is returned for %s', async (method) => {
-    const server = await serve(answerOk);
-    const body = method === 'GET' || method === 'DELETE' ? undefined : 'a=1';
-    const result = await clientOf(server.port).request({ ...post('a'), method, body });
-    expect(result).toMatchObject({ kind: 'answer', status: 201 });
-    expect(server.requests).toEqual([
-      expect.stringMatching(new RegExp(`^${method} /pay [^]*${body ?? ''}$`)),
-    ]);
-  });
+  it.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const)(
+    'a response is returned for %s',
+    async (method) => {
+      const server = await serve(answerOk);
+      const body = method === 'GET' || method === 'DELETE' ? undefined : 'a=1';
+      const result = await clientOf(server.port).request({ ...post('a'), method, body });
+      expect(result).toMatchObject({ kind: 'answer', status: 201 });
+      expect(server.requests).toEqual([
+        expect.stringMatching(new RegExp(`^${method} /pay [^]*${body ?? ''}$`)),
+      ]);
+    },
+  );
 
-  it('leaves its socket to later requests', async () => {
+  it('a response leaves its socket to later requests', async () => {
     const server = await serve(answerOk);
     const client = clientOf(server.port);
     for (let i = 0; i < 10; i++) expect(await client.request(post(`${i}`))).toMatchObject({ kind: 'answer' });
@@ -114,8 +117,8 @@ describe('a response', () => {
   });
 });
 
-describe('the result not_sent', () => {
-  it('results from a refused connection', async () => {
+describe('requests that are not sent', () => {
+  it('a request to a port that refuses connections is not_sent', async () => {
     expect(await clientOf(await freePort()).request(post('a'))).toEqual({
       kind: 'not_sent',
       detail: 'before sending: ECONNREFUSED',
@@ -123,7 +126,7 @@ describe('the result not_sent', () => {
     });
   });
 
-  it('results from a header that cannot be sent', async () => {
+  it('a request with a header that cannot be sent is not_sent', async () => {
     const server = await serve(answerOk);
     const request = { ...post('a'), headers: { authorization: 'Bearer secret\r\nx: y' } };
     expect(await clientOf(server.port).request(request)).toEqual({
@@ -133,7 +136,7 @@ describe('the result not_sent', () => {
     });
   });
 
-  it('results from a deadline that passes while the request waits for a socket; the request is not sent later either', async () => {
+  it('a request whose deadline passes while it waits for a socket is not_sent, and is not sent later', async () => {
     const asked = Promise.withResolvers<Socket>();
     const server = await serve((socket, text) => {
       if (text.includes('hangs')) asked.resolve(socket);
@@ -150,7 +153,7 @@ describe('the result not_sent', () => {
     expect(server.requests.filter((text) => text.includes('waits'))).toEqual([]);
   });
 
-  it('results at once if too many requests are already waiting', async () => {
+  it('a request is not_sent at once if too many requests are already waiting', async () => {
     const server = await serve(() => {});
     const client = clientOf(server.port, { timeoutMs: 300, maxConnections: 1 });
     const waiting = Array.from({ length: 8 }, () => client.request(post('waits')));
@@ -163,7 +166,7 @@ describe('the result not_sent', () => {
     expect(server.requests.filter((text) => text.includes('exceeds'))).toEqual([]);
   });
 
-  it('results from a request after close', async () => {
+  it('a request after close is not_sent', async () => {
     const server = await serve(answerOk);
     const client = clientOf(server.port);
     await client.close();
@@ -176,8 +179,8 @@ describe('the result not_sent', () => {
   });
 });
 
-describe("a request's own deadline", () => {
-  it("ends it before the client's time limit", async () => {
+describe('the deadline of a request', () => {
+  it("a request's own deadline ends it before the client's time limit", async () => {
     const { results, openSockets } = await untilAsked(async () => {
       const server = await serve(() => {});
       const client = clientOf(server.port, { timeoutMs: 60_000 });
@@ -192,7 +195,7 @@ describe("a request's own deadline", () => {
     await expect.poll(openSockets).toBe(0);
   });
 
-  it("does not extend the client's time limit", async () => {
+  it("a request's own deadline does not extend the client's time limit", async () => {
     const { result } = await untilAsked(async () => {
       const server = await serve(() => {});
       const client = clientOf(server.port, { timeoutMs: 400 });
@@ -202,7 +205,7 @@ describe("a request's own deadline", () => {
     expect(result).toEqual({ kind: 'unknown', detail: 'awaiting the response: DEADLINE' });
   });
 
-  it('sends nothing once it has passed', async () => {
+  it('a request whose own deadline has passed is not sent', async () => {
     const server = await serve(answerOk);
     const client = clientOf(server.port);
     // Its socket is ready for the next request.
@@ -213,22 +216,22 @@ describe("a request's own deadline", () => {
   });
 });
 
-describe('the result unknown', () => {
-  it('results from a response over the limit, whose socket is destroyed', async () => {
+describe('requests with an unknown result', () => {
+  it('a response over the limit is unknown, and its socket is destroyed', async () => {
     const server = await serve((socket) => socket.write(httpAnswer(200, 'x'.repeat(65 * 1024))));
     const result = await clientOf(server.port).request(post('a'));
     expect(result).toEqual({ kind: 'unknown', detail: 'reading the response: ANSWER_TOO_LARGE' });
     await expect.poll(() => server.openSockets()).toBe(0);
   });
 
-  it('results from a deadline between the head and the end of the response, whose socket is destroyed', async () => {
+  it('a response that ends after the deadline is unknown, and its socket is destroyed', async () => {
     const server = await serve((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf'));
     const result = await clientOf(server.port, { timeoutMs: 2_000 }).request(post('a'));
     expect(result).toEqual({ kind: 'unknown', detail: 'reading the response: DEADLINE' });
     await expect.poll(() => server.openSockets()).toBe(0);
   });
 
-  it('results from a keep-alive socket that the server resets on reuse; nothing is sent twice', async () => {
+  it('a keep-alive socket that the server resets on reuse is unknown, and nothing is sent twice', async () => {
     let answered = 0;
     const server = await serve((socket, text) => {
       if (answered++ === 0) answerOk(socket, text);
@@ -241,7 +244,7 @@ describe('the result unknown', () => {
     expect(server.requests).toHaveLength(2);
   });
 
-  it('has a detail without parts of the request or the address', async () => {
+  it('the detail of an unknown result contains no part of the request or the address', async () => {
     const server = await serve((socket) => socket.end('4111111111111111 secret\r\n\r\n'));
     const result = await clientOf(server.port).request(post('4111111111111111'));
     expect(result).toMatchObject({ kind: 'unknown' });
@@ -250,7 +253,7 @@ describe('the result unknown', () => {
 });
 
 describe('close', () => {
-  it('waits for requests in flight and leaves no socket open', async () => {
+  it('closing the client waits for requests in flight and leaves no socket open', async () => {
     const server = await serve((socket) => setTimeout(() => socket.write(httpAnswer(200, '{}')), 150));
     const client = clientOf(server.port);
     const results = Promise.all([client.request(post('a')), client.request(post('b'))]);

@@ -39,18 +39,18 @@ describe('readJsonObject', () => {
     ['{}', {}],
     [' {"a":[1,"é",null]}\n', { a: [1, 'é', null] }],
     [nested(64), JSON.parse(nested(64))],
-  ])('reads an object in UTF-8: %s', (text, value) => {
+  ])('readJsonObject reads an object in UTF-8: %s', (text, value) => {
     expect(readJsonObject(Buffer.from(text))).toEqual(value);
   });
 
   it.each(['', '[]', 'null', '"text"', '1', '{"a":1', '{}x', '<html>', nested(65), '['.repeat(100_000)])(
-    'reads nothing from anything else: %s',
+    'readJsonObject returns undefined for anything else: %s',
     (text) => {
       expect(readJsonObject(Buffer.from(text))).toBeUndefined();
     },
   );
 
-  it('rejects a body that is not UTF-8', () => {
+  it('readJsonObject rejects a body that is not UTF-8', () => {
     expect(readJsonObject(Buffer.from('{"a":"\u00ff"}', 'latin1'))).toBeUndefined();
   });
 });
@@ -63,7 +63,7 @@ describe('readMoney', () => {
     [19.99, 'usd', 'decimal', 1_999n],
     ['1200', 'JPY', 'decimal', 1_200n],
     ['0.5', 'KWD', 'decimal', 500n],
-  ] as const)('reads %s %s as %s', (amount, currency, unit, minorUnits) => {
+  ] as const)('readMoney reads %s %s as %s', (amount, currency, unit, minorUnits) => {
     expect(readMoney(amount, currency, unit)).toEqual({ minorUnits, currency: currency.toUpperCase() });
   });
 
@@ -82,7 +82,7 @@ describe('readMoney', () => {
     [null, 'USD', 'decimal'],
     [{ value: 1 }, 'USD', 'decimal'],
     [['1'] as JsonValue, 'USD', 'decimal'],
-  ] as const)('reads no money from %s %s as %s', (amount, currency, unit) => {
+  ] as const)('readMoney returns undefined for %s %s as %s', (amount, currency, unit) => {
     expect(readMoney(amount, currency, unit)).toBeUndefined();
   });
 });
@@ -92,11 +92,11 @@ it.each([
   [{ minorUnits: 2n, currency: 'USD' }, 'amount'],
   [{ minorUnits: 1n, currency: 'EUR' }, 'currency'],
   [undefined, 'amount'],
-])('the money in a response is compared with the request', (answered, difference) => {
+])('the amount in a response is compared with the request', (answered, difference) => {
   expect(differingMoney(answered, { minorUnits: 1n, currency: 'USD' })).toBe(difference);
 });
 
-it('a response about another amount leaves the outcome unknown, with an alarm', () => {
+it('a response with another amount leaves the outcome unknown, with an alarm', () => {
   expect(answeredAboutAnother('amount')).toEqual({
     kind: 'unknown',
     detail: "alarm: the provider's response is not about this attempt: its amount differs",
@@ -105,7 +105,7 @@ it('a response about another amount leaves the outcome unknown, with an alarm', 
   });
 });
 
-it('a payer is only sent to a web address of limited length', () => {
+it('a payer is redirected only to a web address of limited length', () => {
   expect(isHttpUrl('https://provider.example/x?y')).toBe(true);
   expect(isHttpUrl('http://provider.example')).toBe(true);
   expect(isHttpUrl(`https://x/${'y'.repeat(2_038)}`)).toBe(true);
@@ -122,7 +122,7 @@ it('a payer is only sent to a web address of limited length', () => {
   }
 });
 
-it('only a string counts as a text, whatever it converts to', () => {
+it('only a string counts as a string, whatever else converts to one', () => {
   expect(textOf('7')).toBe('7');
   expect(textOf(7)).toBe('');
   expect(isTextLike('7', /^7$/)).toBe(true);
@@ -140,7 +140,7 @@ describe('fields', () => {
     refunds: listOf(fields({ id: textOf })),
   });
 
-  it('reads the fields that it names', () => {
+  it('fields reads the named fields', () => {
     const answer = {
       id: 'pi_1',
       status: 'paid',
@@ -160,7 +160,7 @@ describe('fields', () => {
     {},
     { id: 7, status: {}, charge: 'ch_1', error: null, refunds: {} },
     { id: 'xpi', status: null, charge: [], error: 'no', refunds: [null, 7] },
-  ])('reads a value of another kind as absent: %j', (value) => {
+  ])('fields reads a value of another type as absent: %j', (value) => {
     expect(read(value)).toEqual({
       id: undefined,
       status: '',
@@ -171,7 +171,7 @@ describe('fields', () => {
     });
   });
 
-  it('keeps the whole object beside them on request', () => {
+  it('fields keeps the whole object with the named fields on request', () => {
     expect(withRaw(read)({ status: 'paid', other: 1 })).toMatchObject({
       status: 'paid',
       raw: { status: 'paid', other: 1 },
@@ -187,7 +187,7 @@ it.each([
   [299, true],
   [300, false],
   [402, false],
-])('the status %i says that the request succeeded: %s', (status, isOne) => {
+])('the status %i counts as success: %s', (status, isOne) => {
   expect(isSuccess(status)).toBe(isOne);
 });
 

@@ -7,7 +7,7 @@ import { createRedactor } from '#src/connectors/redact-card-data.ts';
 import { passesLuhn } from '#src/luhn.ts';
 import { Secret } from '#src/secret.ts';
 
-describe('however a provider writes a card', () => {
+describe('redaction of a card in any notation', () => {
   const digit = fc.constantFrom(...'0123456789');
   /** A number with at least this many digits between its first digits and its check digit. */
   const numberOf = (minLength: number) =>
@@ -20,9 +20,9 @@ describe('however a provider writes a card', () => {
       .map((head) => head + [...'0123456789'].find((last) => passesLuhn(head + last)));
   const separator = fc.constantFrom('', '', ' ', '-', '.', ' / ', '\u00a0', ', ', '_', 'x');
 
-  /** Number of digits that must not be shown together: 12, or all of a shorter number. */
+  /** The number of digits that must not be shown together: 12, or all of a shorter number. */
   const pieceLength = (card: string) => Math.min(12, card.length);
-  /** A piece of the number, or more, in some notation. */
+  /** A piece of the number, or more, in any notation. */
   const spelled = (card: string) =>
     fc
       .tuple(
@@ -65,7 +65,7 @@ describe('however a provider writes a card', () => {
     return fc.record({ card: fc.constant(card), answer: fc.dictionary(fc.string(), tree, { maxKeys: 5 }) });
   });
 
-  it('never 12 digits of its number or a whole shorter number pass, and the result fits into a record', () => {
+  it('redaction passes no 12 digits of the number, in any notation, and the result fits into a record', () => {
     fc.assert(
       fc.property(answers, ({ card, answer }) => {
         const own = createRedactor({ number: new Secret(card), securityCode: undefined });
@@ -87,7 +87,7 @@ describe('however a provider writes a card', () => {
     );
   });
 
-  it("no other card's number passes, grouped or not", () => {
+  it("redaction passes no other card's number, grouped or not", () => {
     fc.assert(
       fc.property(
         numberOf(11),
@@ -105,7 +105,7 @@ describe('however a provider writes a card', () => {
   });
 });
 
-/** The keys and values of an object as texts; a list of plain values is one text. */
+/** Returns the keys and values of an object as strings; a list of plain values is one string. */
 function textsOf(value: JsonValue): string[] {
   if (typeof value !== 'object' || value === null) return [String(value)];
   if (Array.isArray(value)) {

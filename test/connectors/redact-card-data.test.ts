@@ -12,7 +12,7 @@ const redactor = createRedactor({ number: new Secret(NUMBER), securityCode: new 
 /** A number digit by digit: no piece of it appears contiguously. */
 const spelled = (digit: (digit: string) => string) => [...NUMBER].map(digit).join('');
 
-describe('a redacted text', () => {
+describe('redacted strings', () => {
   it.each([
     ['Approved 4012 8888 8888 1881 cvc 123', 'Approved [removed] cvc [removed]'],
     ['4012-8888-8888-1881', '[removed]'],
@@ -26,14 +26,14 @@ describe('a redacted text', () => {
     ['4012%208888%208888%201881', '[removed]'],
     ['%34%30%31%32888888881881', '[removed]'],
     [spelled((digit) => `%3${digit}`), '[removed]'],
-  ])("loses the card's number: %s", (text, shown) => {
+  ])("a redacted string loses the card's number: %s", (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
   });
 
   it.each([
     ['41111113', 'card 41111113 ok', 'card [removed] ok'],
     ['4111111110', 'card 4111-1111-10, ref 41111', 'card [removed], ref 41111'],
-  ])('loses a number that is shorter than the usual piece: %s', (number, text, shown) => {
+  ])('a redacted string loses a number that is shorter than the usual piece: %s', (number, text, shown) => {
     const own = createRedactor({ number: new Secret(number), securityCode: undefined });
     expect(own.text(text)).toBe(shown);
     expect(own.isClean(text)).toBe(false);
@@ -46,9 +46,9 @@ describe('a redacted text', () => {
     ['cvc=123&x=1', 'cvc=[removed]&x=1'],
     ['CVC123', 'CVC[removed]'],
     ['cvv%3D123', '[removed]'],
-    // Whatever the code: a look-up no longer knows it.
+    // Any code after such a word, since a look-up no longer knows the real one.
     ['cvv: 987, CSC 4567', 'cvv: [removed], CSC [removed]'],
-  ])('loses the security code on its own: %s', (text, shown) => {
+  ])('a redacted string loses the security code on its own: %s', (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
   });
 
@@ -63,7 +63,7 @@ describe('a redacted text', () => {
       'of ch_45328100-1111-4123-8123-123456789012: [removed], 10:00:00.123Z [removed]',
     ],
     ['x=5555%205555%205555%204444', '[removed]'],
-  ])("loses a lookalike of another card's number: %s", (text, shown) => {
+  ])("a redacted string loses a lookalike of another card's number: %s", (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
     expect(createRedactor().text(text)).toBe(shown);
   });
@@ -91,32 +91,32 @@ describe('a redacted text', () => {
     '+52 55 1234 5678',
     '4111111111111112',
     '1111111111111117',
-  ])('keeps data other than card data: %s', (text) => {
+  ])('a redacted string keeps data other than card data: %s', (text) => {
     expect(redactor.text(text)).toBe(text);
     expect(redactor.identifier(text)).toBe(text);
     expect(redactor.isClean(text)).toBe(true);
   });
 
-  it('is cut after the card data is removed, not in the middle of it', () => {
+  it('a redacted string is cut after the card data is removed, not in the middle of it', () => {
     const filler = 'x'.repeat(1_014);
     expect(redactor.text(`${filler} 5555555555554444`)).toBe(`${filler} [removed]`.slice(0, 1_024));
     expect(redactor.isClean('x'.repeat(2_000))).toBe(true);
     expect(redactor.text('x'.repeat(2_000))).toBe('x'.repeat(1_024));
   });
 
-  it('is valid in protobuf, even with a lone surrogate', () => {
+  it('a redacted string is valid in protobuf, even with a lone surrogate', () => {
     expect(redactor.text('a\ud800b, which is long enough').isWellFormed()).toBe(true);
   });
 });
 
-it("keeps an identifier that looks like another card's number, but not the card's own number", () => {
+it("redaction keeps an identifier that looks like another card's number, but not the card's own number", () => {
   expect(redactor.identifier('5555555555554444')).toBe('5555555555554444');
   expect(redactor.identifier(`ref-${NUMBER}`)).toBe('ref-[removed]');
   expect(redactor.identifier('CVC123')).toBe('CVC[removed]');
   expect(redactor.identifier('123.123,123')).toBe('123.123,123');
 });
 
-it('keeps the first eight and the last four digits of a number that repeats one digit', () => {
+it('redaction keeps the first eight and last four digits of a number that repeats one digit', () => {
   const own = createRedactor({ number: new Secret('4111111111111111'), securityCode: undefined });
   const shown = { card_iin: '41111111', card_last_four: '1111', created_at: '1111111111111' };
   expect(own.json(shown)).toEqual(shown);
@@ -124,7 +124,7 @@ it('keeps the first eight and the last four digits of a number that repeats one 
 });
 
 describe('a redacted object', () => {
-  it('loses card data in keys, numbers, lists and nested values', () => {
+  it('a redacted object loses card data in keys, numbers, lists and nested values', () => {
     const shown = redactor.json({
       exact: 4012888888881881,
       rounded: Number(`${NUMBER}9999`),
@@ -151,12 +151,12 @@ describe('a redacted object', () => {
     });
   });
 
-  it('keeps every other value unchanged', () => {
+  it('a redacted object keeps every other value unchanged', () => {
     const value = { amount: 300_000, rate: 0.15, ok: true, none: null, list: [1, 'two', []], empty: {} };
     expect(redactor.json(value)).toEqual(value);
   });
 
-  it('has limits, and only numbers that a Struct can represent', () => {
+  it('a redacted object has limits, and only numbers that a Struct can represent', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(30)}1${'}'.repeat(30)}`);
     expect(JSON.stringify(redactor.json(deep)).length).toBeLessThan(100);
     const wide = createRedactor().json({ list: Array.from({ length: 5_000 }, (_, i) => i) });

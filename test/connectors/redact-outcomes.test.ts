@@ -94,12 +94,12 @@ it.each<[Outcome, object]>([
     { kind: 'not_sent', detail: ECHO, because: 'turned_away' },
     { kind: 'not_sent', detail: SHOWN, because: 'turned_away' },
   ],
-])("the attempt's card is in no field of the outcome, $kind", async (outcome, expected) => {
+])("no field of the outcome contains the attempt's card: $kind", async (outcome, expected) => {
   expect(await answering(outcome).pay(cardAttempt(NUMBER))).toEqual(expected);
 });
 
 it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://provider.example/${NUMBER}`])(
-  'a redirect that contains the card leads nowhere: its outcome is unknown, with an alarm',
+  'a redirect that contains the card is unknown, with an alarm',
   async (redirectUrl) => {
     const outcome: Outcome = { kind: 'redirect', providerData: told, redirectUrl };
     const redacted = await answering(outcome).pay(cardAttempt(NUMBER));
@@ -112,7 +112,7 @@ it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://pro
   },
 );
 
-it('a long redirect address is not cut', async () => {
+it('a long redirect address is not truncated', async () => {
   const redirectUrl = `https://provider.example/?data=${'Ab-'.repeat(600)}`;
   const outcome: Outcome = { kind: 'redirect', providerData: told, redirectUrl };
   expect(await answering(outcome).pay(redirectAttempt())).toMatchObject({ kind: 'redirect', redirectUrl });
@@ -129,17 +129,20 @@ describe('a call without a card', () => {
     reference: '5555555555554444',
   };
 
-  it.each(['capture', 'cancel', 'refund'] as const)('shows no card data: %s', async (name) => {
-    const outcome = await echoing[name]?.(operation);
-    expect(outcome).toMatchObject(expected);
-    expect(JSON.stringify(outcome)).not.toMatch(/4012|1881/);
-  });
+  it.each(['capture', 'cancel', 'refund'] as const)(
+    'a %s without a card shows no card data',
+    async (name) => {
+      const outcome = await echoing[name]?.(operation);
+      expect(outcome).toMatchObject(expected);
+      expect(JSON.stringify(outcome)).not.toMatch(/4012|1881/);
+    },
+  );
 
-  it.each(['lookUp', 'complete'] as const)('shows no card data: %s', async (name) => {
+  it.each(['lookUp', 'complete'] as const)('a call without a card shows no card data: %s', async (name) => {
     expect(await echoing[name]?.(query)).toMatchObject(expected);
   });
 
-  it('shows no card data: the outcome of a signed notification', async () => {
+  it('a signed notification shows no card data', async () => {
     const reading = await echoing.readNotification?.(
       { header: () => '', query: '', body: new Uint8Array() },
       0,
@@ -154,7 +157,7 @@ describe('a call without a card', () => {
   });
 });
 
-it('a connection gains no methods', () => {
+it('guarding a connection adds no methods', () => {
   const without = { lookUp: undefined, refund: undefined, readNotification: undefined };
   const inner = { ...answering({ kind: 'pending', providerData: told }), ...without };
   expect(redactOutcomes(inner)).toMatchObject(without);

@@ -23,7 +23,7 @@ describe('a table of refusals', () => {
     [{ status: 404, code: 'toString' }, 'turned_away'],
     [{ status: 500 }, undefined],
     [{}, undefined],
-  ])('gives the meaning of the first row that fits: %j', (shown, meaning) => {
+  ])('the first matching row of a table gives the meaning: %j', (shown, meaning) => {
     expect(table(shown)).toEqual(meaning);
   });
 });
@@ -32,19 +32,16 @@ describe('the rows by status', () => {
   const byStatus = refusalTable<'status'>(BY_STATUS);
   const refused = (status: number) => refusedOutcome(byStatus({ status }), { status });
 
-  it.each([400, 404, 405, 413, 415, 422])(
-    "treat the provider's %i as a refusal of only this request",
-    (status) => {
-      expect(refused(status)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
-    },
-  );
+  it.each([400, 404, 405, 413, 415, 422])("the provider's %i is a refusal of only this request", (status) => {
+    expect(refused(status)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+  });
 
-  it.each([401, 403, 429])("treat the provider's %i as a refusal of the connection", (status) => {
+  it.each([401, 403, 429])("the provider's %i is a refusal of the connection", (status) => {
     expect(refused(status)).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
   });
 
   it.each([199, 200, 300, 301, 307, 402, 408, 409, 418, 423, 424, 425, 451, 500, 502, 503, 504, 599])(
-    'have no meaning for %i',
+    'the status %i has no meaning in the table',
     (status) => {
       expect(refused(status)).toMatchObject({ kind: 'unknown' });
     },
@@ -58,7 +55,7 @@ it('a refusal names a field or a code, never a value', () => {
   expect(refusedOutcome('unreachable', { status: 401, refused: 'key' })).not.toHaveProperty('refused');
 });
 
-describe('a request that is sent again without a refused field', () => {
+describe('requests without a refused field', () => {
   const body = { payer: { name: 'Ana', email: 'x' }, items: [{ title: 'a', note: 'b' }], amount: 1 };
   const refusal: HttpResult = { kind: 'answer', status: 400, headers: {}, body: Buffer.from('{}') };
 
@@ -77,7 +74,7 @@ describe('a request that is sent again without a refused field', () => {
     ['in an object', ['payer.email'], { ...body, payer: { name: 'Ana' } }],
     ['in a list', ['items.0.note'], { ...body, items: [{ title: 'a' }] }],
     ['with another', ['payer.email', 'payer'], { items: body.items, amount: 1 }],
-  ])('leaves it out %s', async (_where, refused, mended) => {
+  ])('a refused field is left out of the second request: %s', async (_where, refused, mended) => {
     expect(await sentFor(...refused)).toEqual([
       [body, false],
       [mended, true],
@@ -89,9 +86,9 @@ describe('a request that is sent again without a refused field', () => {
     ['one of the fields is not optional', ['payer.email', '0']],
     ['the fault is not in a field', ['']],
     ['the body has no such field', ['payer.phone']],
-    ['a field is inside a text', ['payer.name.first']],
+    ['a field is inside a string', ['payer.name.first']],
     ['a field belongs to every object', ['toString']],
-  ])('is not sent again if %s', async (_why, refused) => {
+  ])('a request is not sent again if %s', async (_why, refused) => {
     expect(await sentFor(...refused)).toEqual([[body, false]]);
   });
 });

@@ -28,7 +28,7 @@ const preflight = (path: string, method = 'POST') =>
   });
 const CHECKOUT = '/payments.v1.CheckoutService';
 
-describe('a page of another origin', () => {
+describe('pages of other origins', () => {
   it.each([
     ...['', '/payment-methods', '/payment', '/payments', '/token'].map(
       (suffix) => `/v1/checkout/sessions/x${suffix}`,
@@ -41,7 +41,7 @@ describe('a page of another origin', () => {
       'CloseCheckoutPayment',
     ].map((rpc) => `${CHECKOUT}/${rpc}`),
     '/payments.v1.TokenService/CreateCheckoutToken',
-  ])('is told by a preflight what it may send to %s.', async (path) => {
+  ])('a preflight from another origin allows calls to %s with a public key', async (path) => {
     const { status, headers } = await preflight(path);
     expect([status, headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual([
       204,
@@ -66,7 +66,7 @@ describe('a page of another origin', () => {
     '/v1/customers',
     '/v1/checkout/sessions',
     `${CHECKOUT}/CreateCheckoutSession`,
-  ])('is told nothing by a preflight to %s, which is for servers.', async (path) => {
+  ])('a preflight from another origin is refused for %s, which only servers may call', async (path) => {
     const { status, headers } = await preflight(path);
     expect([status, headers.get('access-control-allow-origin')]).toEqual([405, null]);
   });
@@ -75,35 +75,38 @@ describe('a page of another origin', () => {
     ['REST', 'application/json'],
     ['Connect', 'application/json'],
     ['gRPC-Web', 'application/grpc-web+proto'],
-  ])('calls by %s from an origin that the account allows, and from no other.', async (protocol, type) => {
-    const read = async (origin: string, headers: Record<string, string> = PUBLIC_ONE) => {
-      if (protocol === 'REST') {
-        return fetch(`${server.url}/v1/checkout/sessions/${session}`, { headers: { ...headers, origin } });
-      }
-      const message = Buffer.concat([Buffer.from([10, 36]), Buffer.from(session)]);
-      const enveloped = Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]);
-      return fetch(`${server.url}${CHECKOUT}/GetCheckoutSession`, {
-        method: 'POST',
-        headers: { ...headers, origin, 'content-type': type },
-        body: protocol === 'Connect' ? JSON.stringify({ checkout_session: session }) : enveloped,
-      });
-    };
-    const allowed = await read(SHOP);
-    expect(allowed.headers.get('access-control-allow-origin')).toBe(SHOP);
-    expect(allowed.headers.get('access-control-expose-headers')).toContain('idempotent-replayed');
-    expect(await allowed.text()).toContain(session);
-    const refused = await read(STRANGER);
-    const told = `${await refused.text()} ${refused.headers.get('grpc-status-details-bin')} ${refused.headers.get('grpc-message')}`;
-    expect(refused.headers.get('access-control-allow-origin')).toBe(STRANGER);
-    expect(told).toContain('origin');
-    expect(told).not.toContain(session);
-    // A page that has the secret key has worse troubles; a server may send any header.
-    expect(await (await read(STRANGER, ONE)).text()).toContain(session);
-    // The service's own pages, and what is no browser.
-    expect(await (await read(new URL(server.url).origin)).text()).toContain(session);
-  });
+  ])(
+    'a page with the public key can call over %s only from an origin that the account allows',
+    async (protocol, type) => {
+      const read = async (origin: string, headers: Record<string, string> = PUBLIC_ONE) => {
+        if (protocol === 'REST') {
+          return fetch(`${server.url}/v1/checkout/sessions/${session}`, { headers: { ...headers, origin } });
+        }
+        const message = Buffer.concat([Buffer.from([10, 36]), Buffer.from(session)]);
+        const enveloped = Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]);
+        return fetch(`${server.url}${CHECKOUT}/GetCheckoutSession`, {
+          method: 'POST',
+          headers: { ...headers, origin, 'content-type': type },
+          body: protocol === 'Connect' ? JSON.stringify({ checkout_session: session }) : enveloped,
+        });
+      };
+      const allowed = await read(SHOP);
+      expect(allowed.headers.get('access-control-allow-origin')).toBe(SHOP);
+      expect(allowed.headers.get('access-control-expose-headers')).toContain('idempotent-replayed');
+      expect(await allowed.text()).toContain(session);
+      const refused = await read(STRANGER);
+      const told = `${await refused.text()} ${refused.headers.get('grpc-status-details-bin')} ${refused.headers.get('grpc-message')}`;
+      expect(refused.headers.get('access-control-allow-origin')).toBe(STRANGER);
+      expect(told).toContain('origin');
+      expect(told).not.toContain(session);
+      // The secret key is accepted from any origin: a server may send any header.
+      expect(await (await read(STRANGER, ONE)).text()).toContain(session);
+      // The service's own pages are allowed.
+      expect(await (await read(new URL(server.url).origin)).text()).toContain(session);
+    },
+  );
 
-  it('makes nothing from an origin that the account does not allow.', async () => {
+  it('a page of an origin that the account does not allow can neither create a token nor read a session', async () => {
     const refused = await call(
       'POST',
       `/v1/checkout/sessions/${session}/token`,
@@ -130,8 +133,8 @@ describe('a page of another origin', () => {
   });
 });
 
-describe('a page with the public key alone', () => {
-  it('gets its first response again although the session’s terms changed since; another request under the key is refused.', async () => {
+describe('pages with only the public key', () => {
+  it('a page can repeat its payment after the session’s terms changed; a different request is refused', async () => {
     const own = await checkout.openSession();
     const token = await checkout.token(own, '4000000000009995');
     const key = randomUUID();
@@ -153,7 +156,7 @@ describe('a page with the public key alone', () => {
     ['JPY', 'JP', 1200, '1200.0', 1300],
     ['KWD', 'KW', 1.5, '1.500', 1.501],
   ])(
-    'may say what the payer was shown, in %s, and gets its first response again only for the same',
+    'a page may state the displayed amount in %s, and a repeat must state the same',
     async (currency, country, value, written, later) => {
       const own = await checkout.openSession({ country, amount: { currency, value } });
       const token = await checkout.token(own, '4000000000009995');
@@ -182,7 +185,7 @@ describe('a page with the public key alone', () => {
     },
   );
 
-  it('pays a session with a wallet, reads the payment, and is told nothing of provider, merchant or customer.', async () => {
+  it('a page can pay a session by wallet and read a payment without provider, merchant or customer data', async () => {
     const terms = { country: 'CO', amount: { currency: 'COP', value: 9000 } };
     const own = await checkout.openSession({ ...terms, customer_id: await checkout.customer() });
     const path = `/v1/checkout/sessions/${own}`;
@@ -204,7 +207,7 @@ describe('a page with the public key alone', () => {
     expect((await call('GET', `/v1/payments/${paid.json.id}`, undefined, PUBLIC_ONE)).status).toBe(401);
   });
 
-  it('is told to send the payer nowhere once they have come back and the provider has yet to confirm.', async () => {
+  it('a page gets no redirect URL once the payer has come back and the provider has yet to confirm', async () => {
     const own = await checkout.openSession();
     const { json } = await checkout.payAsBrowser(own, { type: 'WALLET_B' });
     expect(json.redirect_url).not.toBe('');
@@ -222,7 +225,7 @@ describe('a page with the public key alone', () => {
     expect([later.json.status, later.json.redirect_url]).toEqual(['SUCCEEDED', '']);
   });
 
-  it('needs an idempotency key to pay, in a space of its own.', async () => {
+  it('a page must send an idempotency key with a payment', async () => {
     const own = await checkout.openSession();
     const path = `/v1/checkout/sessions/${own}/payments`;
     const refused = await call(
@@ -249,16 +252,16 @@ describe('a page with the public key alone', () => {
       'customer_payer.id',
     ],
     [
-      'vaulting for nobody',
+      'vaulting without a customer',
       { payment_method: { token: 't', vault_on_success: true } },
       'payment_method.vault_on_success',
     ],
     [
-      'a stored card that is not the customer’s',
+      'a stored card of another customer',
       { payment_method: { type: 'CARD', vaulted_token: '70ce0000-0000-4000-8000-000000000002' } },
       'payment_method.vaulted_token',
     ],
-    ['nothing to pay with', {}, 'payment_method'],
+    ['no payment method', {}, 'payment_method'],
     ...Object.entries({
       capture: false,
       verify: true,
@@ -266,14 +269,17 @@ describe('a page with the public key alone', () => {
       stored_credentials: { reason: 'UNSCHEDULED_CARD_ON_FILE', usage: 'USED' },
       three_d_secure: { electronic_commerce_indicator: '05', cryptogram: 'AAAA' },
     }).map(([option, value]): [string, object, string] => [
-      `an option of the merchant’s, ${option}`,
+      `the merchant-only option ${option}`,
       { payment_method: { token: 't', detail: { card: { [option]: value } } } },
       `payment_method.detail.card.${option}`,
     ]),
-  ])('is refused by name with %s.', async (_what, body, field) => {
-    const headers = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };
-    const refused = await call('POST', `/v1/checkout/sessions/${session}/payments`, body, headers);
-    expect([refused.status, refused.json.errors[0].field]).toEqual([400, field]);
-    expect(refused.text).not.toContain('41111111');
-  });
+  ])(
+    'a payment by a page with only the public key is refused with the name of the field: %s',
+    async (_what, body, field) => {
+      const headers = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };
+      const refused = await call('POST', `/v1/checkout/sessions/${session}/payments`, body, headers);
+      expect([refused.status, refused.json.errors[0].field]).toEqual([400, field]);
+      expect(refused.text).not.toContain('41111111');
+    },
+  );
 });

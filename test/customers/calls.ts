@@ -9,15 +9,15 @@ import {
 
 export const ONE = { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one' };
 export const TWO = { 'public-api-key': 'pk_sandbox_two', 'private-secret-key': 'sk_sandbox_two' };
-/** The key that a browser has. */
+/** The keys that a browser sends. */
 export const PUBLIC_ONE = { 'public-api-key': 'pk_sandbox_one' };
 export const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
-/** A response of REST. */
+/** A REST response. */
 export type Response = {
   readonly status: number;
   readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: what a call answers is what the test is about.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary fields of the response.
   readonly json: any;
   readonly text: string;
 };
@@ -29,7 +29,7 @@ export type Call = (
   headers?: Readonly<Record<string, string>>,
 ) => Promise<Response>;
 
-/** Calls REST, by default with the keys of account one. */
+/** Calls REST endpoints, by default with the keys of account one. */
 export function restCalls(url: string): Call {
   return async (method, path, body, headers = ONE) => {
     const response = await fetch(url + path, {
@@ -48,13 +48,13 @@ export function restCalls(url: string): Call {
   };
 }
 
-/** Clients of a service, one for each rpc protocol. */
+/** The clients of a service, one for each RPC protocol. */
 export type RpcClients<Service extends DescService> = {
   readonly clients: readonly { readonly protocol: string; readonly client: Client<Service> }[];
   close(): void;
 };
 
-/** Opens a client of a service for each rpc protocol. */
+/** Opens a client of a service for each RPC protocol. */
 export function rpcClients<Service extends DescService>(url: string, service: Service): RpcClients<Service> {
   const sessionManager = new Http2SessionManager(url);
   const web = { baseUrl: url, httpVersion: '1.1' } as const;

@@ -15,8 +15,8 @@ const create = (body: object = {}, headers: Record<string, string> = ONE) =>
   call('POST', '/v1/checkout/sessions', { ...TERMS, ...body }, headers);
 const path = (session: string) => `/v1/checkout/sessions/${session}`;
 
-describe('a checkout session', () => {
-  it('is opened for five hours, and told as it was opened.', async () => {
+describe('checkout sessions', () => {
+  it('a checkout session is open for five hours, and a read returns it unchanged', async () => {
     const metadata = [{ key: 'cart', value: '🛒 7' }];
     const made = await create({ metadata });
     const { checkout_session: session, created_at, updated_at, expires_at } = made.json;
@@ -34,14 +34,14 @@ describe('a checkout session', () => {
     expect((await call('GET', path(session))).json).toEqual(made.json);
   });
 
-  it('is told with the public key alone, but not whose it is nor what the merchant keeps with it.', async () => {
+  it('a read with only the public key returns the session without its customer and metadata', async () => {
     const customer_id = await checkout.customer();
     const { json } = await create({ customer_id, metadata: [{ key: 'a', value: 'b' }] });
     const told = await call('GET', path(json.checkout_session), undefined, PUBLIC_ONE);
     expect([told.status, told.json]).toEqual([200, { ...json, customer_id: null, metadata: [] }]);
   });
 
-  it('is opened once for one key.', async () => {
+  it('a repeated request with one key opens one checkout session', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const [one, two] = [await create({}, headers), await create({}, headers)];
     expect([two.json, two.headers.get('idempotent-replayed')]).toEqual([one.json, 'true']);
@@ -60,12 +60,12 @@ describe('a checkout session', () => {
     ['customer_id', { customer_id: UNKNOWN }, 'CUSTOMER_NOT_FOUND'],
     ['customer_id', { customer_id: 'nobody' }, 'CUSTOMER_NOT_FOUND'],
     ['workflow', { workflow: 'SOMEHOW' }, 'INVALID_PARAMETERS'],
-  ])('is refused by name for a bad %s.', async (field, body, code) => {
+  ])('a checkout session is refused for a bad field, by name: %s', async (field, body, code) => {
     const refused = await create(body);
     expect([refused.json.code, refused.json.errors[0].field]).toEqual([code, field]);
   });
 
-  it('is changed in what is sent while it is open; its payment is held against what it is now.', async () => {
+  it('an update changes only the fields it sends, and payments are checked against the changed session', async () => {
     const session = await checkout.openSession();
     const changes = { amount: { currency: 'USD', value: 60 }, callback_url: null, workflow: 'DIRECT' };
     const changed = await call('PATCH', path(session), changes);
@@ -81,7 +81,7 @@ describe('a checkout session', () => {
     expect([after.status, after.json.code]).toEqual([404, 'CHECKOUT_SESSION_NOT_FOUND']);
   });
 
-  it('does not exist for another account, nor as what is no id.', async () => {
+  it('a checkout session with a malformed or unknown ID, or of another account, is not found', async () => {
     const session = await checkout.openSession();
     for (const [id, headers] of [
       [session, TWO],
@@ -110,7 +110,7 @@ describe('a checkout session', () => {
     expect([paid.status, paid.json.code]).toEqual([400, 'CHECKOUT_SESSION_NOT_FOUND']);
   });
 
-  it('is not opened or changed with the public key alone.', async () => {
+  it('a checkout session cannot be opened or changed with only the public key', async () => {
     const session = await checkout.openSession();
     expect((await create({}, PUBLIC_ONE)).json.code).toBe('INVALID_CREDENTIALS');
     expect((await call('PATCH', path(session), {}, PUBLIC_ONE)).json.code).toBe('INVALID_CREDENTIALS');
@@ -118,7 +118,7 @@ describe('a checkout session', () => {
 });
 
 describe('paying a checkout session', () => {
-  it('fills in the payment from its terms, and uses it up.', async () => {
+  it('a payment in a checkout session takes its terms from the session, and uses it up', async () => {
     const customer_id = await checkout.customer();
     const session = await checkout.openSession({ customer_id, metadata: [{ key: 'cart', value: '7' }] });
     const paid = await checkout.pay(session, sentCard());
@@ -137,7 +137,7 @@ describe('paying a checkout session', () => {
     expect(again.json.detail).toContain('already has a payment');
   });
 
-  it('replays a payment under its key, once the session is used.', async () => {
+  it('a payment is replayed under its key after it has used up the session', async () => {
     const session = await checkout.openSession();
     const key = randomUUID();
     const paid = await checkout.pay(session, sentCard(), {}, key);
@@ -145,7 +145,7 @@ describe('paying a checkout session', () => {
     expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([paid.text, 'true']);
   });
 
-  it('leaves it open after a decline, for a payment that succeeds.', async () => {
+  it('a checkout session stays open after a decline, so that another payment can succeed', async () => {
     const session = await checkout.openSession();
     const declined = await checkout.pay(session, sentCard(DECLINED_CARD));
     expect(declined.json.status).toBe('DECLINED');
@@ -153,7 +153,7 @@ describe('paying a checkout session', () => {
     expect((await checkout.pay(session, sentCard())).json.status).toBe('SUCCEEDED');
   });
 
-  it('lets a payer try twenty cards in it, and no more, so that nobody tries out stolen ones.', async () => {
+  it('a checkout session allows at most twenty payments, which limits card testing', async () => {
     const session = await checkout.openSession();
     const decline = () => checkout.pay(session, sentCard(DECLINED_CARD));
     for (let tries = 1; tries <= 18; tries++) expect((await decline()).json.status).toBe('DECLINED');
@@ -168,13 +168,13 @@ describe('paying a checkout session', () => {
     });
   });
 
-  it('keeps it while the outcome is open.', async () => {
+  it('a checkout session stays in use while the outcome of its payment is unknown', async () => {
     const session = await checkout.openSession();
     expect((await checkout.pay(session, sentCard(HANGING_CARD))).json.status).toBe('PENDING');
     expect((await checkout.pay(session, sentCard())).json.code).toBe('CHECKOUT_SESSION_NOT_FOUND');
   });
 
-  it('lets one of many payments at once win, and refuses the others before anything is sent.', async () => {
+  it('of many concurrent payments in a session, one succeeds and the others are refused', async () => {
     const session = await checkout.openSession();
     const paid = await Promise.all(Array.from({ length: 8 }, () => checkout.pay(session, sentCard())));
     expect(paid.filter(({ status }) => status === 201).length).toBe(1);
@@ -193,15 +193,18 @@ describe('paying a checkout session', () => {
     ['amount.currency', { amount: { currency: 'EUR', value: 55.75 } }],
     ['country', { country: 'CO' }],
     ['customer_payer.id', { customer_payer: { id: 'c0000000-0000-4000-8000-000000000001' } }],
-  ])('is refused by name with another %s than its own.', async (field, change) => {
-    const session = await checkout.openSession({ customer_id: await checkout.customer() });
-    const refused = await checkout.pay(session, sentCard(), change);
-    expect([refused.status, refused.json.code]).toEqual([400, 'INVALID_PARAMETERS']);
-    expect(refused.json.errors.map((error: { field: string }) => error.field)).toContain(field);
-    expect((await checkout.pay(session, sentCard())).status).toBe(201);
-  });
+  ])(
+    'a payment is refused with the name of the field if its %s differs from the session’s',
+    async (field, change) => {
+      const session = await checkout.openSession({ customer_id: await checkout.customer() });
+      const refused = await checkout.pay(session, sentCard(), change);
+      expect([refused.status, refused.json.code]).toEqual([400, 'INVALID_PARAMETERS']);
+      expect(refused.json.errors.map((error: { field: string }) => error.field)).toContain(field);
+      expect((await checkout.pay(session, sentCard())).status).toBe(201);
+    },
+  );
 
-  it('is refused once its time is over.', async () => {
+  it('a payment in an expired checkout session is refused', async () => {
     const session = await checkout.openSession();
     await tables.query('UPDATE checkout_session SET expires_at = now() WHERE id = $1', [session]);
     const refused = await checkout.pay(session, sentCard());
@@ -212,7 +215,7 @@ describe('paying a checkout session', () => {
     expect(token.status).toBe(400);
   });
 
-  it('takes SDK_CHECKOUT within a session only: a card as DIRECT, a wallet as REDIRECT.', async () => {
+  it('SDK_CHECKOUT is allowed only in a session, and makes cards DIRECT and wallets REDIRECT', async () => {
     const outside = await call(
       'POST',
       '/v1/payments',
@@ -240,7 +243,7 @@ describe('paying a checkout session', () => {
   });
 });
 
-describe('what a checkout session is offered', () => {
+describe('the payment methods of a checkout session', () => {
   const offered = async (terms: object) => {
     const session = await checkout.openSession(terms);
     const { status, json } = await call('GET', `${path(session)}/payment-methods`, undefined, PUBLIC_ONE);
@@ -248,7 +251,7 @@ describe('what a checkout session is offered', () => {
     return json.map((method: { type: string }) => method.type);
   };
 
-  it('are cards and the wallets of its country and currency that take payers by redirect.', async () => {
+  it('a checkout session offers cards and the redirect wallets of its country and currency', async () => {
     const inColombia = { country: 'CO', amount: { currency: 'COP', value: 9000 } };
     expect(await offered(inColombia)).toEqual([
       'CARD',
@@ -264,8 +267,8 @@ describe('what a checkout session is offered', () => {
   });
 });
 
-describe('a checkout session by rpc', () => {
-  it('is opened, read, changed and listed in every protocol.', async () => {
+describe('checkout sessions over RPC', () => {
+  it('a checkout session can be opened, read, changed and listed over every RPC protocol', async () => {
     const { clients, close } = rpcClients(server.url, CheckoutService);
     for (const { client } of clients) {
       const made = await client.createCheckoutSession(

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { type Call, ONE, PUBLIC_ONE, type Response } from './calls.ts';
 
-/** Terms of a checkout session in the sandbox. */
+/** The terms of a checkout session in the sandbox. */
 export const TERMS = {
   account_id: ACCOUNT_ONE,
   merchant_order_id: 'order-77',
@@ -21,7 +21,7 @@ export const cardData = (number = '4111111111111111') => ({
   holder_name: 'ANA GOMEZ',
 });
 
-/** Calls of a merchant's server and a payer's browser around a checkout session. */
+/** Makes the calls of a merchant's server and of a payer's browser for a checkout session. */
 export function checkoutCalls(call: Call) {
   return {
     async openSession(terms: object = {}): Promise<string> {
@@ -38,7 +38,7 @@ export function checkoutCalls(call: Call) {
       if (made.status !== 201) throw new Error(made.text);
       return made.json.token;
     },
-    /** As a page does, with the public key alone. */
+    /** Pays as a page does, with only the public key. */
     payAsBrowser(
       session: string,
       method: object,
@@ -49,7 +49,7 @@ export function checkoutCalls(call: Call) {
       const headers = { ...PUBLIC_ONE, 'x-idempotency-key': key };
       return call('POST', path, { payment_method: method, ...change }, headers);
     },
-    /** As a merchant's server does. */
+    /** Pays as a merchant's server does. */
     pay(session: string, method: object, change: object = {}, key: string = randomUUID()): Promise<Response> {
       const { account_id, merchant_order_id, country, amount } = TERMS;
       const body = {
@@ -63,7 +63,7 @@ export function checkoutCalls(call: Call) {
   };
 }
 
-/** A payment method of a card that is sent. */
+/** Returns a payment method with card data. */
 export const sentCard = (number?: string) => ({
   type: 'CARD',
   detail: { card: { card_data: cardData(number) } },

@@ -40,8 +40,8 @@ const PERSON = {
 const create = (body: object = {}, headers: Record<string, string> = ONE) =>
   call('POST', '/v1/customers', { merchant_customer_id: randomUUID(), ...body }, headers);
 
-describe('a customer by REST', () => {
-  it('is created with all that is sent, read by its id, and found by the merchant’s own.', async () => {
+describe('customers over REST', () => {
+  it('a created customer has every field that was sent, and is found by ID and by merchant_customer_id', async () => {
     const merchantId = randomUUID();
     const made = await create({ ...PERSON, merchant_customer_id: merchantId });
     expect([made.status, made.headers.get('location')]).toEqual([201, `/v1/customers/${made.json.id}`]);
@@ -52,7 +52,7 @@ describe('a customer by REST', () => {
     expect([found.status, found.json]).toEqual([200, made.json]);
   });
 
-  it('has every field in its record, null where nothing was sent.', async () => {
+  it('a customer has every field in its record, null if it was not sent', async () => {
     const { json } = await create();
     const { id, merchant_customer_id, created_at, updated_at, account_id, ...rest } = json;
     expect(rest).toEqual(
@@ -60,7 +60,7 @@ describe('a customer by REST', () => {
     );
   });
 
-  it('keeps names in any script, emoji included.', async () => {
+  it('a customer’s name may be in any script and may contain emoji', async () => {
     const names = { first_name: '👩‍🎤 Zoë', last_name: 'عبد الله ‏كريم' };
     const { json } = await create({ ...names, metadata: [{ key: '🔑', value: 'ערך' }] });
     expect((await call('GET', `/v1/customers/${json.id}`)).json).toMatchObject({
@@ -69,7 +69,7 @@ describe('a customer by REST', () => {
     });
   });
 
-  it('is changed in what is sent only; null clears, and metadata is replaced.', async () => {
+  it('an update changes only the fields it sends: null clears a field, and metadata is replaced', async () => {
     const { json } = await create(PERSON);
     const changed = await call('PATCH', `/v1/customers/${json.id}`, {
       first_name: 'Eva',
@@ -95,7 +95,7 @@ describe('a customer by REST', () => {
     });
   });
 
-  it('keeps what is sent as an empty string, which is an absent field, on every protocol.', async () => {
+  it('an empty string in an update counts as an absent field, over REST and RPC', async () => {
     const { json } = await create(PERSON);
     const empty = { email: '', country: '', date_of_birth: '' };
     const byRest = await call('PATCH', `/v1/customers/${json.id}`, empty);
@@ -107,7 +107,7 @@ describe('a customer by REST', () => {
     expect([byRpc.status, byRpc.json.email]).toEqual([200, json.email]);
   });
 
-  it('loses no change when two are made at once.', async () => {
+  it('two concurrent updates of a customer are both kept', async () => {
     const { json } = await create();
     await Promise.all([
       call('PATCH', `/v1/customers/${json.id}`, { first_name: 'Ana' }),
@@ -117,7 +117,7 @@ describe('a customer by REST', () => {
     expect(after.json).toMatchObject({ first_name: 'Ana', last_name: 'Gómez' });
   });
 
-  it('fills the payments that name it, until it is deleted.', async () => {
+  it('a customer’s data completes the payments that name the customer, until its deletion', async () => {
     const { json } = await create(PERSON);
     const pay = () =>
       call('POST', '/v1/payments', { ...cardPayment(), customer_payer: { id: json.id } }, headersOne());
@@ -133,7 +133,7 @@ describe('a customer by REST', () => {
     expect([refused.status, refused.json.code]).toEqual([400, 'CUSTOMER_NOT_FOUND']);
   });
 
-  it('leaves nothing of the person in its row when it is deleted, and its identifier is free again.', async () => {
+  it('a deleted customer leaves no personal data in its row, and its merchant_customer_id is free again', async () => {
     const { json } = await create(PERSON);
     expect((await call('DELETE', `/v1/customers/${json.id}`)).status).toBe(204);
     for (const [method, body] of [['GET'], ['PATCH', { first_name: 'Eva' }], ['DELETE']] as const) {
@@ -145,7 +145,7 @@ describe('a customer by REST', () => {
     expect((await create({ merchant_customer_id: json.merchant_customer_id })).status).toBe(201);
   });
 
-  it('is made once for one key, whose repeat gets the same response; another request under it is refused.', async () => {
+  it('a repeated request with one key creates one customer, and a different request is refused', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const body = { ...PERSON, merchant_customer_id: randomUUID() };
     const [first, ...repeats] = await Promise.all([1, 2, 3].map(() => create(body, headers)));
@@ -159,7 +159,7 @@ describe('a customer by REST', () => {
     expect(elsewhere.status).toBe(201);
   });
 
-  it('leaves nothing of the person in the response to a repeat either, once it is deleted; others’ stay.', async () => {
+  it('a deletion erases the customer from stored responses, but not other customers', async () => {
     const made = [];
     for (const id of ['deleted', 'kept']) {
       const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
@@ -185,7 +185,7 @@ describe('a customer by REST', () => {
     expect(await holding(body.merchant_customer_id)).toEqual([]);
   });
 
-  it('is refused with an identifier that another customer of the account has, and so is a change to it.', async () => {
+  it('a merchant_customer_id that another customer has is refused on create and update', async () => {
     const [one, two] = [await create(), await create()];
     const { merchant_customer_id } = one.json;
     const again = await create({ merchant_customer_id });
@@ -210,13 +210,13 @@ describe('a customer by REST', () => {
     ['metadata[0].key', { metadata: [{ key: 'k'.repeat(49), value: '' }] }],
     ['metadata[0].value', { metadata: [{ key: 'k', value: 'v'.repeat(513) }] }],
     ['first_name', { first_name: 7 }],
-  ])('is refused by name for a bad %s.', async (field, body) => {
+  ])('creating a customer is refused with the name of the bad field: %s', async (field, body) => {
     const refused = await create(body);
     expect([refused.status, refused.json.code]).toEqual([400, 'INVALID_PARAMETERS']);
     expect(refused.json.errors[0].field).toBe(field);
   });
 
-  it('cannot lose its identifier, and a change is held against the same rules.', async () => {
+  it('an update is validated like a creation, and cannot clear merchant_customer_id', async () => {
     const { json } = await create();
     for (const [field, value] of [
       ['merchant_customer_id', null],
@@ -229,7 +229,7 @@ describe('a customer by REST', () => {
     }
   });
 
-  it('does not exist for another account, nor without the secret key.', async () => {
+  it('a customer is not found from another account, and requires the secret key', async () => {
     const { json } = await create();
     for (const [method, body] of [['GET'], ['PATCH', {}], ['DELETE']] as const) {
       const foreign = await call(method, `/v1/customers/${json.id}`, body, TWO);
@@ -247,13 +247,13 @@ describe('a customer by REST', () => {
     expect((await create({ account_id: '22222222-2222-4222-8222-222222222222' })).status).toBe(403);
   });
 
-  it.each(['nobody', UNKNOWN])('is not found as %s.', async (id) => {
+  it.each(['nobody', UNKNOWN])('reading a customer with the ID %s returns 404', async (id) => {
     expect((await call('GET', `/v1/customers/${id}`)).status).toBe(404);
   });
 });
 
-describe('a customer by rpc', () => {
-  it('is created, read, found, changed, cleared by a mask, and deleted, in every protocol.', async () => {
+describe('customers over RPC', () => {
+  it('a customer can be created, read, found, updated by mask and deleted over every RPC protocol', async () => {
     const { clients, close } = rpcClients(server.url, CustomerService);
     const options = { headers: ONE };
     for (const { protocol, client } of clients) {
@@ -278,7 +278,7 @@ describe('a customer by rpc', () => {
     close();
   });
 
-  it('is not changed by a mask that names what cannot be.', async () => {
+  it('an update mask with a field that cannot be changed is refused over every RPC protocol', async () => {
     const { clients, close } = rpcClients(server.url, CustomerService);
     for (const { client } of clients) {
       const { id } = await client.createCustomer({ merchantCustomerId: randomUUID() }, { headers: ONE });

@@ -13,9 +13,9 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, webhook, event' });
 
-/** A connection of its own, with a transaction that the test holds open. */
+/** The connection on which the test holds a transaction open. */
 let held: pg.Client;
-/** The database within that transaction. */
+/** The database within the open transaction. */
 let within: Database;
 let customer: string;
 
@@ -38,13 +38,13 @@ beforeEach(async () => {
   await held.query('BEGIN');
 });
 
-/** The claim of a payment that keeps its card for the customer. */
+/** Returns the claim of a payment that stores its card for the customer. */
 function keepingClaim(): Claim {
   const { claim } = attemptToClaim({ vault: true });
   if (!claim.vault) throw new Error('the claim keeps no card');
   return { ...claim, vault: { ...claim.vault, customerId: customer } };
 }
-/** Approves the payment, which then keeps the card. */
+/** Returns the approval of the payment, with which the card is stored. */
 function keepingChange({ paymentId, transactionId, vault }: Claim): StoredChange {
   return {
     ...{ accountId: ACCOUNT_ONE, paymentId, version: 0, event: 'payment.purchase' },
@@ -71,8 +71,8 @@ const oneWaits = () =>
     )
     .toHaveLength(1);
 
-describe('a customer who is deleted while a payment that keeps its card is being claimed', () => {
-  it('is deleted after the claim, and the card that waits is erased', async () => {
+describe('deleting a customer while a payment that stores a card is claimed', () => {
+  it('deleting a customer waits for the claim of a payment, and erases the card that the claim stored', async () => {
     await claimPayment(within, keepingClaim());
     const removed = remove(database);
     await oneWaits();
@@ -81,7 +81,7 @@ describe('a customer who is deleted while a payment that keeps its card is being
     expect(await cards()).toEqual([{ status: 'UNENROLLED', active: false, card_number: null }]);
   });
 
-  it('is deleted before the claim, and the payment goes on and keeps no card', async () => {
+  it('a payment claimed during the deletion of its customer is made without storing the card', async () => {
     const claim = keepingClaim();
     await remove(within);
     const claimed = claimPayment(database, claim);
@@ -100,7 +100,7 @@ describe('a customer who is deleted while a payment that keeps its card is being
       [ACCOUNT_ONE, randomUUID()],
     );
 
-  it('is deleted while the payment keeps the card: it is told to be enrolled, and then to have ended', async () => {
+  it('deleting a customer while a card is stored emits the enrollment and then its end', async () => {
     await wantEnrollments();
     const claim = keepingClaim();
     await claimPayment(database, claim);
@@ -114,7 +114,7 @@ describe('a customer who is deleted while a payment that keeps its card is being
     expect(events.map(({ type }) => type)).toEqual(['enrollment.enroll', 'enrollment.unenroll']);
   });
 
-  it('is deleted before the payment keeps the card, which waits for that: nothing is told of the card', async () => {
+  it('a card whose customer is deleted just before the approval is not stored, and emits no event', async () => {
     await wantEnrollments();
     const claim = keepingClaim();
     await claimPayment(database, claim);
@@ -127,7 +127,7 @@ describe('a customer who is deleted while a payment that keeps its card is being
     expect(await tables.query('SELECT type FROM event')).toEqual([]);
   });
 
-  it('does not hold up the payment when it is only changed', async () => {
+  it('updating a customer does not block the claim of a payment that stores a card', async () => {
     await held.query('SELECT FROM customer WHERE id = $1 FOR NO KEY UPDATE', [customer]);
     await claimPayment(database, keepingClaim());
     await held.query('COMMIT');
@@ -135,12 +135,12 @@ describe('a customer who is deleted while a payment that keeps its card is being
   });
 });
 
-describe('a customer who is deleted while a payment by their stored card is being accepted', () => {
+describe('deleting a customer while a payment with a stored card is accepted', () => {
   const method = randomUUID();
   const found = () =>
     findStoredObjects(database, ACCOUNT_ONE, { customerId: customer, vaultedToken: method });
 
-  it('leaves that payment be, which has read the card before, and the card stays deleted to every later one', async () => {
+  it('a payment that has read a stored card outlives its deletion, and later payments cannot find it', async () => {
     await tables.query(
       `INSERT INTO vaulted_token (account_id, customer_id, id, type, card, card_number, active)
        VALUES ($1, $2, $3, 'CARD', 'a card', 'sealed', true)`,
@@ -158,10 +158,10 @@ describe('a customer who is deleted while a payment by their stored card is bein
   });
 });
 
-describe('a customer who is deleted while a call adds a method', () => {
+describe('deleting a customer while a call adds a method', () => {
   const add = (on: Database) => on.transaction((run) => lockCustomer(run, ACCOUNT_ONE, customer));
 
-  it('is deleted after the call', async () => {
+  it('deleting a customer waits for a call that adds a method', async () => {
     expect(await add(within)).toMatchObject({ id: customer });
     const removed = remove(database);
     await oneWaits();
@@ -169,7 +169,7 @@ describe('a customer who is deleted while a call adds a method', () => {
     await removed;
   });
 
-  it('is gone for the call if it was deleted before', async () => {
+  it('a call that adds a method does not find a customer who was deleted just before', async () => {
     await remove(within);
     const added = add(database);
     await oneWaits();

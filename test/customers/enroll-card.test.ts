@@ -29,7 +29,7 @@ const deps = (): MethodDeps => ({
   observer: {} as MethodDeps['observer'],
 });
 
-it('a card that is enrolled again just as its method is ended is stored as another.', async () => {
+it('a card that is enrolled again during its unenrollment is stored under a new ID', async () => {
   const customerId = randomUUID();
   const accountId = ACCOUNT_ONE;
   await database.transaction((run) =>

@@ -18,8 +18,8 @@ beforeAll(async () => {
 const path = () => `/v1/customers/${customer}/payment-methods`;
 const enroll = () => call('POST', path(), { country: 'CO', card_data: cardData(CARD) });
 
-describe('stored methods by rpc', () => {
-  it('are enrolled, listed, read and ended in every protocol.', async () => {
+describe('stored methods over RPC', () => {
+  it('a stored method can be enrolled, listed, read and unenrolled over every RPC protocol', async () => {
     const { clients, close } = rpcClients(server.url, PaymentMethodService);
     const options = { headers: ONE };
     for (const { client } of clients) {
@@ -42,7 +42,7 @@ describe('webhooks', () => {
   });
   afterAll(() => shop?.close());
 
-  it('are told of each method once: enrolled by a call or a payment, and ended by a call or with its customer.', async () => {
+  it('webhooks get one event for each enrollment and each end of a stored method', async () => {
     const events = ['enrollment.enroll', 'enrollment.unenroll'];
     await call('POST', '/v1/webhooks', { url: shop.url, events });
     const enrolled = (await enroll()).json;

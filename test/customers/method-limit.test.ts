@@ -19,12 +19,12 @@ const enroll = (card: object = {}) =>
   call('POST', path(), { country: 'CO', card_data: { ...cardData(CARD), ...card } }, ONE);
 const enrollWallet = () =>
   call('POST', path(), { type: 'WALLET_C_ENROLLMENT', country: 'CO', callback_url: 'https://shop.example' });
-/** The payer presses a button at the wallet's page. */
+/** Simulates the payer pressing a button on the wallet's page. */
 const press = (made: Response, action: string) =>
   fetch(`${made.json.redirect_url}/${action}`, { method: 'POST', redirect: 'manual' });
 const comeBack = (id: string) =>
   fetch(`${server.url}/v1/enrollments/${id}/return?sandbox_status=agreed`, { redirect: 'manual' });
-/** Gives the customer so many copies of a method that it has. */
+/** Gives the customer the given number of copies of a stored method. */
 const copies = (id: string, number: number) =>
   tables.query(
     `INSERT INTO vaulted_token (account_id, customer_id, id, type, card, card_number, active)
@@ -34,7 +34,7 @@ const copies = (id: string, number: number) =>
   );
 
 describe('the limit of a hundred methods', () => {
-  it('refuses a card beyond it, also to a payment, before anything is sent.', async () => {
+  it('a new card beyond the limit is refused, also in a payment, and a card already stored is not', async () => {
     const { id } = (await enroll({ number: OTHER })).json;
     await copies(id, 9_999);
     expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
@@ -44,7 +44,7 @@ describe('the limit of a hundred methods', () => {
     expect((await call('GET', path())).json.payment_methods.length).toBe(1_000);
   });
 
-  it('counts a card that waits for its payment, so that no other is paid that could not be kept.', async () => {
+  it('a card that waits for its payment counts towards the limit', async () => {
     const { id } = (await enroll({ number: OTHER })).json;
     await copies(id, 98);
     const open = await pay({ ...sentCard(CHALLENGED), vault_on_success: true }, customer);
@@ -54,14 +54,14 @@ describe('the limit of a hundred methods', () => {
     expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
   });
 
-  it('hides none that was kept beyond it, when payments at the same moment each found room.', async () => {
+  it('methods stored beyond the limit by concurrent payments are listed', async () => {
     const { id } = (await enroll({ number: OTHER })).json;
     await copies(id, 150);
     const ids = (await call('GET', path())).json.payment_methods.map((one: { id: string }) => one.id);
     expect([ids.length, ids.includes(id)]).toEqual([151, true]);
   });
 
-  it('counts wallets whose payers have yet to agree, each of which is kept and listed.', async () => {
+  it('wallets whose payers have yet to agree count towards the limit, and all are listed once enrolled', async () => {
     await tables.query(
       `INSERT INTO vaulted_token (account_id, customer_id, id, type, active)
        SELECT account_id, id, gen_random_uuid(), 'WALLET_C_ENROLLMENT', true FROM customer, generate_series(1, 98)

@@ -6,11 +6,11 @@ import { type Call, ONE, type Response, restCalls } from './calls.ts';
 import { checkoutCalls } from './checkout.ts';
 
 export { server, tables };
-/** Calls it by REST. */
+/** Calls the service over REST. */
 export let call: Call;
 export let checkout: ReturnType<typeof checkoutCalls>;
 
-/** Gives a file's tests a service of their own, with the sandbox's accounts. */
+/** Starts a service for one test file, with the sandbox's accounts. */
 export function onOwnServer(): void {
   onService();
   beforeAll(() => {
@@ -19,7 +19,7 @@ export function onOwnServer(): void {
   });
 }
 
-/** Has a customer pay by a card, or by one of their methods. */
+/** Makes a customer's payment with a card or a stored method. */
 export function pay(method: object, customer: string): Promise<Response> {
   const payment = { ...cardPayment(), payment_method: { type: 'CARD', ...method } };
   const headers = { ...ONE, 'x-idempotency-key': randomUUID() };

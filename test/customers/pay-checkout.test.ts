@@ -38,7 +38,7 @@ beforeEach(async () => {
   );
 });
 
-/** Pays the session as a browser does, whose merchant changes it the first times that it is read. */
+/** Pays the session as a browser does, while the merchant changes it after each of the first reads. */
 function payWhile(change: string, paymentMethod: CreatePaymentRequest['paymentMethod'], times = 1) {
   const { database, tables, deps } = payments;
   const text = `UPDATE checkout_session SET version = version + 1, ${change} WHERE id = $1`;
@@ -50,19 +50,19 @@ function payWhile(change: string, paymentMethod: CreatePaymentRequest['paymentMe
   return payCheckout({ ...deps, database: racing }, request, caller, () => {});
 }
 
-it('a session whose customer is taken away while it is being paid is not paid with their stored card.', async () => {
+it('a session that loses its customer during a payment cannot be paid with the customer’s stored card', async () => {
   const method = create(PaymentMethodInputSchema, { type: 'CARD', vaultedToken: storedCard });
   const paid = payWhile("workflow = 'DIRECT', customer_id = NULL", method);
   await expect(paid).rejects.toMatchObject({ reason: 'INVALID_CUSTOMER_FOR_TOKEN' });
 });
 
-it('a session that is given another order while it is being paid is paid for that order.', async () => {
+it('a session whose order changes during a payment is paid for the new order', async () => {
   const { message } = await payWhile("merchant_order_id = 'order-2'", wallet.paymentMethod);
   const payment = await getPayment(payments.deps, message.id, payments.caller());
   expect([payment.merchantOrderId, payment.checkout?.session]).toEqual(['order-2', session]);
 });
 
-it('a session that changes at every try to pay it is given up, and nothing is sent.', async () => {
+it('a payment is given up if its session changes at every try, and the session counts no payment', async () => {
   const paid = payWhile("merchant_order_id = 'order-2'", wallet.paymentMethod, Number.POSITIVE_INFINITY);
   await expect(paid).rejects.toBeInstanceOf(AlreadyUsedError);
   const found = await payments.tables.query('SELECT payments FROM checkout_session WHERE id = $1', [session]);

@@ -7,7 +7,7 @@ onOwnServer();
 const create = (body: object = {}) => call('POST', '/v1/checkout/sessions', { ...TERMS, ...body });
 const path = (session: string) => `/v1/checkout/sessions/${session}`;
 
-describe('a checkout session', () => {
+describe('the terms of a checkout session', () => {
   it.each([
     ['expires_at', { expires_at: '2020-01-01T00:00:00Z' }, 'INVALID_PARAMETERS'],
     ['expires_at', { expires_at: '2999-01-01T00:00:00Z' }, 'INVALID_PARAMETERS'],
@@ -17,12 +17,15 @@ describe('a checkout session', () => {
     ['alternative_amount', { alternative_amount: { currency: 'EUR', value: 5 } }, 'NOT_SUPPORTED'],
     ['recurring_payment', { recurring_payment: true }, 'NOT_SUPPORTED'],
     ['checkout.webhook_url', { checkout: { webhook_url: 'https://shop.example/hook' } }, 'NOT_SUPPORTED'],
-  ])('is refused by name for a bad %s.', async (field, body, code) => {
-    const refused = await create(body);
-    expect([refused.json.code, refused.json.errors[0].field]).toEqual([code, field]);
-  });
+  ])(
+    'opening a checkout session is refused with the name of the bad field: %s',
+    async (field, body, code) => {
+      const refused = await create(body);
+      expect([refused.json.code, refused.json.errors[0].field]).toEqual([code, field]);
+    },
+  );
 
-  it('is open until the time that it was opened or changed with, and no longer.', async () => {
+  it('a checkout session expires at the time that was set when it was opened or last changed', async () => {
     const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
     const expires_at = inMinutes(24 * 60);
     const { json } = await create({ expires_at });
@@ -45,7 +48,7 @@ describe('a checkout session', () => {
     ]);
   });
 
-  it('offers and takes only the types of payment method that it was opened or changed with.', async () => {
+  it('a checkout session offers and accepts only its own payment_method_types', async () => {
     const session = await checkout.openSession({ payment_method_types: ['WALLET_B', 'NOBODYS'] });
     const types = async () =>
       (await call('GET', `${path(session)}/payment-methods`)).json.map(({ type }: { type: string }) => type);
@@ -67,7 +70,7 @@ describe('a checkout session', () => {
     expect((await checkout.pay(session, { token })).json.status).toBe('SUCCEEDED');
   });
 
-  it('is changed by a body with what is not supported, if that asks for nothing.', async () => {
+  it('an update accepts unsupported fields if their values request nothing', async () => {
     const session = await checkout.openSession();
     for (const checkoutSettings of [null, {}, { webhook_url: '' }]) {
       const body = { alternative_amount: null, recurring_payment: false, checkout: checkoutSettings };
@@ -76,23 +79,26 @@ describe('a checkout session', () => {
     }
   });
 
-  it.each(['CHECKOUT', 'SDK_SEAMLESS'])('takes the workflow %s for SDK_CHECKOUT.', async (workflow) => {
-    const { json } = await create({ workflow });
-    expect(json.workflow).toBe('SDK_CHECKOUT');
-    const changed = await call('PATCH', path(json.checkout_session), { workflow });
-    expect(changed.json.workflow).toBe('SDK_CHECKOUT');
-    const paid = await checkout.pay(json.checkout_session, sentCard(), { workflow });
-    expect(paid.json).toMatchObject({ status: 'SUCCEEDED', workflow: 'SDK_CHECKOUT' });
-  });
+  it.each(['CHECKOUT', 'SDK_SEAMLESS'])(
+    'the workflow %s of a checkout session means SDK_CHECKOUT',
+    async (workflow) => {
+      const { json } = await create({ workflow });
+      expect(json.workflow).toBe('SDK_CHECKOUT');
+      const changed = await call('PATCH', path(json.checkout_session), { workflow });
+      expect(changed.json.workflow).toBe('SDK_CHECKOUT');
+      const paid = await checkout.pay(json.checkout_session, sentCard(), { workflow });
+      expect(paid.json).toMatchObject({ status: 'SUCCEEDED', workflow: 'SDK_CHECKOUT' });
+    },
+  );
 
-  it('takes a payment that names a customer where the session names none.', async () => {
+  it('a payment in a session without a customer may name one', async () => {
     const session = await checkout.openSession();
     const customer_payer = { id: await checkout.customer() };
     const paid = await checkout.pay(session, sentCard(), { customer_payer });
     expect(paid.json).toMatchObject({ status: 'SUCCEEDED', customer_payer });
   });
 
-  it('takes a one-time token for its type, whatever type is sent beside it that is not known.', async () => {
+  it('a one-time token in a session determines the type, even if an unknown type is sent with it', async () => {
     const session = await checkout.openSession();
     const method = { token: await checkout.token(session), type: 'CREDIT_CARD' };
     const paid = await checkout.pay(session, method);

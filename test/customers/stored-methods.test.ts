@@ -33,8 +33,8 @@ const pay = (method: object, of?: string) =>
 const rowOf = async (id: string) =>
   (await tables.query('SELECT * FROM vaulted_token WHERE id = $1', [id]))[0];
 
-describe('a card that is enrolled', () => {
-  it('is told masked, listed, read, and pays by its id.', async () => {
+describe('enrolled cards', () => {
+  it('an enrolled card is returned masked, is listed and read, and pays by its ID', async () => {
     const made = await enroll();
     const { id, created_at, updated_at } = made.json;
     expect([made.status, made.headers.get('location')]).toEqual([201, `${path()}/${id}`]);
@@ -59,7 +59,7 @@ describe('a card that is enrolled', () => {
     );
   });
 
-  it('is one method, however often the same card is enrolled, at once or later; expiry and holder are the last ones.', async () => {
+  it('a card enrolled several times is one stored method, with its last expiry and holder', async () => {
     const all = await Promise.all([1, 2, 3, 4].map(() => enroll()));
     expect(new Set(all.map(({ json }) => json.id)).size).toBe(1);
     const later = await enroll({ expiration_year: 2031, holder_name: 'A GOMEZ' });
@@ -74,7 +74,7 @@ describe('a card that is enrolled', () => {
   });
 
   it.each(['Ana 🎟️ Gómez', 'أحمد بن محمد', 'כרטיס\u200f אדום'])(
-    'keeps a holder called %s as they write it.',
+    'an enrolled card keeps the holder name %s unchanged',
     async (holder) => {
       const { id } = (await enroll({ holder_name: holder })).json;
       const paid = await pay({ vaulted_token: id }, customer);
@@ -84,7 +84,7 @@ describe('a card that is enrolled', () => {
     },
   );
 
-  it('is enrolled once for one key.', async () => {
+  it('a repeated request with one key enrolls a card once', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const made = await enroll({}, headers);
     const again = await enroll({ security_code: '' }, headers);
@@ -92,7 +92,7 @@ describe('a card that is enrolled', () => {
     expect((await enroll({ number: OTHER }, headers)).json.code).toBe('IDEMPOTENCY_KEY_REUSED');
   });
 
-  it('pays with a security code typed anew, which is not kept.', async () => {
+  it('a stored card can be paid with a new security code, which is not stored', async () => {
     const { id } = (await enroll()).json;
     const paid = await pay({ vaulted_token: id, detail: { card: { card_data: { security_code: '9417' } } } });
     const { card } = paid.json.payment_method.payment_method_detail;
@@ -102,7 +102,7 @@ describe('a card that is enrolled', () => {
     expect(both.status).toBe(400);
   });
 
-  it('is unenrolled with its ciphertext, and pays no more; a repeat changes nothing.', async () => {
+  it('unenrolling a card erases its ciphertext and ends its payments, and a repeat changes nothing', async () => {
     const { id } = (await enroll()).json;
     expect((await rowOf(id))?.card_number).toMatch(/^ey/);
     const ended = await call('POST', `${path()}/${id}/unenroll`);
@@ -116,7 +116,7 @@ describe('a card that is enrolled', () => {
     expect((await enroll()).json.id).not.toBe(id);
   });
 
-  it('is gone with its customer, ciphertext and all.', async () => {
+  it('deleting a customer erases the enrolled card and its ciphertext', async () => {
     const { id } = (await enroll()).json;
     await call('DELETE', `/v1/customers/${customer}`);
     expect(await rowOf(id)).toMatchObject({
@@ -135,7 +135,7 @@ describe('a card that is enrolled', () => {
     }
   });
 
-  it('leaves nothing of its card in the response to a repeat, once its customer is deleted.', async () => {
+  it('deleting a customer erases the card from the response to a repeated enrollment', async () => {
     const body = { country: 'US', card_data: cardData(CARD) };
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const { json } = await call('POST', path(), body, headers);
@@ -145,7 +145,7 @@ describe('a card that is enrolled', () => {
     expect(repeat.json).toEqual({ ...json, name: 'CARD', card_data: null });
   });
 
-  it('is refused to another customer, and as another type, by name.', async () => {
+  it('a stored card is refused for another customer and under another payment method type', async () => {
     const { id } = (await enroll()).json;
     const foreign = await pay({ vaulted_token: id }, await checkout.customer());
     expect([foreign.status, foreign.json.code]).toEqual([400, 'INVALID_CUSTOMER_FOR_TOKEN']);
@@ -159,11 +159,11 @@ describe('a card that is enrolled', () => {
     const wallet = { ...body, payment_method: { type: 'WALLET_B', vaulted_token: id } };
     const refused = await call('POST', '/v1/payments', wallet, headers);
     expect([refused.status, refused.json.code]).toEqual([400, 'INCORRECT_PAYMENT_METHOD_TYPE']);
-    // One that belongs to nobody, as a payment without a customer stores it, pays for anybody.
+    // A stored card without a customer can pay for any customer.
     expect((await pay({ vaulted_token: VAULTED_CARD }, customer)).json.status).toBe('SUCCEEDED');
   });
 
-  it('does not exist for another account or customer, nor with the public key alone.', async () => {
+  it('an enrolled card is not found from another account or customer, or with only the public key', async () => {
     const { id } = (await enroll()).json;
     const other = await checkout.customer();
     for (const [where, headers] of [
@@ -189,14 +189,14 @@ describe('a card that is enrolled', () => {
     ['card_data', undefined],
     ['card_data.number', { ...cardData(), number: '4111111111111112' }],
     ['card_data.expiration_month', { ...cardData(), expiration_month: undefined }],
-  ])('is refused by name for a bad %s.', async (field, card_data) => {
+  ])('enrolling a card is refused with the name of the bad field: %s', async (field, card_data) => {
     const refused = await call('POST', path(), { card_data });
     expect([refused.status, refused.json.errors[0].field]).toEqual([400, field]);
   });
 });
 
 describe('vault_on_success', () => {
-  it('leaves the card with the payment’s customer once it is approved, used this once.', async () => {
+  it('vault_on_success stores the card for the customer once the payment is approved', async () => {
     const declined = await pay({ ...sentCard(DECLINED_CARD), vault_on_success: true }, customer);
     expect(declined.json.payment_method.vaulted_token).toBe('');
     expect((await call('GET', path())).json).toEqual({ payment_methods: [] });
@@ -207,7 +207,7 @@ describe('vault_on_success', () => {
     expect(payment_methods[0].last_successfully_used_at).toMatch(/Z$/);
   });
 
-  it('gives the same token for a card that the customer has.', async () => {
+  it('vault_on_success returns the existing token if the customer already has the card', async () => {
     const { id } = (await enroll()).json;
     for (const number of [CARD, CARD]) {
       const paid = await pay({ ...sentCard(number), vault_on_success: true }, customer);
@@ -216,7 +216,7 @@ describe('vault_on_success', () => {
     expect((await call('GET', path())).json.payment_methods.length).toBe(1);
   });
 
-  it('keeps nothing for a customer who is deleted while the outcome is open.', async () => {
+  it('vault_on_success stores no card for a customer who is deleted while the outcome is unknown', async () => {
     const paid = await pay({ ...sentCard('4000000000002008'), vault_on_success: true }, customer);
     expect(paid.json.status).toBe('PENDING');
     await call('DELETE', `/v1/customers/${customer}`);
@@ -230,8 +230,8 @@ describe('vault_on_success', () => {
   });
 });
 
-describe('a checkout session', () => {
-  it('is not paid once its customer was deleted, until the session names none; what was paid before is replayed.', async () => {
+describe('stored methods in checkout sessions', () => {
+  it('a session of a deleted customer cannot be paid until customer_id is cleared; replays still work', async () => {
     const terms = { customer_id: customer };
     const [session, other] = [await checkout.openSession(terms), await checkout.openSession(terms)];
     const key = randomUUID();
@@ -250,7 +250,7 @@ describe('a checkout session', () => {
     expect((await checkout.pay(session, sentCard(CARD))).json.status).toBe('SUCCEEDED');
   });
 
-  it('offers its customer’s stored methods first, and takes them from a browser; nobody else’s.', async () => {
+  it('a session lists its customer’s stored methods first, and accepts no other customer’s', async () => {
     const { id } = (await enroll()).json;
     const session = await checkout.openSession({ customer_id: customer });
     const methods = await call(
@@ -268,7 +268,7 @@ describe('a checkout session', () => {
     expect(paid.json).toMatchObject({ status: 'SUCCEEDED', name: 'VISA ****1486' });
   });
 
-  it('shows nobody its customer’s stored methods once it is used or has expired.', async () => {
+  it('a used or expired session does not list its customer’s stored methods', async () => {
     await enroll();
     const [used, old] = [
       await checkout.openSession({ customer_id: customer }),
@@ -285,7 +285,7 @@ describe('a checkout session', () => {
     }
   });
 
-  it('leaves a card that its browser asks to keep with its customer.', async () => {
+  it('a browser can store a card for the customer of its session', async () => {
     const session = await checkout.openSession({ customer_id: customer });
     const token = await checkout.token(session, CARD);
     await checkout.payAsBrowser(session, { token, vault_on_success: true });

@@ -13,7 +13,7 @@ import { call, checkout, onOwnServer, server, tables } from './own-server.ts';
 const CARD = '4539578763621486';
 const CODE = '9417';
 const DECLINED_CARD = '4000000000000002';
-/** The sandbox declines it for a wrong security code. */
+/** The sandbox declines this security code. */
 const HALF_HOUR_MS = 1_800_000;
 
 onOwnServer();
@@ -33,8 +33,8 @@ const pay = (method: object, change: object = {}, key: string = randomUUID()) =>
 const sealedOf = async (token: string) =>
   (await tables.query('SELECT sealed FROM one_time_token WHERE id = $1', [token]))[0]?.sealed;
 
-describe('a one-time token', () => {
-  it('stands for a card for half an hour, and tells it masked.', async () => {
+describe('one-time tokens', () => {
+  it('a one-time token stands for a card for half an hour, and shows it masked', async () => {
     const made = await create({ security_code: CODE });
     const { token, created_at, expires_at } = made.json;
     expect(made.status).toBe(201);
@@ -53,14 +53,14 @@ describe('a one-time token', () => {
     });
   });
 
-  it('is made for a session of a card that is sent as a payment method.', async () => {
+  it('a session’s token can be created from a card in payment_method', async () => {
     const session = await checkout.openSession();
     const path = `/v1/checkout/sessions/${session}/token`;
     const key = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };
     const card = { ...cardData(CARD), security_code: CODE };
     const made = await call('POST', path, { payment_method: { type: 'CARD', card } }, key);
     expect([made.status, made.json.card_data?.lfd]).toEqual([201, CARD.slice(-4)]);
-    // The same card is the same request in either form, with another security code too.
+    // The request counts as the same in either form, and with another security code.
     const again = await call('POST', path, { card_data: { ...card, security_code: '' } }, key);
     expect([again.json, again.headers.get('idempotent-replayed')]).toEqual([made.json, 'true']);
     const paid = await checkout.pay(session, { token: made.json.token });
@@ -82,13 +82,16 @@ describe('a one-time token', () => {
       'NOT_ALLOWED',
     ],
     ['payment_method.card', { card_data: cardData(), payment_method: { card: cardData() } }, 'NOT_ALLOWED'],
-  ])('is refused for a session by name for a bad %s.', async (field, body, code) => {
-    const session = await checkout.openSession();
-    const refused = await call('POST', `/v1/checkout/sessions/${session}/token`, body, PUBLIC_ONE);
-    expect([refused.status, refused.json.errors[0]]).toMatchObject([400, { field, code }]);
-  });
+  ])(
+    'creating a session’s token is refused with the name of the bad field: %s',
+    async (field, body, code) => {
+      const session = await checkout.openSession();
+      const refused = await call('POST', `/v1/checkout/sessions/${session}/token`, body, PUBLIC_ONE);
+      expect([refused.status, refused.json.errors[0]]).toMatchObject([400, { field, code }]);
+    },
+  );
 
-  it('takes the options of a card, and may be told to store it.', async () => {
+  it('a payment by one-time token accepts card options, and can store the card', async () => {
     const { token } = (await create()).json;
     const method = { type: 'CARD', token, vault_on_success: true, detail: { card: { installments: 6 } } };
     const paid = await pay(method);
@@ -97,7 +100,7 @@ describe('a one-time token', () => {
     expect((await pay(vaulted)).json.status).toBe('SUCCEEDED');
   });
 
-  it('is good for one payment, whatever comes of it, and its ciphertext goes with the claim.', async () => {
+  it('a one-time token pays once, approved or declined, and the payment erases its ciphertext', async () => {
     for (const number of [CARD, DECLINED_CARD]) {
       const { token } = (await create({ number })).json;
       expect(await sealedOf(token)).toMatch(/^ey/);
@@ -109,7 +112,7 @@ describe('a one-time token', () => {
     }
   });
 
-  it('is replayed with its payment under the payment’s key.', async () => {
+  it('a payment by one-time token is replayed under its key', async () => {
     const { token } = (await create()).json;
     const key = randomUUID();
     const [first, second] = await Promise.all([pay({ token }, {}, key), pay({ token }, {}, key)]);
@@ -118,7 +121,7 @@ describe('a one-time token', () => {
     expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([first?.text, 'true']);
   });
 
-  it('is used by one of many payments at once; the others are refused before anything is sent.', async () => {
+  it('of many concurrent payments with a one-time token, one succeeds and the others are refused', async () => {
     const { token } = (await create()).json;
     const paid = await Promise.all(Array.from({ length: 10 }, () => pay({ token })));
     expect(paid.filter(({ status }) => status === 201).length).toBe(1);
@@ -130,7 +133,7 @@ describe('a one-time token', () => {
     expect([uses.length, made.length]).toEqual([1, 1]);
   });
 
-  it('is made once for one key, however the security code is typed again.', async () => {
+  it('a repeated request with one key creates one token, whatever its security code', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const made = await create({ security_code: '123' }, headers);
     const again = await create({ security_code: '' }, headers);
@@ -138,7 +141,7 @@ describe('a one-time token', () => {
     expect((await create({ number: DECLINED_CARD }, headers)).json.code).toBe('IDEMPOTENCY_KEY_REUSED');
   });
 
-  it('is refused once its time is over, and swept with its ciphertext.', async () => {
+  it('an expired one-time token is refused and deleted', async () => {
     const [old, used, young] = [await create(), await create(), await create()].map(({ json }) => json.token);
     await pay({ token: used });
     await tables.query('UPDATE one_time_token SET expires_at = now() WHERE id = ANY ($1)', [[old, used]]);
@@ -164,26 +167,29 @@ describe('a one-time token', () => {
     ['card_data.expiration_month', { ...cardData(), expiration_month: undefined }],
     ['card_data.expiration_year', { ...cardData(), expiration_year: undefined }],
     ['card_data.security_code', { ...cardData(), security_code: '12' }],
-  ])('is refused by name for a bad %s, which is not repeated.', async (field, card_data) => {
-    const refused = await call('POST', '/v1/tokens', { card_data });
-    expect([refused.status, refused.json.code, refused.json.errors[0].field]).toEqual([
-      ...[400, 'INVALID_PARAMETERS', field],
-    ]);
-    expect(refused.text).not.toMatch(/4111 ?1111/);
-  });
+  ])(
+    'creating a token is refused with the name of the bad field, without its value: %s',
+    async (field, card_data) => {
+      const refused = await call('POST', '/v1/tokens', { card_data });
+      expect([refused.status, refused.json.code, refused.json.errors[0].field]).toEqual([
+        ...[400, 'INVALID_PARAMETERS', field],
+      ]);
+      expect(refused.text).not.toMatch(/4111 ?1111/);
+    },
+  );
 
   it.each([
     ['payment_method.token', { token: true, detail: { card: { card_data: cardData() } } }],
     ['payment_method.token', { token: true, vaulted_token: UNKNOWN }],
     ['payment_method.token', { token: true, type: 'WALLET_B' }],
-  ])('is refused beside something else that pays: %s.', async (field, method) => {
+  ])('a one-time token is refused together with another payment method: %s', async (field, method) => {
     const { token } = (await create()).json;
     const refused = await pay({ ...method, token }, { country: 'US', workflow: undefined });
     expect([refused.status, refused.json.errors[0].field]).toEqual([400, field]);
     expect(await sealedOf(token)).not.toBeNull();
   });
 
-  it('does not exist for another account, nor as what is no id, nor for who has the public key alone.', async () => {
+  it('a one-time token is not found from another account, and tokens require the secret key', async () => {
     const { token } = (await create({}, TWO)).json;
     expect((await pay({ token })).json.code).toBe('TOKEN_NOT_FOUND');
     expect((await pay({ token: 'nothing' })).json.code).toBe('TOKEN_NOT_FOUND');
@@ -194,8 +200,8 @@ describe('a one-time token', () => {
   });
 });
 
-describe('a one-time token of a checkout session', () => {
-  it('is made by a browser and pays that session, by the merchant’s server or by the browser.', async () => {
+describe('one-time tokens of a checkout session', () => {
+  it('a session’s token pays that session, from the merchant’s server or from the browser', async () => {
     const byServer = await checkout.openSession();
     const paid = await checkout.pay(byServer, { token: await checkout.token(byServer) });
     expect(paid.json).toMatchObject({ status: 'SUCCEEDED', workflow: 'SDK_CHECKOUT' });
@@ -209,7 +215,7 @@ describe('a one-time token of a checkout session', () => {
     });
   });
 
-  it('pays no other session, and nothing outside of one.', async () => {
+  it('a session’s token cannot pay another session, or a payment without a session', async () => {
     const [one, two] = [await checkout.openSession(), await checkout.openSession()];
     const token = await checkout.token(one);
     for (const refused of [await checkout.pay(two, { token }), await pay({ token })]) {
@@ -218,7 +224,7 @@ describe('a one-time token of a checkout session', () => {
     expect((await checkout.pay(one, { token })).status).toBe(201);
   });
 
-  it('is told again to a repeat of the call that made it, once its session is used; only there.', async () => {
+  it('a used session replays the creation of its token, and refuses a new one', async () => {
     const session = await checkout.openSession();
     const path = `/v1/checkout/sessions/${session}/token`;
     const headers = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };
@@ -235,7 +241,7 @@ describe('a one-time token of a checkout session', () => {
     expect((await make()).json.code).toBe('CHECKOUT_SESSION_NOT_FOUND');
   });
 
-  it('is not made for a session that is used, unknown or another account’s.', async () => {
+  it('a token cannot be created for a used or unknown session, or for one of another account', async () => {
     const session = await checkout.openSession();
     await checkout.pay(session, sentCard());
     for (const [id, headers] of [
@@ -255,8 +261,8 @@ describe('a one-time token of a checkout session', () => {
   });
 });
 
-describe('tokens by rpc', () => {
-  it('are made in every protocol, for a session with the public key alone.', async () => {
+describe('tokens over RPC', () => {
+  it('tokens can be created over every RPC protocol, and with only the public key for a session', async () => {
     const { clients, close } = rpcClients(server.url, TokenService);
     const session = await checkout.openSession();
     const card = { number: CARD, expirationMonth: 12, expirationYear: 30 };

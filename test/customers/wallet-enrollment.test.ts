@@ -35,12 +35,12 @@ const path = () => `/v1/customers/${customer}/payment-methods`;
 const enroll = (change: object = {}, headers: Record<string, string> = ONE) =>
   call('POST', path(), { type: TYPE, country: 'CO', callback_url: BACK, ...change }, headers);
 const get = async (id: string) => (await call('GET', `${path()}/${id}`)).json;
-/** The payer presses a button at the wallet's page. */
+/** Simulates the payer pressing a button on the wallet's page. */
 const press = (made: Response, action: string) =>
   fetch(`${made.json.redirect_url}/${action}`, { method: 'POST', redirect: 'manual' });
 const comeBack = (id: string) =>
   fetch(`${server.url}/v1/enrollments/${id}/return?sandbox_status=agreed`, { redirect: 'manual' });
-/** The payer's time is long over, and the provider is not to be asked. */
+/** Lets the payer's time run out, at a provider that cannot be called. */
 const overdue = (id: string) =>
   tables.query(
     `UPDATE vaulted_token SET connection_identity = 'another account', expires_at = now() - interval '2 hours',
@@ -60,13 +60,13 @@ const pay = (token: string) =>
     { ...ONE, 'x-idempotency-key': randomUUID() },
   );
 
-it('a payer who comes back without a page of the shop, before the wallet has confirmed, is told so.', async () => {
+it('a payer who returns before the wallet has confirmed sees a waiting page if there is no callback_url', async () => {
   const made = await enroll({ callback_url: null });
   expect(await (await comeBack(made.json.id)).text()).toContain('Almost done');
 });
 
-describe('a wallet that is enrolled', () => {
-  it('waits for its payer, is ENROLLED once the payer has agreed and come back, and pays.', async () => {
+describe('wallet enrollments', () => {
+  it('a wallet waits for its payer, is ENROLLED when the payer has agreed and returned, and can pay', async () => {
     const made = await enroll();
     const { id } = made.json;
     expect([made.status, made.headers.get('location')]).toEqual([201, `${path()}/${id}`]);
@@ -112,7 +112,7 @@ describe('a wallet that is enrolled', () => {
     expect(row?.provider_token).toMatch(/^wt_/);
   });
 
-  it('is ENROLLED although its payer never comes back, by what the provider tells.', async () => {
+  it('a wallet is ENROLLED by a look-up if its payer agreed but never returns', async () => {
     const made = await enroll();
     await press(made, 'pay');
     await expect.poll(async () => (await get(made.json.id)).status).toBe('ENROLLED');
@@ -121,7 +121,7 @@ describe('a wallet that is enrolled', () => {
   it.each([
     ['decline', 'DECLINED'],
     ['leave', 'DECLINED'],
-  ])('is not usable when its payer chooses to %s, and is %s.', async (action, status) => {
+  ])('a wallet cannot pay after its payer chose to %s, and is %s', async (action, status) => {
     const made = await enroll({ callback_url: undefined });
     const { id } = made.json;
     await press(made, action);
@@ -131,7 +131,7 @@ describe('a wallet that is enrolled', () => {
     expect((await pay(id)).json.code).toBe('VAULTED_TOKEN_NOT_FOUND');
   });
 
-  it('is told to webhooks with each of its states, from the first, and whatever ends it.', async () => {
+  it('webhooks get one event for each state of an enrollment', async () => {
     const states = ['ready', 'enroll', 'declined', 'expired', 'unenroll'];
     const events = states.map((state) => `enrollment.${state}`);
     const hook = await startReceiver();
@@ -166,7 +166,7 @@ describe('a wallet that is enrolled', () => {
     await hook.close();
   });
 
-  it('is believed of the provider and not of the return address: who only opens it has agreed to nothing.', async () => {
+  it('opening the return address does not enroll a wallet, since only the provider’s report counts', async () => {
     const { id } = (await enroll()).json;
     const back = await comeBack(id);
     expect(back.headers.get('location')).toContain('status=READY_TO_ENROLL');
@@ -174,7 +174,7 @@ describe('a wallet that is enrolled', () => {
     expect((await comeBack('nothing')).status).toBe(404);
   });
 
-  it('stays ended when it is unenrolled before its payer agrees, or its customer is deleted.', async () => {
+  it('a wallet that ends before its payer agrees, by a call or with its customer, stays ended', async () => {
     const [one, two] = [await enroll(), await enroll()];
     const ended = await call('POST', `${path()}/${one.json.id}/unenroll`, {});
     expect(ended.json).toMatchObject({ status: 'UNENROLLED', redirect_url: '' });
@@ -192,13 +192,13 @@ describe('a wallet that is enrolled', () => {
     }
   });
 
-  it('is EXPIRED when its payer’s time is long over and its provider is not heard from.', async () => {
+  it('a wallet is EXPIRED if the payer’s time is over and its provider cannot be called', async () => {
     const { id } = (await enroll()).json;
     await overdue(id);
     await expect.poll(async () => (await get(id)).status).toBe('EXPIRED');
   });
 
-  it('is asked for once for one key.', async () => {
+  it('a repeated request with one key enrolls a wallet once', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const [made, raced] = await Promise.all([enroll({}, headers), enroll({}, headers)]);
     expect(raced.json).toEqual(made.json);
@@ -207,7 +207,7 @@ describe('a wallet that is enrolled', () => {
     expect((await enroll({ callback_url: null }, headers)).json.code).toBe('IDEMPOTENCY_KEY_REUSED');
   });
 
-  it('is told again to a repeat once its wallet has left the catalogue, where another enrollment is refused.', async () => {
+  it('an enrollment is still replayed after its wallet has left the catalogue', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const made = await enroll({}, headers);
     server.replaceCatalogue(sandboxCatalogue(10_000).replaceAll(TYPE, 'ANOTHER_WALLET'));
@@ -230,12 +230,12 @@ describe('a wallet that is enrolled', () => {
     ['INVALID_PARAMETERS', 'callback_url', { type: 'CARD', card_data: cardData() }],
     ['NOT_SUPPORTED', 'verify', { type: 'CARD', callback_url: null, card_data: cardData(), verify: true }],
     ['NOT_SUPPORTED', 'provider_data', { provider_data: { id: 'provider', token: '1' } }],
-  ])('is refused as %s for a bad %s.', async (code, field, change) => {
+  ])('an enrollment is refused as %s for the bad field %s', async (code, field, change) => {
     const refused = await enroll(change);
     expect([refused.status, refused.json.code, refused.json.errors[0].field]).toEqual([400, code, field]);
   });
 
-  it('is refused to a customer of another account, and to one with as many methods as may be.', async () => {
+  it('enrolling a wallet is refused for a customer of another account, and at the limit of methods', async () => {
     expect((await enroll({}, TWO)).json.code).toBe('CUSTOMER_NOT_FOUND');
     await tables.query(
       `INSERT INTO vaulted_token (account_id, customer_id, id, type, active)
@@ -246,7 +246,7 @@ describe('a wallet that is enrolled', () => {
     expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
   });
 
-  it('is not sent to a connection other than the one at which it was enrolled.', async () => {
+  it('a wallet cannot pay at a connection other than the one at which it was enrolled', async () => {
     const made = await enroll();
     await press(made, 'pay');
     await comeBack(made.json.id);
@@ -258,7 +258,7 @@ describe('a wallet that is enrolled', () => {
     ]);
   });
 
-  it('is enrolled in every rpc protocol.', async () => {
+  it('a wallet can be enrolled over every RPC protocol', async () => {
     const { clients, close } = rpcClients(server.url, PaymentMethodService);
     const options = { headers: ONE };
     for (const { client } of clients) {
@@ -277,7 +277,7 @@ describe('a wallet that is enrolled', () => {
   });
 });
 
-it('a wallet whose provider cannot be reached is refused for now; nothing is stored, and the key is not used up.', async () => {
+it('enrolling at an unreachable provider returns 503, stores nothing and leaves the key unused', async () => {
   const catalogue = sandboxCatalogue(500).replaceAll('$SANDBOX_URL', 'http://127.0.0.1:1');
   const cut = await startTestServer({ catalogue });
   const there = restCalls(cut.url);

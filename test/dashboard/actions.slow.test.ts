@@ -28,7 +28,7 @@ beforeEach(async () => {
   return () => context.close();
 });
 
-it('no single press in the dashboard moves money: an action is opened first, with the keyboard alone if need be', async () => {
+it('moving money takes at least two presses, and the keyboard alone is enough', async () => {
   const held = await merchant.authorize();
   await enter(page, server, SANDBOX_OPERATOR_KEY);
   await page.goto(`${server.url}/dashboard${pathOf(held)}`);
@@ -44,7 +44,7 @@ it('no single press in the dashboard moves money: an action is opened first, wit
   expect(await page.evaluate('document.activeElement.id')).toBe('capture-amount');
 });
 
-it('an operator is told what became of an action: that it was made, that it is still open, or that it was not made', async () => {
+it('an operator sees whether an action succeeded, is still open or failed', async () => {
   const told: string[] = [];
   for (const description of ['A book', 'sandbox:done_after:60000', 'sandbox:decline:05']) {
     const paid = await merchant.pay();
@@ -63,7 +63,7 @@ it('an operator is told what became of an action: that it was made, that it is s
   ]);
 });
 
-it('an operator is told of the last of several refunds, of a capture, a cancel and a redelivery as of a refund, and of nothing else', async () => {
+it('an operator sees the result of the last refund, a capture, a cancel or a redelivery', async () => {
   const told = async (payment: { id: string }, did: string) => {
     const text = await (await operator.get(`${pathOf(payment)}?did=${did}`)).text();
     return /<p class="notice[^>]*>([^<]*)/.exec(text)?.[1];
@@ -87,7 +87,7 @@ it('an operator is told of the last of several refunds, of a capture, a cancel a
   }
 });
 
-it('an operator is not told that an action failed while it is still to be sent', async () => {
+it('an operator does not see an action as failed before it was sent', async () => {
   const paid = await merchant.pay();
   await merchant.call(`/v1/payments/${paid.id}/refund`, { merchant_reference: randomUUID() });
   const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [paid.id]);
@@ -105,7 +105,7 @@ it('the reason that an operator chooses for a refund is stored with it', async (
   expect(await (await operator.get(pathOf(paid))).text()).toContain('reason DUPLICATE');
 });
 
-it('the dashboard writes yen without decimals, also where an operator types them', async () => {
+it('yen are shown and entered without decimals', async () => {
   const paid = await merchant.pay({
     ...cardPayment(),
     country: 'JP',
@@ -120,12 +120,12 @@ it('the dashboard writes yen without decimals, also where an operator types them
   );
 });
 
-it('every time in the timeline of a payment is said to be in UTC', async () => {
+it('the timeline of a payment states that its times are in UTC', async () => {
   const text = await (await operator.get(pathOf(await merchant.pay()))).text();
   expect(text).toContain('<h2>Timeline <span class="quiet">in UTC</span></h2>');
 });
 
-it('the overview says that its figures are old while a refresh gets no response', async () => {
+it('the overview marks its figures as stale while a refresh gets no response', async () => {
   await page.evaluateOnNewDocument(() => {
     const every = globalThis.setInterval;
     globalThis.setInterval = ((act: () => void, ms: number) => every(act, ms / 50)) as typeof setInterval;
@@ -133,12 +133,12 @@ it('the overview says that its figures are old while a refresh gets no response'
     AbortSignal.timeout = (ms) => limit(ms / 50);
   });
   await enter(page, server, SANDBOX_OPERATOR_KEY);
-  // Nobody lets the requests through.
+  // The requests are intercepted and never answered.
   await page.setRequestInterception(true);
   await page.waitForSelector('.stale');
 });
 
-it('the overview does not stand still: it says that it could not be refreshed, and goes to the sign-in when the session has ended', async () => {
+it('the overview marks failed refreshes as stale, and shows the sign-in once the session has ended', async () => {
   await page.evaluateOnNewDocument(() => {
     const every = globalThis.setInterval;
     globalThis.setInterval = ((act: () => void, ms: number) => every(act, ms / 50)) as typeof setInterval;

@@ -26,7 +26,7 @@ import { type Site, startSite } from '../support/site.ts';
 let browser: Browser;
 let operator: Operator;
 let merchant: Merchant;
-/** Another site, on which an attacker has a page. */
+/** Another site, with an attacker's page. */
 const showForm: RequestListener = (request, response) => {
   const { searchParams } = new URL(request.url ?? '', 'http://elsewhere');
   response.setHeader('content-type', 'text/html');
@@ -40,7 +40,7 @@ let elsewhereUrl: string;
 onService();
 beforeAll(async () => {
   elsewhere = await startSite(showForm);
-  // Under another host name, so that the browser sees another site.
+  // Uses another host name, so that the browser treats it as another site.
   elsewhereUrl = elsewhere.url.replace('127.0.0.1', 'localhost');
   browser = await startBrowser();
   operator = await signIn(server, SANDBOX_OPERATOR_KEY);
@@ -58,7 +58,7 @@ async function deliveredWebhook(): Promise<string> {
   return `/webhooks/${ACCOUNT_ONE}/${id}`;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
+// biome-ignore lint/suspicious/noExplicitAny: the JSON record that a merchant gets.
 type Record = any;
 
 /** Uses a page in a fresh browser context. */
@@ -71,7 +71,7 @@ async function fresh<T>(use: (page: Page) => Promise<T>): Promise<T> {
   }
 }
 
-/** Opens what a button is in, and presses it a number of times at once. */
+/** Opens the section that contains a button, and clicks the button the given number of times. */
 async function press(page: Page, name: string, times = 1): Promise<void> {
   const [button] = await page.$$(`xpath/.//button[normalize-space()='${name}']`);
   if (!button) throw new Error(`no button reads ${name}`);
@@ -80,8 +80,8 @@ async function press(page: Page, name: string, times = 1): Promise<void> {
   await Promise.all([page.waitForNavigation(), button.click({ count: times })]);
 }
 
-describe('a dashboard session', () => {
-  it('ends in the database when the operator signs out, and going back shows nothing', async () => {
+describe('dashboard sessions in the browser', () => {
+  it('signing out ends the session in the database, and going back shows nothing', async () => {
     const paid = await merchant.pay({ merchant_order_id: 'seen-before' });
     await fresh(async (page) => {
       await enter(page, server, SANDBOX_OPERATOR_KEY);
@@ -97,8 +97,8 @@ describe('a dashboard session', () => {
   });
 });
 
-describe('a form', () => {
-  it('on another site does nothing, even in a browser that is signed in', async () => {
+describe('forms of other sites', () => {
+  it('a form on another site is refused, even if the browser is signed in', async () => {
     const paid = await merchant.pay();
     await fresh(async (page) => {
       await enter(page, server, SANDBOX_OPERATOR_KEY);
@@ -109,7 +109,7 @@ describe('a form', () => {
         page.$eval('form', (form) => form.submit()),
       ]);
       expect(answer?.status()).toBe(403);
-      // A link on that site opens the page only after a click on our own page.
+      // A link from the other site works only after a click on our own page.
       await page.goto(`${elsewhereUrl}/?${new URLSearchParams({ to: `${server.url}/dashboard/payments` })}`);
       await Promise.all([page.waitForNavigation(), page.click('a')]);
       await Promise.all([page.waitForNavigation(), page.click('a.button')]);
@@ -119,8 +119,8 @@ describe('a form', () => {
   });
 });
 
-describe('an operator', () => {
-  it('captures, cancels and refunds once, however often the button is pressed, and the audit log records it', async () => {
+describe('actions in the browser', () => {
+  it('a capture, cancel or refund is made once, however often its button is clicked, and is audited', async () => {
     const held = await merchant.authorize();
     await fresh(async (page) => {
       await enter(page, server, SANDBOX_OPERATOR_KEY);
@@ -128,7 +128,7 @@ describe('an operator', () => {
       await page.$eval('#capture-amount', (input) => (input.value = '6.00'));
       await press(page, 'Capture', 2);
       await page.$eval('#refund-amount', (input) => (input.value = '2.50'));
-      // Also without script, where a second click sends the form again.
+      // Without scripts, too, where a second click sends the form again.
       await page.setJavaScriptEnabled(false);
       await press(page, 'Refund', 2);
       await press(page, 'Cancel');
@@ -153,8 +153,8 @@ describe('an operator', () => {
   });
 });
 
-describe('hostile texts from merchants, payers and providers', () => {
-  it('appear as plain text on every page, however long, and no page shows a card number', async () => {
+describe('hostile text in the browser', () => {
+  it('hostile text appears as plain text on every page, and no page shows a card number', async () => {
     const hook = { url: 'http://127.0.0.1:1/hook', events: ['payment.purchase'], description: HOSTILE };
     const { id } = await merchant.call('/v1/webhooks', hook);
     const paid = await merchant.pay();
@@ -180,7 +180,7 @@ describe('hostile texts from merchants, payers and providers', () => {
     await fresh(async (page) => {
       page.on('request', (request) => {
         const { protocol, pathname } = new URL(request.url());
-        // The browser draws its form controls with data: images.
+        // The browser draws form controls with data: images.
         if (protocol !== 'data:' && !pathname.startsWith('/dashboard')) requested.push(pathname);
       });
       page.on('dialog', (dialog) => {
@@ -218,7 +218,7 @@ describe('hostile texts from merchants, payers and providers', () => {
   });
 });
 
-it('axe finds nothing on any page, in light and dark, on a desk and on a phone', async () => {
+it('axe finds no fault on any page, in light and dark, on a desktop and on a phone', async () => {
   const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   const [held, webhookPath] = [await merchant.authorize(), await deliveredWebhook()];
   await fresh(async (page) => {
@@ -252,7 +252,7 @@ it('axe finds nothing on any page, in light and dark, on a desk and on a phone',
   });
 });
 
-it('on a phone of 360 px nothing but pictures scrolls sideways, and no field cuts off what it holds', async () => {
+it('only figures scroll sideways on a phone of 360 px, and no field cuts off its content', async () => {
   const held = await merchant.authorize();
   await operator.post(`${pathOf(held)}/capture`, { amount: '6.00', key: 'of-a-phone' });
   const webhookPath = await deliveredWebhook();

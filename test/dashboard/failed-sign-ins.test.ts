@@ -26,7 +26,7 @@ const entries = () =>
 const triesOf = (found: readonly { readonly [column: string]: unknown }[]) =>
   found.reduce((sum, { detail }) => sum + Number(/^tries: (\d+)$/.exec(String(detail))?.[1]), 0);
 
-it('failed sign-ins are audited by address and minute, those that had to wait included, and without the key', async () => {
+it('failed sign-ins are audited by address and minute, including throttled ones, without the key', async () => {
   const tries = Array.from({ length: 8 }, () => tryWrongKey('203.0.113.7'));
   const statuses = await Promise.all(tries);
   expect(statuses.filter((status) => status === 429)).toHaveLength(3);
@@ -45,7 +45,7 @@ it('failed sign-ins are audited by address and minute, those that had to wait in
   expect(page).toMatch(/tries: \d/);
 });
 
-it('a wrong key is refused although its try cannot be recorded, which is logged', async () => {
+it('a wrong key is refused even if its audit entry cannot be written, and the failure is logged', async () => {
   await tables.query(`
     CREATE FUNCTION fail_sign_ins() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$;
     CREATE TRIGGER fail_sign_ins BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION fail_sign_ins()`);
@@ -56,7 +56,7 @@ it('a wrong key is refused although its try cannot be recorded, which is logged'
   expect(triesOf((await entries()).filter(({ actor }) => actor === 'unknown from 203.0.113.50'))).toBe(1);
 });
 
-it('a flood of wrong keys from many addresses leaves a hundred entries a minute, and one for the rest', async () => {
+it('a flood of wrong keys from many addresses leaves about a hundred audit entries a minute', async () => {
   await tables.query("DELETE FROM audit_log WHERE action = 'failed-sign-in'");
   const addresses = Array.from({ length: 300 }, (_, i) => `198.51.${100 + (i >> 8)}.${i & 255}`);
   let refused = 0;
@@ -66,5 +66,6 @@ it('a flood of wrong keys from many addresses leaves a hundred entries a minute,
   expect(triesOf(all)).toBe(300);
   expect(all.map(({ actor }) => actor)).toContain('unknown from other addresses');
   const minutes = Map.groupBy(all, ({ minute }) => String(minute));
-  for (const [, ofMinute] of minutes) expect(ofMinute.length).toBeLessThanOrEqual(101);
+  // The process counts by minutes of its own, two of which may overlap a minute of the database.
+  for (const [, ofMinute] of minutes) expect(ofMinute.length).toBeLessThanOrEqual(2 * 101);
 });

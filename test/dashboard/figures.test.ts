@@ -9,7 +9,7 @@ import { htmlText } from '#src/web/html.ts';
 
 const { SUCCEEDED, DECLINED, EXPIRED } = Transaction_Status;
 
-/** A payment with one transaction for each attempt: its connection, its status, its parent. */
+/** A payment with one transaction for each attempt: connection, status and parent. */
 function payment(...attempts: [connection: string, status: Transaction_Status, parent?: string][]) {
   const transactionsHistory = attempts.map(([id, status, parentTransactionId = '']) => ({
     status,
@@ -20,7 +20,7 @@ function payment(...attempts: [connection: string, status: Transaction_Status, p
   return create(PaymentSchema, { country: 'US', paymentMethod: { type: 'CARD' }, transactionsHistory });
 }
 
-/** An overview of a quiet hour. */
+/** The overview of an hour without payments. */
 const QUIET: Overview = {
   ...{
     recent: [],
@@ -33,7 +33,7 @@ const QUIET: Overview = {
   ...{ webhooks: [], pending: { count: 0, isMore: false }, now: new Date(0) },
 };
 
-/** The cells of the table under a heading of the overview. */
+/** Returns the cells of the table under a heading of the overview. */
 function cellsOf(overview: Overview, heading: string): string[][] {
   const [, , rows = ''] =
     new RegExp(`<h2>(${heading})</h2>.*?<tbody>(.*?)</tbody>`, 's').exec(htmlText(overviewPage(overview))) ??
@@ -44,7 +44,7 @@ function cellsOf(overview: Overview, heading: string): string[][] {
 }
 
 describe('the overview', () => {
-  it('tells a connection that cannot be reached from one that declines, in numbers', () => {
+  it('the overview counts attempts that did not reach a connection apart from declines', () => {
     const recent = [
       { connectionId: 'away', status: 'ERROR', attempts: 3, sinceS: 60 },
       { connectionId: 'strict', status: 'DECLINED', attempts: 1, sinceS: 60 },
@@ -57,7 +57,7 @@ describe('the overview', () => {
     ]);
   });
 
-  it('counts a payment once in its country, by its last attempt, and each decline', () => {
+  it('the overview counts a payment once in its country, by its last attempt, and every decline', () => {
     const payments = [
       payment(['one', DECLINED], ['two', SUCCEEDED], ['two', SUCCEEDED, 'its purchase']),
       payment(['one', DECLINED]),
@@ -70,8 +70,8 @@ describe('the overview', () => {
   });
 });
 
-describe('wrong operator keys', () => {
-  it('make their own address wait and no other', () => {
+describe('throttling of wrong operator keys', () => {
+  it('wrong operator keys throttle only their own address', () => {
     let nowMs = 0;
     const limit = createSignInLimit(() => nowMs);
     for (let i = 0; i < 5; i++) {
@@ -83,7 +83,7 @@ describe('wrong operator keys', () => {
     expect(limit.waitS('192.0.2.1')).toBe(0);
   });
 
-  it('count against the /64 network of an IPv6 address, since one host can use all of its addresses', () => {
+  it('wrong operator keys count against the /64 network of an IPv6 address, which one host can use whole', () => {
     const limit = createSignInLimit(() => 0);
     for (let i = 0; i < 5; i++) limit.failed(`2001:db8:1:2:0:0:0:${i}`);
     expect([limit.waitS('2001:db8:1:2:a:b:c:d'), limit.waitS('2001:db8:1:3:0:0:0:1')]).toEqual([20, 0]);
@@ -91,7 +91,7 @@ describe('wrong operator keys', () => {
     expect([limit.waitS('2001:db8::a:b:c:d'), limit.waitS('2001:db8:0:1::1')]).toEqual([20, 0]);
   });
 
-  it('make an address wait even after a flood from many others', () => {
+  it('wrong operator keys throttle an address even after a flood from many others', () => {
     const limit = createSignInLimit(() => 0);
     for (let i = 0; i < 20_000; i++) limit.failed(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
     for (let i = 0; i < 5; i++) limit.failed('192.0.2.1');
@@ -102,13 +102,13 @@ describe('wrong operator keys', () => {
 describe('the session cookie', () => {
   const request = (cookie: string) => ({ headers: { cookie } }) as FastifyRequest;
 
-  it('is bound to the host and to HTTPS if browsers use HTTPS only', () => {
+  it('the session cookie is bound to the host and to HTTPS if browsers use only HTTPS', () => {
     expect(sessionCookie(true).set('t')).toBe('__Host-operator=t; Path=/; HttpOnly; SameSite=Strict; Secure');
     expect(sessionCookie(false).set('t')).toBe('operator=t; Path=/; HttpOnly; SameSite=Strict');
     expect(sessionCookie(true).read(request('operator=planted; __Host-operator=t'))).toBe('t');
   });
 
-  it('is ignored when there are two, since somebody else has set one of them', () => {
+  it('the session cookie is ignored if there are two, since an attacker may have set one', () => {
     expect(sessionCookie(false).read(request('operator=a; operator=b'))).toBeUndefined();
   });
 });

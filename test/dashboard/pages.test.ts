@@ -26,8 +26,8 @@ beforeAll(async () => {
   merchant = merchantOne(server);
 });
 
-describe('a visitor who has not signed in', () => {
-  it('is redirected from every page to the sign-in and sees none of its content', async () => {
+describe('visitors', () => {
+  it('a visitor is redirected from every page to the sign-in, and sees none of its content', async () => {
     const paid = await merchant.pay();
     for (const path of [...PAGES, pathOf(paid)]) {
       const response = await fetch(`${server.url}/dashboard${path}`, { redirect: 'manual' });
@@ -53,7 +53,7 @@ describe('a visitor who has not signed in', () => {
     '/dashboard//evil',
     '/dashboard\\@evil',
     'javascript:alert(1)',
-  ])('is not sent to another site after signing in, such as %s', async (next) => {
+  ])('a visitor is not redirected to another site after signing in: %s', async (next) => {
     const response = await fetch(`${server.url}/dashboard/sign-in`, {
       method: 'POST',
       redirect: 'manual',
@@ -66,8 +66,8 @@ describe('a visitor who has not signed in', () => {
   });
 });
 
-describe('a dashboard session', () => {
-  it('gets a new token at each sign-in, never one that the browser brought, and ends the session before', async () => {
+describe('dashboard sessions', () => {
+  it('each sign-in creates a new session token, ignores the browser’s and ends the earlier session', async () => {
     const planted = `operator=${'A'.repeat(43)}`;
     const first = await signIn(server, SANDBOX_OPERATOR_KEY, planted);
     expect(first.cookie).not.toBe(planted);
@@ -78,7 +78,7 @@ describe('a dashboard session', () => {
     expect((await second.get('')).status).toBe(200);
   });
 
-  it('ends after 15 minutes without a page (refreshes do not count), and in any case after twelve hours', async () => {
+  it('a dashboard session ends after 15 minutes without a page, and after twelve hours in any case', async () => {
     for (const [column, age] of [
       ['seen_at', '16 minutes'],
       ['created_at', '13 hours'],
@@ -98,8 +98,8 @@ describe('a dashboard session', () => {
   });
 });
 
-describe('a form', () => {
-  it('is refused without its token, with the token of another session, and from another origin', async () => {
+describe('forms', () => {
+  it('a form is refused without its token, with that of another session, and from another origin', async () => {
     const paid = await merchant.pay();
     const fields = { amount: '1.00', key: randomUUID() };
     const other = await signIn(server, SANDBOX_OPERATOR_KEY);
@@ -119,8 +119,8 @@ describe('a form', () => {
   });
 });
 
-describe('a read-only operator key', () => {
-  it('opens every page but offers no action, and an action that is sent with it is refused', async () => {
+describe('read-only operator keys', () => {
+  it('a read-only operator key opens every page, shows no action, and is refused every action', async () => {
     const reader = await signIn(server, SANDBOX_OPERATOR_READ_KEY);
     const [paid, held] = [await merchant.pay(), await merchant.authorize()];
     for (const path of [...PAGES, pathOf(paid), pathOf(held)]) {
@@ -140,8 +140,8 @@ describe('a read-only operator key', () => {
   });
 });
 
-describe('an operator', () => {
-  it('who sends a form twice at once acts once, and learns why a form is refused', async () => {
+describe('operators', () => {
+  it('a form sent twice at once acts once, and a refused form says why', async () => {
     const paid = await merchant.pay();
     const form = { amount: '1.25', key: `dashboard-${randomUUID()}` };
     const both = [form, form].map((fields) => operator.post(`${pathOf(paid)}/refund`, fields));
@@ -155,14 +155,14 @@ describe('an operator', () => {
     expect(await merchant.refundsOf(paid)).toHaveLength(1);
   });
 
-  it('who cancels is recorded without an amount, as a cancel has none', async () => {
+  it('a cancel is audited without an amount', async () => {
     const [held, key] = [await merchant.authorize(), randomUUID()];
     expect((await operator.post(`${pathOf(held)}/cancel`, { key })).status).toBe(303);
     const recorded = await tables.query('SELECT detail FROM audit_log WHERE subject = $1', [held.id]);
     expect(recorded).toContainEqual({ detail: `asked for; key ${key}` });
   });
 
-  it('is never told that a refund was not sent, nor is that recorded, because its result cannot be recorded', async () => {
+  it('a refund whose result cannot be audited is not shown or audited as unsent', async () => {
     await tables.query(`
       CREATE FUNCTION fail_on_results() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF NEW.detail LIKE 'SUCCEEDED,%' THEN RAISE EXCEPTION 'the disk is full' USING ERRCODE = '53100'; END IF;
@@ -179,7 +179,7 @@ describe('an operator', () => {
     expect(recorded).toEqual([{ detail: expect.stringContaining('asked for USD 1.25') }]);
   });
 
-  it('who signs out while that cannot be recorded stays signed in, and the next try is recorded', async () => {
+  it('an operator stays signed in if the sign-out cannot be audited, and the next try is audited', async () => {
     const leaving = await signIn(server, SANDBOX_OPERATOR_KEY);
     const recorded = () => tables.query("SELECT FROM audit_log WHERE action = 'sign-out'");
     const before = (await recorded()).length;
@@ -193,7 +193,7 @@ describe('an operator', () => {
     expect([(await leaving.get('')).status, (await recorded()).length - before]).toEqual([303, 1]);
   });
 
-  it('can have an event delivered again', async () => {
+  it('an operator can have an event delivered again', async () => {
     const received: string[] = [];
     const hook = createServer((request, response) => {
       received.push(String(request.headers['webhook-id']));
@@ -215,7 +215,7 @@ describe('an operator', () => {
     hook.close();
   });
 
-  it('sees the idempotency key that the caller sent, also of a payment made with the public key alone', async () => {
+  it('an operator sees the caller’s idempotency key, also for a payment made with only the public key', async () => {
     const { 'private-secret-key': _, ...headers } = headersOne();
     const wallet = { ...cardPayment(), amount: { currency: 'BRL', value: 7 }, country: 'BR' };
     const response = await fetch(`${server.url}/v1/payments`, {
@@ -228,7 +228,7 @@ describe('an operator', () => {
     expect(page).toContain('<code>from-a-page-1</code>');
   });
 
-  it('sees that the personal data of the payer was erased, and when', async () => {
+  it('an operator sees when the payer’s personal data was erased', async () => {
     const paid = await merchant.pay();
     expect(await (await operator.get(pathOf(paid))).text()).toContain(
       'The request contained no data about the payer.',
@@ -242,12 +242,12 @@ describe('an operator', () => {
   });
 });
 
-it('a whole card number in the route form reaches neither the router nor the page', async () => {
+it('a full card number in the route form reaches neither the router nor the page', async () => {
   const response = await operator.post('/route', { card: '4012888888881881', type: 'CARD', country: 'US' });
   expect([response.status, (await response.text()).includes('4012888888881881')]).toEqual([400, false]);
 });
 
-it('no page may be cached or run foreign code; assets may be cached, since their names change with their content', async () => {
+it('pages cannot be cached or run foreign code, and assets with hashed names can be cached', async () => {
   const paths = [...PAGES, pathOf(await merchant.pay()), '/payments/x/y', '/sign-in'];
   for (const path of paths) {
     const { headers } = await operator.get(path);
@@ -261,7 +261,7 @@ it('no page may be cached or run foreign code; assets may be cached, since their
   expect((await operator.get(file)).headers.get('cache-control')).toContain('immutable');
 });
 
-it('wrong keys are refused, after five tries with a time to wait, and none is logged', async () => {
+it('wrong operator keys are refused, throttled after five tries, and not logged', async () => {
   const attempt = () =>
     fetch(`${server.url}/dashboard/sign-in`, {
       method: 'POST',
@@ -276,7 +276,7 @@ it('wrong keys are refused, after five tries with a time to wait, and none is lo
   expect(server.logLines.filter((line) => line.includes('authentication failed'))).toHaveLength(5);
 });
 
-it('the dashboard is not mounted when it is switched off', async () => {
+it('the dashboard is not served when it is turned off', async () => {
   const without = await startTestServer({ config: { dashboard: false }, databaseUrl: server.databaseUrl });
   const statuses = ['', '/sign-in', '/payments'].map(
     async (path) => (await fetch(`${without.url}/dashboard${path}`)).status,

@@ -48,26 +48,26 @@ async function search(
 }
 const found = async (query: Record<string, string>) => (await search(query)).ids;
 
-describe('the search finds', () => {
-  it('all payments of every account or of one, newest first', async () => {
+describe('the search', () => {
+  it('the search lists the payments of every account or of one, newest first', async () => {
     expect(await found({})).toEqual([other.id, declined.id, first.id]);
     expect(await found({ account: ACCOUNT_TWO })).toEqual([other.id]);
     expect(await found({ account: randomUUID() })).toEqual([]);
   });
 
-  it('a payment by its id or a transaction’s, whatever else is chosen', async () => {
+  it('the search finds a payment by its ID or a transaction’s, whatever the other filters', async () => {
     expect(await found({ text: first.id, by: 'last_four', account: ACCOUNT_TWO })).toEqual([first.id]);
     expect(await found({ text: first.transactions.id.toUpperCase() })).toEqual([first.id]);
     expect(await found({ text: randomUUID() })).toEqual([]);
   });
 
-  it('payments by order, and by order and status', async () => {
+  it('the search finds payments by order, and by order and status', async () => {
     expect(await found({ text: '1001', by: 'order' })).toEqual([other.id, declined.id, first.id]);
     expect(await found({ text: '1001', by: 'order', status: 'DECLINED' })).toEqual([declined.id]);
     expect(await found({ text: '100', by: 'order' })).toEqual([]);
   });
 
-  it('a payment by the merchant’s reference to it or to a refund, and by the provider’s reference', async () => {
+  it('the search finds a payment by the merchant’s reference to it or its refund, or by the provider’s', async () => {
     expect(await found({ text: 'booking-7', by: 'reference' })).toEqual([first.id]);
     expect(await found({ text: 'sorry-7', by: 'reference' })).toEqual([first.id]);
     const { transaction_id: providers } = first.transactions.provider_data;
@@ -75,7 +75,7 @@ describe('the search finds', () => {
     expect(await found({ text: 'booking-7', by: 'reference', account: ACCOUNT_TWO })).toEqual([]);
   });
 
-  it('payments by a reference only with the status and in the time that are chosen', async () => {
+  it('the search by reference respects the status and the time range', async () => {
     const reference = { text: 'booking-7', by: 'reference' };
     expect(await found({ ...reference, status: 'SUCCEEDED' })).toEqual([first.id]);
     expect(await found({ ...reference, status: 'DECLINED' })).toEqual([]);
@@ -85,7 +85,7 @@ describe('the search finds', () => {
     expect(await found({ ...reference, to: '2020-01-01' })).toEqual([]);
   });
 
-  it('a payment by a reference with the status that is chosen, however many newer ones have the same reference', async () => {
+  it('the search by reference and status finds a payment behind many newer ones with the same reference', async () => {
     await tables.query(
       `WITH made AS (
          INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, created_at)
@@ -106,13 +106,13 @@ describe('the search finds', () => {
     expect(chosen).toEqual([first.id]);
   });
 
-  it('payments by the last four digits of the card, alone and together with the status', async () => {
+  it('the search finds payments by the last four digits of the card, and by these and status', async () => {
     expect(await found({ text: '1881', by: 'last_four' })).toEqual([other.id, first.id]);
     expect(await found({ text: '0002', by: 'last_four', status: 'DECLINED' })).toEqual([declined.id]);
     expect(await found({ text: '0002', by: 'last_four', status: 'SUCCEEDED' })).toEqual([]);
   });
 
-  it('payments by status and time', async () => {
+  it('the search finds payments by status and time range', async () => {
     expect(await found({ status: 'DECLINED' })).toEqual([declined.id]);
     const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 16);
     expect(await found({ to: tomorrow, status: 'SUCCEEDED' })).toEqual([other.id, first.id]);
@@ -122,7 +122,7 @@ describe('the search finds', () => {
   });
 });
 
-it('a search that finds nothing offers to look for the same text elsewhere, with the other choices as they are', async () => {
+it('a search without results offers to search other fields, with the other filters unchanged', async () => {
   const { text, ids } = await search({ text: '1881', by: 'order', account: ACCOUNT_ONE });
   expect([ids, text]).toEqual([[], expect.stringContaining('No payments found.')]);
   const offered = [...text.matchAll(/href="\/dashboard\/payments\?([^"]+)">([^<]+)</g)];
@@ -137,19 +137,19 @@ it('a search that finds nothing offers to look for the same text elsewhere, with
 });
 
 it.each([
-  ['text that is not an id', { text: 'abc', by: 'id' }],
+  ['a malformed ID', { text: 'abc', by: 'id' }],
   ['a card number of more than four digits', { text: '4012888888881881', by: 'last_four' }],
   ['an invalid time', { from: '2026-13-01T00:00' }],
   ['a day that no month has', { from: '2026-02-30' }],
   ['a year before the first', { from: '0000-01-01' }],
-  ['an invalid account id', { account: "' OR true --" }],
+  ['an invalid account ID', { account: "' OR true --" }],
   ['a forged page token', { page: 'AAAA' }],
 ])('the search refuses %s and says why', async (_what, query) => {
   const response = await operator.get(`/payments?${new URLSearchParams(query)}`);
   expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('role="alert"')]);
 });
 
-it('pages show every payment once, whatever is added meanwhile, and a page token is valid for its own filter only', async () => {
+it('pages list every payment once while others are added, and a page token is valid only for its filter', async () => {
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, card_last_four,
        created_at)
@@ -172,7 +172,7 @@ it('pages show every payment once, whatever is added meanwhile, and a page token
   expect(seen.length).toBeGreaterThanOrEqual(119);
 });
 
-it('each search uses an index that begins with the account, and sorts no table', async () => {
+it('each search uses an index that starts with the account, and sorts no table', async () => {
   const statements = await import('#src/store/tables/search-payments.ts');
   const texts: { name: string; text: string }[] = [];
   const query = async (statement: { name: string; text: string }) => {
@@ -201,7 +201,7 @@ it('each search uses an index that begins with the account, and sorts no table',
   }
 });
 
-it('finds a payment by an order or reference that looks like an id', async () => {
+it('the search finds an order or a reference that looks like an ID', async () => {
   const [order, reference] = [randomUUID(), randomUUID()];
   const paid = await merchant.pay({ merchant_order_id: order, merchant_reference: reference });
   expect(await found({ text: order, by: 'order' })).toEqual([paid.id]);

@@ -25,7 +25,7 @@ const path = (account = ACCOUNT_ONE, webhook = webhookId) => `/webhooks/${accoun
 const pageOf = async (account?: string, webhook?: string) =>
   (await operator.get(path(account, webhook))).text();
 
-/** Makes a payment whose event the shop refuses, and gives up on it. */
+/** Makes a payment whose event the receiver refuses until delivery is given up. */
 async function fail(): Promise<string> {
   const { id } = await merchant.pay();
   await vi.waitFor(async () => {
@@ -40,7 +40,7 @@ async function fail(): Promise<string> {
   return id;
 }
 
-it('an operator finds a webhook in trouble from the overview, and has it sent what it has not taken', async () => {
+it('an operator finds a failing webhook from the overview, and has its failed deliveries sent again', async () => {
   const id = await fail();
   expect(await (await operator.get('')).text()).toContain(`href="/dashboard${path()}"`);
   const page = await pageOf();
@@ -60,14 +60,14 @@ it('an operator finds a webhook in trouble from the overview, and has it sent wh
   shop.answer(status(500));
 });
 
-it('who may only look sees the webhook without a form, and cannot send anything', async () => {
+it('a read-only operator sees the webhook without a form, and cannot send anything', async () => {
   await fail();
   const reader = await signIn(server, SANDBOX_OPERATOR_READ_KEY);
   expect(await (await reader.get(path())).text()).not.toContain('redeliver-failed');
   expect((await reader.post(`${path()}/redeliver-failed`, { hours: '1' })).status).toBe(403);
 });
 
-it('a webhook that is off says so and offers nothing to send', async () => {
+it('a disabled webhook is shown as disabled, with nothing to send', async () => {
   await tables.query("UPDATE webhook SET active = false, disabled_reason = 'GONE' WHERE id = $1", [
     webhookId,
   ]);
@@ -79,7 +79,7 @@ it('a webhook that is off says so and offers nothing to send', async () => {
   await tables.query('UPDATE webhook SET active = true, disabled_reason = NULL WHERE id = $1', [webhookId]);
 });
 
-it('a webhook of another account, an unknown one and a malformed name are not found', async () => {
+it('a webhook of another account, an unknown one and a malformed ID are not found', async () => {
   for (const [account, webhook] of [
     [ACCOUNT_TWO, webhookId],
     [ACCOUNT_ONE, randomUUID()],

@@ -21,8 +21,8 @@ import {
 
 endAfterEach();
 
-describe('close', () => {
-  it('ends idle and undecided connections at once', async () => {
+describe('closing the listener', () => {
+  it('close ends idle and undecided connections at once', async () => {
     await start();
     const idle = connect(GET);
     await idle.has('200 OK');
@@ -36,7 +36,7 @@ describe('close', () => {
     expect(performance.now() - begun).toBeLessThan(10_000);
   });
 
-  it('ends idle TLS connections at once, even those that never sent a request', async () => {
+  it('close ends idle TLS connections at once, even those that never sent a request', async () => {
     await start({ tls });
     const client = session(`https://127.0.0.1:${port}`, { ca: tls.cert });
     await exchange(client, { ':path': '/' }).done;
@@ -48,7 +48,7 @@ describe('close', () => {
     expect(performance.now() - begun).toBeLessThan(10_000);
   });
 
-  it('answers what is in flight: HTTP/1.1 with Connection: close, HTTP/2 to the end of its streams', async () => {
+  it('close answers requests in flight: HTTP/1.1 with Connection: close, HTTP/2 until its streams end', async () => {
     await start();
     const one = connect(GET.replace('/', '/slow'));
     const begun = connect(GET.replace('/', '/stream'));
@@ -69,7 +69,7 @@ describe('close', () => {
     await closed;
   });
 
-  it('loses none of the pipelined answers', async () => {
+  it('close delivers all pipelined responses', async () => {
     await start();
     const slow = GET.replace('/', '/slow');
     const client = connect(slow + slow + slow);
@@ -80,7 +80,7 @@ describe('close', () => {
     await closed;
   });
 
-  it('cuts what is still open after the drain timeout', async () => {
+  it('close cuts the remaining connections after the drain timeout', async () => {
     await start({ limits: { drainTimeoutMs: 200 } });
     const one = connect(GET.replace('/', '/slow'));
     const two = exchange(session(), { ':path': '/slow' });

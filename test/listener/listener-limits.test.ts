@@ -18,15 +18,15 @@ import {
 
 endAfterEach();
 
-describe('HTTP/2', () => {
-  it('announces its limits', async () => {
+describe('limits of HTTP/2 connections', () => {
+  it('an HTTP/2 server announces its limits', async () => {
     await start({ limits: { maxConcurrentStreams: 7 } });
     const client = session();
     await new Promise((resolve) => client.once('remoteSettings', resolve));
     expect(client.remoteSettings).toMatchObject({ maxConcurrentStreams: 7, maxHeaderListSize: 16_384 });
   });
 
-  it('refuses streams over the limit, and serves those within it', async () => {
+  it('streams over the limit are refused, and those within it are served', async () => {
     await start({ limits: { maxConcurrentStreams: 4 } });
     const client = session(undefined, { peerMaxConcurrentStreams: 100 });
     const streams = Array.from({ length: 10 }, () => exchange(client, { ':path': '/slow' }));
@@ -40,7 +40,7 @@ describe('HTTP/2', () => {
     for (const stream of streams.slice(0, 4)) expect(await stream.done).toBe('200 {"slow":true}');
   });
 
-  it('resets a stream whose headers are too large or too many', async () => {
+  it('a stream with too large or too many headers is reset', async () => {
     await start();
     const client = session();
     const many = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`x-${i}`, 'y']));
@@ -49,7 +49,7 @@ describe('HTTP/2', () => {
     expect(await exchange(client, { ':path': '/' }).done).toBe('200 {"version":"2.0"}');
   });
 
-  it('resets a stream whose body is slow, and leaves alone one whose answer is', async () => {
+  it('a stream with a slow body is reset, and one with a slow response is not', async () => {
     await start({ limits: { receiveTimeoutMs: 300 } });
     const client = session();
     const slowAnswer = exchange(client, { ':path': '/slow' });
@@ -64,7 +64,7 @@ describe('HTTP/2', () => {
     expect(await slowAnswer.done).toBe('200 {"slow":true}');
   });
 
-  it('closes the connection of a client that resets streams as fast as it opens them', async () => {
+  it('a client that resets streams as fast as it opens them is disconnected', async () => {
     await start({ limits: { streamResetBurst: 20, streamResetRatePerS: 1 } });
     const client = session();
     let code: number | undefined;
@@ -104,10 +104,10 @@ describe('HTTP/2', () => {
       ]),
     ],
     [
-      'pings whose answers are not read',
+      'pings whose responses are not read',
       Buffer.concat(Array.from({ length: 200_000 }, () => frame(6, 0, 0, Buffer.alloc(8)))),
     ],
-  ])('ends the connection after %s', async (_name, bytes) => {
+  ])('an HTTP/2 connection is closed after %s', async (_name, bytes) => {
     await start();
     const client = connect(PREFACE, EMPTY_SETTINGS);
     await vi.waitFor(() => expect(client.received()).not.toBe(''));
@@ -118,8 +118,8 @@ describe('HTTP/2', () => {
   });
 });
 
-describe('connections', () => {
-  it('closes one more than the limit on arrival', async () => {
+describe('limits of connections', () => {
+  it('a connection over the limit is closed on arrival', async () => {
     await start({ limits: { maxConnections: 2 } });
     const first = connect(GET);
     await first.has('200 OK');
@@ -131,7 +131,7 @@ describe('connections', () => {
     await connect(GET).has('200 OK');
   });
 
-  it('closes idle ones of both protocols', async () => {
+  it('idle connections of both protocols are closed', async () => {
     await start({ limits: { idleTimeoutMs: 100 } });
     const client = session();
     await exchange(client, { ':path': '/' }).done;
@@ -141,7 +141,7 @@ describe('connections', () => {
     await vi.waitFor(async () => expect(await openConnections()).toBe(0));
   });
 
-  it('keeps those that wait for an answer, however long', async () => {
+  it('connections that wait for a response are kept, however long', async () => {
     await start({ limits: { idleTimeoutMs: 50 } });
     const one = connect(GET.replace('/', '/stream'));
     const two = exchange(session(), { ':path': '/stream' });
@@ -152,10 +152,10 @@ describe('connections', () => {
     expect(await two.done).toBe('200 begun ended');
   });
 
-  it('cuts an HTTP/2 client that does not take its answers', async () => {
+  it('an HTTP/2 client that does not read its responses is disconnected', async () => {
     await start({ limits: { idleTimeoutMs: 100 } });
     const noWindow = frame(4, 0, 0, Buffer.from([0, 4, 0, 0, 0, 0]));
-    // GET / by the static table of HPACK: method, scheme, path; then the authority "a".
+    // GET / in the static table of HPACK: method, scheme, path; then the authority "a".
     const request = frame(1, 5, 1, Buffer.from([0x82, 0x86, 0x84, 0x41, 0x01, 0x61]));
     await connect(PREFACE, noWindow, request).closed;
   });

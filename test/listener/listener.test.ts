@@ -23,14 +23,14 @@ import {
 
 endAfterEach();
 
-describe('one address, two protocols', () => {
-  it('answers HTTP/1.1 and HTTP/2 with prior knowledge on the same port', async () => {
+describe('one port for both protocols', () => {
+  it('HTTP/1.1 and HTTP/2 with prior knowledge are served on the same port', async () => {
     await start();
     expect(await (await fetch(`http://127.0.0.1:${port}/`)).json()).toEqual({ version: '1.1' });
     expect(await exchange(session(), { ':path': '/' }).done).toBe('200 {"version":"2.0"}');
   });
 
-  it('passes bodies whole in both protocols', async () => {
+  it('bodies arrive whole over both protocols', async () => {
     await start();
     const body = JSON.stringify({ text: 'x'.repeat(300_000) });
     const headers = { 'content-type': 'application/json' };
@@ -40,7 +40,7 @@ describe('one address, two protocols', () => {
     expect(await posted.done).toBe(`200 ${body}`);
   });
 
-  it('tells them apart when the bytes come one at a time', async () => {
+  it('the protocol is detected even if bytes arrive one at a time', async () => {
     await start();
     const one = connect();
     const two = connect();
@@ -53,11 +53,11 @@ describe('one address, two protocols', () => {
       await sleep(1);
     }
     await one.has('{"version":"1.1"}');
-    // The server's own SETTINGS frame is how it accepts the preface.
+    // The server accepts the preface by sending its own SETTINGS frame.
     await vi.waitFor(() => expect(Buffer.from(two.received(), 'latin1')[3]).toBe(4));
   });
 
-  it('answers both over TLS by ALPN, and HTTP/1.1 to a client without ALPN', async () => {
+  it('both protocols are served over TLS by ALPN, and HTTP/1.1 without ALPN', async () => {
     await start({ tls });
     const get = (options: ConnectionOptions) =>
       new Promise<string>((resolve, reject) => {
@@ -76,7 +76,7 @@ describe('one address, two protocols', () => {
     expect(client.alpnProtocol).toBe('h2');
   });
 
-  it('survives cleartext and garbage on the TLS port', async () => {
+  it('the listener survives cleartext and garbage on the TLS port', async () => {
     await start({ tls, limits: { sniffTimeoutMs: 100 } });
     await Promise.all([
       connect(GET).closed,
@@ -88,7 +88,7 @@ describe('one address, two protocols', () => {
     expect(await exchange(client, { ':path': '/' }).done).toBe('200 {"version":"2.0"}');
   });
 
-  it('works with app.inject, without listening', async () => {
+  it('app.inject works without listening', async () => {
     const app = Fastify(createListener());
     app.get('/', async () => ({ ok: true }));
     expect((await app.inject('/')).json()).toEqual({ ok: true });
@@ -96,8 +96,8 @@ describe('one address, two protocols', () => {
   });
 });
 
-describe('before the protocol is known', () => {
-  it('closes a connection that says nothing, or dribbles the start of a preface', async () => {
+describe('connections of undecided protocol', () => {
+  it('a connection that sends nothing, or only slowly the start of a preface, is closed', async () => {
     await start({ limits: { sniffTimeoutMs: 100 } });
     const begun = performance.now();
     expect(await Promise.all([connect().closed, connect('P').closed, connect('PR').closed])).toEqual([
@@ -108,7 +108,7 @@ describe('before the protocol is known', () => {
     expect(performance.now() - begun).toBeGreaterThan(90);
   });
 
-  it('closes a connection whose client ends or resets it', async () => {
+  it('a connection whose client ends or resets it before deciding is closed', async () => {
     await start();
     const ended = [connect(), connect('P')];
     for (const { socket } of ended) socket.end();
@@ -121,8 +121,8 @@ describe('before the protocol is known', () => {
   });
 });
 
-describe('HTTP/1.1', () => {
-  it('answers pipelined requests in order on one connection', async () => {
+describe('HTTP/1.1 connections', () => {
+  it('pipelined requests on one connection are answered in order', async () => {
     await start();
     const client = connect(GET, GET.replace('/', '/missing'), GET);
     await vi.waitFor(() =>
@@ -136,7 +136,7 @@ describe('HTTP/1.1', () => {
     await vi.waitFor(() => expect(client.received().match(/HTTP\/1\.1 200/g)).toHaveLength(3));
   });
 
-  it('says 100 Continue to who expects it', async () => {
+  it('a client that expects 100 Continue gets it', async () => {
     await start();
     const client = connect(
       'POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n',
@@ -146,7 +146,7 @@ describe('HTTP/1.1', () => {
     await client.has('HTTP/1.1 200 OK');
   });
 
-  it('ignores the wish to upgrade', async () => {
+  it('a request to upgrade is served without upgrading', async () => {
     await start();
     const client = connect(
       'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n',
@@ -154,7 +154,7 @@ describe('HTTP/1.1', () => {
     await client.has('{"version":"1.1"}');
   });
 
-  it('refuses what is not HTTP with 400 and closes, repeating nothing', async () => {
+  it('bytes that are not HTTP are refused with 400, not repeated, and the connection is closed', async () => {
     await start();
     for (const bad of [
       '4111111111111111\r\n\r\n',
@@ -165,12 +165,12 @@ describe('HTTP/1.1', () => {
         'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n',
       );
     }
-    // PRI is a method that only HTTP/2 may use; what follows it here is no preface.
+    // PRI is a method that only HTTP/2 may use, and the rest here is not a preface.
     expect(await connect('PRI / HTTP/1.1\r\nHost: a\r\n\r\n').closed).not.toContain('HTTP/1.1');
     await othersAreServed();
   });
 
-  it('refuses a body framed in two ways, which a proxy could read differently', async () => {
+  it('a body framed in two ways, which a proxy could read differently, is refused', async () => {
     await start();
     const smuggled = connect(
       `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${GET}`,
@@ -178,21 +178,21 @@ describe('HTTP/1.1', () => {
     expect(await smuggled.closed).toMatch(/^HTTP\/1\.1 400 [\s\S]*\r\n\r\n$/);
   });
 
-  it('refuses headers over the limit with 431', async () => {
+  it('headers over the size limit are refused with 431', async () => {
     await start();
     expect(await connect(`GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(17_000)}\r\n\r\n`).closed).toMatch(
       /^HTTP\/1\.1 431 /,
     );
   });
 
-  it('refuses more header fields than the limit with 431, rather than drop some', async () => {
+  it('header fields over the count limit are refused with 431, not dropped', async () => {
     await start();
     const fields = (n: number) => `GET / HTTP/1.1\r\nHost: a\r\n${'X: y\r\n'.repeat(n - 1)}\r\n`;
     await connect(fields(100)).has('200 OK');
     await connect(fields(101)).has('HTTP/1.1 431 ');
   });
 
-  it('refuses a Host that is none with 400 in both protocols, and takes HTTP/1.0 without one', async () => {
+  it('an invalid Host is refused with 400 over both protocols, and HTTP/1.0 needs none', async () => {
     await start();
     for (const host of ['[', 'a b', 'a:99999', ':::', '']) {
       await connect(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`).has('HTTP/1.1 400 ');
@@ -207,7 +207,7 @@ describe('HTTP/1.1', () => {
     expect(await connect('GET / HTTP/1.0\r\n\r\n').closed).toContain('{"version":"1.0"}');
   });
 
-  it('ends slow headers and slow bodies with 408', async () => {
+  it('slow headers and slow bodies are ended with 408', async () => {
     await start({ limits: { headersTimeoutMs: 200, receiveTimeoutMs: 400 } });
     const slow = connect(
       'POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n',
@@ -219,7 +219,7 @@ describe('HTTP/1.1', () => {
   });
 });
 
-it('keeps an http.Agent connection over many requests', async () => {
+it('an http.Agent connection is kept over many requests', async () => {
   await start();
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   opened.push(agent);

@@ -17,10 +17,10 @@ import {
 
 endAfterEach();
 
-/** More than any socket buffer takes. */
+/** More than any socket buffer holds. */
 const LARGE_BYTES = 8 * 2 ** 20;
 
-/** Starts with `/large`, which answers with more than the peer's and our kernel hold. */
+/** Starts with `/large`, whose response is larger than both kernels' buffers. */
 async function startWithLarge(limits: Parameters<typeof start>[0] = {}): Promise<void> {
   await start(limits, (server) => {
     server.get('/large', async (_request, reply) => reply.send(Buffer.alloc(LARGE_BYTES)));
@@ -32,22 +32,22 @@ const GET_LARGE = 'GET /large HTTP/1.1\r\nHost: a\r\n\r\n';
 const NO_WINDOW = frame(4, 0, 0, Buffer.from([0, 4, 0, 0, 0, 0]));
 const PING = frame(6, 0, 0, Buffer.alloc(8));
 
-/** GET / on a stream, by the static table of HPACK: method, scheme, path; then the authority "a". */
+/** GET / on a stream, in the static table of HPACK: method, scheme, path; then the authority "a". */
 const getOn = (streamId: number) => frame(1, 5, streamId, Buffer.from([0x82, 0x86, 0x84, 0x41, 0x01, 0x61]));
 
-/** Asks for it and reads nothing of it. */
+/** Requests `/large` and reads none of the response. */
 function askLarge(client: http2.ClientHttp2Session): http2.ClientHttp2Stream {
   const stream = client.request({ ':path': '/large' });
   stream.on('error', () => {});
-  // Without a listener for it Node would throw the response away.
+  // Node discards a response that has no listener.
   return stream.on('response', () => {});
 }
 
 const untilOpen = () => vi.waitFor(async () => expect(await openConnections()).toBe(1));
 const untilClosed = () => vi.waitFor(async () => expect(await openConnections()).toBe(0), 12_000);
 
-describe('a response that its client does not take', () => {
-  it('is given up after the deadline over HTTP/2, however often the client pings', async () => {
+describe('responses that the client does not read', () => {
+  it('an unread HTTP/2 response is given up after the deadline, however often the client pings', async () => {
     await start({ limits: { takeTimeoutMs: 200 } });
     const client = connect(PREFACE, NO_WINDOW, getOn(1));
     const pings = setInterval(() => client.socket.write(PING), 20);
@@ -60,11 +60,11 @@ describe('a response that its client does not take', () => {
     }
   });
 
-  it('costs its HTTP/2 connection no other stream', async () => {
+  it('an unread HTTP/2 response does not end the connection’s other streams', async () => {
     await startWithLarge({ limits: { takeTimeoutMs: 200, maxUnsentBytesPerConnection: 2 * LARGE_BYTES } });
     const client = session();
     await new Promise((resolve) => client.once('connect', resolve));
-    // Room for the other stream beside the window of the one that nobody reads.
+    // Leaves capacity for the other stream beside the window of the unread one.
     client.setLocalWindowSize(2 ** 20);
     const untaken = askLarge(client);
     const cut = new Promise((resolve) => untaken.once('close', resolve));
@@ -75,7 +75,7 @@ describe('a response that its client does not take', () => {
     expect(await other.done).toBe('200 {"slow":true}');
   });
 
-  it('ends its connection after the deadline over HTTP/1.1', async () => {
+  it('an unread HTTP/1.1 response ends its connection after the deadline', async () => {
     await startWithLarge({ limits: { takeTimeoutMs: 200, maxUnsentBytesPerConnection: 2 * LARGE_BYTES } });
     const client = connect(GET_LARGE);
     client.socket.pause();
@@ -84,9 +84,9 @@ describe('a response that its client does not take', () => {
     await othersAreServed();
   });
 
-  it('ends an HTTP/2 connection that reads nothing at all', async () => {
+  it('an HTTP/2 client that reads nothing at all is disconnected', async () => {
     await startWithLarge({ limits: { takeTimeoutMs: 200, maxUnsentBytesPerConnection: 2 * LARGE_BYTES } });
-    // A window of 2^30 for streams, and as much for the connection, so that TCP alone holds it up.
+    // Windows of 2^30 for streams and the connection, so that only TCP limits the flow.
     const wide = frame(4, 0, 0, Buffer.from([0, 4, 0x40, 0, 0, 0]));
     const widen = frame(8, 0, 0, Buffer.from([0x40, 0, 0, 0]));
     const large = Buffer.from([0x82, 0x86, 0x04, 0x06, ...Buffer.from('/large'), 0x41, 0x01, 0x61]);
@@ -98,14 +98,14 @@ describe('a response that its client does not take', () => {
     await othersAreServed();
   });
 
-  it('counts against the deadline from its own first byte when it was asked for behind others', async () => {
+  it('a pipelined response has its own deadline, counted from its first byte', async () => {
     await startWithLarge({
       limits: { takeTimeoutMs: 300, maxUnsentBytesPerConnection: 2 ** 30, maxUnsentBytes: 2 ** 30 },
     });
     const client = connect(GET_LARGE.repeat(8));
     client.socket.pause();
     await untilOpen();
-    // Half a response at a time, so that each would be in time, were it counted from the end of the one before.
+    // Half a response at a time: each would be in time if counted from the end of the previous one.
     const half = setInterval(() => client.socket.resume(), 100);
     let taken = 0;
     client.socket.on('data', (chunk) => {
@@ -119,7 +119,7 @@ describe('a response that its client does not take', () => {
     expect(taken).toBeLessThan(8 * LARGE_BYTES);
   });
 
-  it('is not held against a client that waits for the response before it', async () => {
+  it('a client that waits for an earlier response is not penalized', async () => {
     await startWithLarge({ limits: { takeTimeoutMs: 150 } });
     const client = connect('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n');
     await untilOpen();
@@ -130,8 +130,8 @@ describe('a response that its client does not take', () => {
   });
 });
 
-describe('unsent bytes', () => {
-  it('are bounded for one HTTP/1.1 connection, pipelined requests included', async () => {
+describe('limits of unsent bytes', () => {
+  it('unsent bytes are limited for an HTTP/1.1 connection, including pipelined requests', async () => {
     await startWithLarge({ limits: { maxUnsentBytesPerConnection: LARGE_BYTES } });
     const client = connect(GET_LARGE.repeat(4));
     client.socket.pause();
@@ -140,7 +140,7 @@ describe('unsent bytes', () => {
     await othersAreServed();
   });
 
-  it('are bounded for one HTTP/2 connection', async () => {
+  it('unsent bytes are limited for an HTTP/2 connection', async () => {
     await startWithLarge({ limits: { maxUnsentBytesPerConnection: LARGE_BYTES } });
     const client = session();
     for (let i = 0; i < 4; i++) askLarge(client);
@@ -148,7 +148,7 @@ describe('unsent bytes', () => {
     await othersAreServed();
   });
 
-  it('are bounded in all, and those who hold most are cut first', async () => {
+  it('unsent bytes are limited in total, and the largest holders are cut first', async () => {
     await startWithLarge({
       limits: { maxUnsentBytesPerConnection: 10 * LARGE_BYTES, maxUnsentBytes: 4 * LARGE_BYTES },
     });
@@ -164,7 +164,7 @@ describe('unsent bytes', () => {
     await othersAreServed();
   });
 
-  it('are none of a client that takes what it asks for', async () => {
+  it('a client that reads its responses may receive more than the limit in total', async () => {
     await startWithLarge({ limits: { maxUnsentBytesPerConnection: 2 * LARGE_BYTES, takeTimeoutMs: 5_000 } });
     const client = session();
     for (let i = 0; i < 5; i++) {
@@ -174,15 +174,15 @@ describe('unsent bytes', () => {
   });
 });
 
-describe('a body that does not begin', () => {
-  it('is refused with 408 over HTTP/1.1 after the time for its first bytes', async () => {
+describe('bodies that do not begin', () => {
+  it('an HTTP/1.1 body that does not begin in time is refused with 408', async () => {
     await start({ limits: { firstBodyTimeoutMs: 200 } });
     const head = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n';
     expect(await connect(head).closed).toContain('408 Request Timeout');
     await othersAreServed();
   });
 
-  it('resets its stream over HTTP/2, once no other body arrives', async () => {
+  it('an HTTP/2 stream whose body does not begin is reset once no other body arrives', async () => {
     await start({ limits: { firstBodyTimeoutMs: 200 } });
     const client = session();
     const headers = { ':path': '/', ':method': 'POST', 'content-type': 'application/json' };
@@ -207,8 +207,8 @@ describe('a body that does not begin', () => {
   });
 });
 
-describe('a stall of our own', () => {
-  it('does not count against a client whose body came meanwhile', async () => {
+describe('stalls of the service', () => {
+  it('a stall of the service does not count against a client whose body arrived meanwhile', async () => {
     await start({ limits: { firstBodyTimeoutMs: 200 } });
     const client = connect(
       'POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n',
@@ -221,8 +221,8 @@ describe('a stall of our own', () => {
   });
 });
 
-describe('the authority', () => {
-  it('is refused with 400 when an HTTP/1.1 request names it twice, alike or not', async () => {
+describe('the authority of a request', () => {
+  it('an HTTP/1.1 request that names its host twice is refused with 400', async () => {
     await start();
     for (const second of ['Host: a', 'HOST: b']) {
       const client = connect(`GET / HTTP/1.1\r\nHost: a\r\n${second}\r\n\r\n`);
@@ -230,7 +230,7 @@ describe('the authority', () => {
     }
   });
 
-  it('is refused with 400 when an HTTP/2 request has a Host that differs from it', async () => {
+  it('an HTTP/2 request whose Host differs from its authority is refused with 400', async () => {
     await start();
     const client = session();
     const get = (host: string) => exchange(client, { ':path': '/', ':authority': 'a.example', host }).done;

@@ -31,7 +31,7 @@ beforeEach(() => {
   results = [];
 });
 
-/** Reports a dispute of a payment, as its provider does; or news of it, by which the provider is asked. */
+/** Reports a dispute of a payment. Without a dispute, prompts a look-up. */
 async function tell(
   { transactions }: Payment,
   dispute: Dispute | undefined,
@@ -62,7 +62,7 @@ const rows = () =>
     "SELECT status, reference, amount_minor_units::integer AS minor_units FROM transaction WHERE type = 'CHARGEBACK' ORDER BY created_at, id",
   );
 
-it('a dispute puts the payment IN_DISPUTE and, once lost, CHARGEBACK, and keeps refunds out', async () => {
+it('a dispute makes the payment IN_DISPUTE, then CHARGEBACK when lost, and prevents refunds', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['opened']);
   expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
@@ -75,7 +75,7 @@ it('a dispute puts the payment IN_DISPUTE and, once lost, CHARGEBACK, and keeps 
   expect(results).toEqual(['applied', 'applied', 'unchanged']);
 });
 
-it('a dispute that is reported at the moment at which its payment is approved leaves the approval as it is', async () => {
+it('a dispute reported during the approval of its payment waits, and leaves the approval unchanged', async () => {
   payments.provider.next.push('does it, unanswered');
   const payment = await payments.pay();
   const { deps, database } = payments;
@@ -101,7 +101,7 @@ it('a dispute that is reported at the moment at which its payment is approved le
   ]);
 });
 
-it('a dispute has the amount that was told last, and a repeated report is no news', async () => {
+it('a dispute has the last reported amount, and a repeated report changes nothing', async () => {
   const payment = await payments.pay();
   const report = (stage: DisputeStage, minorUnits: bigint) =>
     tell(payment, { stage, reference: 'dp_1', money: { minorUnits, currency: 'USD' } });
@@ -113,7 +113,7 @@ it('a dispute has the amount that was told last, and a repeated report is no new
   expect((await recordOf(payment)).transactions).toMatchObject({ responseCode: 'DISPUTE_LOST' });
 });
 
-it('a dispute that is won restores what was', async () => {
+it('a won dispute restores the earlier state of the payment', async () => {
   const payment = await payments.pay();
   await refund(payment, '10');
   await tellAll(payment, ['opened']);
@@ -123,7 +123,7 @@ it('a dispute that is won restores what was', async () => {
 });
 
 it.each([undefined, 'dp_1'])(
-  'a dispute that is lost after it was won makes the payment CHARGEBACK, keeps refunds out, and is told (id: %s)',
+  'a dispute lost after it was won makes the payment CHARGEBACK and prevents refunds (reference: %s)',
   async (reference) => {
     const payment = await payments.pay();
     await tellAll(payment, ['opened', 'won', 'lost'], reference);
@@ -140,23 +140,20 @@ it.each<[DisputeStage[], string]>([
   [['lost', 'won', 'opened'], 'CHARGEBACK/LOST'],
   [['lost', 'opened', 'won', 'lost'], 'CHARGEBACK/LOST'],
   [['opened', 'lost', 'won'], 'CHARGEBACK/LOST'],
-])(
-  'reports on a dispute that come twice or in another order undo no later one: %j',
-  async (stages, state) => {
-    for (const reference of [undefined, 'dp_1']) {
-      const payment = await payments.pay();
-      await tellAll(payment, stages, reference);
-      expect(await payments.stateOf(payment)).toBe(state);
-      // Once processed, notifications are deleted; then each may come as if it were new.
-      await payments.tables.query('DELETE FROM notification');
-      await tellAll(payment, stages, reference);
-      expect(await payments.stateOf(payment)).toBe(state);
-    }
-    expect(await rows()).toHaveLength(2);
-  },
-);
+])('repeated or reordered reports of a dispute do not undo later stages: %j', async (stages, state) => {
+  for (const reference of [undefined, 'dp_1']) {
+    const payment = await payments.pay();
+    await tellAll(payment, stages, reference);
+    expect(await payments.stateOf(payment)).toBe(state);
+    // Settled notifications are deleted, so repeated reports count as new.
+    await payments.tables.query('DELETE FROM notification');
+    await tellAll(payment, stages, reference);
+    expect(await payments.stateOf(payment)).toBe(state);
+  }
+  expect(await rows()).toHaveLength(2);
+});
 
-it('a second dispute of a payment that was restored is one of its own, which only its own reports decide', async () => {
+it('a second dispute after a won one is separate, and only its own reports decide it', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['opened', 'won'], 'dp_1');
   await tellAll(payment, ['opened'], 'dp_2');
@@ -174,7 +171,7 @@ it('a second dispute of a payment that was restored is one of its own, which onl
   expect(transactionsHistory.filter(({ type }) => type === Transaction_Type.CHARGEBACK)).toHaveLength(2);
 });
 
-it('a payment that lost one dispute stays CHARGEBACK, whatever becomes of another', async () => {
+it('a payment that lost one dispute stays CHARGEBACK, however another ends', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['lost'], 'dp_1');
   for (const stage of ['opened', 'won'] as const) {
@@ -183,7 +180,7 @@ it('a payment that lost one dispute stays CHARGEBACK, whatever becomes of anothe
   }
 });
 
-it('a dispute that was recorded without its id is the one that the next report is about', async () => {
+it('a report with a reference belongs to the open dispute that was recorded without one', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['opened']);
   await tellAll(payment, ['won'], 'dp_1');
@@ -191,18 +188,18 @@ it('a dispute that was recorded without its id is the one that the next report i
   expect(await rows()).toMatchObject([{ status: 'DECLINED', reference: 'dp_1' }]);
 });
 
-it('a dispute with an id is not one that was recorded without, and won', async () => {
+it('a report with a reference starts a new dispute if the one recorded without a reference was won', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['opened', 'won']);
   await tellAll(payment, ['opened'], 'dp_2');
   expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
-  // Without ids, a late report cannot be told from a second dispute.
+  // Without references, a late report cannot be distinguished from a second dispute.
   const other = await payments.pay();
   await tellAll(other, ['opened', 'won', 'opened']);
   expect(await payments.stateOf(other)).toBe('SUCCEEDED/APPROVED');
 });
 
-/** Has the provider asked, which tells that disputes are over. */
+/** Prompts a look-up that reports these disputes as ended. */
 function lookUp(payment: Payment, ...endedDisputes: Dispute[]): Promise<void> {
   const { connection } = payments.provider;
   return tell(payment, undefined, {
@@ -214,27 +211,24 @@ function lookUp(payment: Payment, ...endedDisputes: Dispute[]): Promise<void> {
 it.each([
   ['won', 'SUCCEEDED/APPROVED'],
   ['lost', 'CHARGEBACK/LOST'],
-] as const)(
-  'a dispute whose end only a look-up tells is %s by it: %s; one that is not open is not',
-  async (stage, state) => {
-    const payment = await payments.pay();
-    await lookUp(payment, { stage, reference: 'm_1' }, { stage, reference: 'c_1' });
-    expect(await rows()).toEqual([]);
-    await tellAll(payment, ['opened'], 'm_1');
-    await lookUp(payment);
-    await lookUp(payment, { stage, reference: 'c_1' });
-    expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
-    await lookUp(payment, { stage, reference: 'c_1' }, { stage, reference: 'm_1' });
-    expect(await payments.stateOf(payment)).toBe(state);
-    expect(await rows()).toMatchObject([{ reference: 'm_1' }]);
-    expect(results).toEqual(['unchanged', 'applied', 'unchanged', 'unchanged', 'applied']);
-    // What was decided is not decided anew.
-    for (const other of ['lost', 'won'] as const) await lookUp(payment, { stage: other, reference: 'm_1' });
-    expect(await payments.stateOf(payment)).toBe(state);
-  },
-);
+] as const)('an open dispute is %s by a look-up that reports its end: %s', async (stage, state) => {
+  const payment = await payments.pay();
+  await lookUp(payment, { stage, reference: 'm_1' }, { stage, reference: 'c_1' });
+  expect(await rows()).toEqual([]);
+  await tellAll(payment, ['opened'], 'm_1');
+  await lookUp(payment);
+  await lookUp(payment, { stage, reference: 'c_1' });
+  expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  await lookUp(payment, { stage, reference: 'c_1' }, { stage, reference: 'm_1' });
+  expect(await payments.stateOf(payment)).toBe(state);
+  expect(await rows()).toMatchObject([{ reference: 'm_1' }]);
+  expect(results).toEqual(['unchanged', 'applied', 'unchanged', 'unchanged', 'applied']);
+  // A later look-up does not change a decided dispute.
+  for (const other of ['lost', 'won'] as const) await lookUp(payment, { stage: other, reference: 'm_1' });
+  expect(await payments.stateOf(payment)).toBe(state);
+});
 
-it('a dispute whose end a look-up tells waits for the operation that is open', async () => {
+it('the end of a dispute that a look-up reports waits for an open operation', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['opened'], 'm_1');
   await payments.tables.query('UPDATE payment SET open_operation = $1', [payment.transactions?.id]);
@@ -257,15 +251,15 @@ it.each([
   ['a part of the payment', { minorUnits: 2_500n, currency: 'USD' }, 2_500],
   ['the whole', { minorUnits: 10_000n, currency: 'USD' }, 10_000],
   ['more than the payment', { minorUnits: 10_001n, currency: 'USD' }, 10_000],
-  ['nothing', { minorUnits: 0n, currency: 'USD' }, 10_000],
+  ['zero', { minorUnits: 0n, currency: 'USD' }, 10_000],
   ['another currency', { minorUnits: 2_500n, currency: 'EUR' }, 10_000],
   ['no money', undefined, 10_000],
 ])(
-  "a dispute has the amount that its report tells, if it can be the payment's: %s",
+  'a dispute has the reported amount if it is between zero and the payment’s: %s',
   async (_of, money, minorUnits) => {
     const payment = await payments.pay();
     await tell(payment, { stage: 'opened', money });
-    // A later report without an amount leaves it.
+    // A later report without an amount keeps the earlier amount.
     await tell(payment, { stage: 'lost' });
     expect(await rows()).toMatchObject([{ minor_units: minorUnits }]);
     const { transactions } = await recordOf(payment);

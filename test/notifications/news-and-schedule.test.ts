@@ -26,7 +26,7 @@ beforeEach(() => {
 type Says = (query: LookUp) => Promise<Outcome>;
 const AS_KNOWN: Says = async (query) => (await payments.provider.connection.lookUp?.(query)) ?? UNKNOWN;
 
-/** Brings news of a payment, of which the provider is asked: earlier news that still waits has waited long enough. */
+/** Delivers a notification that prompts a look-up. Earlier notifications that wait become due. */
 async function bringNews(
   { transactions }: Payment,
   lookUp = AS_KNOWN,
@@ -56,28 +56,28 @@ const dueInS = async ({ id }: Payment) =>
   )[0]?.in_s;
 
 it.each<[string, Behaviour, Outcome, string, number]>([
-  ['whose outcome is unknown waits and prompts the next', 'never hears of it', UNKNOWN, 'waiting', 2],
-  ['whose payer was sent away is settled', 'sends the payer away', REDIRECT, 'unchanged', 60],
+  ['whose outcome is unknown keeps the notification waiting', 'never hears of it', UNKNOWN, 'waiting', 2],
+  ['whose payer was redirected settles the notification', 'sends the payer away', REDIRECT, 'unchanged', 60],
 ])(
-  'the check that news prompts stands for the scheduled one, which it never postpones: news of a payment %s',
+  'a look-up that a notification prompts does not postpone the scheduled one: a payment %s',
   async (_what, behaviour, says, result, longestS) => {
     payments.provider.next.push(behaviour);
     const payment = await payments.pay();
     for (let news = 1; news <= 10; news++) {
       expect(await bringNews(payment, async () => says)).toBe(result);
       expect(asked).toHaveLength(news);
-      // The pause after a scheduled check of this age.
+      // The longest pause is that after a scheduled check of this age.
       expect(await dueInS(payment)).toBeGreaterThan(0);
       expect(await dueInS(payment)).toBeLessThanOrEqual(longestS);
     }
   },
 );
 
-it('a payment that its provider never heard of is closed once it is old enough, although news keeps coming', async () => {
+it('a payment unknown to its provider is closed when old enough, although notifications keep coming', async () => {
   const deps = { ...payments.deps, schedule: { ...payments.deps.schedule, closingMarginMs: 10_000 } };
   payments.provider.next.push('never hears of it');
   const payment = await payments.pay();
-  // A burst of news closes nothing that may be under way still.
+  // The payment may still be in progress, so no notification closes it.
   for (let news = 0; news < 10; news++) {
     await bringNews(payment, AS_KNOWN, deps);
   }
@@ -90,7 +90,7 @@ it('a payment that its provider never heard of is closed once it is old enough, 
   expect([asked.at(-1)?.close, await statusOf(payment)]).toEqual([true, 'ERROR']);
 });
 
-it('a burst of news does not close an operation that may be under way', async () => {
+it('a burst of notifications does not close an operation that may be in progress', async () => {
   const deps = { ...payments.deps, schedule: { ...payments.deps.schedule, closingMarginMs: 60_000 } };
   const payment = await payments.pay();
   payments.provider.next.push('never hears of it');

@@ -31,7 +31,7 @@ function depsOf(
   };
 }
 
-/** A payment at another connection, of which a notification has come, and whose payer has paid. */
+/** Makes a payment at another connection that its payer has paid, with a notification about it. */
 async function paidElsewhere(): Promise<Payment> {
   const other = await payments.pay({ wallet: true });
   await payments.tables.query("UPDATE transaction SET connection_id = 'other' WHERE payment_id = $1", [
@@ -52,7 +52,7 @@ async function paidElsewhere(): Promise<Payment> {
   return other;
 }
 
-/** A provider that hangs until it is let go on, and then says what is so. */
+/** A provider that hangs until `goOn` is called, and then reports the actual state. */
 function hanging() {
   const goesOn = Promise.withResolvers<void>();
   const asked: LookUp[] = [];
@@ -64,13 +64,13 @@ function hanging() {
   return { asked, lookUp, goOn: goesOn.resolve };
 }
 
-it('a notification with which a replica dies prompts a check again once the lease of its transaction is over', async () => {
+it('a notification under check stays due after the lease, in case its replica dies', async () => {
   const { asked, lookUp, goOn } = hanging();
   const payment = await payments.pay({ wallet: true });
   await notify(payment);
   const checked = checkDue(depsOf({ ledger: { deadlineMs: 2_000, lookUp } }, 5_000));
   await expect.poll(() => asked).toHaveLength(1);
-  // Two calls and the margin.
+  // The lease covers two calls and the margin.
   expect(await dueInS(payment)).toBeLessThanOrEqual(9);
   expect(await dueInS(payment)).toBeGreaterThan(2);
   goOn();
@@ -78,7 +78,7 @@ it('a notification with which a replica dies prompts a check again once the leas
   expect(results).toEqual(['unchanged']);
 });
 
-it('a notification is not delayed by those of another connection, whose provider hangs', async () => {
+it('a notification is not delayed by those of another connection whose provider hangs', async () => {
   const { lookUp, goOn } = hanging();
   for (let i = 0; i < 50; i++) await notify(await payments.pay({ wallet: true }));
   const other = await paidElsewhere();
@@ -98,11 +98,11 @@ it.each([
   ['one transaction', 'transaction_id'],
   ['no transaction of ours', 'gen_random_uuid()'],
 ])(
-  'a flood of notifications about %s delays none of another connection, and few questions serve it',
+  'a flood of notifications about %s delays no other connection and causes few look-ups',
   async (_what, about) => {
     const { asked, lookUp, goOn } = hanging();
     await notify(await payments.pay({ wallet: true }));
-    // They have come, and the search for their transactions was not made.
+    // These notifications are stored, and their transactions have not been searched for.
     await payments.tables.query(
       `INSERT INTO notification (connection_id, deduplication_key, subject, transaction_id, body, query, received_at)
        SELECT connection_id, 'flood-' || n, 0, ${about}, body, query, received_at
@@ -122,7 +122,7 @@ it.each([
     await pass(2);
     await checkDue(deps);
     expect(results).toHaveLength(about === 'transaction_id' ? FLOOD + 2 : 2);
-    // One question, and one more for every two seconds that the searches take on a busy machine.
+    // One look-up, and another for every two seconds that the searches take on a busy machine.
     const most = 2 + (performance.now() - begunMs) / 2_000;
     expect(asked.length).toBeLessThanOrEqual(about === 'transaction_id' ? most : 1);
   },

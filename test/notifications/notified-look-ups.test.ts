@@ -24,12 +24,12 @@ onOperatedPayments({ empties: 'payment, transaction, notification' });
 beforeEach(startOver);
 
 it.each([false, true])(
-  'one look-up serves every notification of a transaction that came before it began (already final: %s)',
+  'one look-up settles every notification of a transaction that came before it began (already final: %s)',
   async (isFinal) => {
     const payment = await payments.pay({ wallet: !isFinal });
     await notify(payment, 100);
     if (!isFinal) pays(payment);
-    // Two processes at once.
+    // Two processes check at once.
     await Promise.all([checkAt()(), checkAt()()]);
     expect(asked).toHaveLength(1);
     expect(await queued()).toBe(0);
@@ -38,7 +38,7 @@ it.each([false, true])(
   },
 );
 
-it('one look-up serves a storm of notifications, which no statement settles at once', async () => {
+it('one look-up settles a storm of notifications, in statements of limited size', async () => {
   const payment = await payments.pay();
   await notify(payment);
   await payments.tables.query(
@@ -57,7 +57,7 @@ it('one look-up serves a storm of notifications, which no statement settles at o
   expect(Math.max(...commits.map(({ n }) => Number(n)))).toBe(MAX_SETTLED);
 });
 
-it('a notification that another process has just locked is served all the same', async () => {
+it('a notification that another process has locked is still settled', async () => {
   const payment = await payments.pay({ wallet: true });
   await notify(payment, 2);
   pays(payment);
@@ -79,7 +79,7 @@ it('a notification that another process has just locked is served all the same',
   expect(await queued()).toBe(0);
 });
 
-it('a notification that another process has settled while a look-up was to serve it keeps its result', async () => {
+it('a notification that another process settles during a look-up keeps its result', async () => {
   const payment = await payments.pay();
   const transactionId = payment.transactions?.id ?? '';
   await notify(payment, 2);
@@ -100,7 +100,7 @@ it('a notification that another process has settled while a look-up was to serve
   expect(await payments.tables.query(result, [other.deduplicationKey])).toEqual([{ result: 'applied' }]);
 });
 
-it('a notification that comes after a look-up has begun waits, and then gets one that begins after it came', async () => {
+it('a notification that comes during a look-up waits for another look-up', async () => {
   const payment = await payments.pay({ wallet: true });
   const [begun, told] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const slow = checkAt(async (query) => {
@@ -112,7 +112,7 @@ it('a notification that comes after a look-up has begun waits, and then gets one
   await notify(payment);
   const first = slow();
   await begun.promise;
-  // The payer pays while the provider's answer, that they did not, is on its way.
+  // The payer pays after the provider has answered that they did not.
   pays(payment);
   await notify(payment, 5);
   expect(await checkAt()()).toBe(0);
@@ -120,7 +120,7 @@ it('a notification that comes after a look-up has begun waits, and then gets one
     `SELECT extract(epoch FROM t.check_at - n.received_at)::float8 AS apart_s
      FROM transaction t, notification n ORDER BY n.received_at OFFSET 1 LIMIT 1`,
   );
-  // Two checks that notifications prompt are two seconds apart.
+  // Two look-ups that notifications prompt are at least two seconds apart.
   expect(row?.apart_s).toBeGreaterThan(1.99);
   expect(await dueInS(payment)).toBeLessThanOrEqual(2);
   told.resolve();
@@ -132,12 +132,12 @@ it('a notification that comes after a look-up has begun waits, and then gets one
   expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
 });
 
-it('a notification that comes after one was settled is looked up two seconds after that', async () => {
+it('a notification that comes after a settled one is looked up two seconds later', async () => {
   const payment = await payments.pay({ wallet: true });
   await notify(payment);
   await checkAt()();
   await notify(payment, 3);
-  // However long this takes on a busy machine, the time between two look-ups is not over.
+  // The pause between two look-ups has not ended, however busy the machine is.
   await pass(-60);
   expect(await checkAt()()).toBe(0);
   await pass(62);
@@ -145,7 +145,7 @@ it('a notification that comes after one was settled is looked up two seconds aft
   expect([asked.length, await queued()]).toEqual([2, 0]);
 });
 
-it('notifications that name other references are each looked up by their own, one after the other', async () => {
+it('each reference that notifications name gets its own look-up, one after the other', async () => {
   const payment = await payments.pay({ wallet: true });
   for (const reference of ['a', 'b', 'c']) await notify(payment, 3, { reference });
   for (let round = 1; round <= 3; round++) {
@@ -157,7 +157,7 @@ it('notifications that name other references are each looked up by their own, on
   expect(asked.map(({ hint }) => hint?.reference).sort()).toEqual(['a', 'b', 'c']);
 });
 
-it('a notification whose reference the provider is silent about delays no other', async () => {
+it('a notification whose reference gets no answer from the provider delays no other', async () => {
   const payment = await payments.pay({ wallet: true });
   await notify(payment, 1, { reference: 'silent' });
   await notify(payment, 1, { reference: 'known' });
@@ -169,7 +169,7 @@ it('a notification whose reference the provider is silent about delays no other'
   expect(await queued()).toBe(1);
 });
 
-it('a notification that names another reference has the provider asked by that two seconds later, however old it is', async () => {
+it('a second reference is looked up within two seconds, however old its notification is', async () => {
   const payment = await payments.pay({ wallet: true });
   for (const reference of ['one', 'another']) await notify(payment, 1, { reference });
   await payments.tables.query("UPDATE notification SET received_at = received_at - interval '1 hour'");
@@ -186,19 +186,19 @@ it('a notification that names another reference has the provider asked by that t
   expect(await queued()).toBe(0);
 });
 
-it('notifications of other transactions wait for nothing', async () => {
+it('notifications of different transactions do not wait for each other', async () => {
   for (let i = 0; i < 3; i++) await notify(await payments.pay({ wallet: true }));
   await checkAt()();
   expect(asked).toHaveLength(3);
 });
 
-it('a dispute is not settled by a look-up', async () => {
+it('a look-up does not settle a dispute', async () => {
   const payment = await payments.pay();
   await notify(payment, 2);
   await notify(payment, 1, { dispute: { stage: 'opened' } });
   await checkAt()();
   expect([asked.length, await queued(), await statusOf(payment)]).toEqual([1, 0, 'IN_DISPUTE']);
-  // It waits for an operation to end, and a look-up comes first.
+  // The dispute waits for an open operation to end, and a look-up comes first.
   await payments.tables.query('UPDATE payment SET open_operation = $1', [payment.transactions?.id]);
   await notify(payment, 1, { dispute: { stage: 'lost' } });
   await notify(payment);
@@ -211,7 +211,7 @@ it('a dispute is not settled by a look-up', async () => {
   expect([await queued(), await statusOf(payment)]).toEqual([0, 'CHARGEBACK']);
 });
 
-it('a notification whose look-up broke off is looked up again, and so are those that it would have served', async () => {
+it('notifications whose look-up failed are looked up again after the lease', async () => {
   const payment = await payments.pay({ wallet: true });
   await notify(payment, 3);
   pays(payment);
@@ -222,7 +222,7 @@ it('a notification whose look-up broke off is looked up again, and so are those 
   expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
 });
 
-/** A payment that has expired here, and that no schedule has looked up any more. */
+/** Makes a payment that has expired here and that no schedule looks up. */
 async function expired(): Promise<Payment> {
   const payment = await payments.pay({ wallet: true });
   await payments.tables.query(
@@ -231,7 +231,7 @@ async function expired(): Promise<Payment> {
   return payment;
 }
 
-it('a notification about a payment that is final here is tried again while the provider does not answer', async () => {
+it('a notification about a final payment is retried while the provider does not answer', async () => {
   const payment = await expired();
   await notify(payment, 3);
   await checkAt(async () => UNKNOWN)();
@@ -243,7 +243,7 @@ it('a notification about a payment that is final here is tried again while the p
   expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
 });
 
-it('a notification that the provider has left without an answer for two days is given up', async () => {
+it('a notification that the provider has left unanswered for two days is given up', async () => {
   const payment = await expired();
   await notify(payment, 3);
   await pass(2 * 86_400 - 60);
@@ -255,7 +255,7 @@ it('a notification that the provider has left without an answer for two days is 
   expect(await dueInS(payment)).toBeNull();
 });
 
-it('two look-ups that the provider leaves without an answer at once do not settle each other', async () => {
+it("two concurrent look-ups without an answer do not settle each other's notifications", async () => {
   const payment = await expired();
   await notify(payment);
   const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

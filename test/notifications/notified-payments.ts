@@ -9,9 +9,7 @@ import { getPayment } from '#src/payments/read/get-payment.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { payments } from '../payments/operated-payments.ts';
 
-/*
- * Payments of which notifications come.
- */
+/* Payments about which notifications come. */
 
 export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
@@ -20,22 +18,22 @@ export const LEASE_S = 600;
 
 /** Every look-up, in order. */
 export let asked: LookUp[];
-/** The result of each notification that was settled, in order. */
+/** The result of each settled notification, in order. */
 export let results: string[];
 export let failures: unknown[];
 
-/** Forgets what was seen. */
+/** Clears the recorded look-ups, results and failures. */
 export function startOver(): void {
   [asked, results, failures] = [[], [], []];
 }
 
 type Says = (query: LookUp) => Promise<Outcome>;
 
-/** The provider's word. */
+/** Returns the actual state at the provider. */
 export const saysWhatIsSo: Says = async (query) =>
   (await payments.provider.connection.lookUp?.(query)) ?? UNKNOWN;
 
-/** A process that checks what is due; each look-up is noted. */
+/** Returns a process that checks everything due, and records each look-up. */
 export function checkAt(lookUp = saysWhatIsSo): () => Promise<number> {
   const connection: ProviderConnection = {
     ...payments.provider.connection,
@@ -53,7 +51,7 @@ export function checkAt(lookUp = saysWhatIsSo): () => Promise<number> {
   return () => checkDue(deps);
 }
 
-/** Receives notifications of one payment, as they come. */
+/** Receives the given number of notifications about a payment. */
 export async function notify(
   { transactions }: Payment,
   times = 1,
@@ -70,7 +68,7 @@ export async function notify(
   }
 }
 
-/** Lets time pass, for the database: everything was so many seconds earlier. */
+/** Moves the database's clock ahead: every time is set back by the given seconds. */
 export async function pass(seconds: number): Promise<void> {
   const earlier = 'make_interval(secs => $1)';
   await payments.tables.query(
@@ -84,11 +82,11 @@ export async function pass(seconds: number): Promise<void> {
   );
 }
 
-/** Number of notifications that are not settled. */
+/** Returns the number of notifications that are not settled. */
 export const queued = async (): Promise<number> =>
   (await payments.tables.query('SELECT 1 FROM notification WHERE settled_at IS NULL')).length;
 
-/** Seconds until a payment's own transaction is checked; null if nothing is expected of it. */
+/** Returns the seconds until a payment's own transaction is checked, or null if no check is scheduled. */
 export const dueInS = async ({ transactions }: Payment) =>
   (
     await payments.tables.query(

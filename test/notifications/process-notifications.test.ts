@@ -17,7 +17,7 @@ beforeEach(() => {
   results = [];
 });
 
-/** The provider's connection, whose notifications are JSON: the subject itself, signed with the word "genuine". */
+/** The provider's connection. Its notifications are JSON subjects, signed with the word "genuine". */
 function connectionOf(over: Partial<ProviderConnection> = {}): ProviderConnection {
   return {
     ...payments.provider.connection,
@@ -53,14 +53,14 @@ function depsOf(connection: ProviderConnection): CheckerDeps {
   };
 }
 
-/** Receives a notification, and checks what is due. */
+/** Receives a notification, and checks everything due. */
 async function notify(
   connection: ProviderConnection,
   message: object,
   signature = 'genuine',
 ): Promise<string> {
   const deps = depsOf(connection);
-  // As if the check before had been a while ago.
+  // Lets the pause since the previous check pass.
   await payments.tables.query(
     `UPDATE notification SET settled_at = settled_at - interval '1 minute',
        check_at = CASE WHEN check_at IS NOT NULL THEN now() END`,
@@ -80,8 +80,8 @@ async function notify(
 
 const transactionOf = ({ transactions }: Payment) => transactions?.id ?? '';
 
-describe('a notification', () => {
-  it('is a hint: the provider is looked up, and only that decides', async () => {
+describe('notifications', () => {
+  it('a notification prompts a look-up, and only the look-up decides', async () => {
     const payment = await payments.pay({ wallet: true });
     expect(await notify(connectionOf(), { transactionId: transactionOf(payment) })).toBe('[accepted]');
     expect(await payments.stateOf(payment)).toBe('READY_TO_PAY/CREATED');
@@ -91,7 +91,7 @@ describe('a notification', () => {
     expect(results).toEqual(['unchanged', 'applied']);
   });
 
-  it('that is forged is refused and not stored', async () => {
+  it('a forged notification is refused and not stored', async () => {
     const payment = await payments.pay({ wallet: true });
     await expect(
       notify(connectionOf(), { transactionId: transactionOf(payment) }, 'forged'),
@@ -99,13 +99,13 @@ describe('a notification', () => {
     expect(await payments.tables.query('SELECT 1 FROM notification')).toEqual([]);
   });
 
-  it('that cannot be verified now is not stored, and is to be sent again', async () => {
+  it('a notification that cannot be verified yet is refused for a minute and not stored', async () => {
     const later = connectionOf({ readNotification: async () => ({ kind: 'send_again', detail: 'away' }) });
     await expect(notify(later, {})).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE', retryAfterS: 60 });
     expect(await payments.tables.query('SELECT 1 FROM notification')).toEqual([]);
   });
 
-  it('hands the reference that it gives to the look-up', async () => {
+  it('the reference in a notification is passed to the look-up', async () => {
     const payment = await payments.pay({ wallet: true });
     const hints: unknown[] = [];
     const lookUp: ProviderConnection['lookUp'] = async (query) => {
@@ -116,7 +116,7 @@ describe('a notification', () => {
     expect(hints).toEqual([{ reference: '4711' }]);
   });
 
-  it('that is delivered twice is stored once', async () => {
+  it('a notification that is delivered twice is stored once', async () => {
     const payment = await payments.pay({ wallet: true });
     for (let i = 0; i < 2; i++) {
       await notify(connectionOf(), { key: 'same', transactionId: transactionOf(payment) });
@@ -125,7 +125,7 @@ describe('a notification', () => {
     expect(results).toEqual(['unchanged']);
   });
 
-  it('about nothing of ours is searched for again for two days, and changes nothing', async () => {
+  it('a notification without a matching transaction is searched for again for two days, then given up', async () => {
     await notify(connectionOf(), { reference: 'pi_unknown' });
     const again = () => payments.tables.query('SELECT check_at > now() AS again, result FROM notification');
     expect(await again()).toEqual([{ again: true, result: null }]);
@@ -139,7 +139,7 @@ describe('a notification', () => {
     expect(results).toEqual(['unmatched']);
   });
 
-  it('that names both a transaction and a reference is about the transaction', async () => {
+  it('a notification with both a transaction ID and a reference belongs to the transaction', async () => {
     const payment = await payments.pay();
     await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
     const transactionId = randomUUID();
@@ -152,7 +152,7 @@ describe('a notification', () => {
     expect(results).toEqual(['unchanged']);
   });
 
-  it('about no transaction of ours is given up in the end, also if its reference is that of one', async () => {
+  it('a notification with an unknown transaction ID is given up, even if its reference is known', async () => {
     await payments.pay();
     await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
     await notify(connectionOf(), { transactionId: randomUUID(), reference: 'theirs' });
@@ -161,13 +161,13 @@ describe('a notification', () => {
     expect(results).toEqual(['unmatched']);
   });
 
-  it('is searched for again before it has waited a third longer, each hour at least', async () => {
+  it('a notification is searched for again after at most a third of its age, and every hour at least', async () => {
     for (let ageS = 0; ageS < 3 * 86_400; ageS += newsPauseS(ageS * 1_000)) {
       expect(newsPauseS(ageS * 1_000)).toBeGreaterThanOrEqual(2);
       expect(newsPauseS(ageS * 1_000)).toBeLessThanOrEqual(Math.min(2 + ageS / 3, 3_600));
     }
     await notify(connectionOf(), { reference: 'pi_unknown' });
-    // A search pauses by the same rule.
+    // The search uses the same pauses.
     for (const ageS of [60, 1_000, 86_400]) {
       await payments.tables.query(
         'UPDATE notification SET check_at = now(), received_at = now() - make_interval(secs => $1)',
@@ -181,7 +181,7 @@ describe('a notification', () => {
     }
   });
 
-  it('decides by its signed fields where there is no look-up, if they fit the record, and not otherwise', async () => {
+  it('signed fields decide if there is no look-up and the amount matches the record', async () => {
     const payment = await payments.pay({ wallet: true });
     const mute = connectionOf({ lookUp: undefined });
     await notify(mute, { transactionId: transactionOf(payment), minorUnits: 9_999 });
@@ -192,7 +192,7 @@ describe('a notification', () => {
   });
 
   it.each([true, false])(
-    'tells by its signed fields what became of a lost answer, where there is no look-up (capture: %s)',
+    'signed fields decide an unanswered payment if there is no look-up (capture: %s)',
     async (capture) => {
       payments.provider.next.push('does it, unanswered');
       const payment = await payments.pay({ capture });
@@ -204,14 +204,14 @@ describe('a notification', () => {
       await notify(mute, { ...about, minorUnits: 10_000 });
       const known = await payments.pay({ capture });
       expect(await payments.stateOf(payment)).toBe(await payments.stateOf(known));
-      // It comes again, under another key: what is known stays.
+      // A repeat under another key changes nothing.
       await notify(mute, { ...about, minorUnits: 10_000 });
       expect(await payments.stateOf(payment)).toBe(await payments.stateOf(known));
       expect(results).toEqual(['unchanged', 'applied', 'unchanged']);
     },
   );
 
-  it("changes nothing of another connection's payment, whatever it is signed with", async () => {
+  it('a notification changes no payment of another connection, even if it is signed', async () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
     await payments.tables.query("UPDATE transaction SET connection_id = 'another'");
@@ -225,10 +225,10 @@ describe('a notification', () => {
     expect(results).toEqual(['unmatched', 'unmatched', 'unmatched']);
   });
 
-  it('waits while the creation that it is about is under way', async () => {
+  it('a notification about a payment that is being created waits for the lease to end', async () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
-    // As the claim left it: its lease runs, and nobody was answered.
+    // The state after the claim: the lease has not ended, and no response was sent.
     await payments.tables.query("UPDATE transaction SET fence = 0, check_at = now() + interval '1 minute'");
     await payments.tables.query('UPDATE payment SET answer = NULL');
     const mute = connectionOf({ lookUp: undefined });
@@ -239,7 +239,7 @@ describe('a notification', () => {
     expect(await payments.tables.query(`${times} FROM transaction t, notification n`)).toEqual([
       { leased: true, searched: true },
     ]);
-    // Its caller died: once the lease is over, it counts.
+    // The process that claimed the payment has died, so the notification counts after the lease.
     await pass(60);
     await checkDue(depsOf(mute));
     expect(results).toEqual(['applied']);
@@ -247,7 +247,7 @@ describe('a notification', () => {
   });
 });
 
-describe('a notification that was settled may be deleted, since the payment keeps what it told:', () => {
+describe('repeats of deleted notifications', () => {
   const deleteSettled = async () => {
     const rows = await payments.tables.query(
       'DELETE FROM notification WHERE settled_at IS NOT NULL RETURNING result',
@@ -257,7 +257,7 @@ describe('a notification that was settled may be deleted, since the payment keep
   const versionOf = async ({ id }: Payment) =>
     (await payments.tables.query('SELECT version, event_sequence FROM payment WHERE id = $1', [id]))[0];
 
-  it('told again, it prompts a check again and changes nothing', async () => {
+  it('a repeat of a deleted notification prompts a check and changes nothing', async () => {
     const payment = await payments.pay({ wallet: true });
     payments.provider.payerPays(transactionOf(payment));
     const told = { key: 'paid', transactionId: transactionOf(payment) };
@@ -270,7 +270,7 @@ describe('a notification that was settled may be deleted, since the payment keep
     expect(await versionOf(payment)).toEqual(before);
   });
 
-  it('where its signature decides, too', async () => {
+  it('a repeat of a deleted signed notification changes nothing if there is no look-up', async () => {
     const payment = await payments.pay({ wallet: true });
     const silent = connectionOf({ lookUp: undefined });
     const told = { key: 'signed', transactionId: transactionOf(payment), minorUnits: 10_000 };

@@ -16,12 +16,12 @@ const logged = (msg: string) =>
 
 const TIME = expect.any(Number);
 
-describe.each(PROTOCOLS)('over %s, the log tells', (protocol) => {
-  it('of an authentication that failed: the account if there is one, whence it came, and no key', async () => {
+describe.each(PROTOCOLS)('the log of requests over %s', (protocol) => {
+  it('a failed authentication is logged with its address and known account, and without any key', async () => {
     const before = logged('authentication failed').length;
     const wrong = { ...headersOne(), 'private-secret-key': 'sk_a_wrong_guess' };
     await clients.create(protocol, cardPayment(), wrong);
-    // Somebody who swaps the two sends the secret as the public key.
+    // A caller who swaps the keys sends the secret as the public key.
     const swapped = {
       ...headersOne(),
       'public-api-key': 'sk_sandbox_one',
@@ -42,7 +42,7 @@ describe.each(PROTOCOLS)('over %s, the log tells', (protocol) => {
     expect(server.logLines.join()).not.toMatch(/sk_|pk_/);
   });
 
-  it('of a payment that was made, whose it is and how it ended, in the line of its request', async () => {
+  it('a payment is logged with its account and status, in the line of its request', async () => {
     const reply = await clients.create(protocol, cardPayment('4000000000000002'), headersOne());
     const { id } = JSON.parse(reply.record);
     const made = () => logged('payment made').filter((line) => line.payment_id === id);
@@ -54,7 +54,7 @@ describe.each(PROTOCOLS)('over %s, the log tells', (protocol) => {
     ]);
   });
 
-  it('of an answer about other money, to which transaction it came', async () => {
+  it('a provider’s response with another amount is logged with its transaction', async () => {
     const wrong = withField(cardPayment(), 'description', 'sandbox:wrong_amount');
     const { transactions } = JSON.parse((await clients.create(protocol, wrong, headersOne())).record);
     const about = (msg: string) => logged(msg).filter((line) => line.transaction_id === transactions.id);
@@ -62,7 +62,7 @@ describe.each(PROTOCOLS)('over %s, the log tells', (protocol) => {
     await expect.poll(() => about('provider did not answer')).toHaveLength(1);
   });
 
-  it('forbids to keep an answer, and to guess its type, refusals too', async () => {
+  it('responses and refusals forbid caching and content sniffing', async () => {
     for (const headers of [headersOne(), {}]) {
       const reply = await clients.create(protocol, cardPayment(), headers);
       expect(reply.headers.get('cache-control')).toBe('no-store');
@@ -72,8 +72,8 @@ describe.each(PROTOCOLS)('over %s, the log tells', (protocol) => {
   });
 });
 
-describe('the log tells of each use of the vault, by token', () => {
-  it('when a number is sealed', async () => {
+describe('the log of vault use', () => {
+  it('sealing a card number is logged with its token', async () => {
     const reply = await clients.create(
       'rest',
       withField(cardPayment(), 'payment_method.vault_on_success', true),
@@ -83,7 +83,7 @@ describe('the log tells of each use of the vault, by token', () => {
     expect(logged('card number sealed')).toMatchObject([{ time: TIME, token }]);
   });
 
-  it('when a number is opened', async () => {
+  it('opening a card number is logged with its token', async () => {
     const request = withField(
       withField(cardPayment(), 'payment_method.detail', undefined),
       'payment_method.vaulted_token',

@@ -8,7 +8,7 @@ afterEach(() => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Runs a script that has `log` and `writer`, and tells by its channel what it has to say. */
+/** Runs a script with `log` and `writer`, and returns the messages that it sends. */
 function run(script: string, maxWaitingBytes = 1024 * 1024) {
   const source = `
     import { pino } from 'pino';
@@ -33,7 +33,7 @@ async function linesOf(child: ChildProcess): Promise<{ n?: number; dropped?: num
     .map((line) => JSON.parse(line));
 }
 
-it('writes every line in order and whole, until it is ended', async () => {
+it('every line is written in order and whole, until the writer is ended', async () => {
   const child = run(
     `
     for (let n = 0; n < 20_000; n++) {
@@ -51,14 +51,14 @@ it('writes every line in order and whole, until it is ended', async () => {
   expect(lines.map(({ n }) => n)).toEqual(Array.from({ length: 20_000 }, (_, n) => n));
 });
 
-it('a line is written though no other follows, and a process that is killed has written it', async () => {
+it('a line is written even if no other follows, and before its process is killed', async () => {
   const child = run(`log.info({ n: 1 }, 'alone'); setInterval(() => {}, 1000);`);
   const [text] = await once(child.stdout as NonNullable<ChildProcess['stdout']>, 'data');
   child.kill('SIGKILL');
   expect(JSON.parse(String(text))).toMatchObject({ n: 1 });
 });
 
-it('while nobody reads the pipe, logging neither waits nor keeps more than its bound; what was dropped is counted once it is read', async () => {
+it('an unread pipe neither blocks logging nor grows the buffer beyond its bound, and drops are counted', async () => {
   const child = run(`
     for (let n = 0; n < 30_000; n++) {
       log.info({ n }, 'x'.repeat(300));
@@ -69,7 +69,8 @@ it('while nobody reads the pipe, logging neither waits nor keeps more than its b
     log.info({ n: -1 });
     await writer.end(10_000);
     process.exit();`);
-  // Sent although not a byte of 10 MB was read, of which the pipe and the writer keep little more than one.
+  // Sent although none of 10 MB was read, of which the pipe and the writer hold little more than 1
+  // MB.
   await once(child, 'message');
   const lines = linesOf(child);
   child.send('read');
@@ -80,7 +81,7 @@ it('while nobody reads the pipe, logging neither waits nor keeps more than its b
   expect(all.filter(({ n }) => n !== undefined).length + dropped).toBeGreaterThanOrEqual(30_000);
 });
 
-it('ends in its time although nobody reads', async () => {
+it('ending the writer takes a limited time even if nobody reads', async () => {
   const child = run(`
     for (let n = 0; n < 5_000; n++) log.info({ n }, 'x'.repeat(300));
     await tell(await writer.end(300));

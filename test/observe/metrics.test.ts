@@ -5,11 +5,11 @@ import { HELD, onHeldProvider, provider } from '../support/held-provider.ts';
 import { server } from '../support/on-service.ts';
 import { cardPayment, headersOne, walletPayment } from '../support/payment-requests.ts';
 
-// No look-up ends a payment that a test leaves open, which others would count.
+// Open payments are never looked up here, since a look-up would end them and be counted.
 const checkSchedule = { leaseMarginMs: 10_000, firstCheckMs: 3_600_000, closingMarginMs: 10_000 };
 onHeldProvider({ config: { checkSchedule } });
 
-it('times provider calls by connection and by what was learned', async () => {
+it('provider calls are timed by connection and outcome', async () => {
   const before = await scrape();
   await pay();
   await pay(cardPayment('4000000000000002'));
@@ -24,7 +24,7 @@ it('times provider calls by connection and by what was learned', async () => {
   }
 });
 
-it('times statements by their name: two a payment, and the look-up of keys when it is not fresh', async () => {
+it('statements are timed by name: two for a payment, and one for keys that are not cached', async () => {
   const before = await scrape();
   await pay();
   const after = await scrape();
@@ -39,7 +39,7 @@ it('times statements by their name: two a payment, and the look-up of keys when 
   );
 });
 
-it('times requests by route and status, with one name for every path that is not there', async () => {
+it('requests are timed by route and status, with one route name for all unknown paths', async () => {
   const before = await scrape();
   await pay();
   await fetch(`${server.url}/v1/payments`, { method: 'POST', body: '{}' });
@@ -55,7 +55,7 @@ it('times requests by route and status, with one name for every path that is not
   expect(more({ route: 'unknown', status: '404' })).toBe(2);
 });
 
-it('has requests in flight while a provider is slow, and none when all is answered or the client is gone', async () => {
+it('slow calls count as in flight until they are answered or their client disconnects', async () => {
   const paid = ['payments_total', { category: 'CARD', status: 'SUCCEEDED' }] as const;
   const paidBefore = (await scrape())(...paid);
   const leaving = new AbortController();
@@ -66,28 +66,28 @@ it('has requests in flight while a provider is slow, and none when all is answer
   await vi.waitFor(async () => expect(await inFlight()).toBe(1), 60_000);
   giveAnswers();
   await Promise.all(slow);
-  // The payment whose caller left is made all the same, and counted in this test.
+  // The payment whose caller disconnected is still made, and counted in this test.
   await vi.waitFor(async () => expect((await scrape())(...paid)).toBe(paidBefore + 2), 60_000);
   await settled();
 });
 
-it('counts alarms and loads of the catalogue from 0, as Prometheus sees no increase in a series that begins with 1', async () => {
+it('alarms and catalogue loads are counted from 0, so that Prometheus sees the first increase', async () => {
   const text = await (await fetch(`${server.url}/metrics`)).text();
   expect(text).toContain('provider_alarms_total{connection="sandbox-two"} 0\n');
   expect(text).toContain('catalogue_loads_total{result="failed"} 0\n');
 });
 
-it('tells nothing of any request: labels are names of ours', async () => {
+it('metrics contain no data of requests', async () => {
   await pay();
   const text = await (await fetch(`${server.url}/metrics`)).text();
   expect(text).not.toMatch(/4012888888881881|11111111-1111|pk_sandbox|order-1|"737"/);
   expect(text).toContain('process_cpu_seconds_total');
 });
 
-// Nor does its notification have the outcome looked up.
+// Its notification does not prompt a look-up either.
 const UNKNOWN = { ...cardPayment(), description: 'sandbox:error_after,notify_never' };
 
-it('counts payments by category and status, once each, and replays apart', async () => {
+it('payments are counted once by category and status, and replays apart', async () => {
   const before = await scrape();
   const clients = apiClients(server.url);
   const key = randomUUID();
@@ -118,7 +118,7 @@ async function pay(payment = cardPayment(), signal?: AbortSignal): Promise<void>
   expect(response.status).toBe(201);
 }
 
-/** The value of a sample, 0 when there is none. Labels are in the order of the metric's own. */
+/** Returns the value of a sample, or 0 if there is none. Labels are in the metric's order. */
 type Metrics = (name: string, labels: Readonly<Record<string, string>>) => number;
 
 async function scrape(): Promise<Metrics> {
@@ -135,12 +135,12 @@ async function scrape(): Promise<Metrics> {
   };
 }
 
-/** Requests in flight beside the one that asks. */
+/** Returns the number of requests in flight apart from this one. */
 async function inFlight(): Promise<number> {
   return (await scrape())('requests_in_flight', {}) - 1;
 }
 
-/** The metrics once nothing is in flight: a request is measured when its connection has taken the answer. */
+/** Returns the metrics once nothing is in flight: a request counts until its response is flushed. */
 async function settled(): Promise<Metrics> {
   return vi.waitFor(async () => {
     const metrics = await scrape();

@@ -6,13 +6,13 @@ import { HELD, startHeldProvider } from '../support/held-provider.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
-/** A span as OTLP's JSON form has it. */
+/** A span in the JSON form of OTLP. */
 type Span = {
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId?: string;
-  /** Digits, of equal length. */
+  /** Digits, all of equal length. */
   readonly startTimeUnixNano: string;
   readonly attributes: readonly { readonly key: string; readonly value: { readonly intValue?: number } }[];
 };
@@ -45,7 +45,7 @@ afterEach(async () => {
   collector.close();
 });
 
-it("sends the request's span, as the caller's child, with a child for the provider and each statement", async () => {
+it('a request is exported as a child span of its caller, with children for the provider and statements', async () => {
   await start();
   expect((await pay({ traceparent: TRACEPARENT })).status).toBe(201);
   await stop();
@@ -62,7 +62,7 @@ it("sends the request's span, as the caller's child, with a child for the provid
   expect(spans).toHaveLength(1 + children.length);
 });
 
-it('does the same for the rpc protocols', async () => {
+it('requests over RPC protocols are exported like those over REST', async () => {
   await start();
   const clients = apiClients(server?.url ?? '');
   for (const protocol of ['grpc', 'connectJson'] as const) {
@@ -79,7 +79,7 @@ it('does the same for the rpc protocols', async () => {
   }
 });
 
-it('tells the status of a response that was sent, and 499 of a caller who left before', async () => {
+it('a span has the status of the response, or 499 if the caller disconnected before it', async () => {
   const provider = await startHeldProvider();
   await start(provider.catalogue);
   provider.frontOf(`${server?.url}`);
@@ -101,7 +101,7 @@ it('tells the status of a response that was sent, and 499 of a caller who left b
   expect(statuses).toEqual([201, 499]);
 });
 
-it('begins a trace of its own for a caller without one, or with one that is malformed', async () => {
+it('a new trace begins for a caller without a traceparent, or with a malformed one', async () => {
   await start();
   await pay({});
   await pay({ traceparent: '00-none-01' });
@@ -111,7 +111,7 @@ it('begins a trace of its own for a caller without one, or with one that is malf
   expect(new Set(requests.map(({ traceId }) => traceId)).size).toBe(2);
 });
 
-it('sends nothing of what a request holds', async () => {
+it('exported spans contain no data of requests', async () => {
   await start();
   await pay({});
   await pay({}, ERROR_AFTER_CHARGE);
@@ -129,9 +129,9 @@ it('sends nothing of what a request holds', async () => {
 
 it.each([
   ['refuses connections', () => collector.close()],
-  ['answers with an error', () => (answer = (response) => response.writeHead(503).end())],
+  ['returns an error', () => (answer = (response) => response.writeHead(503).end())],
   ['never answers', () => (answer = () => {})],
-])('takes payments, and ends, while the collector %s', async (_what, fail) => {
+])('payments succeed, and the service stops, while the collector %s', async (_what, fail) => {
   await start();
   fail();
   for (let i = 0; i < 3; i++) expect((await pay({})).status).toBe(201);
@@ -140,7 +140,7 @@ it.each([
   expect(performance.now() - startedMs).toBeLessThan(8_000);
 });
 
-it('sends nothing when no endpoint is set', async () => {
+it('no spans are exported without an endpoint', async () => {
   server = await startTestServer();
   await pay({ traceparent: TRACEPARENT });
   await stop();
@@ -153,14 +153,14 @@ async function start(catalogue?: string): Promise<void> {
   server = await startTestServer({ config, ...(catalogue && { catalogue }) });
 }
 
-/** Stops the service, which sends what it has not sent yet. */
+/** Stops the service, which exports its remaining spans. */
 async function stop(): Promise<void> {
   const stopping = server;
   server = undefined;
   await stopping?.close();
 }
 
-/** The requests under way, that for the number among them. */
+/** Returns the number of requests in flight, including this one. */
 async function inFlight(): Promise<string | undefined> {
   const metrics = await (await fetch(`${server?.url}/metrics`)).text();
   return /^requests_in_flight (\d+)$/m.exec(metrics)?.[1];
@@ -179,7 +179,7 @@ function pay(
   });
 }
 
-/** In the order in which they began. */
+/** Returns the spans in the order of their start. */
 function spansReceived(): Span[] {
   const spans: Span[] = received.flatMap(({ path, body }) => {
     expect(path).toBe('/v1/traces');

@@ -19,7 +19,7 @@ const create = operations.find(({ id }) => id === 'createPayment');
 onService();
 afterAll(() => rmSync(directory, { recursive: true }));
 
-it('every operation has a sample that the TypeScript client\u2019s types accept', async () => {
+it('every operation has a sample that type-checks against the TypeScript client', async () => {
   for (const { id, typescript } of operations) writeFileSync(join(directory, `${id}.ts`), typescript);
   const client = join(ROOT, 'clients/typescript/src/client.ts');
   const compilerOptions = {
@@ -36,7 +36,7 @@ it('every operation has a sample that the TypeScript client\u2019s types accept'
   expect(operations.length).toBeGreaterThan(30);
 });
 
-it('the TypeScript sample of a payment makes one', async () => {
+it('the TypeScript sample for payments makes a payment', async () => {
   const file = join(directory, 'run.ts');
   const source = create?.typescript.replace(/http:..127.0.0.1:8080/, server.url) ?? '';
   writeFileSync(file, source.replace('payments-client', join(ROOT, 'clients/typescript/src/client.ts')));
@@ -49,24 +49,28 @@ const noPython = await run('python3', ['--version']).then(
   () => true,
 );
 
-it.skipIf(noPython)('every operation has a sample in Python, and that of a payment makes one', async () => {
-  for (const { python } of operations) {
-    expect(python).toContain('requests.');
-    writeFileSync(join(directory, 'sample.py'), python);
-    await run('python3', ['-m', 'py_compile', 'sample.py'], { cwd: directory });
-  }
-  // What the sample uses of the library `requests`, in terms of Python's own.
-  mkdirSync(join(directory, 'lib'));
-  writeFileSync(
-    join(directory, 'lib/requests.py'),
-    readFileSync(join(import.meta.dirname, 'requests-stub.py')),
-  );
-  writeFileSync(
-    join(directory, 'sample.py'),
-    create?.python.replace(/http:..127.0.0.1:8080/, server.url).replace('order-1001', 'order-1001-python') ??
-      '',
-  );
-  const env = { ...process.env, PYTHONPATH: join(directory, 'lib') };
-  const { stdout } = await run('python3', ['sample.py'], { cwd: directory, env });
-  expect(JSON.parse(stdout)).toMatchObject({ status: 'SUCCEEDED', amount: { value: 55.75 } });
-});
+it.skipIf(noPython)(
+  'every operation has a Python sample, and the one for payments makes a payment',
+  async () => {
+    for (const { python } of operations) {
+      expect(python).toContain('requests.');
+      writeFileSync(join(directory, 'sample.py'), python);
+      await run('python3', ['-m', 'py_compile', 'sample.py'], { cwd: directory });
+    }
+    // Replaces the parts of the library `requests` that samples use.
+    mkdirSync(join(directory, 'lib'));
+    writeFileSync(
+      join(directory, 'lib/requests.py'),
+      readFileSync(join(import.meta.dirname, 'requests-stub.py')),
+    );
+    writeFileSync(
+      join(directory, 'sample.py'),
+      create?.python
+        .replace(/http:..127.0.0.1:8080/, server.url)
+        .replace('order-1001', 'order-1001-python') ?? '',
+    );
+    const env = { ...process.env, PYTHONPATH: join(directory, 'lib') };
+    const { stdout } = await run('python3', ['sample.py'], { cwd: directory, env });
+    expect(JSON.parse(stdout)).toMatchObject({ status: 'SUCCEEDED', amount: { value: 55.75 } });
+  },
+);

@@ -30,7 +30,7 @@ async function call(
 }
 
 describe.each(loadScenarios())('scenario $name', ({ request, keys }) => {
-  it('conforms to the document in its request, its response, the repeated response and the later read', async () => {
+  it('the request, the response, its repetition and a later read conform to the document', async () => {
     expect(contract.requestFaults(create, JSON.parse(request))).toEqual([]);
     const headers = { 'x-idempotency-key': randomUUID(), ...keys };
     const first = await call('POST', '/v1/payments', { headers, body: request });
@@ -43,20 +43,23 @@ describe.each(loadScenarios())('scenario $name', ({ request, keys }) => {
   });
 });
 
-/** Codes of faults that the schema can express. It cannot know countries, currencies, check digits, or how fields relate. */
+/**
+ * Codes of errors that the schema can express. It does not know countries, currencies, check digits
+ * or relations between fields.
+ */
 const TOLD_BY_SCHEMA = /^(REQUIRED|TOO_LONG|TOO_MANY|INVALID_TYPE|NOT_ALLOWED)/;
-/** Faults with such a code that only our own rules know, since they depend on several fields. */
+/** Errors with such a code that only our rules find, since they depend on several fields. */
 const TOLD_BY_RULES_OF_PAYMENTS: readonly string[] = [
-  // A vaulted token and card data exclude each other, as card data and a wallet do.
+  // A vaulted token excludes card data, and card data excludes a wallet.
   'payment_method.vaulted_token NOT_ALLOWED',
   'payment_method.detail NOT_ALLOWED',
   'payment_method.detail REQUIRED',
-  // A one-time token implies the type; beside a vaulted token, a security code may be sent alone.
+  // A one-time token implies the type. Beside a vaulted token, only a security code may be sent.
   'payment_method.type REQUIRED',
   'payment_method.detail.card.card_data.number REQUIRED',
   'payment_method.detail.card.card_data.expiration_month REQUIRED',
   'payment_method.detail.card.card_data.expiration_year REQUIRED',
-  // The card number stands in its own field only.
+  // A card number is allowed only in its own field.
   'description NOT_ALLOWED',
   'payment_method.detail.card.card_data.holder_name NOT_ALLOWED',
   'taxes NOT_ALLOWED',
@@ -64,13 +67,13 @@ const TOLD_BY_RULES_OF_PAYMENTS: readonly string[] = [
   'additional_data.order.items[1].quantity NOT_ALLOWED',
 ];
 
-describe('a field at fault', () => {
+describe('bad fields', () => {
   const cases = [...BAD_FIELDS, ...BAD_JSON_FIELDS].map((badField) => ({
     badField,
     name: `${badField[0]} = ${(JSON.stringify(badField[1]) ?? 'nothing').slice(0, 40)}`,
   }));
 
-  it.each(cases)('$name is refused as the document says', async ({ badField }) => {
+  it.each(cases)('$name is refused as documented', async ({ badField }) => {
     const [path, value] = badField;
     const body = withField(cardPayment(), path, value);
     const refused = await call('POST', '/v1/payments', { body: JSON.stringify(body) });
@@ -87,7 +90,7 @@ const json = JSON.stringify(cardPayment());
 const NOWHERE = '01900000-0000-7000-8000-000000000000';
 const { 'x-idempotency-key': _, ...noKey } = headersOne();
 
-describe('a refused call', () => {
+describe('refused calls', () => {
   it.each<[string, number, string, string, Parameters<typeof call>[2]?]>([
     ['INVALID_CREDENTIALS', 401, 'POST', '/v1/payments', { headers: {}, body: json }],
     ['INVALID_REQUEST', 400, 'POST', '/v1/payments', { body: '{' }],
@@ -120,12 +123,15 @@ describe('a refused call', () => {
     ['INVALID_PARAMETERS', 400, 'GET', '/v1/payments?status=NONE'],
     ['INVALID_PARAMETERS', 400, 'POST', '/v1/webhooks', { body: '{}' }],
     ['INVALID_CREDENTIALS', 401, 'GET', '/v1/connections'],
-  ])('with %s (%i) is answered as the document says: %s %s', async (code, status, verb, path, init) => {
-    const refused = await call(verb, path, init);
-    expect([refused.status, JSON.parse(refused.text).code, refused.faults]).toEqual([status, code, []]);
-  });
+  ])(
+    'a call refused with %s (%i) gets a response as documented: %s %s',
+    async (code, status, verb, path, init) => {
+      const refused = await call(verb, path, init);
+      expect([refused.status, JSON.parse(refused.text).code, refused.faults]).toEqual([status, code, []]);
+    },
+  );
 
-  it('with IDEMPOTENCY_KEY_REUSED (422) is answered as the document says', async () => {
+  it('a call refused with IDEMPOTENCY_KEY_REUSED (422) gets a response as documented', async () => {
     const headers = headersOne();
     await call('POST', '/v1/payments', { headers, body: json });
     const other = JSON.stringify({ ...cardPayment(), description: 'Another book' });
@@ -134,7 +140,7 @@ describe('a refused call', () => {
   });
 });
 
-describe('every operation of the document', () => {
+describe('documented operations', () => {
   it.each(contract.operations)(
     '$id is served, and requires the keys that the document names',
     async ({ verb, path, json }) => {
@@ -151,12 +157,12 @@ describe('every operation of the document', () => {
   );
 });
 
-describe('the document', () => {
+describe('the OpenAPI document', () => {
   const schemas = schemasOf(
     JSON.parse(readFileSync(join(import.meta.dirname, '../../gen/openapi.json'), 'utf8')),
   );
 
-  it('has an amount of a request as a number or a text of digits by anyOf: code generators misread a type that is a list', () => {
+  it('request amounts are an anyOf of number and digit string, since generators misread a list of types', () => {
     const isBoth = ({ type }: Schema) =>
       Array.isArray(type) && type.includes('number') && type.includes('string');
     expect(schemas.filter(isBoth)).toEqual([]);
@@ -166,7 +172,7 @@ describe('the document', () => {
     for (const { anyOf } of amounts) expect(anyOf).toContainEqual(text);
   });
 
-  it('has the type of each element of a list', () => {
+  it('every list in the OpenAPI document has an item type', () => {
     const isList = ({ type, items }: Schema) => [type].flat().includes('array') && items !== undefined;
     const untyped = schemas.filter(isList).map(({ items }) => items as Schema);
     const withoutType = ({ type, $ref, anyOf, ...rest }: Schema) =>
@@ -177,7 +183,7 @@ describe('the document', () => {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Every object within a document. */
+/** Returns every object within a document. */
 function schemasOf(within: unknown): Schema[] {
   if (typeof within !== 'object' || within === null) return [];
   const inner = Object.values(within).flatMap(schemasOf);

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
-// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document, walked by name.
+// biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document, read by property names.
 type Json = any;
 
 const document: Json = JSON.parse(readFileSync('gen/openapi.json', 'utf8'));
 
-it('every property of every schema is described', () => {
+it('every property of every schema has a description', () => {
   expect(Object.keys(document.components.schemas).length).toBeGreaterThan(50);
   expect(undescribed(document.components.schemas)).toEqual([]);
 });
 
-it('every parameter of every operation is described', () => {
+it('every parameter of every operation has a description', () => {
   const operations: Json[] = Object.values(document.paths).flatMap((path: Json) => Object.values(path));
   const names = operations.flatMap(({ operationId, parameters = [] }) =>
     parameters
@@ -21,12 +21,12 @@ it('every parameter of every operation is described', () => {
   expect(names).toEqual([]);
 });
 
-it('finds a property that is not described, at any depth', () => {
+it('the check finds a property without a description at any depth', () => {
   const schema = { properties: { a: { description: 'A.', properties: { b: {} } } } };
   expect(undescribed({ S: schema })).toEqual(['S.a.b']);
 });
 
-/** Names the properties within schemas that have no description. */
+/** Returns the paths of properties without a description. */
 function undescribed(schemas: Json, path = ''): string[] {
   return Object.entries<Json>(schemas).flatMap(([name, schema]) => {
     const properties = Object.entries<Json>(schema.properties ?? {});

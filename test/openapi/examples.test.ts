@@ -26,7 +26,7 @@ const headersOf = ({ json }: Operation) =>
     ? { 'operator-key': 'op_sandbox' }
     : headersOne();
 
-// biome-ignore lint/suspicious/noExplicitAny: any response.
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary fields of the response.
 async function send(verb: string, path: string, body?: unknown): Promise<any> {
   const response = await fetch(server.url + path, {
     method: verb,
@@ -40,7 +40,7 @@ async function send(verb: string, path: string, body?: unknown): Promise<any> {
 
 type Given = Readonly<Record<string, string>>;
 
-/** Makers of the resources that examples start from, by the names in their parameters. */
+/** Creates the resources that examples start from, by parameter name. */
 const givens: Readonly<Record<string, () => Promise<Given>>> = {
   paid: () => pay('paid', {}),
   listed: async () => {
@@ -100,7 +100,7 @@ function addWebhook() {
   return send('POST', '/v1/webhooks', { url: receiver.url, events: ['payment.refund'], description: 'Shop' });
 }
 
-/** Makes the resources that an example's parameters name, and returns the parameters with their ids. */
+/** Creates the resources that an example's parameters name. @returns the parameters with their IDs. */
 async function parametersOf({ parameters, given }: Example): Promise<Record<string, string>> {
   const wanted = [...Object.values(parameters), given].flatMap((text) => /^\{([^.}]+)/.exec(text)?.[1] ?? []);
   const made: Given = Object.assign(
@@ -119,7 +119,7 @@ const cases = contract.operations
   .filter(({ rpc }) => rpc !== 'CreatePayment')
   .map((operation) => ({ operation, id: operation.id }));
 
-it.each(cases)('$id is answered as its example in test/examples shows', async ({ operation }) => {
+it.each(cases)('the response of $id equals its example in test/examples', async ({ operation }) => {
   const example = examples.find(({ rpc }) => rpc === operation.rpc);
   if (!example)
     throw new Error(
@@ -148,7 +148,7 @@ it.each(cases)('$id is answered as its example in test/examples shows', async ({
   else expect(differences(example.response, seen.text)).toEqual([]);
 });
 
-it('an event is delivered as the document says', async () => {
+it('a delivered event conforms to the document', async () => {
   const received = await receiver.has(1);
   for (const { json } of received) expect(contract.schemaFaults('Event', json)).toEqual([]);
   await send('POST', '/v1/webhooks', { url: receiver.url, events: ['payment.purchase'] });

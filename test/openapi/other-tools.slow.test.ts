@@ -71,7 +71,7 @@ describe.skipIf(!isInstalled)(`Prism, as a mock server of the document,${skipped
     send('/v1/payments', { method: 'POST', body, headers: { 'content-type': 'application/json', ...keys } });
 
   it.each(loadScenarios())(
-    'accepts the scenario $name and answers with a payment',
+    'a mock server accepts the scenario $name and answers with a payment',
     async ({ request, keys }) => {
       const response = await create(request, keys);
       expect(response.status).toBe(201);
@@ -79,12 +79,12 @@ describe.skipIf(!isInstalled)(`Prism, as a mock server of the document,${skipped
     },
   );
 
-  it('refuses a payment without an amount', async () => {
+  it('a mock server refuses a payment without an amount', async () => {
     const { amount: _, ...body } = cardPayment();
     expect((await create(JSON.stringify(body))).status).toBe(422);
   });
 
-  it('answers reads of one payment, and lists', async () => {
+  it('a mock server answers reads of one payment, and lists', async () => {
     const read = await send('/v1/payments/019af0c5-0000-7000-8000-000000000000');
     expect([read.status, await read.json()]).toEqual([200, expect.objectContaining({ status: 'SUCCEEDED' })]);
     const list = await send('/v1/payments?page_size=2');

@@ -10,40 +10,40 @@ const numbers = (tickets: readonly { ticketNumber?: string | undefined }[] | und
   tickets?.map(({ ticketNumber }) => ticketNumber);
 
 describe('additional data in the record', () => {
-  it('is absent when the request has none', () => {
+  it('the record has no additional data if the request has none', () => {
     expect(recordedAdditionalData(undefined, 'USD')).toBeUndefined();
   });
 
-  it('holds only the parts that were sent', () => {
+  it('the record has only the parts of additional data that were sent', () => {
     const data = recordedAdditionalData(create(AdditionalDataSchema, { order: {} }), 'USD');
     expect(data?.order).toBeDefined();
     expect(data?.airline).toBeUndefined();
   });
 
-  it('shows one ticket as `ticket`', () => {
+  it('the record shows a single ticket as `ticket`', () => {
     const recorded = airline({ tickets: [ticket('1')] });
     expect(recorded?.ticket?.ticketNumber).toBe('1');
     expect(recorded?.tickets).toEqual([]);
   });
 
-  it('shows the first of several tickets as `ticket`, and all of them in `tickets`', () => {
+  it('the record shows the first of several tickets as `ticket`, and all of them in `tickets`', () => {
     const recorded = airline({ tickets: [ticket('1'), ticket('2'), ticket('3')] });
     expect(recorded?.ticket?.ticketNumber).toBe('1');
     expect(numbers(recorded?.tickets)).toEqual(['1', '2', '3']);
   });
 
-  it('accepts a ticket in the form in which the record shows it', () => {
+  it('a ticket is accepted in the form in which the record shows it', () => {
     expect(airline({ ticket: ticket('1') })?.ticket?.ticketNumber).toBe('1');
     const both = airline({ ticket: ticket('1'), tickets: [ticket('1'), ticket('2')] });
     expect(both?.ticket?.ticketNumber).toBe('1');
     expect(numbers(both?.tickets)).toEqual(['1', '2']);
   });
 
-  it('shows no ticket when none was sent', () => {
+  it('the record shows no ticket if none was sent', () => {
     expect(airline({ pnr: 'ABC123' })?.ticket).toBeUndefined();
   });
 
-  it('writes amounts with the digits of their currency, and a fare in its own currency', () => {
+  it('the record writes amounts with the digits of their currency, and a fare in its own currency', () => {
     const data = recordedAdditionalData(
       create(AdditionalDataSchema, {
         order: {
@@ -73,7 +73,7 @@ describe('additional data in the record', () => {
     ]);
   });
 
-  it('keeps an amount with too many digits for its currency as it was sent', () => {
+  it('the record keeps an amount with too many digits for its currency unchanged', () => {
     const item = { unitAmount: { value: '8.403361344537815' } };
     const leg = { baseFare: { value: '33.33' }, baseFareCurrency: 'JPY' };
     const { order, airline } =
@@ -85,7 +85,7 @@ describe('additional data in the record', () => {
     expect(airline?.legs[0]?.baseFare?.value).toBe('33.33');
   });
 
-  it('shows the tip with the digits of its currency, and seller details as they were sent', () => {
+  it('the record shows the tip with the digits of its currency, and seller details unchanged', () => {
     const sellerDetails = { name: 'Shop', reference: { id: 9 } };
     const order = { tipAmount: { value: '1.5' } };
     const data = recordedAdditionalData(create(AdditionalDataSchema, { sellerDetails, order }), 'USD');
@@ -93,7 +93,7 @@ describe('additional data in the record', () => {
     expect(data?.order?.tipAmount?.value).toBe('1.50');
   });
 
-  it('keeps the other descriptions of the order as they were sent', () => {
+  it('the record keeps the other descriptions of the order unchanged', () => {
     const order = { salesChannel: 'x', fulfillment: { a: 1 }, items: [{ url: 'https://shop.example/1' }] };
     const data = recordedAdditionalData(create(AdditionalDataSchema, { order }), 'USD');
     expect(data?.order).toEqual(create(OrderSchema, order));

@@ -18,13 +18,13 @@ const cardNumber = digits.map((head) => {
 
 describe('passesLuhn', () => {
   it.each(['4111111111111111', '79927398713', '378282246310005', '6304000000000000000', '0'])(
-    'accepts %s',
+    'passesLuhn accepts %s',
     (number) => {
       expect(passesLuhn(number)).toBe(true);
     },
   );
 
-  it('has exactly one check digit for every number', () => {
+  it('passesLuhn has exactly one check digit for every number', () => {
     fc.assert(
       fc.property(digits, (head) => {
         expect([...'0123456789'].filter((digit) => passesLuhn(head + digit))).toHaveLength(1);
@@ -32,7 +32,7 @@ describe('passesLuhn', () => {
     );
   });
 
-  it('detects every wrong digit, and every swap of neighboring digits except 0 and 9', () => {
+  it('passesLuhn detects every wrong digit, and every swap of neighboring digits except 0 and 9', () => {
     fc.assert(
       fc.property(cardNumber, fc.nat(), fc.integer({ min: 1, max: 9 }), (number, at, by) => {
         const i = at % (number.length - 1);
@@ -48,12 +48,12 @@ describe('passesLuhn', () => {
 describe('cardFingerprint', () => {
   const uuidShape = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-  it('is the same for the same card in the same account, and shaped like a UUID', () => {
+  it('cardFingerprint is the same for the same card in the same account, and shaped like a UUID', () => {
     expect(cardFingerprint(KEY, 'a', '4111111111111111')).toBe(cardFingerprint(KEY, 'a', '4111111111111111'));
     expect(cardFingerprint(KEY, 'a', '4111111111111111')).toMatch(uuidShape);
   });
 
-  it('differs for a different account, number or key', () => {
+  it('cardFingerprint differs for a different account, number or key', () => {
     const all = [
       cardFingerprint(KEY, 'a', '4111111111111111'),
       cardFingerprint(KEY, 'b', '4111111111111111'),
@@ -76,7 +76,7 @@ describe('cardBrand', () => {
     ['6362970000457013', 'ELO'],
     ['6062825624254001', 'HIPERCARD'],
     ['00000000', ''],
-  ])('of %s is "%s"', (number, brand) => {
+  ])('the cardBrand of %s is "%s"', (number, brand) => {
     expect(cardBrand(number)).toBe(brand);
     // The second result comes from the cache.
     expect(cardBrand(number)).toBe(brand);
@@ -93,7 +93,7 @@ describe('cardData', () => {
       ...rest,
     });
 
-  it('never shows more than the first eight digits (six of short numbers) and the last four, and always hides at least four', () => {
+  it('cardData shows at most the first eight and last four digits, and leaves out two or more', () => {
     fc.assert(
       fc.property(cardNumber, (number) => {
         const data = cardData(input(number), undefined, 'f');
@@ -107,7 +107,7 @@ describe('cardData', () => {
     );
   });
 
-  it('keeps two digits of the year, and only the length of the security code', () => {
+  it('cardData keeps two digits of the year, and only the length of the security code', () => {
     const data = cardData(
       input('4111111111111111', { expirationYear: 2031, securityCode: '9876' }),
       undefined,
@@ -117,7 +117,7 @@ describe('cardData', () => {
     expect(JSON.stringify(data)).not.toContain('9876');
   });
 
-  it('shows what the BIN table knows about the issuer, and nothing else', () => {
+  it('cardData shows what the BIN table knows about the issuer, and nothing else', () => {
     const bin = create(BinSchema, {
       prefix: '41111111',
       issuerName: 'Bank',

@@ -37,18 +37,21 @@ describe('an unknown outcome', () => {
     ['approved', APPROVED, 'SUCCEEDED', expect.toSatisfy(isNearlyADay)],
     ['declined', DECLINED, 'DECLINED', null],
     ['not sent', NOT_SENT, 'ERROR', null],
-  ])('becomes the outcome that the provider reports: %s', async (_name, outcome, status, dueInS) => {
-    const attempt = await claimAttempt(database);
-    expect(await checkDue(depsOf(outcome))).toBe(1);
-    expect(await rowOf(attempt)).toMatchObject({ status, transaction_status: status, due_in_s: dueInS });
-    const record = await standing(attempt);
-    expect(Payment_Status[record.status]).toBe(status);
-    expect(record.transactionsHistory).toHaveLength(1);
-    expect(await answerOf(attempt)).toBe(`${attempt.paymentId} ${status}`);
-    expect(await checkDue(depsOf(outcome))).toBe(0);
-  });
+  ])(
+    'an unknown outcome becomes the outcome that the provider reports: %s',
+    async (_name, outcome, status, dueInS) => {
+      const attempt = await claimAttempt(database);
+      expect(await checkDue(depsOf(outcome))).toBe(1);
+      expect(await rowOf(attempt)).toMatchObject({ status, transaction_status: status, due_in_s: dueInS });
+      const record = await standing(attempt);
+      expect(Payment_Status[record.status]).toBe(status);
+      expect(record.transactionsHistory).toHaveLength(1);
+      expect(await answerOf(attempt)).toBe(`${attempt.paymentId} ${status}`);
+      expect(await checkDue(depsOf(outcome))).toBe(0);
+    },
+  );
 
-  it('is looked up with the fields of the claim', async () => {
+  it('an unknown outcome is looked up with the fields of the claim', async () => {
     const attempt = await claimAttempt(database);
     await checkDue(depsOf(APPROVED));
     expect(asked).toMatchObject([
@@ -61,7 +64,7 @@ describe('an unknown outcome', () => {
     ]);
   });
 
-  it('stays open while the provider does not report it, and is checked after growing pauses', async () => {
+  it('an unknown outcome stays open and is checked after growing pauses until the provider reports it', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(UNKNOWN);
     // Half its age, however often it was checked before.
@@ -73,12 +76,12 @@ describe('an unknown outcome', () => {
       expect(mostS).toBeGreaterThan(pauseS * 0.79);
       expect(leastS).toBeLessThan(pauseS * 1.21);
     }
-    // The key stays in progress: the provider has not answered, and no response may be made up.
+    // The key stays in progress, since the provider has not answered.
     expect(await answerOf(attempt)).toBeUndefined();
     expect(seen).toEqual(['unknown', 'unknown', 'unknown', 'unknown']);
   });
 
-  it('is checked at least once in 1.2 days', async () => {
+  it('an unknown outcome is checked at least once in 1.2 days', async () => {
     const attempt = await claimAttempt(database);
     await tables.query("UPDATE transaction SET created_at = now() - interval '1 year'");
     const { leastS, mostS } = await pauseOf(attempt, () => checkDue(depsOf(UNKNOWN)));
@@ -86,7 +89,7 @@ describe('an unknown outcome', () => {
     expect(leastS).toBeLessThan(86_400 * 1.21);
   });
 
-  it('is closed at the provider once its call and the margin are over, however often it was checked', async () => {
+  it('an unknown outcome is closed at the provider once its call and the margin are over', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(UNKNOWN);
     await writeLate(deps, attempt, 0, UNKNOWN);
@@ -95,14 +98,14 @@ describe('an unknown outcome', () => {
       await makeDue();
       await checkDue(deps);
       await notified(deps, 'scripted', attempt);
-      // An unanswered look-up would delay the next news by two seconds.
+      // An unanswered look-up would delay the next notification by two seconds.
       await tables.query('DELETE FROM notification');
     };
     for (const ageS of [0, 1, 2, 3, 12]) await askedAt(ageS);
     expect(asked.map(({ close }) => close)).toEqual([...Array(8).fill(false), true, true]);
   });
 
-  it('is left unchanged for other replicas when its connection is gone or points to a different account', async () => {
+  it('an unknown outcome is left to other replicas if its connection is gone or has another account', async () => {
     const attempts = [
       await claimAttempt(database, { connectionId: 'gone' }),
       await claimAttempt(database, { identity: 'another account' }),
@@ -117,7 +120,7 @@ describe('an unknown outcome', () => {
     expect(after.every(({ due_in_s }) => Number(due_in_s) <= 0)).toBe(true);
   });
 
-  it('is leased for the time of two calls to its own provider plus the margin', async () => {
+  it('an unknown outcome is leased for the time of two calls to its own provider plus the margin', async () => {
     const attempts = [await claimAttempt(database), await claimAttempt(database, { connectionId: 'slow' })];
     const leased = Promise.withResolvers<Record<string, unknown>[]>();
     const says = async () => {
@@ -138,7 +141,7 @@ describe('an unknown outcome', () => {
     expect(leastS[1]).toBeLessThan(121.1);
   });
 
-  it('does not keep other outcomes from being looked up when its own look-up fails', async () => {
+  it('a failed look-up of an unknown outcome does not prevent the look-ups of others', async () => {
     const bad = await claimAttempt(database);
     const good = await claimAttempt(database);
     const failing = async (query: LookUp) => {
@@ -153,7 +156,7 @@ describe('an unknown outcome', () => {
 });
 
 describe('the stored response', () => {
-  it('is replayed unchanged while the payment moves on', async () => {
+  it('the stored response is replayed unchanged after the payment has changed', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(APPROVED);
     await writeLate(deps, attempt, 0, UNKNOWN);
@@ -165,7 +168,7 @@ describe('the stored response', () => {
 });
 
 describe('a worker that has lost its attempt', () => {
-  it('does not write an unknown outcome over what another worker is about to learn', async () => {
+  it('a worker that has lost its attempt does not write an unknown outcome over the look-up of another', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(async () => {
       // Meanwhile the delayed worker comes back after its deadline.
@@ -181,22 +184,25 @@ describe('a worker that has lost its attempt', () => {
     ['unknown', UNKNOWN],
     ['declined', DECLINED],
     ['not sent', NOT_SENT],
-  ])('changes no final state, whatever outcome it brings: %s', async (_name, outcome) => {
-    const attempt = await claimAttempt(database, { vault: true });
-    const deps = depsOf(APPROVED);
-    await checkDue(deps);
-    const everything = async () => [
-      await tables.query('SELECT * FROM payment'),
-      await tables.query('SELECT * FROM transaction'),
-      await answerOf(attempt),
-    ];
-    const before = await everything();
-    for (const fence of [0, 1, 2]) {
-      expect(await writeLate(deps, attempt, fence, outcome)).toBeOneOf(['unchanged', 'contradiction']);
-    }
-    expect(await everything()).toEqual(before);
-    expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: true }]);
-  });
+  ])(
+    'a worker that has lost its attempt changes no final state, whatever outcome it brings: %s',
+    async (_name, outcome) => {
+      const attempt = await claimAttempt(database, { vault: true });
+      const deps = depsOf(APPROVED);
+      await checkDue(deps);
+      const everything = async () => [
+        await tables.query('SELECT * FROM payment'),
+        await tables.query('SELECT * FROM transaction'),
+        await answerOf(attempt),
+      ];
+      const before = await everything();
+      for (const fence of [0, 1, 2]) {
+        expect(await writeLate(deps, attempt, fence, outcome)).toBeOneOf(['unchanged', 'contradiction']);
+      }
+      expect(await everything()).toEqual(before);
+      expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: true }]);
+    },
+  );
 });
 
 describe('a card that waits for the outcome of its payment', () => {
@@ -205,7 +211,7 @@ describe('a card that waits for the outcome of its payment', () => {
     ['is dropped when it is declined', DECLINED, []],
     ['is dropped when it was never sent', NOT_SENT, []],
     ['waits on while nobody knows', UNKNOWN, [{ active: false }]],
-  ])('%s', async (_name, outcome, tokens) => {
+  ])('a card that waits for the outcome of its payment %s', async (_name, outcome, tokens) => {
     const attempt = await claimAttempt(database, { vault: true });
     await checkDue(depsOf(outcome));
     expect(await tables.query('SELECT active FROM vaulted_token')).toEqual(tokens);

@@ -14,7 +14,7 @@ const faults = (init: Init) =>
 // api/bad-input.test.ts tests that every protocol refuses each bad field; this file tests the
 // values between.
 describe('checkRequest', () => {
-  it('accepts a request that has only the required fields', () => {
+  it('checkRequest accepts a request that has only the required fields', () => {
     expect(faults({})).toEqual([]);
   });
 
@@ -25,7 +25,7 @@ describe('checkRequest', () => {
     ['900719925474.0991', 'CLF'],
     ['1000000000000', 'KWD'],
     ['1', 'XCG'],
-  ])('accepts the amount %s %s', (value, currency) => {
+  ])('checkRequest accepts the amount %s %s', (value, currency) => {
     expect(faults({ amount: { currency, value: { value } } })).toEqual([]);
   });
 
@@ -35,13 +35,13 @@ describe('checkRequest', () => {
     ['1', true, ['amount.value OUT_OF_RANGE']],
     ['-1', true, ['amount.value OUT_OF_RANGE']],
     ['0', false, ['amount.value OUT_OF_RANGE']],
-  ])('checks the amount %s when verify is %s', (value, verify, expected) => {
+  ])('checkRequest checks the amount %s if verify is %s', (value, verify, expected) => {
     const paymentMethod = { type: 'CARD', detail: { kind: { case: 'card' as const, value: { verify } } } };
     expect(faults({ amount: { currency: 'USD', value: { value } }, paymentMethod })).toEqual(expected);
   });
 
   it.each([{ a: Number.NaN }, { a: [{ b: 'x\0' }] }, { 'n\0': 1 }, { a: { b: Number.POSITIVE_INFINITY } }])(
-    'refuses taxes and seller details without a JSON form, which only binary messages can hold: %j',
+    'checkRequest refuses taxes and seller details without a JSON form, which only binary messages can hold: %j',
     (json) => {
       expect(faults({ taxes: json })).toEqual(['taxes INVALID_FORMAT']);
       expect(faults({ additionalData: { sellerDetails: json } })).toEqual([
@@ -54,7 +54,7 @@ describe('checkRequest', () => {
     {},
     { kind: { case: 'stringValue', value: 'x\0' } },
     { kind: { case: 'numberValue', value: NaN } },
-  ])('refuses lists without a JSON form, which only binary messages can hold: %j', (value) => {
+  ])('checkRequest refuses lists without a JSON form, which only binary messages can hold: %j', (value) => {
     const list = { values: [value as { kind: { case: 'stringValue'; value: string } }] };
     expect(faults({ taxesList: list })).toEqual(['taxes INVALID_FORMAT']);
     expect(faults({ additionalData: { order: { discounts: list } } })).toEqual([
@@ -62,11 +62,11 @@ describe('checkRequest', () => {
     ]);
   });
 
-  it('refuses taxes that are both an object and a list, which only binary messages can hold', () => {
+  it('checkRequest refuses taxes that are both an object and a list, which only binary messages can hold', () => {
     expect(faults({ taxes: {}, taxesList: {} })).toEqual(['taxes NOT_ALLOWED']);
   });
 
-  it('accepts a ticket beside tickets only if it is the first of them, as in the record', () => {
+  it('checkRequest accepts a ticket beside tickets only if it is the first of them, as in the record', () => {
     const [first, second] = [{ ticketNumber: '1' }, { ticketNumber: '2' }];
     const airline = (ticket: object, tickets: object[]) =>
       faults({ additionalData: { airline: { ticket, tickets } } });
@@ -76,7 +76,7 @@ describe('checkRequest', () => {
   });
 
   it.each(['XXX', 'XTS', 'XAU', 'XAG', 'XPT', 'XPD', 'XBA', 'XDR', 'XSU', 'XUA'])(
-    'refuses %s, in which no payment can be made',
+    'checkRequest refuses %s, in which no payment can be made',
     (currency) => {
       expect(faults({ amount: { currency, value: { value: '1' } } })).toEqual([
         'amount.currency INVALID_FORMAT',
@@ -95,11 +95,11 @@ describe('checkRequest', () => {
     ['1.5', 'JPY', 'INVALID_FORMAT'],
     ['1.0001', 'KWD', 'INVALID_FORMAT'],
     ['ten', 'USD', 'INVALID_FORMAT'],
-  ])('refuses the amount %s %s', (value, currency, code) => {
+  ])('checkRequest refuses the amount %s %s', (value, currency, code) => {
     expect(faults({ amount: { currency, value: { value } } })).toEqual([`amount.value ${code}`]);
   });
 
-  it('accepts negative amounts within an order, such as discounts, and a fare in its own currency', () => {
+  it('checkRequest accepts negative amounts within an order, such as discounts, and a fare in its own currency', () => {
     const order = { feeAmount: { value: '-1.50' }, items: [{ unitAmount: { value: '-1000000000000' } }] };
     const legs = [{ baseFare: { value: '1.5' } }, { baseFare: { value: '1.555' }, baseFareCurrency: 'KWD' }];
     expect(faults({ additionalData: { order, airline: { legs } } })).toEqual([]);
@@ -109,7 +109,7 @@ describe('checkRequest', () => {
     ]);
   });
 
-  it('accepts 20 decimals in an amount that only describes the order, but only the digits of its currency in a tip', () => {
+  it("checkRequest accepts 20 decimals in an order's amounts, but only the currency's digits in a tip", () => {
     const unitAmount = { value: `0.${'3'.repeat(20)}` };
     expect(faults({ additionalData: { order: { items: [{ unitAmount }] } } })).toEqual([]);
     expect(faults({ additionalData: { order: { tipAmount: { value: '0.001' } } } })).toEqual([
@@ -133,7 +133,7 @@ describe('checkRequest', () => {
     'my_shop.example.com/back',
     'shop.example.com.',
     'shop.example.com.:8443/back',
-  ])('accepts the callback_url %s', (callbackUrl) => {
+  ])('checkRequest accepts the callback_url %s', (callbackUrl) => {
     expect(faults({ callbackUrl })).toEqual([]);
   });
 
@@ -164,7 +164,7 @@ describe('checkRequest', () => {
     '[2001:db8::g]',
     '[2001:db8::1',
     '[]:80',
-  ])('refuses the callback_url %j', (callbackUrl) => {
+  ])('checkRequest refuses the callback_url %j', (callbackUrl) => {
     expect(faults({ callbackUrl })).toEqual(['callback_url INVALID_FORMAT']);
   });
 
@@ -173,16 +173,16 @@ describe('checkRequest', () => {
     'https://user@shop.example.com/back',
     'https:///user:password@shop.example.com',
     'shop.app://user:password@paid',
-  ])('refuses the credentials in the callback_url %s', (callbackUrl) => {
+  ])('checkRequest refuses the credentials in the callback_url %s', (callbackUrl) => {
     expect(faults({ callbackUrl })).toEqual(['callback_url NOT_ALLOWED']);
   });
 
-  it.each(['2024-02-29', '1900-01-01', '0001-01-01'])('accepts the date %s', (dateOfBirth) => {
+  it.each(['2024-02-29', '1900-01-01', '0001-01-01'])('checkRequest accepts the date %s', (dateOfBirth) => {
     expect(faults({ customerPayer: { dateOfBirth } })).toEqual([]);
   });
 
   it.each(['2023-02-29', '2024-04-31', '2024-1-1', '20240101', 'today', '2024-01-01T00:00:00Z'])(
-    'refuses the date %s',
+    'checkRequest refuses the date %s',
     (dateOfBirth) => {
       expect(faults({ customerPayer: { dateOfBirth } })).toEqual([
         'customer_payer.date_of_birth INVALID_FORMAT',
@@ -190,7 +190,7 @@ describe('checkRequest', () => {
     },
   );
 
-  it('names every bad field', () => {
+  it('checkRequest names every bad field', () => {
     const payer = { nationality: 'XX', billingAddress: { country: 'usa' }, firstName: 'a\0' };
     expect(faults({ country: 'ZZ', customerPayer: payer }).sort()).toEqual([
       'country INVALID_FORMAT',
@@ -200,13 +200,13 @@ describe('checkRequest', () => {
     ]);
   });
 
-  it('accepts an expiry date in the past, which the provider decides about', () => {
+  it('checkRequest accepts an expiry date in the past, which is for the provider to refuse', () => {
     const cardData = { number: '4111111111111111', expirationMonth: 1, expirationYear: 0 };
     const paymentMethod = { type: 'CARD', detail: { kind: { case: 'card' as const, value: { cardData } } } };
     expect(faults({ paymentMethod })).toEqual([]);
   });
 
-  it('accepts any JSON as a device fingerprint, and times from the year 1 to 9999', () => {
+  it('checkRequest accepts any JSON as a device fingerprint, and times from the year 1 to 9999', () => {
     const kinds = [
       { case: 'nullValue', value: 0 },
       { case: 'boolValue', value: false },

@@ -17,7 +17,7 @@ import { idOf, refund } from './requested-operations.ts';
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** Look-ups that the provider received, results that the observer received, and written schedules. */
+/** The look-ups at the provider, the results for the observer, and the written schedules. */
 let asked: LookUp[];
 let told: unknown[];
 let scheduled: unknown[];
@@ -40,7 +40,7 @@ const PENDING: Outcome = { kind: 'pending', providerData };
 const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
-/** Dependencies in which every transaction has an exact age by the database's clock. */
+/** Returns dependencies with which every transaction has this exact age by the database's clock. */
 function depsAt(ageMs: number): CheckDeps {
   const aged = withAges(payments.database, () => ageMs);
   const query: Database['query'] = (statement, values = []) => {
@@ -74,7 +74,7 @@ const STATUS = 'SELECT status FROM transaction WHERE id = $1';
 const statusOf = async (payment: Payment) =>
   (await payments.tables.query(STATUS, [idOf(payment)]))[0]?.status;
 
-/** Takes a payment's last transaction at an age and checks it. @returns true if the check wrote something. */
+/** Checks a payment's last transaction at an age. @returns true if the check wrote a change. */
 async function check(payment: Payment, ageMs: number, connection = at(UNKNOWN)): Promise<boolean> {
   const names = { accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: idOf(payment) };
   const [row] = await payments.tables.query(TAKE, [names.transactionId]);
@@ -84,14 +84,14 @@ async function check(payment: Payment, ageMs: number, connection = at(UNKNOWN)):
   return scheduled.slice(before).some(Array.isArray);
 }
 
-/** Age of a redirect at its last look-up: 30 s after its term of one day. */
+/** The age of a redirect at its last look-up: 30 s after its term of one day. */
 const LAST_MS = DAY_MS + 30_000;
 
-/** A wallet payment whose payer was redirected. */
+/** Makes a wallet payment whose payer is redirected. */
 const sentAway = () => payments.pay({ wallet: true });
 
 describe('a redirected payer', () => {
-  it('is looked up with the data of the transaction', async () => {
+  it('a redirect is looked up with the data of the transaction', async () => {
     const payment = await sentAway();
     await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
     expect(await check(payment, 31_000)).toBe(false);
@@ -109,22 +109,25 @@ describe('a redirected payer', () => {
   it.each([
     [-1, false],
     [0, true],
-  ])('is looked up last 30 s after the end of the term: %i ms: %j', async (fromLastMs, close) => {
-    const payment = await sentAway();
-    await check(payment, LAST_MS + fromLastMs);
-    expect(asked.map((query) => query.close)).toEqual([close]);
-  });
+  ])(
+    'a redirect is closed by the look-up 30 s after its term: %i ms from then, %j',
+    async (fromLastMs, close) => {
+      const payment = await sentAway();
+      await check(payment, LAST_MS + fromLastMs);
+      expect(asked.map((query) => query.close)).toEqual([close]);
+    },
+  );
 
   it.each([
     ['a minute at first', 0, 60],
     ['a minute at first', 120_000, 60],
     ['half its age', 122_000, 61],
     ['half its age', 7_000_000, 3_500],
-    ['an hour at most', 7_202_000, 3_600],
-    ['until the last look-up', LAST_MS - 50_000, 50],
-    ['a second at least', LAST_MS - 500, 1],
-    ['as before, once the term is over', LAST_MS, 3_600],
-  ])('is looked up again after %s: at %i ms', async (_what, ageMs, pauseS) => {
+    ['at most an hour', 7_202_000, 3_600],
+    ['the time until the last look-up', LAST_MS - 50_000, 50],
+    ['at least a second', LAST_MS - 500, 1],
+    ['an hour once the term is over', LAST_MS, 3_600],
+  ])('a redirect is looked up again after %s: at %i ms', async (_what, ageMs, pauseS) => {
     const payment = await sentAway();
     // However often it was looked up.
     for (const times of [1, 2, 5_000]) {
@@ -134,7 +137,7 @@ describe('a redirected payer', () => {
     expect(scheduled).toEqual([pauseS, pauseS, pauseS]);
   });
 
-  it('is still away when the provider says so, until the term ends', async () => {
+  it('a redirect that the provider still reports as such is EXPIRED at the last look-up', async () => {
     const payment = await sentAway();
     expect(await check(payment, LAST_MS - 1, at(REDIRECT))).toBe(false);
     expect([await statusOf(payment), scheduled]).toEqual(['CREATED', [1]]);
@@ -142,7 +145,7 @@ describe('a redirected payer', () => {
     expect(await statusOf(payment)).toBe('EXPIRED');
   });
 
-  it('has agreed while the provider has yet to decide: that is written once, with the time of the next look-up', async () => {
+  it('a redirect reported as pending is written once, with the time of the next look-up', async () => {
     const payment = await sentAway();
     const before = LAST_MS - DAY_MS;
     expect(await check(payment, before, at(PENDING))).toBe(true);
@@ -151,7 +154,7 @@ describe('a redirected payer', () => {
     expect(await statusOf(payment)).toBe('PENDING');
   });
 
-  it('counts as not having paid when the term ends without a look-up', async () => {
+  it('a redirect without look-up is EXPIRED after its term, and keeps its provider data', async () => {
     const payment = await sentAway();
     const [first] = payment.transactionsHistory;
     if (first) first.providerData = providerData;
@@ -159,13 +162,13 @@ describe('a redirected payer', () => {
     expect(await check(payment, LAST_MS - 1, mute())).toBe(false);
     expect(await check(payment, LAST_MS, mute())).toBe(true);
     expect(await statusOf(payment)).toBe('EXPIRED');
-    // The provider's first response stays shown.
+    // The record keeps the provider's first response.
     expect(await getPayment(payments.deps, payment.id, payments.caller())).toMatchObject({
       transactions: { providerData: { transactionId: 'theirs' } },
     });
   });
 
-  it('has paid and stays open at any age when the provider has no look-up and will report the outcome', async () => {
+  it('a pending redirect without look-up stays open after its term', async () => {
     const payment = await sentAway();
     await check(payment, LAST_MS - DAY_MS, at(PENDING));
     scheduled.length = 0;
@@ -186,7 +189,7 @@ describe('an open operation', () => {
     [11_000, true, 5.5],
     [100 * DAY_MS, true, 86_400],
   ])(
-    'is closed at its provider after its call and a margin, %i ms: %j, and checked after growing pauses',
+    'an open operation is closed after its call and a margin, with growing pauses: %i ms, %j',
     async (ageMs, close, pauseS) => {
       const opened = await openRefund();
       // However often it was checked.
@@ -203,7 +206,7 @@ describe('an open operation', () => {
   );
 
   it.each([true, false])(
-    'has no term, so no report about its payer ends it, whether answered or not: %j',
+    'an open operation is not ended by a report about its payer (answered: %j)',
     async (isAnswered) => {
       const opened = await openRefund();
       if (!isAnswered) await payments.tables.query('UPDATE transaction SET response = NULL');
@@ -212,13 +215,13 @@ describe('an open operation', () => {
     },
   );
 
-  it('succeeds once the provider says so', async () => {
+  it('an open operation succeeds once the provider reports it', async () => {
     const opened = await openRefund();
     expect(await check(opened, 0, at(APPROVED))).toBe(true);
     expect([await statusOf(opened), scheduled]).toEqual(['SUCCEEDED', [['written', null]]]);
   });
 
-  it('without a stored record is an internal fault, and its provider is not called', async () => {
+  it('a check of an operation without its record throws and does not call the provider', async () => {
     const opened = await openRefund();
     await expect(check({ ...opened, id: randomUUID() }, 0)).rejects.toThrow('does not exist');
     const ofAnother = check({ ...opened, id: (await payments.pay()).id }, 0, at(APPROVED));
@@ -228,7 +231,7 @@ describe('an open operation', () => {
 });
 
 describe('an authorization', () => {
-  /** Age at which our term of an authorization ends. */
+  /** The age at which our term of an authorization ends. */
   const LAPSES_MS = 7 * DAY_MS;
   async function authorized(set = 'released = released') {
     const payment = await payments.pay({ capture: false });
@@ -236,45 +239,40 @@ describe('an authorization', () => {
     return payment;
   }
 
-  it('is looked up at its term, and stays open if the provider does not answer, which may have captured it', async () => {
+  it('an authorization at its term stays open if its look-up is unanswered', async () => {
     const payment = await authorized();
     expect(await check(payment, LAPSES_MS, at(UNKNOWN))).toBe(false);
     expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [3_600], 'SUCCEEDED']);
   });
 
   it.each([
-    ['tells what an operator has to look into', { ...UNKNOWN, alarm: true } as const],
+    ['reports something that needs review', { ...UNKNOWN, alarm: true } as const],
     [
       'has captured more than was authorized',
       { ...APPROVED, totals: { captured: 10_001n, refunded: 0n } } as const,
     ],
-  ])('is looked up once a day after its term if its provider %s', async (_what, says) => {
+  ])('an authorization is looked up once a day after its term if its provider %s', async (_what, says) => {
     const payment = await authorized();
     await check(payment, LAPSES_MS, at(says));
     expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [86_400], 'SUCCEEDED']);
   });
 
-  it('lapses at its term without a look-up when the provider offers none', async () => {
+  it('an authorization lapses at its term without a look-up when the provider offers none', async () => {
     const payment = await authorized();
     expect(await check(payment, LAPSES_MS, mute())).toBe(true);
     expect([scheduled, told]).toEqual([[['written', null]], [[idOf(payment), 'lapsed']]]);
   });
 
   it.each([
-    ['is waited for until then', '', -5_000, [5]],
-    ['is waited for, a second at least', '', -1, [1]],
-    ['has lapsed from then on', '', 0, [['written', null]]],
-    [
-      'has lapsed of the rest of which a part was captured',
-      'captured_minor_units = 9999',
-      0,
-      [['written', null]],
-    ],
-    ['is over when all of it was captured', 'captured_minor_units = 10000', -5_000, ['ended']],
-    ['is over when it was released', 'released = true', 0, ['ended']],
+    ['is checked again at its term', '', -5_000, [5]],
+    ['is checked again after at least a second', '', -1, [1]],
+    ['lapses at its term', '', 0, [['written', null]]],
+    ['lapses if a part of it was captured', 'captured_minor_units = 9999', 0, [['written', null]]],
+    ['is no longer checked if all of it was captured', 'captured_minor_units = 10000', -5_000, ['ended']],
+    ['is no longer checked if it was released', 'released = true', 0, ['ended']],
     ['is left to its open operation', `open_operation = '${randomUUID()}'`, 0, [3_600]],
     ['is left to its open operation', `open_operation = '${randomUUID()}'`, -5_000, [3_600]],
-  ])('%s: %s, %i ms after its term', async (_what, set, fromLapseMs, expected) => {
+  ])('an authorization %s: %s, %i ms after its term', async (_what, set, fromLapseMs, expected) => {
     const payment = await authorized(set || undefined);
     const says = fromLapseMs < 0 ? UNKNOWN : APPROVED;
     const written = await check(payment, LAPSES_MS + fromLapseMs, at(says));
@@ -289,9 +287,9 @@ describe('an authorization', () => {
 
   it.each([
     ['a purchase', 'capture = true'],
-    ['what did not succeed', "status = 'PENDING'"],
+    ['an open transaction', "status = 'PENDING'"],
     ['a dispute', "type = 'CHARGEBACK'"],
-  ])('lapses, but %s does not', async (_what, columns) => {
+  ])('%s is looked up at the age at which authorizations lapse', async (_what, columns) => {
     const payment = await authorized();
     await payments.tables.query(`UPDATE transaction SET ${columns}`);
     await check(payment, LAPSES_MS).catch(() => {});

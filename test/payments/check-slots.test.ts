@@ -28,7 +28,7 @@ onOwnDatabase();
 describe('an outcome that the provider has yet to decide', () => {
   const PENDING: Outcome = { kind: 'pending', providerData };
 
-  it("is checked on the schedule, and ends with the provider's report", async () => {
+  it('an undecided outcome is checked on the schedule until the provider reports it', async () => {
     const attempt = await claimAttempt(database, { vault: true });
     const deps = depsOf(PENDING);
     const { mostS } = await pauseOf(attempt, () => writeLate(deps, attempt, 0, PENDING));
@@ -52,13 +52,13 @@ describe('an outcome that the provider has yet to decide', () => {
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
   });
 
-  it('answers a key whose process died', async () => {
+  it('a check answers a key whose process died', async () => {
     const attempt = await claimAttempt(database);
     await checkDue(depsOf(PENDING));
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
   });
 
-  it('is reported only by the worker that holds the attempt', async () => {
+  it('an undecided outcome is written only by the worker that holds the attempt', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(UNKNOWN);
     await checkDue(deps);
@@ -67,7 +67,7 @@ describe('an outcome that the provider has yet to decide', () => {
 });
 
 describe('a provider that hangs', () => {
-  it('holds only its own slots: other outcomes are learned meanwhile, and its own bit by bit', async () => {
+  it('a hanging provider holds only its own slots, and other outcomes are learned meanwhile', async () => {
     for (let i = 0; i < 50; i++) await claimAttempt(database, { connectionId: 'hanging' });
     const silence = Promise.withResolvers<void>();
     let [atOnce, most] = [0, 0];
@@ -91,7 +91,7 @@ describe('a provider that hangs', () => {
     expect(most).toBe(20);
   });
 
-  it('is left alone while its circuit is open: nothing is claimed or postponed', async () => {
+  it('nothing of a hanging provider is claimed or postponed while its circuit is open', async () => {
     const attempt = await claimAttempt(database, { connectionId: 'hanging' });
     const other = await claimAttempt(database);
     const connections = { hanging: connectionOf(APPROVED), scripted: connectionOf(APPROVED) };
@@ -138,7 +138,7 @@ it('stopping the checker waits until the outcomes of running checks are written'
 });
 
 describe('two checkers at once', () => {
-  it('check different attempts', async () => {
+  it('two checkers at once check different attempts', async () => {
     await Promise.all(Array.from({ length: 30 }, () => claimAttempt(database)));
     const deps = depsOf(APPROVED);
     const taken = await Promise.all([checkDue(deps), checkDue(deps)]);

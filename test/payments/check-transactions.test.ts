@@ -40,7 +40,7 @@ const versionOf = async ({ id }: Payment) =>
   (await payments.tables.query('SELECT version FROM payment WHERE id = $1', [id]))[0]?.version;
 
 describe('a redirect', () => {
-  it('that nobody follows stays open until its term ends, is closed at the provider and is EXPIRED', async () => {
+  it('a redirect that nobody follows is closed at the provider at the end of its term and is EXPIRED', async () => {
     const payment = await payments.pay({ wallet: true });
     const before = await versionOf(payment);
     await checkAt(10 * MINUTE_MS);
@@ -52,14 +52,14 @@ describe('a redirect', () => {
     expect(row).toEqual({ status: 'EXPIRED', check_at: null });
   });
 
-  it('whose payer pays is SUCCEEDED by its next check', async () => {
+  it('a redirect whose payer pays is SUCCEEDED by its next check', async () => {
     const payment = await payments.pay({ wallet: true });
     payments.provider.payerPays(payment.transactions?.id ?? '');
     await checkAt(2 * MINUTE_MS);
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
 
-  it('whose payer agreed is not ended by a completion that did not reach the provider', async () => {
+  it('a redirect whose payer agreed is not ended by a completion that did not reach the provider', async () => {
     const payment = await payments.pay({ wallet: true });
     const agreed = { kind: 'to_complete', providerData: create(ProviderDataSchema) } as const;
     const connection: ProviderConnection = {
@@ -71,7 +71,7 @@ describe('a redirect', () => {
     expect(await payments.stateOf(payment)).toBe('READY_TO_PAY/CREATED');
   });
 
-  it('that is paid after it expired is SUCCEEDED once the provider reports it', async () => {
+  it('a redirect that is paid after it expired is SUCCEEDED once the provider reports it', async () => {
     const payment = await payments.pay({ wallet: true });
     await checkAt(DAY_MS + 2 * MINUTE_MS);
     payments.provider.payerPays(payment.transactions?.id ?? '');
@@ -92,7 +92,7 @@ describe('a challenge of a card that is charged directly', () => {
     return news(payment, connection);
   };
 
-  it('is IN_PROCESS once the payer has come back and the provider has yet to confirm', async () => {
+  it('a challenge is IN_PROCESS once the payer is back and the provider has yet to confirm', async () => {
     payments.provider.next.push('sends the payer away');
     const payment = await payments.pay();
     expect(await payments.stateOf(payment)).toBe('PENDING/WAITING_ADDITIONAL_STEP');
@@ -120,18 +120,18 @@ describe('a challenge whose card is to be stored', () => {
     return getPayment(payments.deps, payment.id, payments.caller());
   }
 
-  it('names the stored card once its payer has passed it', async () => {
+  it('a challenge whose card is to be stored names the stored card once its payer has passed it', async () => {
     const { paymentMethod } = await paidAfter(2 * MINUTE_MS);
     expect(await tokens()).toEqual([{ id: paymentMethod?.vaultedToken }]);
   });
 
-  it('names no card if it is paid after it expired: the waiting card is gone', async () => {
+  it('a challenge paid after it expired names no card, since the waiting card is gone', async () => {
     const { status, paymentMethod, transactions } = await paidAfter(DAY_MS + 2 * MINUTE_MS);
     expect([status, await tokens()]).toEqual([Payment_Status.SUCCEEDED, []]);
     expect([paymentMethod?.vaultedToken, transactions?.paymentMethod?.vaultedToken]).toEqual(['', '']);
   });
 
-  it('names the card if it is paid after it expired, but the customer had stored the same card before', async () => {
+  it('a challenge paid after it expired names the card if the customer had already stored it', async () => {
     const customerId = randomUUID();
     const payer = toBinary(CustomerPayerSchema, create(CustomerPayerSchema, { id: customerId }));
     await insertCustomer(payments.database, { id: customerId, accountId: ACCOUNT_ONE, payer });
@@ -143,7 +143,7 @@ describe('a challenge whose card is to be stored', () => {
 });
 
 describe('a card payment that its provider has yet to decide', () => {
-  it('is looked up by one check at a time, and does not count as waiting for its payer', async () => {
+  it('a card payment in progress is looked up by one check at a time, and does not wait for its payer', async () => {
     payments.provider.next.push('delays it');
     const payment = await payments.pay();
     await payments.makeDue();
@@ -157,7 +157,7 @@ describe('a card payment that its provider has yet to decide', () => {
 });
 
 describe('an authorization', () => {
-  it('that is not captured within its term is EXPIRED and can no longer be captured', async () => {
+  it('an authorization that is not captured within its term is EXPIRED and can no longer be captured', async () => {
     const payment = await payments.pay({ capture: false });
     await checkAt(6 * DAY_MS);
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
@@ -169,7 +169,7 @@ describe('an authorization', () => {
     });
   });
 
-  it('that lapsed stays EXPIRED when its approval is reported again', async () => {
+  it('an authorization that lapsed stays EXPIRED when its approval is reported again', async () => {
     const payment = await payments.pay({ capture: false });
     await checkAt(7 * DAY_MS + MINUTE_MS);
     const { connection } = payments.provider;
@@ -177,7 +177,7 @@ describe('an authorization', () => {
     expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
   });
 
-  it('that was approved after a challenge lapses like any other', async () => {
+  it('an authorization that was approved after a challenge lapses like any other', async () => {
     payments.provider.next.push('sends the payer away');
     const payment = await payments.pay({ capture: false });
     payments.provider.payerPays(payment.transactions?.id ?? '');
@@ -189,7 +189,7 @@ describe('an authorization', () => {
     expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
   });
 
-  it('that was captured is left alone when its term ends', async () => {
+  it('an authorization that was captured is left alone when its term ends', async () => {
     const payment = await payments.pay({ capture: false });
     const request = create(CapturePaymentRequestSchema, { paymentId: payment.id });
     await capturePayment(payments.deps, request, payments.caller());
@@ -221,24 +221,27 @@ describe('a signed report from a provider without look-up', () => {
   it.each([
     ['a transaction', true],
     ['an attempt whose outcome is unknown', false],
-  ])('is written for %s if the amounts match, and raises an alarm otherwise', async (_what, wallet) => {
-    if (!wallet) payments.provider.next.push('does it, unanswered');
-    const payment = await payments.pay({ wallet });
-    const before = await payments.stateOf(payment);
-    const id = payment.transactions?.id ?? '';
-    expect(await apply(id, { minorUnits: 10_001n })).toBe('unchanged');
-    expect(await apply(id, { currency: 'EUR' })).toBe('unchanged');
-    expect(told).toEqual([
-      [id, 'mismatch'],
-      [id, 'mismatch'],
-    ]);
-    expect(await payments.stateOf(payment)).toBe(before);
-    expect(await apply(id)).toBe('applied');
-    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
-    expect(await apply(id)).toBe('unchanged');
-  });
+  ])(
+    'a signed report about %s is written if the amounts match, and raises an alarm otherwise',
+    async (_what, wallet) => {
+      if (!wallet) payments.provider.next.push('does it, unanswered');
+      const payment = await payments.pay({ wallet });
+      const before = await payments.stateOf(payment);
+      const id = payment.transactions?.id ?? '';
+      expect(await apply(id, { minorUnits: 10_001n })).toBe('unchanged');
+      expect(await apply(id, { currency: 'EUR' })).toBe('unchanged');
+      expect(told).toEqual([
+        [id, 'mismatch'],
+        [id, 'mismatch'],
+      ]);
+      expect(await payments.stateOf(payment)).toBe(before);
+      expect(await apply(id)).toBe('applied');
+      expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+      expect(await apply(id)).toBe('unchanged');
+    },
+  );
 
-  it('may say that the provider has yet to decide: that is written, and a later report follows', async () => {
+  it('a signed report of an undecided payment is written, and a later report follows', async () => {
     const payment = await payments.pay({ wallet: true });
     const id = payment.transactions?.id ?? '';
     expect(await apply(id, { outcome: { kind: 'pending', providerData } })).toBe('applied');
@@ -247,7 +250,7 @@ describe('a signed report from a provider without look-up', () => {
     expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
 
-  it('is kept for later when its transaction does not exist yet', async () => {
+  it('a signed report is kept for later if its transaction does not exist yet', async () => {
     expect(await apply(randomUUID())).toBe('waiting');
     expect(await notified(payments.deps, 'ledger', { transactionId: randomUUID() })).toBe('waiting');
     const rows = await payments.tables.query('SELECT result, check_at > now() AS searched FROM notification');

@@ -58,7 +58,7 @@ const stateOf = async () => [
   await payments.tables.query('SELECT id FROM transaction'),
 ];
 
-it('an operation on a payment with 200 transactions is refused and claims nothing; with 199 it is claimed', async () => {
+it('an operation on a payment with 199 transactions is claimed, and with 200 refused without a claim', async () => {
   const payment = await payments.pay();
   const declined = (count: number) =>
     payments.tables.query(
@@ -78,7 +78,7 @@ it('an operation on a payment with 200 transactions is refused and claims nothin
 });
 
 describe('a claimed operation', () => {
-  it('is stored with its request before anything is sent', async () => {
+  it('a claimed operation is stored with its request before anything is sent', async () => {
     const payment = await payments.pay();
     const { written, target, stored } = await claim(
       asked(payment, { merchantReference: 'r-1', description: 'one book', reason: 'it came too late' }),
@@ -99,7 +99,7 @@ describe('a claimed operation', () => {
     expect(payments.provider.moved.at(-1)).toBe(`pay ${payment.transactions?.id}`);
   });
 
-  it('gets its own reference when the merchant sends none', async () => {
+  it('a claimed operation gets its own reference when the merchant sends none', async () => {
     const { written } = await claim(asked(await payments.pay()));
     expect(written.merchantReference).toBeUndefined();
     const { transactions } = decodeRecord(written.record);
@@ -107,7 +107,7 @@ describe('a claimed operation', () => {
     expect(transactions?.reason).toBeUndefined();
   });
 
-  it('is planned again when the payment has changed meanwhile, at most three times', async () => {
+  it('an operation is planned again if the payment has changed meanwhile, at most three times', async () => {
     const payment = await payments.pay();
     const change = () => payments.tables.query('UPDATE payment SET version = version + 1');
     let changes = 2;
@@ -127,7 +127,7 @@ describe('a claimed operation', () => {
     expect([twice.claims.count, always.claims.count]).toEqual([3, 3]);
   });
 
-  it('uses the payment as it was read: refused if the approval came after, claimed if it came before', async () => {
+  it('an operation is claimed if its payment was approved before it was read, and refused if after', async () => {
     const learn = async () => {
       await payments.makeDue();
       await checkDue(payments.deps);
@@ -145,7 +145,7 @@ describe('a claimed operation', () => {
     expect(written).toMatchObject({ type: 'REFUND', paymentId: other.id });
   });
 
-  it('locks the payment: another operation is refused without a claim', async () => {
+  it('a claimed operation blocks others, which are refused without a claim', async () => {
     const payment = await payments.pay();
     await claim(asked(payment));
     const { database, claims } = aroundClaims((run) => run());
@@ -155,7 +155,7 @@ describe('a claimed operation', () => {
     expect(claims.count).toBe(0);
   });
 
-  it('is refused when another payment holds its key', async () => {
+  it('an operation is refused if another payment has its key', async () => {
     await claim(asked(await payments.pay()), 'one key');
     const refused = claim(asked(await payments.pay()), 'one key');
     await expect(refused).rejects.toMatchObject({ reason: 'OPERATION_IN_PROGRESS' });
@@ -173,7 +173,7 @@ describe('a claim that the database does not acknowledge', () => {
       refused,
       { reason: 'SERVICE_UNAVAILABLE', cause: refused },
     ],
-  ])('%s', async (_what, error, expected) => {
+  ])('a claim that the database does not acknowledge %s', async (_what, error, expected) => {
     const payment = await payments.pay();
     const { database, claims } = aroundClaims(() => Promise.reject(error));
     await expect(claim(asked(payment), undefined, { database })).rejects.toMatchObject({
@@ -182,7 +182,7 @@ describe('a claim that the database does not acknowledge', () => {
     expect(claims.count).toBe(1);
   });
 
-  it('caused by an internal fault shows the fault', async () => {
+  it('a claim that fails by an internal fault throws that fault', async () => {
     const payment = await payments.pay();
     const { database } = aroundClaims(() => Promise.reject(ours));
     await expect(claim(asked(payment), undefined, { database })).rejects.toBe(ours);
@@ -201,7 +201,7 @@ describe('a payment', () => {
   it.each([
     ['was declined', "status = 'DECLINED'"],
     ['verified a card only', "type = 'VERIFY'"],
-  ])('that %s has nothing to operate on', async (_what, columns) => {
+  ])('an operation on a payment that %s is refused', async (_what, columns) => {
     const payment = await payments.pay();
     await set(columns);
     await expectRefused(asked(payment), /^the payment has taken no money and holds none/);
@@ -210,14 +210,14 @@ describe('a payment', () => {
   it.each([
     ['whose outcome is not known', "status = 'PENDING'"],
     ['whose payer has yet to pay', "status = 'CREATED'"],
-  ])('%s is never said to have taken no money', async (_what, columns) => {
+  ])('the refusal for a payment %s does not say that no money was taken', async (_what, columns) => {
     const payment = await payments.pay();
     await set(columns);
     await expectRefused(asked(payment), /^the payment has no outcome yet and may still take money/);
   });
 
   it.each([randomUUID(), 'no UUID'])(
-    'that does not exist is refused by the name of the field: %s',
+    'an operation on an unknown payment is refused with the name of the field: %s',
     async (id) => {
       const refused = claim(asked({ ...(await payments.pay()), id }));
       await expect(refused).rejects.toMatchObject({
@@ -226,13 +226,13 @@ describe('a payment', () => {
     },
   );
 
-  it.each(['PURCHASE', 'AUTHORIZE'])('that is a %s can be operated on', async (type) => {
+  it.each(['PURCHASE', 'AUTHORIZE'])('an operation on a %s is claimed', async (type) => {
     const payment = await payments.pay();
     await set(`type = '${type}'`);
     expect((await claim(asked(payment))).stored.base).toMatchObject({ type, id: payment.transactions?.id });
   });
 
-  it('that is disputed accepts no operation until the dispute is won', async () => {
+  it('a payment that is disputed accepts no operation until the dispute is won', async () => {
     const payment = await payments.pay();
     await payments.tables.query(
       `INSERT INTO transaction (id, account_id, payment_id, connection_id, connection_identity, status, amount_minor_units,
@@ -245,7 +245,7 @@ describe('a payment', () => {
     expect((await claim(asked(payment))).written.type).toBe('REFUND');
   });
 
-  it('accepts operations only through its own account at the provider', async () => {
+  it('a payment accepts operations only through its own account at the provider', async () => {
     const payment = await payments.pay();
     const { connection } = payments.provider;
     const at = (connections: ReadonlyMap<string, typeof connection>) =>
@@ -279,17 +279,20 @@ describe('a cancel without a key', () => {
     return { id, outcome: await claimed.catch((error: Error) => error) };
   }
 
-  it.each(['SUCCEEDED', 'PENDING'])('is replayed when the first one was %s', async (status) => {
-    const { id, outcome } = await cancelBeside('CANCEL', status, KEYLESS);
-    expect(outcome).toBeInstanceOf(CurrentCancel);
-    expect(outcome).toMatchObject({ transactionId: id });
-  });
+  it.each(['SUCCEEDED', 'PENDING'])(
+    'a cancel without a key is replayed if the first cancel was %s',
+    async (status) => {
+      const { id, outcome } = await cancelBeside('CANCEL', status, KEYLESS);
+      expect(outcome).toBeInstanceOf(CurrentCancel);
+      expect(outcome).toMatchObject({ transactionId: id });
+    },
+  );
 
   it.each([
     ['one that was declined', 'CANCEL', 'DECLINED', KEYLESS],
     ['a capture', 'CAPTURE', 'SUCCEEDED', KEYLESS],
     ['one that stands, if it has a key', 'CANCEL', 'SUCCEEDED', 'a key'],
-  ])('is not a replay of %s', async (_what, type, status, key) => {
+  ])('a cancel without a key is not a replay of %s', async (_what, type, status, key) => {
     const { outcome } = await cancelBeside(type, status, key);
     expect(outcome).toMatchObject({ written: { type: 'CANCEL' } });
   });

@@ -47,7 +47,7 @@ const protocolOf = (i: number): Protocol => PROTOCOLS[i % PROTOCOLS.length] as P
 const distinct = (values: readonly unknown[]) => new Set(values).size;
 
 describe('a hundred concurrent requests', () => {
-  it('that are equal, with one key, over all protocols and two replicas, make one charge and get one response', async () => {
+  it('a hundred equal requests with one key, over all protocols and two replicas, make one charge', async () => {
     const key = randomUUID();
     const other = apiClients(patient.url);
     const replies = await Promise.all(
@@ -56,8 +56,8 @@ describe('a hundred concurrent requests', () => {
     other.close();
     expect(await made(key)).toEqual({ payments: 1, charges: 1 });
     const answered = replies.filter(({ record }) => record !== '');
-    // A request that waited in vain for the first response gets this error; on a busy machine, so
-    // does a request that waited in vain for the database.
+    // A request whose wait for the first response ends gets this error; on a busy machine, so
+    // does a request whose wait for the database ends.
     const refusals = replies.filter(({ record }) => record === '').map(({ reason }) => reason);
     expect(['REQUEST_IN_PROGRESS', 'SERVICE_UNAVAILABLE']).toEqual(expect.arrayContaining(refusals));
     expect(answered.length).toBeGreaterThanOrEqual(50);
@@ -65,7 +65,7 @@ describe('a hundred concurrent requests', () => {
     expect(answered.filter(({ headers }) => headers.get('idempotent-replayed') === null)).toHaveLength(1);
   });
 
-  it('that differ, with one key, make one charge, and the rest are refused', async () => {
+  it('a hundred different concurrent requests with one key make one charge, and the rest are refused', async () => {
     const key = randomUUID();
     const replies = await Promise.all(
       hundred.map((i) =>
@@ -77,7 +77,7 @@ describe('a hundred concurrent requests', () => {
     expect(replies.filter(({ reason }) => reason === 'IDEMPOTENCY_KEY_REUSED')).toHaveLength(99);
   });
 
-  it('with a hundred keys make a hundred payments', async () => {
+  it('a hundred concurrent requests with a hundred keys make a hundred payments', async () => {
     const keys = hundred.map(() => randomUUID());
     const replies = await Promise.all(
       keys.map((key, i) => clients.create(protocolOf(i), cardPayment(), headersOne(key))),
@@ -94,7 +94,7 @@ describe('while the first request is in progress', () => {
     ...(protocol === 'rest' ? { status: 409 } : { code: 'Aborted' }),
   });
 
-  it('repeats wait a while, then are told to retry later; a different request is refused at once', async () => {
+  it('repeats of a request in progress wait, then are told to retry; a different request is refused', async () => {
     const headers = headersOne();
     const giveAnswers = provider.hold();
     const request = UNKNOWN;
@@ -168,7 +168,7 @@ describe('when the client disconnects', { concurrent: true }, () => {
   };
 
   it.each(Object.entries(LEAVE))(
-    '%s, the work is finished and the repeat gets the response',
+    'a payment whose client disconnects %s is made, and the repeat gets the response',
     async (_name, leave) => {
       const headers = headersOne();
       const giveAnswers = provider.hold();

@@ -52,12 +52,12 @@ describe('lacksOf', () => {
     [card({}), { methods: ['wallet_redirect', 'wallet_enrollment'] }, 'payment_method.type'],
     [wallet(REDIRECT), { methods: ['card', 'wallet_enrollment'] }, 'payment_method.type'],
     [wallet(DIRECT), { methods: ['card', 'wallet_redirect'] }, 'payment_method.type'],
-  ])('names the fields that %o requires and %o does not offer', (method, without, field) => {
+  ])('lacksOf names the fields that %o requires and %o does not offer', (method, without, field) => {
     expect(lacksOf(method, ALL)).toEqual([]);
     expect(lacksOf(method, { ...ALL, ...without }).map((lack) => lack.field)).toEqual([field]);
   });
 
-  it('names the browser fields that a 3-D Secure setup requires and lacks, and none when no setup is requested', () => {
+  it('lacksOf names the browser fields that a requested 3-D Secure setup requires and lacks', () => {
     const needs: Capabilities = {
       ...ALL,
       missingForChallenge: (browser) => (browser?.userAgent ? [] : ['user_agent']),
@@ -76,7 +76,7 @@ describe('lacksOf', () => {
     expect(error.message).toMatch(/customer_payer\.browser_info\.user_agent.* is required/);
   });
 
-  it('names the required fields that 3-D Secure results lack', () => {
+  it('lacksOf names the required fields that 3-D Secure results lack', () => {
     const needs: Capabilities = { ...ALL, missingForResults: ({ cryptogram }) => (cryptogram ? [] : ['c']) };
     const threeDSecure = create(ThreeDSecureSchema, { version: '2.2.0' });
     const field = `${CARD}.three_d_secure.c`;
@@ -87,13 +87,13 @@ describe('lacksOf', () => {
     expect(lacksOf(card({ threeDSecure }), cannot)).toMatchObject([{ field: `${CARD}.three_d_secure` }]);
   });
 
-  it('finds that every connection can make a plain card purchase, even with a soft descriptor', () => {
+  it('lacksOf finds that every connection can make a plain card purchase, even with a soft descriptor', () => {
     expect(lacksOf(card({ softDescriptor: 'SHOP' }), CARDS_ONLY)).toEqual([]);
   });
 });
 
 describe('the refusal of a request that no connection supports', () => {
-  it('names each field once, and says that nothing was sent', () => {
+  it('the refusal of an unsupported request names each field once, and says that nothing was sent', () => {
     const lacks = lacksOf(card({ verify: true, installments: 3 }), CARDS_ONLY);
     const error = notOffered([...lacks, ...lacks]);
     expect(error.reason).toBe('OPERATION_NOT_SUPPORTED');

@@ -7,7 +7,7 @@ import { onOperatedPayments, payments } from './operated-payments.ts';
 
 onOperatedPayments();
 
-it('a payment beyond the slots of a hanging provider is refused before its key is used, and made once a slot is free', async () => {
+it("a payment beyond a hanging provider's slots is refused with its key unused, until a slot is free", async () => {
   const { request } = await payments.payAs(payments.caller());
   const answering = Promise.withResolvers<void>();
   let held = 0;
@@ -33,7 +33,7 @@ it('a payment beyond the slots of a hanging provider is refused before its key i
     [],
   );
   expect(rows).toEqual([]);
-  // A repeat is not another payment: it waits for its own.
+  // A repeat is not another payment, and waits for the first response.
   const repeat = pay('first');
   answering.resolve();
   expect((await repeat).record.id).toBe((await first).record.id);
@@ -61,7 +61,7 @@ describe('a connection slot', () => {
       }) as unknown as PreparedPayment;
   }
 
-  it('is held until it is released, by each payment of its connection', () => {
+  it('each payment holds a slot of its connection until it is released', () => {
     const prepared = preparedAt('one', 'another');
     const taken = Array.from({ length: MAX_CONNECTION_SLOTS }, () => acquireSlot(prepared('one')));
     expect(() => acquireSlot(prepared('one'))).toThrow('too many payments wait for their provider');
@@ -72,7 +72,7 @@ describe('a connection slot', () => {
     expect(() => acquireSlot(prepared('one'))).toThrow('too many payments wait for their provider');
   });
 
-  it('is acquired for each payment that can fail over to another target', () => {
+  it('a payment that can fail over acquires a slot for its other targets, too', () => {
     const prepared = preparedAt('one');
     for (let i = 0; i < MAX_CONNECTION_SLOTS; i++) acquireSlot(prepared('one'));
     expect(() => acquireSlot(prepared('one', { targets: 1, maxAttempts: 2 }))).toThrow();
@@ -84,12 +84,15 @@ describe('a connection slot', () => {
     [0, 1],
     [0.5, 2],
     [0.999, 3],
-  ])('that is refused may be requested again after a random 1 to 3 s: %j → %i s', (drawn, retryAfterS) => {
-    const prepared = preparedAt('one');
-    for (let i = 0; i < MAX_CONNECTION_SLOTS; i++) acquireSlot(prepared('one'));
-    vi.spyOn(Math, 'random').mockReturnValue(drawn);
-    expect(() => acquireSlot(prepared('one'))).toThrow(
-      expect.objectContaining({ reason: 'SERVICE_UNAVAILABLE', retryAfterS }),
-    );
-  });
+  ])(
+    'a payment refused for lack of slots may be retried after a random 1 to 3 s: %j → %i s',
+    (drawn, retryAfterS) => {
+      const prepared = preparedAt('one');
+      for (let i = 0; i < MAX_CONNECTION_SLOTS; i++) acquireSlot(prepared('one'));
+      vi.spyOn(Math, 'random').mockReturnValue(drawn);
+      expect(() => acquireSlot(prepared('one'))).toThrow(
+        expect.objectContaining({ reason: 'SERVICE_UNAVAILABLE', retryAfterS }),
+      );
+    },
+  );
 });

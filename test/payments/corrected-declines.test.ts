@@ -151,7 +151,7 @@ it.each([
   expect(await shown(paid)).toMatchObject({ status: 'DECLINED' });
 });
 
-it('a payment that is corrected to approved uses its checkout session again, so that no second payment pays it', async () => {
+it('a payment corrected to approved uses up its checkout session again', async () => {
   const session = randomUUID();
   const terms = cardPayment() as { country: string };
   await payments.tables.query(

@@ -33,7 +33,7 @@ async function answerPending(): Promise<void> {
 }
 
 describe('a process that stalls between the approval and commit 2', () => {
-  it('returns the response that another replica has stored meanwhile, and still writes the approval', async () => {
+  it("a process that stalls before commit 2 returns another replica's response and writes the approval", async () => {
     const finished: string[] = [];
     let stoodStill = false;
     const payment = payments.payment(CARD, {
@@ -58,7 +58,7 @@ describe('a process that stalls between the approval and commit 2', () => {
 });
 
 describe('commit 2', () => {
-  it('is reported once when its acknowledgment is lost', async () => {
+  it('commit 2 is reported once when its acknowledgment is lost', async () => {
     const finished: string[] = [];
     let tries = 0;
     const payment = payments.payment(CARD, {
@@ -75,7 +75,7 @@ describe('commit 2', () => {
     expect(finished).toEqual(['SUCCEEDED']);
   });
 
-  it('is also reported when it is written after the caller was told to wait', async () => {
+  it('commit 2 is also reported when it is written after the caller was told to wait', async () => {
     const finished: string[] = [];
     const held = Promise.withResolvers<void>();
     const payment = payments.payment(CARD, {
@@ -99,7 +99,7 @@ describe('commit 2', () => {
 });
 
 describe('a claim', () => {
-  it('is not retried for longer than its payment may still be sent', async () => {
+  it('a claim is not retried for longer than its payment may still be sent', async () => {
     let tries = 0;
     const payment = payments.payment(CARD, {
       outcomes: [APPROVED],
@@ -115,7 +115,7 @@ describe('a claim', () => {
     expect(payment.calls).toEqual([]);
   });
 
-  it('whose acknowledgment comes too late is not sent', async () => {
+  it('a claim whose acknowledgment comes too late is not sent', async () => {
     const payment = payments.payment(CARD, {
       outcomes: [APPROVED],
       around: async (statement, run) => {

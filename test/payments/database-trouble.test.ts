@@ -88,7 +88,7 @@ async function cuttableLine(databaseUrl: string) {
 const SERVICE_UNAVAILABLE = { reason: 'SERVICE_UNAVAILABLE', retryAfterS: 1, record: '' };
 
 describe('a database that is unavailable before the claim', () => {
-  it('makes every protocol refuse payments with 503 and Retry-After; nothing is sent and the key stays unused', async () => {
+  it('an unavailable database makes every protocol refuse payments with 503 and Retry-After, unsent', async () => {
     database = await createTestDatabase();
     line = await cuttableLine(database.url);
     await start(line.url);
@@ -134,38 +134,43 @@ describe('an outcome that cannot be written', () => {
   it.each([
     ['approved', '4012888888881881', 'SUCCEEDED', '57P03'],
     ['declined', '4000000000000002', 'DECLINED', '53100'],
-  ])('is a 409 while %s, and is returned once it can be written', async (_name, number, status, sqlState) => {
-    database = await createTestDatabase();
-    await start();
-    await tables.query(failUpdates(sqlState));
-    const headers = headersOne();
-    const request = withField(cardPayment(number), 'payment_method.vault_on_success', true);
-    for (const protocol of PROTOCOLS) {
-      const reply = await clients.create(protocol, request, headers);
-      expect(reply).toMatchObject({ reason: 'REQUEST_IN_PROGRESS', retryAfterS: 1, record: '' });
-      expect(protocol === 'rest' ? reply.status : reply.code).toBe(protocol === 'rest' ? 409 : 'Aborted');
-    }
-    expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
-    expect(server.logLines.join('')).toContain('could not be written yet');
+  ])(
+    'an outcome that cannot be written is a 409 while %s, and is returned once it can be written',
+    async (_name, number, status, sqlState) => {
+      database = await createTestDatabase();
+      await start();
+      await tables.query(failUpdates(sqlState));
+      const headers = headersOne();
+      const request = withField(cardPayment(number), 'payment_method.vault_on_success', true);
+      for (const protocol of PROTOCOLS) {
+        const reply = await clients.create(protocol, request, headers);
+        expect(reply).toMatchObject({ reason: 'REQUEST_IN_PROGRESS', retryAfterS: 1, record: '' });
+        expect(protocol === 'rest' ? reply.status : reply.code).toBe(protocol === 'rest' ? 409 : 'Aborted');
+      }
+      expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
+      expect(server.logLines.join('')).toContain('could not be written yet');
 
-    await tables.query(MEND_UPDATES);
-    await expect
-      .poll(async () => (await clients.create('rest', request, headers)).status, { interval: 100 })
-      .toBe(201);
-    const replies = await Promise.all(
-      PROTOCOLS.map((protocol) => clients.create(protocol, request, headers)),
-    );
-    for (const reply of replies) {
-      const record = JSON.parse(reply.record);
-      expect(record.status).toBe(status);
-      expect(record.payment_method.vaulted_token !== '').toBe(status === 'SUCCEEDED');
-    }
-    const made = server.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'payment made');
-    expect(made).toMatchObject([{ payment_status: status, account_id: request.account_id }]);
-    expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
-  });
+      await tables.query(MEND_UPDATES);
+      await expect
+        .poll(async () => (await clients.create('rest', request, headers)).status, { interval: 100 })
+        .toBe(201);
+      const replies = await Promise.all(
+        PROTOCOLS.map((protocol) => clients.create(protocol, request, headers)),
+      );
+      for (const reply of replies) {
+        const record = JSON.parse(reply.record);
+        expect(record.status).toBe(status);
+        expect(record.payment_method.vaulted_token !== '').toBe(status === 'SUCCEEDED');
+      }
+      const made = server.logLines
+        .map((line) => JSON.parse(line))
+        .filter(({ msg }) => msg === 'payment made');
+      expect(made).toMatchObject([{ payment_status: status, account_id: request.account_id }]);
+      expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
+    },
+  );
 
-  it('waits while another session holds the row, and is then written', async () => {
+  it('an outcome is written once another session releases the row', async () => {
     database = await createTestDatabase();
     await start();
     const headers = headersOne();
@@ -182,7 +187,7 @@ describe('an outcome that cannot be written', () => {
     expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
   });
 
-  it('is an internal error after an internal fault, never a failed payment', async () => {
+  it('an outcome that an internal fault keeps from being written is an internal error', async () => {
     database = await createTestDatabase();
     await start();
     await tables.query(failUpdates('22023'));
@@ -200,7 +205,7 @@ const BREAK_CONNECTIONS = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE application_name = 'payments-service' AND datname = current_database()`;
 
-it('a database that keeps breaking every connection leaves one charge for each payment that succeeds', async () => {
+it('every payment that succeeds has one charge, even if the database keeps breaking connections', async () => {
   database = await createTestDatabase();
   await start();
   const keys = Array.from({ length: 40 }, () => randomUUID());

@@ -86,8 +86,8 @@ const refusing =
     return payments.database.query(statement, values);
   };
 
-describe('an authorization that its provider ended before our term', () => {
-  it('is EXPIRED once a notification prompts a look-up', async () => {
+describe('authorizations that the provider ended early', () => {
+  it('an authorization that ended early is EXPIRED once a notification prompts a look-up', async () => {
     expect(await news(payments.provider.connection)).toBe('unchanged');
     expect(await state()).toBe('SUCCEEDED/APPROVED');
     expect(await news()).toBe('applied');
@@ -100,15 +100,18 @@ describe('an authorization that its provider ended before our term', () => {
     ['declined', 'cancel', 'declines it', cancel],
     ['refused', 'capture', 'refuses it', capture],
     ['refused', 'cancel', 'refuses it', cancel],
-  ] as const)('is EXPIRED soon after the provider %s a %s of it', async (_how, _verb, behaviour, operate) => {
-    payments.provider.next.push(behaviour);
-    await operate();
-    expect(await state()).toBe('SUCCEEDED/APPROVED');
-    await checkDue(deps);
-    expect(await state()).toBe('EXPIRED/EXPIRED');
-  });
+  ] as const)(
+    'an authorization that ended early is EXPIRED soon after the provider %s a %s of it',
+    async (_how, _verb, behaviour, operate) => {
+      payments.provider.next.push(behaviour);
+      await operate();
+      expect(await state()).toBe('SUCCEEDED/APPROVED');
+      await checkDue(deps);
+      expect(await state()).toBe('EXPIRED/EXPIRED');
+    },
+  );
 
-  it('is EXPIRED soon after a capture was declined during an earlier look-up', async () => {
+  it('an authorization that ended early is EXPIRED soon after a capture was declined during a look-up', async () => {
     const lookUp = async (): Promise<Outcome> => {
       payments.provider.next.push('declines it');
       await capture();
@@ -120,7 +123,7 @@ describe('an authorization that its provider ended before our term', () => {
   });
 
   it.each(['does it', 'does it, unanswered'] as const)(
-    'is not looked up sooner because of a partial capture when the provider %s',
+    'an authorization is not looked up sooner because of a partial capture when the provider %s',
     async (behaviour) => {
       payments.provider.next.push(behaviour);
       await capture('30');
@@ -130,7 +133,7 @@ describe('an authorization that its provider ended before our term', () => {
     },
   );
 
-  it('is not looked up sooner because of a capture that did not reach the provider', async () => {
+  it('an authorization is not looked up sooner because of a capture that did not reach the provider', async () => {
     const { connection } = payments.provider;
     const unreached = async (): Promise<Outcome> => ({
       kind: 'not_sent',
@@ -147,7 +150,7 @@ describe('an authorization that its provider ended before our term', () => {
     ['declined', { kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) }],
     ['never made', { kind: 'not_sent', because: 'turned_away', detail: 'closed' }],
   ])(
-    'is EXPIRED and raises an alarm if it is reported as %s, since nothing is held any more',
+    'an authorization that ended early is EXPIRED with an alarm if it is reported as %s',
     async (_what, told) => {
       const { results, checked } = observed();
       expect(await news({ ...ended, lookUp: async () => told }, { checked })).toBe('applied');
@@ -156,7 +159,7 @@ describe('an authorization that its provider ended before our term', () => {
     },
   );
 
-  it('is looked up again if the provider did not answer: soon after news, otherwise within the hour', async () => {
+  it('an unanswered look-up is repeated soon after a notification, otherwise within the hour', async () => {
     const silent: ProviderConnection = {
       ...ended,
       lookUp: async () => ({ kind: 'unknown', detail: 'silence', providerData: undefined }),
@@ -177,7 +180,7 @@ describe('an authorization that its provider ended before our term', () => {
     ['an approval', APPROVED],
     ['an alarm', alarmingOutcome('its capture failed')],
   ])(
-    'is looked up only at the end of our term if the provider answered the look-ups after news and on the schedule: %s',
+    'an authorization whose look-ups were answered is looked up at the end of its term: %s',
     async (_what, told) => {
       const answering: ProviderConnection = { ...ended, lookUp: async () => told };
       const due = "SELECT 1 FROM transaction WHERE check_at > now() + interval '6 days 23 hours'";
@@ -189,14 +192,14 @@ describe('an authorization that its provider ended before our term', () => {
     },
   );
 
-  it('keeps its captured amount, and offers no rest', async () => {
+  it('an authorization that ended early keeps its captured amount, and offers no rest', async () => {
     await capture('30');
     await news();
     expect(await state()).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('is EXPIRED without an alarm if its provider signed that it has expired', async () => {
+  it('an authorization is EXPIRED without an alarm if its provider signed that it has expired', async () => {
     const { results, checked } = observed();
     const apply = (minorUnits = 10_000n) => signEnd({ minorUnits }, { ...deps, checked });
     payments.provider.next.push('delays it');
@@ -216,7 +219,7 @@ describe('an authorization that its provider ended before our term', () => {
     expect([await apply(), await state(), results]).toEqual(['unchanged', 'SUCCEEDED/CAPTURED', []]);
   });
 
-  it('does not end by the signed end of another charge under our reference, which raises an alarm', async () => {
+  it('the signed end of another charge raises an alarm and does not end the authorization', async () => {
     const { results, checked } = observed();
     await payments.tables.query("UPDATE transaction SET reference = 'ours'");
     const apply = (paidReference: string) => signEnd({ paidReference }, { ...deps, checked });
@@ -228,7 +231,7 @@ describe('an authorization that its provider ended before our term', () => {
     expect([await apply('ours'), await state()]).toEqual(['applied', 'EXPIRED/EXPIRED']);
   });
 
-  it('keeps its signed end waiting for a cancel that began just before the write', async () => {
+  it('the signed end of an authorization waits for a cancel that began just before the write', async () => {
     payments.provider.next.push('delays it');
     // The second read belongs to the write, which comes after the cancel has begun.
     const before = { read_payment_state: (nth: number) => nth === 2 && cancel() };
@@ -240,7 +243,7 @@ describe('an authorization that its provider ended before our term', () => {
     expect(await state()).toBe('CANCELED/CANCELED');
   });
 
-  it('emits no event if a part was captured, since the record stays unchanged', async () => {
+  it('the end of a partly captured authorization emits no event, since the record stays unchanged', async () => {
     await wantEveryEvent(payments.tables);
     await capture('30');
     const changes = () =>
@@ -251,7 +254,7 @@ describe('an authorization that its provider ended before our term', () => {
     expect(await changes()).toEqual(before);
   });
 
-  it('does not delay a stop: the write is not retried while the database is down', async () => {
+  it('the end of an authorization does not delay a stop: the write is not retried without a database', async () => {
     const failures: unknown[] = [];
     const finishFailed = (_id: string, error: unknown) => {
       failures.push(error);
@@ -267,7 +270,7 @@ describe('an authorization that its provider ended before our term', () => {
     expect(failures).toHaveLength(1);
   });
 
-  it('is left to a cancel that has begun meanwhile, which may have ended it', async () => {
+  it('an authorization is left to a cancel that has begun meanwhile, which may have ended it', async () => {
     payments.provider.next.push('delays it');
     const racing: ProviderConnection = {
       ...ended,

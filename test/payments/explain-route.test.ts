@@ -84,7 +84,7 @@ function explain(
 const idsOf = ({ targets }: ReturnType<typeof explain>) => targets.map(({ connection }) => connection?.id);
 
 describe('the facts', () => {
-  it('are those of the payment, with what the catalogue knows about the card, and nothing else about the card', () => {
+  it("an explanation has the facts of the payment and, about the card, only the catalogue's", () => {
     const { facts, ...others } = explain([{ id: 1, targets: to('a') }], cardPayment());
     expect(facts).toMatchObject({
       ...{ accountId: ACCOUNT_ONE, country: 'US', amount: { value: '10' }, currency: 'USD', type: 'CARD' },
@@ -95,7 +95,7 @@ describe('the facts', () => {
     for (const secret of ['4012888888881881', '737', 'JORDAN']) expect(told).not.toContain(secret);
   });
 
-  it('about a vaulted card are unknown, as a note says', () => {
+  it('the facts about a vaulted card are unknown, as a note says', () => {
     const request = { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: VAULTED_CARD } };
     const { facts, notes } = explain([{ id: 1, targets: to('a') }], request);
     expect(facts).toMatchObject({ vaulted: true, cardBrand: '', iin: '', issuerCountry: '' });
@@ -111,7 +111,7 @@ describe('routes', () => {
     { id: 4, name: 'The rest', targets: to('b') },
   ];
 
-  it('are listed up to the chosen one, each with the condition that fails', () => {
+  it('routes are listed up to the chosen one, each with the condition that fails', () => {
     const explanation = explain(routes, cardPayment());
     expect(explanation.routes).toMatchObject([
       { id: 3, name: 'Brazil', taken: false, whyNot: 'country == "BR" does not hold (country is "US")' },
@@ -121,13 +121,13 @@ describe('routes', () => {
     expect(idsOf(explanation)).toEqual(['c', 'a']);
   });
 
-  it('are all listed when none is chosen', () => {
+  it('all routes are listed if none is chosen', () => {
     const explanation = explain(routes.slice(0, 2), cardPayment());
     expect(explanation.routes.map(({ taken }) => taken)).toEqual([false, false]);
     expect([explanation.targets, explanation.maxAttempts]).toEqual([[], 0]);
   });
 
-  it('that the catalogue does not reach are refused as for a payment', () => {
+  it('routes that the catalogue does not reach are refused as for a payment', () => {
     expect(() => explain(routes, withField(cardPayment(), 'payment_method.type', 'PIX'))).toThrow(
       'payment_method.type: is not offered',
     );
@@ -146,7 +146,7 @@ describe('targets', () => {
     failover: { softDeclines: true, maxAttempts: 2 },
   };
 
-  it('chosen by weight are those that the router chooses under the same key, with their weights', () => {
+  it('targets chosen by weight are those that the router chooses under the same key', () => {
     const seen = new Set<string | undefined>();
     for (let i = 0; i < 40; i++) {
       const explanation = explain([split], cardPayment(), { key: `key-${i}` });
@@ -170,7 +170,7 @@ describe('targets', () => {
     expect([...seen].sort()).toEqual(['a', 'b']);
   });
 
-  it('are listed with their settings in the route', () => {
+  it('targets are listed with their settings in the route', () => {
     expect(explain([split], cardPayment())).toMatchObject({
       choice: ExplainedChoice.SPLIT,
       ...{ maxAttempts: 2, softDeclines: true, smartRouting: true, monitors: false, accountOverride: false },
@@ -183,12 +183,12 @@ describe('targets', () => {
     });
   });
 
-  it('have neither weights nor rates when they are tried in the listed order', () => {
+  it('targets have neither weights nor rates when they are tried in the listed order', () => {
     const [first] = explain([{ id: 1, targets: to('a', 'b') }], cardPayment()).targets;
     expect([first?.weight, first?.approvalRate]).toEqual([undefined, undefined]);
   });
 
-  it('chosen by approvals are listed with their rates', () => {
+  it('targets chosen by approvals are listed with their rates', () => {
     const route = { id: 1, choice: Choice.SUCCESS_RATE, targets: to('a', 'b') };
     const explanation = explain([route], cardPayment(), { rates: { a: 0.5, b: 0.75 }, key: 'k' });
     expect(explanation.choice).toBe(ExplainedChoice.SUCCESS_RATE);
@@ -201,7 +201,7 @@ describe('targets', () => {
   it.each([
     ['OPEN', Circuit.OPEN],
     ['HALF_OPEN', Circuit.HALF_OPEN],
-  ] as const)('whose circuit is %s come last', (state, circuit) => {
+  ] as const)('targets whose circuit is %s come last', (state, circuit) => {
     const explanation = explain([{ id: 1, targets: to('a', 'b') }], cardPayment(), {
       circuits: { a: state },
     });
@@ -212,7 +212,7 @@ describe('targets', () => {
     expect(explanation.smartRouting).toBe(true);
   });
 
-  it('may differ for the account', () => {
+  it('targets may differ for the account', () => {
     const accounts = [{ accountIds: ['other', ACCOUNT_ONE], targets: to('c'), choice: Choice.PRIORITY }];
     const explanation = explain([{ ...split, accounts }], cardPayment());
     expect(idsOf(explanation)).toEqual(['c']);
@@ -226,7 +226,7 @@ describe('targets', () => {
     ).toBe(false);
   });
 
-  it('are reduced to the first listed, whatever its health, when the payer is enrolled at one provider', () => {
+  it('only the first target is listed for an enrolled payer, whatever its health', () => {
     const routes = [{ id: 1, targets: to('a', 'b') }];
     const payment_method = { type: 'WALLET_B', vaulted_token: VAULTED_CARD };
     const enrolled = { ...walletPayment(), payment_method, workflow: 'DIRECT' };
@@ -269,7 +269,7 @@ describe('targets that do not support the request', () => {
   const request = withField(cardPayment(), 'payment_method.detail.card.installments', 3);
   const able = { ...CARDS_ONLY, installments: true };
 
-  it('are passed over, with the fields that they lack', () => {
+  it('targets that do not support the request are passed over, with the fields that they lack', () => {
     const capabilities = { a: CARDS_ONLY, b: able };
     const explanation = explain([{ id: 1, targets: to('a', 'b', 'c') }], request, { capabilities });
     // Nothing is known about c.
@@ -278,7 +278,7 @@ describe('targets that do not support the request', () => {
     expect(explanation.passedOver).toMatchObject([{ connection: { id: 'a' }, lacks: ['installments'] }]);
   });
 
-  it('leave no attempt when the route has no others', () => {
+  it('a route without targets that support the request leaves no attempt', () => {
     const explanation = explain([{ id: 1, targets: to('a') }], request, { capabilities: { a: CARDS_ONLY } });
     expect(explanation).toMatchObject({
       targets: [],
@@ -287,7 +287,7 @@ describe('targets that do not support the request', () => {
     });
   });
 
-  it('rank like others for requests that they support', () => {
+  it('targets rank like others for requests that they support', () => {
     const explanation = explain([{ id: 1, targets: to('a') }], cardPayment(), {
       capabilities: { a: CARDS_ONLY },
     });

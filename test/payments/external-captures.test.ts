@@ -28,15 +28,18 @@ describe('a capture made at the provider itself', () => {
     [10_000n, 'SUCCEEDED/CAPTURED'],
     [4_000n, 'SUCCEEDED/PARTIALLY_CAPTURED'],
     [1n, 'SUCCEEDED/PARTIALLY_CAPTURED'],
-  ])('becomes a CAPTURE of the authorization: %s', async (captured, after) => {
-    const payment = await payments.pay({ capture: false });
-    payments.provider.elsewhere(idOf(payment), { captured });
-    expect([await news(payment), await state(payment)]).toEqual(['applied', after]);
-    expect(await others(payment)).toEqual([`CAPTURE SUCCEEDED ${captured}`]);
-    expect([await news(payment), alarms]).toEqual(['unchanged', []]);
-  });
+  ])(
+    'a capture made at the provider itself becomes a CAPTURE of the authorization: %s',
+    async (captured, after) => {
+      const payment = await payments.pay({ capture: false });
+      payments.provider.elsewhere(idOf(payment), { captured });
+      expect([await news(payment), await state(payment)]).toEqual(['applied', after]);
+      expect(await others(payment)).toEqual([`CAPTURE SUCCEEDED ${captured}`]);
+      expect([await news(payment), alarms]).toEqual(['unchanged', []]);
+    },
+  );
 
-  it('of an authorization that is learned of later is recorded with it', async () => {
+  it('a capture made at the provider is recorded with an authorization found later', async () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
@@ -45,7 +48,7 @@ describe('a capture made at the provider itself', () => {
     expect(await state(payment)).toBe('SUCCEEDED/CAPTURED');
   });
 
-  it('is found before the authorization would lapse, so the authorization does not lapse', async () => {
+  it('a capture made at the provider is found at the end of the term, and prevents the lapse', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
     payments.setAhead(8 * 86_400_000);
@@ -60,13 +63,13 @@ describe('a capture made at the provider itself', () => {
     ]);
   });
 
-  it('that contradicts the books, with more refunded than captured, does not wait for a further report', async () => {
+  it('a capture made at the provider with fewer captures than refunds does not wait for another report', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
     expect([await news(payment), alarms]).toEqual(['unchanged', ['mismatch']]);
   });
 
-  it('that was refunded there, too, is recorded with the REFUND of the capture', async () => {
+  it('a capture made and refunded at the provider is recorded with its REFUND', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 4_000n, refunded: 1_000n });
     expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
@@ -77,7 +80,7 @@ describe('a capture made at the provider itself', () => {
     expect(parents.map((row) => row.parent_id)).toEqual([null, idOf(payment), captured?.id]);
   });
 
-  it('that was refunded there, too, is recorded with its REFUND although the provider falls silent between the two', async () => {
+  it('a capture made and refunded at the provider is recorded with both even if only one look-up answers', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n, refunded: 1_000n });
     const { connection } = payments.provider;
@@ -96,14 +99,14 @@ describe('a capture made at the provider itself', () => {
     };
     expect([await check(), await state(payment), asked.length]).toEqual([1, 'SUCCEEDED/CAPTURED', 2]);
     expect([await check(), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
-    // Without further news, the provider is left alone.
+    // Without further notifications, the provider is left alone.
     await check();
     const before = asked.length;
     expect([await check(), asked.length - before]).toEqual([0, 0]);
     expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 10000', 'REFUND SUCCEEDED 1000']);
   });
 
-  it('leaves captures made here refundable there', async () => {
+  it('a capture made at the provider leaves our captures refundable there', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
@@ -112,7 +115,7 @@ describe('a capture made at the provider itself', () => {
     expect(await news(payment)).toBe('unchanged');
   });
 
-  it('is looked up again if the provider does not answer after news of a final authorization', async () => {
+  it('a look-up without an answer after a notification of a final authorization is repeated', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);
     expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('waiting');
@@ -122,7 +125,7 @@ describe('a capture made at the provider itself', () => {
   });
 
   it.each(['declined', 'expired'] as const)(
-    'is not recorded for an authorization that was canceled here and is %s there, and raises no alarm',
+    'a capture made at the provider is not recorded if the authorization was canceled here and is %s there',
     async (kind) => {
       const payment = await payments.pay({ capture: false });
       const { id: paymentId } = payment;
@@ -135,20 +138,23 @@ describe('a capture made at the provider itself', () => {
     },
   );
 
-  it.each([1, 2])('releases the rest if its provider allows only %i captures', async (captures) => {
-    const payment = await payments.pay({ capture: false });
-    const { connection } = payments.provider;
-    const capabilities = { ...connection.capabilities, captures };
-    for (let made = 1; made <= captures; made++) {
-      expect((await operatedBooks()).released).toBe(false);
-      payments.provider.elsewhere(idOf(payment), { captured: 3_000n });
-      expect(await news(payment, { ...connection, capabilities })).toBe('applied');
-    }
-    expect((await operatedBooks()).released).toBe(true);
-    await expect(capture(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
-  });
+  it.each([1, 2])(
+    'a capture made at the provider itself releases the rest if its provider allows only %i captures',
+    async (captures) => {
+      const payment = await payments.pay({ capture: false });
+      const { connection } = payments.provider;
+      const capabilities = { ...connection.capabilities, captures };
+      for (let made = 1; made <= captures; made++) {
+        expect((await operatedBooks()).released).toBe(false);
+        payments.provider.elsewhere(idOf(payment), { captured: 3_000n });
+        expect(await news(payment, { ...connection, capabilities })).toBe('applied');
+      }
+      expect((await operatedBooks()).released).toBe(true);
+      await expect(capture(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    },
+  );
 
-  it('waits for an open cancel of ours, and raises an alarm if the authorization is final', async () => {
+  it('a capture made at the provider waits for our open cancel, and alarms if the authorization is final', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.next.push('delays it');
     const { id: paymentId } = payment;
@@ -164,7 +170,7 @@ describe('a capture made at the provider itself', () => {
     ]);
   });
 
-  it('of an authorization that lapsed here raises an alarm', async () => {
+  it('a capture made at the provider of an authorization that lapsed here raises an alarm', async () => {
     const payment = await payments.pay({ capture: false });
     payments.setAhead(8 * 86_400_000);
     await payments.makeDue();

@@ -41,7 +41,7 @@ const tellDispute = (payment: Payment, dispute: Dispute) =>
   );
 
 describe('a refund made at the provider itself', () => {
-  it('becomes a REFUND of the payment, shown like ours, and limits later refunds', async () => {
+  it('a refund made at the provider becomes a REFUND of the payment, and limits later refunds', async () => {
     await wantEveryEvent(payments.tables);
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 2_500n });
@@ -73,7 +73,7 @@ describe('a refund made at the provider itself', () => {
     expect(alarms).toEqual([]);
   });
 
-  it('does not change the response to its payment', async () => {
+  it('a refund made at the provider itself does not change the response to its payment', async () => {
     const payer = payments.caller();
     const { payment, body } = await payments.payAs(payer);
     payments.provider.elsewhere(idOf(payment), { refunded: 2_500n });
@@ -81,7 +81,7 @@ describe('a refund made at the provider itself', () => {
     expect((await payments.payAs(payer)).body).toEqual(body);
   });
 
-  it('waits for a refund of ours whose outcome is unknown, and counts in addition to it', async () => {
+  it('a refund made at the provider waits for our unknown refund, and counts in addition to it', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     await refund(payment, '30');
@@ -100,7 +100,7 @@ describe('a refund made at the provider itself', () => {
   });
 
   it.each(['does it', 'does it, unanswered'] as const)(
-    'is not confused with a refund of ours that began during the look-up (%s)',
+    'a refund made at the provider is not confused with ours that began during the look-up (%s)',
     async (behaviour) => {
       const payment = await payments.pay();
       payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
@@ -117,7 +117,7 @@ describe('a refund made at the provider itself', () => {
     },
   );
 
-  it('is booked once by any number of replicas, while refunds of ours begin and end', async () => {
+  it('a refund made at the provider is booked once by any number of replicas, beside our own refunds', async () => {
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
     // Simulates the end of each replica's lease during its look-up.
@@ -140,7 +140,7 @@ describe('a refund made at the provider itself', () => {
     expect(refunded <= captured).toBe(true);
   });
 
-  it('raises an alarm while the payment is disputed, and is recorded once the dispute is won', async () => {
+  it('a refund made at the provider during a dispute raises an alarm, and is recorded after a win', async () => {
     const payment = await payments.pay();
     await tellDispute(payment, { stage: 'opened', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
@@ -150,7 +150,7 @@ describe('a refund made at the provider itself', () => {
     expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
   });
 
-  it('raises an alarm after a won dispute, too, if the provider may count the dispute as a refund', async () => {
+  it('a refund made at the provider raises an alarm if it may be the won dispute itself', async () => {
     const payment = await payments.pay();
     await tellDispute(payment, { stage: 'won', reference: 'd', money: undefined });
     const totals = { captured: 10_000n, refunded: 1_000n, mayCountDisputes: true } as const;
@@ -160,14 +160,14 @@ describe('a refund made at the provider itself', () => {
     expect(await news(await payments.pay(), connection)).toBe('applied');
   });
 
-  it('is not recorded if a lost dispute took the money', async () => {
+  it('a refund made at the provider itself is not recorded if a lost dispute took the money', async () => {
     const payment = await payments.pay();
     await tellDispute(payment, { stage: 'lost', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
     expect([await news(payment), await state(payment), alarms]).toEqual(['unchanged', 'CHARGEBACK/LOST', []]);
   });
 
-  it('raises an alarm if a lost dispute took a part of the money, since it may be that part', async () => {
+  it('a refund made at the provider raises an alarm if a lost dispute took a part of the money', async () => {
     const payment = await payments.pay();
     const money = { minorUnits: 3_000n, currency: 'USD' };
     await tellDispute(payment, { stage: 'lost', reference: 'd', money });
@@ -178,7 +178,7 @@ describe('a refund made at the provider itself', () => {
     ]);
   });
 
-  it('is recorded once its dispute is over, by the look-up that ends the dispute', async () => {
+  it('a refund made at the provider is recorded by the look-up that ends its dispute', async () => {
     const payment = await payments.pay();
     const dispute = { reference: 'm', money: undefined };
     await tellDispute(payment, { stage: 'opened', ...dispute });
@@ -198,7 +198,7 @@ describe('a refund made at the provider itself', () => {
     ]);
   });
 
-  it('prompts one look-up if no refund is reported with the end of the dispute', async () => {
+  it('a look-up that reports the end of a dispute without a refund prompts one more look-up', async () => {
     const payment = await payments.pay();
     const dispute = { reference: 'm', money: undefined };
     await tellDispute(payment, { stage: 'opened', ...dispute });
@@ -212,18 +212,25 @@ describe('a refund made at the provider itself', () => {
   it.each([
     ['more than was paid', { refunded: 10_001n }],
     ['more than is left', { refunded: 9_001n }],
-  ])('raises an alarm and changes nothing if it is %s', async (_what, made) => {
-    const payment = await payments.pay();
-    if (made.refunded < 10_000n) {
-      await refund(payment, '10');
-    }
-    payments.provider.elsewhere(idOf(payment), made);
-    const before = await state(payment);
-    expect([await news(payment), await state(payment), alarms]).toEqual(['unchanged', before, ['mismatch']]);
-  });
+  ])(
+    'a refund made at the provider itself raises an alarm and changes nothing if it is %s',
+    async (_what, made) => {
+      const payment = await payments.pay();
+      if (made.refunded < 10_000n) {
+        await refund(payment, '10');
+      }
+      payments.provider.elsewhere(idOf(payment), made);
+      const before = await state(payment);
+      expect([await news(payment), await state(payment), alarms]).toEqual([
+        'unchanged',
+        before,
+        ['mismatch'],
+      ]);
+    },
+  );
 
   it.each([true, false])(
-    'that the provider later undoes raises an alarm for a purchase: %j',
+    'a refund that the provider later undoes raises an alarm, for a purchase: %j',
     async (isPurchase) => {
       const payment = await payments.pay({ capture: isPurchase });
       // Whatever the age of the payment: only a recent refund may be missing from the totals.
@@ -239,7 +246,7 @@ describe('a refund made at the provider itself', () => {
     },
   );
 
-  it('is ignored if the provider reports less than the books have, since its totals may lag', async () => {
+  it("a refund total below the books is ignored, since the provider's totals may lag", async () => {
     const payment = await payments.pay();
     await refund(payment, '30');
     payments.provider.elsewhere(idOf(payment), { refunded: -3_000n });

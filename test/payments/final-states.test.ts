@@ -60,30 +60,33 @@ describe('a payment in a final state', () => {
     ['EXPIRED', 'none'],
     ['DECLINED', 'look-up'],
     ['DECLINED', 'none'],
-  ] as const)('is not completed by us when its payer agrees too late (%s, %s)', async (end, lookUp) => {
-    const payment = await payments.pay({ wallet: true });
-    const id = payment.transactions?.id ?? '';
-    await ended[end](id);
-    expect(await statusOf(id)).toBe(end);
-    let completed = 0;
-    const connection: ProviderConnection = {
-      ...payments.provider.connection,
-      lookUp: lookUp === 'look-up' ? async () => ({ kind: 'to_complete', providerData }) : undefined,
-      async complete() {
-        completed += 1;
-        return { kind: 'unknown', detail: 'silence', providerData: undefined };
-      },
-    };
-    const returned = await payerDid(at(payments.deps, connection), 'ledger', id, { query: 'agreed=yes' });
-    expect(returned).toBe('unchanged');
-    expect([completed, await statusOf(id)]).toEqual([0, end]);
-  });
+  ] as const)(
+    'a final payment is not completed by us if its payer agrees too late (%s, %s)',
+    async (end, lookUp) => {
+      const payment = await payments.pay({ wallet: true });
+      const id = payment.transactions?.id ?? '';
+      await ended[end](id);
+      expect(await statusOf(id)).toBe(end);
+      let completed = 0;
+      const connection: ProviderConnection = {
+        ...payments.provider.connection,
+        lookUp: lookUp === 'look-up' ? async () => ({ kind: 'to_complete', providerData }) : undefined,
+        async complete() {
+          completed += 1;
+          return { kind: 'unknown', detail: 'silence', providerData: undefined };
+        },
+      };
+      const returned = await payerDid(at(payments.deps, connection), 'ledger', id, { query: 'agreed=yes' });
+      expect(returned).toBe('unchanged');
+      expect([completed, await statusOf(id)]).toEqual([0, end]);
+    },
+  );
 
   it.each([
     ['DECLINED', APPROVED],
     ['SUCCEEDED', DECLINED],
   ] as const)(
-    '%s, stays so when its provider reports the opposite, which raises an alarm',
+    'a final payment, %s, is not changed by the opposite report, which raises an alarm',
     async (end, told) => {
       const payment = await payments.pay({ wallet: true });
       const id = payment.transactions?.id ?? '';
@@ -97,7 +100,7 @@ describe('a payment in a final state', () => {
     },
   );
 
-  it('raises no alarm when the report of an undone charge comes after that of its undoing', async () => {
+  it('a late report of an undone charge raises no alarm if its undoing was reported before', async () => {
     const outcomeOf = (told: Outcome, status: string, reference: string) => ({
       outcome: { ...told, reference, providerData: create(ProviderDataSchema, { status }) } as Outcome,
       ...{ minorUnits: 10_000n, currency: 'USD' },
@@ -125,7 +128,7 @@ describe('a payment in a final state', () => {
     ['an open purchase', true, 'does it, unanswered'],
     ['an open authorization', false, 'does it, unanswered'],
   ] as const)(
-    'is not changed by a signed report that only raises an alarm: %s',
+    'a payment is not changed by a signed report that only raises an alarm: %s',
     async (_what, capture, behaviour) => {
       payments.provider.next.push(behaviour);
       const payment = await payments.pay({ capture });
@@ -139,7 +142,7 @@ describe('a payment in a final state', () => {
     },
   );
 
-  it('is reported in the words of a response that raises an alarm itself', async () => {
+  it('a look-up of a final payment that raises an alarm itself is reported unchanged', async () => {
     const payment = await payments.pay({ wallet: true });
     const id = payment.transactions?.id ?? '';
     await ended.DECLINED(id);

@@ -9,14 +9,14 @@ import type { KeyHolder } from '#src/store/tables/payment-keys.ts';
 
 describe('requireIdempotencyKey', () => {
   it.each(['a', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', ' key with spaces ~', 'x'.repeat(255)])(
-    'accepts %j',
+    'requireIdempotencyKey accepts %j',
     (key) => {
       expect(requireIdempotencyKey(key)).toBe(key);
     },
   );
 
   it.each([undefined, '', 'x'.repeat(256), 'schlüssel', 'tab\t', 'line\n', '\x7f', '\0'])(
-    'refuses %j',
+    'requireIdempotencyKey refuses %j',
     (key) => {
       expect(() => requireIdempotencyKey(key)).toThrow(
         expect.objectContaining({ reason: 'IDEMPOTENCY_KEY_MISSING', fields: [expect.anything()] }),
@@ -37,7 +37,7 @@ it('a missing key and a malformed key are refused with different errors', () => 
   );
 });
 
-it('the public key has idempotency keys of its own, which no key of a merchant can equal', () => {
+it('idempotency keys of public callers never equal those of a merchant', () => {
   const stored = (secretPresented: boolean, idempotencyKey: string | undefined = 'order-1001') =>
     storedIdempotencyKey({ idempotencyKey, secretPresented });
   expect(stored(true)).toBe('order-1001');
@@ -63,7 +63,7 @@ describe('a held key', () => {
     fields: [expect.objectContaining({ field: 'x-idempotency-key', code: 'NOT_ALLOWED' })],
   });
 
-  it('is refused for a different request', () => {
+  it('a held key is refused for a different request', () => {
     expect(() => requireSameRequest(held, { hash: one, shape })).not.toThrow();
     expect(() => requireSameRequest(held, { hash: two, shape })).toThrow(reused);
   });
@@ -72,7 +72,7 @@ describe('a held key', () => {
     ['knows other fields', { ...held, requestShape: otherShape }],
     ['kept something else there', { ...held, requestShape: Buffer.alloc(2) }],
   ])(
-    'is not refused if the release that claimed it %s, since the two requests cannot be compared',
+    'a held key is not refused if the release that claimed it %s, since the two requests cannot be compared',
     (_name, holder) => {
       expect(() => requireSameRequest(holder, { hash: two, shape })).not.toThrow();
     },
@@ -80,7 +80,7 @@ describe('a held key', () => {
 
   const patience = { waitMs: 1_000, retryAfterS: 1, pause: async () => {} };
 
-  it('is read again until there is a response', async () => {
+  it('a held key is read again until there is a response', async () => {
     const answer = Buffer.from('answer');
     let reads = 0;
     const read = async () => ({ ...held, ...(++reads === 3 && { answer }) });
@@ -88,14 +88,14 @@ describe('a held key', () => {
     expect(reads).toBe(3);
   });
 
-  it('is read if it was never read, and again while nobody holds it', async () => {
+  it('a held key is read if it was never read, and again while nobody holds it', async () => {
     const answer = Buffer.from('answer');
     const readings = [undefined, { ...held, answer }];
     expect(await awaitResponse(undefined, async () => readings.shift(), patience)).toMatchObject({ answer });
     expect(readings).toEqual([]);
   });
 
-  it('is read after pauses that double up to a quarter of a second', async () => {
+  it('a held key is read after pauses that double up to a quarter of a second', async () => {
     const pauses: number[] = [];
     const pause = async (ms: number) => void pauses.push(ms);
     const read = async () => ({ ...held, ...(pauses.length === 8 && { answer: Buffer.from('answer') }) });
@@ -103,7 +103,7 @@ describe('a held key', () => {
     expect(pauses).toEqual([10, 20, 40, 80, 160, 250, 250, 250]);
   });
 
-  it('is not waited for when the first pause would be too long', async () => {
+  it('a held key is refused at once if the first pause would be too long', async () => {
     const pauses: number[] = [];
     const pause = async (ms: number) => void pauses.push(ms);
     const waiting = awaitResponse(held, async () => held, { ...patience, waitMs: 9, pause });
@@ -111,7 +111,7 @@ describe('a held key', () => {
     expect(pauses).toEqual([]);
   });
 
-  it('is in progress when the wait ends', async () => {
+  it('a request is refused as in progress when the wait for its key ends', async () => {
     const read = async () => held;
     await expect(awaitResponse(held, read, { ...patience, waitMs: 0 })).rejects.toMatchObject({
       reason: 'REQUEST_IN_PROGRESS',

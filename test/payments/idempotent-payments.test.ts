@@ -42,7 +42,7 @@ describe('a repeat of the same request', () => {
   );
 
   it.each(cases)(
-    'of a payment $name over $protocol gets the first response, over every protocol',
+    'a repeat of a payment $name over $protocol gets the first response, over every protocol',
     async (one) => {
       const [request, status, charges] = one.outcome;
       const headers = headersOne();
@@ -65,7 +65,7 @@ describe('a repeat of the same request', () => {
     },
   );
 
-  it('is recognized by its content, not by its form', async () => {
+  it('a repeat is recognized by its content, not by its form', async () => {
     const headers = headersOne();
     const request = cardPayment();
     const first = await clients.create('rest', request, headers);
@@ -95,7 +95,7 @@ describe('a repeat of the same request', () => {
   };
 
   it.each(PROTOCOLS)(
-    'is recognized without the empty strings that name nothing, over %s',
+    'a repeat is recognized without empty strings for identifiers, over %s',
     async (protocol) => {
       const headers = headersOne();
       const first = await clients.create(protocol, { ...cardPayment(), ...EMPTY }, headers);
@@ -108,7 +108,7 @@ describe('a repeat of the same request', () => {
   );
 
   it.each([2, '2', '2.0'])(
-    'is recognized with the quantity %j of an item, over every protocol',
+    'a repeat is recognized with the quantity %j of an item, over every protocol',
     async (quantity) => {
       const headers = headersOne();
       const items = (of: unknown) =>
@@ -121,7 +121,7 @@ describe('a repeat of the same request', () => {
     },
   );
 
-  it('is never refused when its key was claimed by a release that reads such strings, or a field, differently', async () => {
+  it('a repeat is not refused if another release, which reads fields differently, claimed its key', async () => {
     const headers = headersOne();
     const first = await clients.create('rest', cardPayment(), headers);
     await tables.query('UPDATE payment SET request_hash = $2, request_shape = $3 WHERE id = $1', [
@@ -142,7 +142,7 @@ describe('a repeat of the same request', () => {
     }
   });
 
-  it('is answered although the resources that it used are gone', async () => {
+  it('a repeat is answered even if the resources that it used are gone', async () => {
     const token = randomUUID();
     await tables.query(
       `INSERT INTO vaulted_token (id, account_id, type, provider_token, active)
@@ -170,29 +170,32 @@ describe('a repeat of the same request', () => {
 });
 
 describe('a used key', () => {
-  it.each(PROTOCOLS)('is refused for a different request over %s, and nothing is sent', async (protocol) => {
-    const headers = headersOne();
-    const first = await clients.create('rest', cardPayment(), headers);
-    const growth = await grown(async () => {
-      for (const other of [
-        withField(cardPayment(), 'amount.value', 10.01),
-        withField(cardPayment(), `${CARD_DATA}.number`, '4111111111111111'),
-        { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: VAULTED_CARD } },
-      ]) {
-        const refused = await clients.create(protocol, other, headers);
-        expect(refused).toMatchObject({
-          reason: 'IDEMPOTENCY_KEY_REUSED',
-          fields: [{ field: 'x-idempotency-key', code: 'NOT_ALLOWED' }],
-          ...(protocol === 'rest' ? { status: 422 } : { code: 'FailedPrecondition' }),
-        });
-        expect(refused.raw).not.toContain(headers['x-idempotency-key']);
-      }
-    });
-    expect(growth).toEqual({ payments: 0, charges: 0 });
-    expect((await clients.create('rest', cardPayment(), headers)).record).toBe(first.record);
-  });
+  it.each(PROTOCOLS)(
+    'a used key is refused for a different request over %s, and nothing is sent',
+    async (protocol) => {
+      const headers = headersOne();
+      const first = await clients.create('rest', cardPayment(), headers);
+      const growth = await grown(async () => {
+        for (const other of [
+          withField(cardPayment(), 'amount.value', 10.01),
+          withField(cardPayment(), `${CARD_DATA}.number`, '4111111111111111'),
+          { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: VAULTED_CARD } },
+        ]) {
+          const refused = await clients.create(protocol, other, headers);
+          expect(refused).toMatchObject({
+            reason: 'IDEMPOTENCY_KEY_REUSED',
+            fields: [{ field: 'x-idempotency-key', code: 'NOT_ALLOWED' }],
+            ...(protocol === 'rest' ? { status: 422 } : { code: 'FailedPrecondition' }),
+          });
+          expect(refused.raw).not.toContain(headers['x-idempotency-key']);
+        }
+      });
+      expect(growth).toEqual({ payments: 0, charges: 0 });
+      expect((await clients.create('rest', cardPayment(), headers)).record).toBe(first.record);
+    },
+  );
 
-  it('is free for another account', async () => {
+  it('a used key can be used by another account', async () => {
     const key = randomUUID();
     const growth = await grown(async () => {
       const one = await clients.create('rest', cardPayment(), headersOne(key));
@@ -206,7 +209,7 @@ describe('a used key', () => {
 });
 
 describe.each(PROTOCOLS)('the key over %s', (protocol) => {
-  it('is required, and has 1 to 255 printable ASCII characters', async () => {
+  it('a payment requires a key of 1 to 255 printable ASCII characters', async () => {
     const { 'x-idempotency-key': _none, ...keyless } = headersOne();
     const growth = await grown(async () => {
       for (const headers of [keyless, headersOne(''), headersOne('x'.repeat(256)), headersOne('caf\u00e9')]) {
@@ -225,7 +228,7 @@ describe.each(PROTOCOLS)('the key over %s', (protocol) => {
     expect(growth).toEqual({ payments: 1, charges: 1 });
   });
 
-  it('is not used up by a refused request', async () => {
+  it('a refused request leaves its key unused', async () => {
     const headers = headersOne();
     const send = (request: RequestJson, other = {}) =>
       clients.create(protocol, request, { ...headers, ...other });
@@ -250,7 +253,7 @@ describe.each(PROTOCOLS)('the key over %s', (protocol) => {
 describe('a key of a caller with only the public key', () => {
   const publicOnly = (key: string) => ({ 'public-api-key': 'pk_sandbox_one', 'x-idempotency-key': key });
 
-  it('is not the merchant’s key of the same name, and neither blocks nor reveals it', async () => {
+  it('a key of a public caller differs from the merchant’s key of the same name, and does not reveal it', async () => {
     const key = randomUUID();
     const page = await clients.create('rest', walletPayment(), publicOnly(key));
     const merchant = await clients.create('rest', cardPayment(), headersOne(key));
@@ -262,7 +265,7 @@ describe('a key of a caller with only the public key', () => {
     expect((await clients.create('rest', walletPayment(), publicOnly(used))).reason).toBeUndefined();
   });
 
-  it('is not looked up when the call requires the secret: the refusal is the same for used and unused keys', async () => {
+  it('a public call that requires the secret gets the same refusal for used and unused keys', async () => {
     const used = randomUUID();
     await clients.create('rest', walletPayment(), publicOnly(used));
     for (const protocol of PROTOCOLS) {
@@ -273,7 +276,7 @@ describe('a key of a caller with only the public key', () => {
     }
   });
 
-  it('is replayed to such callers, on every protocol', async () => {
+  it('a payment by a public caller is replayed to public callers over every protocol', async () => {
     const key = randomUUID();
     const first = await clients.create('rest', walletPayment(), publicOnly(key));
     for (const protocol of PROTOCOLS) {

@@ -1,11 +1,11 @@
 import { type CheckerDeps, checkDue } from '#src/payments/check/checker.ts';
 import { tables } from '../support/own-database.ts';
 
-/* News that waits: it is kept, and a later check looks at it again. */
+/* Notifications that wait: they are kept, and a later check processes them again. */
 
 /**
- * Looks at the kept news once more, as if it were due. @returns the result of
- * the last settled one; 'waiting' if none was settled.
+ * Processes the waiting notifications as if they were due. @returns the result of the last settled
+ * one; 'waiting' if none was settled.
  */
 export async function lookAgain(deps: CheckerDeps): Promise<string> {
   const results: string[] = [];
@@ -29,11 +29,11 @@ async function checkOnly(deps: CheckerDeps, isDue: string): Promise<number> {
   return checkDue(deps);
 }
 
-/** Checks the open operations much later. */
+/** Postpones the checks of open operations by an hour. */
 export const leaveOperations = () =>
   tables.query(
     "UPDATE transaction SET check_at = now() + interval '1 hour' WHERE parent_id IS NOT NULL AND check_at IS NOT NULL",
   );
 
-/** Drops the kept news: its sender repeats it. */
+/** Deletes the waiting notifications, which their sender repeats. */
 export const forgetNews = () => tables.query('DELETE FROM notification WHERE settled_at IS NULL');

@@ -71,7 +71,7 @@ function payerPays({ transactions }: Payment, deps = payments.deps) {
 
 const FIVE_HOURS = "now() + interval '5 hours'";
 
-it('a payment that is paid after it expired uses its session again, so that no second payment pays it', async () => {
+it('a payment that is paid after it expired uses up its session again', async () => {
   const session = await openSession(FIVE_HOURS);
   const card = await payments.payAs(payments.caller());
   const declined = async () => {

@@ -107,7 +107,7 @@ function faultyPayment(script: Script, faults: readonly string[]): ScriptedPayme
 }
 
 describe('faults between two attempts', () => {
-  it('never cause a second charge or send anything uncommitted, and the payment ends with what is known', async () => {
+  it('faults between two attempts never cause a second charge or send anything uncommitted', async () => {
     const arbFaults = fc.array(fc.constantFrom(...Object.keys(FAULTS)), { minLength: 4, maxLength: 4 });
     await fc.assert(
       fc.asyncProperty(arbScript, arbFaults, async (script, faults) => {
@@ -149,7 +149,7 @@ describe('faults between two attempts', () => {
     );
   });
 
-  it('never keep a payment trying for longer than it may still be sent', async () => {
+  it('a payment is not tried for longer than it may still be sent, despite faults between attempts', async () => {
     let tries = 0;
     const payment = payments.payment(CARD, {
       outcomes: [NOT_SENT, APPROVED],
@@ -167,7 +167,7 @@ describe('faults between two attempts', () => {
     expect(payment.calls).toHaveLength(1);
   });
 
-  it('never send an attempt whose process was delayed for half the margin of its lease', async () => {
+  it('an attempt is not sent if its process was delayed for half the margin of its lease', async () => {
     const leaseMarginMs = 4_000;
     const payment = payments.payment(CARD, {
       outcomes: [NOT_SENT, APPROVED],
@@ -183,7 +183,7 @@ describe('faults between two attempts', () => {
     expect(payment.calls).toHaveLength(1);
   });
 
-  it('never lose what is known, even if the database stays unavailable', async () => {
+  it('a known outcome is never lost between two attempts, even if the database stays unavailable', async () => {
     let isAway = false;
     const payment = payments.payment(CARD, {
       outcomes: [declined('51'), APPROVED],
@@ -204,7 +204,7 @@ describe('faults between two attempts', () => {
     expect(payment.calls).toHaveLength(1);
   });
 
-  it('never let a frozen process continue once recovery has ended the first attempt', async () => {
+  it('a frozen process does not continue once recovery has ended its first attempt', async () => {
     const payment = faultyPayment({ outcomes: [NOT_SENT, APPROVED] }, ['recovery ends the last attempt']);
     const { record, body } = await payment.send();
     expect(Payment_Status[record.status]).toBe('ERROR');

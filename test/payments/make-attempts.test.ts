@@ -25,7 +25,7 @@ const CARD = cardPayment();
 onScriptedPayments();
 
 describe('any sequence of outcomes', () => {
-  it('makes at most one charge; each attempt is committed before it is sent, and all are shown', async () => {
+  it('any sequence of outcomes makes at most one charge, with every attempt committed before it is sent', async () => {
     await fc.assert(
       fc.asyncProperty(arbScript, async (script) => {
         await payments.tables.query('TRUNCATE payment, transaction');
@@ -70,7 +70,7 @@ describe('any sequence of outcomes', () => {
 });
 
 describe('a second attempt', () => {
-  it('that is approved stores the card under the requested token', async () => {
+  it('a second attempt that is approved stores the card under the requested token', async () => {
     const request = withField(CARD, 'payment_method.vault_on_success', true);
     const payment = payments.payment(request, { outcomes: [NOT_SENT, APPROVED] });
     const { record } = await payment.send();
@@ -82,7 +82,7 @@ describe('a second attempt', () => {
     expect(tokens).toEqual(['', token]);
   });
 
-  it('that is declined drops the card', async () => {
+  it('a second attempt that is declined drops the card', async () => {
     const request = withField(CARD, 'payment_method.vault_on_success', true);
     const stored = 'SELECT id FROM vaulted_token ORDER BY id';
     const before = await payments.tables.query(stored);
@@ -90,7 +90,7 @@ describe('a second attempt', () => {
     expect(await payments.tables.query(stored)).toEqual(before);
   });
 
-  it('is not made with a wallet that is enrolled at the first provider', async () => {
+  it('a second attempt is not made with a wallet that is enrolled at the first provider', async () => {
     const request = {
       account_id: ACCOUNT_ONE,
       merchant_order_id: 'order-3',
@@ -110,7 +110,7 @@ describe('a second attempt', () => {
     expect(without.calls).toHaveLength(2);
   });
 
-  it('that cannot be sent after a soft decline leaves the payment declined by the last provider that answered', async () => {
+  it('a payment whose failover cannot be sent stays declined by the last provider that answered', async () => {
     const outcomes = [declined('05'), NOT_SENT, declined('51'), NOT_SENT, NOT_SENT];
     const payment = payments.payment(CARD, { outcomes, softDeclines: true });
     const { record } = await payment.send();
@@ -125,7 +125,7 @@ describe('a second attempt', () => {
     expect((await payment.send()).record.transactions?.id).toBe(record.transactions?.id);
   });
 
-  it('skips targets whose circuit opened meanwhile: the decline stays the response, or the next target is tried', async () => {
+  it('a second attempt skips a target whose circuit opened, and the decline stays if there is no other', async () => {
     let open = new Set<string>();
     const script = {
       outcomes: [declined('05'), APPROVED, APPROVED],
@@ -146,14 +146,14 @@ describe('a second attempt', () => {
     expect(goesOn.calls.map(({ connectionId }) => connectionId)).toEqual(['t1', 't3']);
   });
 
-  it('is not consumed by a circuit that opens at the last moment', async () => {
+  it('a circuit that opens at the last moment does not use up an attempt', async () => {
     const untried: Outcome = { kind: 'not_sent', detail: 'circuit open', because: 'circuit_open' };
     const payment = payments.payment(CARD, { outcomes: [untried, NOT_SENT, APPROVED], maxAttempts: 1 });
     expect((await payment.send()).record.status).toBe(Payment_Status.ERROR);
     expect(payment.calls.map(({ connectionId }) => connectionId)).toEqual(['t1', 't2']);
   });
 
-  it('is not begun when the first took longer than a caller waits', async () => {
+  it('a second attempt is not begun if the first took longer than a caller waits', async () => {
     const payment = payments.payment(CARD, {
       outcomes: [NOT_SENT, APPROVED],
       aroundCall: (_connectionId, call) => {
@@ -170,7 +170,7 @@ describe('a second attempt', () => {
     ['sent', 2, APPROVED, 'SUCCEEDED'],
     ['begun, not sent', 1, NOT_SENT, 'DECLINED'],
   ])(
-    'whose process died after it was %s is finished by recovery, with its whole history',
+    'a second attempt whose process died after it was %s is finished by recovery, with its whole history',
     async (_name, sent, ended, status) => {
       const died = Promise.withResolvers<void>();
       const die = <T>() => {
@@ -204,7 +204,7 @@ describe('a target that does not support the request', () => {
   const request = withField(CARD, 'payment_method.detail.card.installments', 3);
   const able = { installments: true };
 
-  it('is passed over, first and in failover, and makes no attempt', async () => {
+  it('a target that does not support the request is skipped, first and in failover, without an attempt', async () => {
     const outcomes = [APPROVED, NOT_SENT, APPROVED, APPROVED];
     const payment = payments.payment(request, { outcomes, capabilities: { t2: able, t4: able } });
     const { record } = await payment.send();
@@ -212,7 +212,7 @@ describe('a target that does not support the request', () => {
     expect(record.transactionsHistory.map(({ providerId }) => providerId)).toEqual(['T2', 'T4']);
   });
 
-  it('has the payment refused if there is no other, without using the key or the database', async () => {
+  it('a request that no target supports is refused, without using its key or the database', async () => {
     const payment = payments.payment(request, { outcomes: [APPROVED, APPROVED] });
     await expect(payment.send()).rejects.toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',

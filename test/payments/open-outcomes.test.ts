@@ -102,7 +102,7 @@ async function answerOf({ idempotencyKey }: OpenAttempt): Promise<string | undef
 }
 
 describe('the watch over open outcomes', () => {
-  it('counts them all, and reports those that this replica cannot look up', async () => {
+  it('the watch counts all open outcomes, and reports those that this replica cannot look up', async () => {
     await claimUnaskable();
     await claimAttempt(database);
     const watch = watchOpenOutcomes(deps());
@@ -112,7 +112,7 @@ describe('the watch over open outcomes', () => {
     expect(told).toEqual(UNASKABLE);
   });
 
-  it('counts on its own, and reports newly unaskable outcomes once, and again on request', async () => {
+  it('the watch runs by itself, and reports newly unaskable outcomes once, and again on request', async () => {
     const watch = watchOpenOutcomes(deps(), { everyMs: 10 });
     await expect.poll(() => counted.length).toBeGreaterThan(2);
     expect(told).toEqual([]);
@@ -126,7 +126,7 @@ describe('the watch over open outcomes', () => {
     await watch.stop();
   });
 
-  it('counts a running request at a provider without look-up as such', async () => {
+  it('the watch counts a running request at a provider without look-up as running', async () => {
     await claimAttempt(database, { connectionId: 'mute', leaseS: 60 });
     const watch = watchOpenOutcomes(deps());
     expect(await watch.look()).toEqual([]);
@@ -134,7 +134,7 @@ describe('the watch over open outcomes', () => {
     expect(counted).toMatchObject([{ open: 1 }]);
   });
 
-  it('reports which connection, why, and what to do', () => {
+  it('the watch reports the connection, the reason and what to do', () => {
     const [gone] = UNASKABLE as UnaskableOutcomes[];
     expect(gone && describeUnaskable(gone)).toBe(
       '1 open outcomes of connection gone cannot be looked up, and their payments stay PENDING: the catalogue has no such connection (old); add it again to have them looked up',
@@ -143,7 +143,7 @@ describe('the watch over open outcomes', () => {
 });
 
 describe('a key whose payment no provider can be asked about', () => {
-  it('is answered PENDING once no replica has claimed the payment for half a minute, and stays due', async () => {
+  it('an unaskable payment is answered PENDING after half a minute without a claim, and stays due', async () => {
     const [gone, elsewhere, mute] = (await claimUnaskable()) as [OpenAttempt, OpenAttempt, OpenAttempt];
     const attempts = [gone, elsewhere];
     // The checker answers those whose connection this replica has.
@@ -160,7 +160,7 @@ describe('a key whose payment no provider can be asked about', () => {
     expect(rows).toEqual([{ status: 'PENDING', due: true }]);
   });
 
-  it('is left to the replica that can ask and is doing so', async () => {
+  it('an unaskable payment is left to a replica that can look it up and is doing so', async () => {
     const [gone] = await claimUnaskable();
     await passTime(31);
     const ofGone = { connectionId: 'gone', identity: 'old' };
@@ -169,7 +169,7 @@ describe('a key whose payment no provider can be asked about', () => {
     expect(gone && (await answerOf(gone))).toBeUndefined();
   });
 
-  it('is answered by the watch', async () => {
+  it('an unaskable payment is answered by the watch', async () => {
     const [gone] = await claimUnaskable();
     await passTime(31);
     const watch = watchOpenOutcomes(deps());

@@ -42,7 +42,7 @@ export type OperatedPayments = {
   caller(idempotencyKey?: string | null): Caller;
   /** Makes a payment of 100.00 USD by card. */
   pay(options?: PayOptions): Promise<Payment>;
-  /** Makes one, and returns its request and its response too. */
+  /** Makes a payment, and also returns its request and response. */
   payAs(
     payer: Caller,
     options?: PayOptions,

@@ -38,7 +38,7 @@ function shown(record: Payment) {
 }
 
 describe('an authorization', () => {
-  it('is captured whole when no amount is given', async () => {
+  it('an authorization is captured whole when no amount is given', async () => {
     const payment = await payments.pay({ capture: false });
     const { record, replayed } = await capture(payment);
     expect(replayed).toBe(false);
@@ -52,7 +52,7 @@ describe('an authorization', () => {
     ]);
   });
 
-  it('is captured in parts, then refunded in parts, by the capture that has enough left', async () => {
+  it('an authorization is captured in parts, then refunded in parts, by the capture that has enough left', async () => {
     const payment = await payments.pay({ capture: false });
     const first = await capture(payment, { amount: '60' });
     expect(shown(first.record)).toBe(
@@ -77,7 +77,7 @@ describe('an authorization', () => {
     });
   });
 
-  it('is released by a cancel, which needs no key and gives a repeat the first response', async () => {
+  it('an authorization is released by a cancel, which needs no key and gives a repeat the first response', async () => {
     const payment = await payments.pay({ capture: false });
     const first = await cancel(payment, { key: null });
     expect(shown(first.record)).toBe(
@@ -90,7 +90,7 @@ describe('an authorization', () => {
     await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('that was partly captured has its rest released by a cancel', async () => {
+  it('an authorization that was partly captured has its rest released by a cancel', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment, { amount: '30' });
     const { record } = await cancel(payment);
@@ -100,7 +100,7 @@ describe('an authorization', () => {
     await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('is released by a capture that is requested as final', async () => {
+  it('an authorization is released by a capture that is requested as final', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment, { amount: '10', isFinal: false });
     const { record } = await capture(payment, { amount: '20', isFinal: true });
@@ -111,7 +111,7 @@ describe('an authorization', () => {
     await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('is released by the last capture that its provider allows', async () => {
+  it('an authorization is released by the last capture that its provider allows', async () => {
     const payment = await payments.pay({ capture: false });
     for (let i = 0; i < 10; i++) await capture(payment, { amount: '1' });
     expect(payments.provider.bookOf(idOf(payment))).toMatchObject({ captured: 1_000n, released: true });
@@ -122,7 +122,7 @@ describe('an authorization', () => {
     );
   });
 
-  it('is undone by a cancel while nothing is captured, by a refund after that, and by a cancel of the held rest', async () => {
+  it('an authorization is undone by a cancel, by a refund once captured, and by a cancel of the rest', async () => {
     const open = await payments.pay({ capture: false });
     expect(shown((await undo(open)).record)).toMatch(/^CANCELED.CANCELED ← CANCEL SUCCEEDED/);
     const captured = await payments.pay({ capture: false });
@@ -140,7 +140,7 @@ describe('an authorization', () => {
     );
   });
 
-  it('is undone as a whole by the ID of its own transaction, and in part by the ID of a capture', async () => {
+  it("an authorization is undone as a whole by its own transaction's ID, and in part by a capture's ID", async () => {
     const open = await payments.pay({ capture: false });
     expect(shown((await undo(open, { transactionId: idOf(open) })).record)).toMatch(
       /^CANCELED.CANCELED ← CANCEL SUCCEEDED/,
@@ -166,19 +166,22 @@ describe('a call that names a transaction on which it cannot act', () => {
     ['an authorization', false, undo],
     ['a purchase', true, refund],
     ['an authorization', false, cancel],
-  ])('is refused and moves nothing: %s (capture: %s)', async (_what, isCapture, operate) => {
-    const payment = await payments.pay({ capture: isCapture });
-    const moved = payments.provider.moved.length;
-    const other = idOf(await payments.pay());
-    for (const id of [crypto.randomUUID(), 'garbage', other]) {
-      await expect(operate(payment, { transactionId: id })).rejects.toMatchObject({
-        reason: 'TRANSACTION_NOT_FOUND',
-      });
-    }
-    expect(payments.provider.moved.slice(moved)).toEqual([`pay ${other}`]);
-  });
+  ])(
+    'an operation that names an unsuitable transaction moves no money: %s (capture: %s)',
+    async (_what, isCapture, operate) => {
+      const payment = await payments.pay({ capture: isCapture });
+      const moved = payments.provider.moved.length;
+      const other = idOf(await payments.pay());
+      for (const id of [crypto.randomUUID(), 'garbage', other]) {
+        await expect(operate(payment, { transactionId: id })).rejects.toMatchObject({
+          reason: 'TRANSACTION_NOT_FOUND',
+        });
+      }
+      expect(payments.provider.moved.slice(moved)).toEqual([`pay ${other}`]);
+    },
+  );
 
-  it('is refused even if it repeats a cancel without a key', async () => {
+  it('a repeat of a cancel without a key is refused if it names another transaction', async () => {
     const payment = await payments.pay({ capture: false });
     await cancel(payment, { key: null });
     const repeated = cancel(payment, { key: null, transactionId: crypto.randomUUID() });
@@ -193,13 +196,16 @@ describe('a request that the payment does not allow', () => {
     ['no amount of money', { amount: '0' }, 'INVALID_PARAMETERS'],
     ['another transaction', { transactionId: crypto.randomUUID() }, 'TRANSACTION_NOT_FOUND'],
     ['no key and no reference', { key: null }, 'IDEMPOTENCY_KEY_MISSING'],
-  ])('names the field and uses nothing up: %s', async (_what, asked, reason) => {
-    const payment = await payments.pay({ capture: false });
-    await expect((async () => capture(payment, asked))()).rejects.toMatchObject({ reason });
-    expect(shown((await capture(payment)).record)).toMatch(/^SUCCEEDED.CAPTURED/);
-  });
+  ])(
+    'a refused operation names the field and uses up neither key nor amount: %s',
+    async (_what, asked, reason) => {
+      const payment = await payments.pay({ capture: false });
+      await expect((async () => capture(payment, asked))()).rejects.toMatchObject({ reason });
+      expect(shown((await capture(payment)).record)).toMatch(/^SUCCEEDED.CAPTURED/);
+    },
+  );
 
-  it('is refused for a capture or cancel of a purchase, and for an unknown payment', async () => {
+  it('a capture or cancel of a purchase is refused, and so is an operation on an unknown payment', async () => {
     const payment = await payments.pay();
     await expect(capture(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
     await expect(cancel(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
@@ -215,7 +221,7 @@ describe('a request that the payment does not allow', () => {
 });
 
 describe('a cancel-or-refund with an amount', () => {
-  it('refunds that amount of a purchase, or of the captured amount of an authorization', async () => {
+  it('cancel-or-refund with an amount refunds that amount of a purchase or of a captured authorization', async () => {
     const purchased = await payments.pay();
     expect(shown((await undo(purchased, { amount: '40' })).record)).toBe(
       'SUCCEEDED/PARTIALLY_REFUNDED ← REFUND SUCCEEDED 40.00 ← captured 0.00, refunded 40.00',
@@ -233,7 +239,7 @@ describe('a cancel-or-refund with an amount', () => {
     expect(payments.provider.bookOf(idOf(authorized))).toMatchObject({ refunded: 3_000n, released: false });
   });
 
-  it('chooses the capture with that amount left', async () => {
+  it('cancel-or-refund with an amount chooses the capture with that amount left', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment, { amount: '10' });
     const second = await capture(payment, { amount: '30' });
@@ -242,7 +248,7 @@ describe('a cancel-or-refund with an amount', () => {
   });
 
   it.each(['100', '10'])(
-    'of %s is refused for an authorization, and the error names the method to call',
+    'cancel-or-refund of %s is refused for an authorization, with the method to call',
     async (amount) => {
       const payment = await payments.pay({ capture: false });
       await expect(undo(payment, { amount })).rejects.toMatchObject(HELD);
@@ -251,7 +257,7 @@ describe('a cancel-or-refund with an amount', () => {
     },
   );
 
-  it('differs from a request without an amount', async () => {
+  it('cancel-or-refund with an amount is a different request than without', async () => {
     const payment = await payments.pay();
     await undo(payment, { amount: '40', key: 'u' });
     expect((await undo(payment, { amount: '40', key: 'u' })).replayed).toBe(true);

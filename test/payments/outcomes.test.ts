@@ -27,7 +27,7 @@ onService({
   catalogue: PATIENT,
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: a record is looked into at will.
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary fields of the record.
 type RecordJson = any;
 async function pay(request: RequestJson): Promise<RecordJson> {
   const reply = await clients.create('rest', request, headersOne());
@@ -68,7 +68,7 @@ const BY_CARD: Record<string, [states: string, iso8583: string]> = {
 describe('a card payment', () => {
   const cases = Object.entries(BY_CARD).map(([name, [states, iso8583]]) => ({ name, states, iso8583 }));
 
-  it.each(cases)('with the magic card $name is $states', async ({ name, states, iso8583 }) => {
+  it.each(cases)('a card payment with the magic card $name is $states', async ({ name, states, iso8583 }) => {
     const { number = '' } = MAGIC_CARDS.find((card) => card.name === name) ?? {};
     const isSilent = name === 'NO_ANSWER' || name === 'APPROVED_AFTER_DELAY';
     if (isSilent) server.replaceCatalogue(sandboxCatalogue(TIMEOUT_MS));
@@ -90,12 +90,12 @@ describe('a card payment', () => {
     expect(stored?.status).toBe(record.status);
   });
 
-  it('has a magic card for each outcome that the sandbox decides without the payer', () => {
+  it('every outcome that the sandbox decides without the payer has a magic card', () => {
     const decided = MAGIC_CARDS.filter(({ behaviour }) => behaviour.kind !== 'challenge');
     expect(decided.map(({ name }) => name).filter((name) => !(name in BY_CARD))).toEqual([]);
   });
 
-  it('is declined by acquirer one and approved by acquirer two', async () => {
+  it('a card payment is declined by acquirer one and approved by acquirer two', async () => {
     const record = await pay({ ...cardPayment('4000000000006009'), country: 'BR' });
     expect(statesOf(record)).toBe(APPROVED);
     expect(record.transactions).toMatchObject({
@@ -105,7 +105,7 @@ describe('a card payment', () => {
     expect(record.routing_rules.condition).toMatchObject({ id: 1, name: 'Cards in Brazil' });
   });
 
-  it('is approved by acquirer two, with two transactions, if its route fails over after a soft decline', async () => {
+  it('a card payment fails over after a soft decline, and is approved with two transactions', async () => {
     const record = await pay({ ...cardPayment('4000000000006009'), country: 'MX' });
     expect(statesOf(record)).toBe(APPROVED);
     expect(record.transactions_history).toMatchObject([
@@ -120,19 +120,19 @@ describe('a card payment', () => {
     expect(rows).toEqual(record.transactions_history.map(({ id, status }: RecordJson) => ({ id, status })));
   });
 
-  it('is tried at no other acquirer after a hard decline', async () => {
+  it('a card payment is tried at no other acquirer after a hard decline', async () => {
     const record = await pay({ ...cardPayment('4000000000009987'), country: 'MX' });
     expect(statesOf(record)).toMatch(/^DECLINED/);
     expect(record.transactions_history).toHaveLength(1);
   });
 
-  it('is approved whatever its expiry, unless the provider says otherwise', async () => {
+  it('a card payment is approved whatever its expiry, unless the provider says otherwise', async () => {
     const path = 'payment_method.detail.card.card_data.expiration_year';
     expect(statesOf(await pay(withField(cardPayment(), path, 1)))).toBe(APPROVED);
   });
 
   it.each([true, false, undefined])(
-    'that requests capture %j shows true, and stores the request',
+    'a card payment that requests capture %j shows true, and stores the request',
     async (capture) => {
       const record = await pay(withField(cardPayment(), 'payment_method.detail.card.capture', capture));
       const { transactions, payment_method } = record;
@@ -143,7 +143,7 @@ describe('a card payment', () => {
     },
   );
 
-  it('keeps its merchant_reference, or gets a generated one', async () => {
+  it('a card payment keeps its merchant_reference, or gets a generated one', async () => {
     const sent = await pay({ ...cardPayment(), merchant_reference: 'mine' });
     expect(sent.transactions.merchant_reference).toBe('mine');
     const made = await pay(cardPayment());
@@ -161,7 +161,7 @@ describe('an amount', () => {
     ['CLF', '1.0001', '1.0001', 10001],
     ['USD', '999999999999.99', '999999999999.99', 99999999999999],
   ])(
-    'of %s %j is returned as %s and sent as %i minor units',
+    'an amount of %s %j is returned as %s and sent as %i minor units',
     async (currency, value, written, minorUnits) => {
       const request = { ...cardPayment(), amount: { currency, value } };
       for (const protocol of PROTOCOLS) {
@@ -184,7 +184,7 @@ describe('vault_on_success', () => {
     withField(cardPayment(number), 'payment_method.vault_on_success', true);
   const tokens = () => tables.query('SELECT id, active FROM vaulted_token ORDER BY id');
 
-  it('returns a token that pays the next payment without a security code', async () => {
+  it('vault_on_success returns a token that pays the next payment without a security code', async () => {
     const record = await pay(vaulting('5555555555554444'));
     const { vaulted_token, vault_on_success } = record.payment_method;
     expect(vault_on_success).toBe(true);
@@ -207,14 +207,14 @@ describe('vault_on_success', () => {
   it.each([
     ['a decline', '4000000000000002'],
     ['what was not sent', '4000000000005001'],
-  ])('stores no card after %s', async (_name, number) => {
+  ])('vault_on_success stores no card after %s', async (_name, number) => {
     const before = await tokens();
     const record = await pay(vaulting(number));
     expect([record.payment_method.vaulted_token, record.payment_method.vault_on_success]).toEqual(['', true]);
     expect(await tokens()).toEqual(before);
   });
 
-  it('lets the card wait, unusable, while the outcome is unknown', async () => {
+  it('vault_on_success keeps the card unusable while the outcome is unknown', async () => {
     const before = (await tokens()).map(({ id }) => id);
     const record = await pay(vaulting('4000000000003006'));
     expect([statesOf(record), record.payment_method.vaulted_token]).toEqual([WAITING, '']);
@@ -225,7 +225,7 @@ describe('vault_on_success', () => {
     expect((await clients.create('rest', request, headersOne())).reason).toBe('VAULTED_TOKEN_NOT_FOUND');
   });
 
-  it('stores no card unless it is requested', async () => {
+  it('vault_on_success stores no card unless it is requested', async () => {
     const before = await tokens();
     expect((await pay(cardPayment())).payment_method.vaulted_token).toBe('');
     expect(await tokens()).toEqual(before);
@@ -233,7 +233,7 @@ describe('vault_on_success', () => {
 });
 
 describe('a wallet payment', () => {
-  it('redirects to a page of the provider that opens', async () => {
+  it('a wallet payment redirects to a page of the provider', async () => {
     const record = await pay(walletPayment());
     expect(statesOf(record)).toBe('READY_TO_PAY/CREATED CREATED SUCCEEDED');
     expect(record.checkout.sdk_action_required).toBe(true);
@@ -242,7 +242,7 @@ describe('a wallet payment', () => {
     expect((await fetch(wallet.redirect_url)).status).toBe(200);
   });
 
-  it('uses the requested workflow if there are two, and requires the request to name it', async () => {
+  it('a wallet payment uses the requested workflow if there are two, and requires the request to name it', async () => {
     const wallet = { ...walletPayment(), payment_method: { type: 'WALLET_E' } };
     const direct = await pay({ ...wallet, workflow: 'DIRECT' });
     expect([statesOf(direct), direct.checkout.sdk_action_required]).toEqual([WAITING, false]);
@@ -255,7 +255,7 @@ describe('a wallet payment', () => {
     ['payment_method.type', 'WALLET_NOBODY_OFFERS'],
     ['country', 'DE'],
     ['amount.currency', 'EUR'],
-  ])('is unavailable if the catalogue does not offer it: %s', async (path, value) => {
+  ])('a wallet payment is refused if the catalogue does not offer it: %s', async (path, value) => {
     for (const protocol of PROTOCOLS) {
       const reply = await clients.create(protocol, withField(walletPayment(), path, value), headersOne());
       expect(reply).toMatchObject({ reason: 'PAYMENT_METHOD_NOT_AVAILABLE', fields: [{ field: path }] });
@@ -265,7 +265,7 @@ describe('a wallet payment', () => {
 });
 
 describe('additional data', () => {
-  it('with several airline tickets is returned with the first as `ticket`, and all of them', async () => {
+  it('several airline tickets are returned as sent, and the first also as `ticket`', async () => {
     const tickets = ['001', '002', '003'].map((ticket_number) => ({ ticket_number, total_fare_amount: 5 }));
     const record = await pay(withField(cardPayment(), 'additional_data.airline.tickets', tickets));
     const { airline } = record.additional_data;
@@ -273,7 +273,7 @@ describe('additional data', () => {
     expect(airline.tickets.map((ticket: RecordJson) => ticket.ticket_number)).toEqual(['001', '002', '003']);
   });
 
-  it('about the payer overrides the stored customer', async () => {
+  it('additional data about the payer overrides the stored customer', async () => {
     const payer = { id: 'c0000000-0000-4000-8000-000000000001', first_name: 'Other', phone: { number: '1' } };
     const { customer_payer } = await pay({ ...cardPayment(), customer_payer: payer });
     expect(customer_payer).toMatchObject({
@@ -283,7 +283,7 @@ describe('additional data', () => {
     });
   });
 
-  it('is stored with its payment, and is found again', async () => {
+  it('additional data is stored with its payment, and is found again', async () => {
     const record = await pay({ ...cardPayment(), merchant_order_id: randomUUID() });
     const response = await fetch(`${server.url}/v1/payments/${record.id}`, { headers: headersOne() });
     expect(await response.json()).toEqual(record);

@@ -81,7 +81,7 @@ async function passWaiting(): Promise<void> {
 const eventsOf = ({ id }: Payment) =>
   payments.tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id]);
 
-it('a payer who pays after their payment has expired and then comes back is shown SUCCEEDED, and so is the merchant', async () => {
+it('a payer who pays an expired payment and returns is shown SUCCEEDED, like the merchant', async () => {
   const payment = await payments.pay({ wallet: true });
   await expire();
   expect(await comeBack(payment)).toBe('EXPIRED');
@@ -185,7 +185,7 @@ it('each payer with their own evidence prompts a look-up with it, one after the 
   );
 });
 
-it('a flood of evidence queues five pieces for one payment, and further payers are shown the known state at once', async () => {
+it('a flood of evidence queues five pieces for a payment, and further payers see the known state at once', async () => {
   const [payment, other] = [await payments.pay({ wallet: true }), await payments.pay({ wallet: true })];
   const answer = Promise.withResolvers<Outcome>();
   at({ complete: () => answer.promise });

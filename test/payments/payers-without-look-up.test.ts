@@ -40,7 +40,7 @@ describe('a redirect at a provider without look-up', () => {
     ...over,
   });
 
-  it('is completed with the evidence that the payer brings back, and only with that', async () => {
+  it("a redirect without look-up is completed with the payer's evidence, and only with that", async () => {
     const payment = await payments.pay({ wallet: true });
     const brought: unknown[] = [];
     const connection = mute({
@@ -60,7 +60,7 @@ describe('a redirect at a provider without look-up', () => {
     ['a wallet', 'READY_TO_PAY/CREATED'],
     ['a challenge', 'PENDING/WAITING_ADDITIONAL_STEP'],
   ])(
-    "is not shown EXPIRED after a payer's return with a lost response, since they may have paid (%s)",
+    'a redirect without look-up is not EXPIRED after a return whose response was lost (%s)',
     async (method, before) => {
       const wallet = method === 'a wallet';
       if (!wallet) payments.provider.next.push('sends the payer away');
@@ -87,7 +87,7 @@ describe('a redirect at a provider without look-up', () => {
   );
 
   it.each([true, false])(
-    'stays unchanged if its provider refuses the evidence, which is not sent again: a wallet %j',
+    'a redirect whose evidence is refused stays unchanged, and it is not sent again: a wallet %j',
     async (wallet) => {
       if (!wallet) payments.provider.next.push('sends the payer away');
       const payment = await payments.pay({ wallet });
@@ -99,7 +99,7 @@ describe('a redirect at a provider without look-up', () => {
     },
   );
 
-  it('is completed once more after a lost response, and a refusal then says nothing about the first try', async () => {
+  it('a completion without a response is sent once more, and a refusal then proves nothing', async () => {
     const lost = { kind: 'unknown', detail: 'reset', providerData: undefined } as const;
     const refused = { kind: 'not_sent', because: 'turned_away', detail: 'used' } as const;
     const told = { kind: 'approved', providerData: create(ProviderDataSchema), ...NO_CODES } as const;
@@ -116,7 +116,7 @@ describe('a redirect at a provider without look-up', () => {
     }
   });
 
-  it('is looked up by nobody else while its evidence is sent for the second time', async () => {
+  it('a redirect whose evidence is being sent again is not checked by another worker', async () => {
     const payment = await payments.pay({ wallet: true });
     const lost = { kind: 'unknown', detail: 'timeout', providerData: undefined } as const;
     const connection = mute({
@@ -133,7 +133,7 @@ describe('a redirect at a provider without look-up', () => {
     expect(await payments.stateOf(payment)).toBe('PENDING/IN_PROCESS');
   });
 
-  it('whose payer never came back is EXPIRED once its term ends', async () => {
+  it('a redirect without look-up whose payer never returned is EXPIRED at the end of its term', async () => {
     const payment = await payments.pay({ wallet: true });
     payments.setAhead(DAY_MS - MINUTE_MS);
     await check(mute());

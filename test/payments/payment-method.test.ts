@@ -49,8 +49,8 @@ function refusal(work: () => unknown): string {
   throw new Error('it was not refused');
 }
 
-describe('a method is narrowed to', () => {
-  it('a card, whose defaults are capture and one installment', () => {
+describe('narrowing a payment method', () => {
+  it('a card has the defaults capture and one installment', () => {
     const options = { capture: true, installments: 1, threeDSecureSetupId: undefined, vaultOnSuccess: false };
     expect(choose(card({ cardData }))).toMatchObject({
       kind: 'card',
@@ -60,7 +60,7 @@ describe('a method is narrowed to', () => {
     });
   });
 
-  it('a card with every option', () => {
+  it('a card keeps every option', () => {
     const detail = {
       cardData,
       capture: false,
@@ -72,7 +72,7 @@ describe('a method is narrowed to', () => {
     });
   });
 
-  it('a vaulted card, with or without a detail', () => {
+  it('a vaulted card may have a detail or none', () => {
     expect(choose({ type: 'CARD', vaultedToken: 't' })).toMatchObject({ kind: 'vaulted_card', token: 't' });
     expect(choose({ ...card({ installments: 3 }), vaultedToken: 't' })).toMatchObject({
       kind: 'vaulted_card',
@@ -80,7 +80,7 @@ describe('a method is narrowed to', () => {
     });
   });
 
-  it('a wallet, with or without a token and a card type', () => {
+  it('a wallet may have a token and a card type, or neither', () => {
     expect(choose({ type: 'WALLET' })).toMatchObject({
       kind: 'wallet',
       token: undefined,
@@ -95,68 +95,68 @@ describe('a method is narrowed to', () => {
 });
 
 describe('the workflow', () => {
-  it('comes from the catalogue if there is only one', () => {
+  it('the workflow comes from the catalogue if there is only one', () => {
     expect(choose({ type: 'WALLET' }).workflow).toBe(REDIRECT);
   });
 
-  it('is the requested one if there are two', () => {
+  it('the workflow is the requested one if there are two', () => {
     expect(choose({ type: 'WALLET_BOTH' }, { workflow: DIRECT }).workflow).toBe(DIRECT);
     expect(choose({ type: 'WALLET_BOTH' }, { workflow: REDIRECT }).workflow).toBe(REDIRECT);
   });
 
-  it('is required if there are two', () => {
+  it('the workflow is required if there are two', () => {
     expect(refusal(() => choose({ type: 'WALLET_BOTH' }))).toBe('INVALID_PARAMETERS workflow REQUIRED');
   });
 
-  it('must be one of those offered', () => {
+  it('the workflow must be one of those offered', () => {
     const refused = refusal(() => choose(card({ cardData }), { workflow: REDIRECT }));
     expect(refused).toBe('INVALID_PARAMETERS workflow NOT_ALLOWED');
   });
 });
 
-describe('a method that is not offered is PAYMENT_METHOD_NOT_AVAILABLE:', () => {
+describe('methods that are not offered', () => {
   it.each<[string, MethodInit | undefined, Init, string]>([
     ['an unknown type', { type: 'CASH' }, {}, 'payment_method.type'],
-    ['a name of JavaScript', { type: 'constructor' }, {}, 'payment_method.type'],
-    ['no method at all', undefined, {}, 'payment_method.type'],
-    ['another country', { type: 'WALLET' }, { country: 'BR' }, 'country'],
-    ['another currency', { type: 'WALLET' }, { amount: { currency: 'USD' } }, 'amount.currency'],
-  ])('%s', (_name, method, rest, field) => {
+    ['a JavaScript property name as type', { type: 'constructor' }, {}, 'payment_method.type'],
+    ['a missing method', undefined, {}, 'payment_method.type'],
+    ['a method of another country', { type: 'WALLET' }, { country: 'BR' }, 'country'],
+    ['a method of another currency', { type: 'WALLET' }, { amount: { currency: 'USD' } }, 'amount.currency'],
+  ])('%s is refused as PAYMENT_METHOD_NOT_AVAILABLE', (_name, method, rest, field) => {
     expect(refusal(() => choose(method, rest))).toBe(`PAYMENT_METHOD_NOT_AVAILABLE ${field} NOT_ALLOWED`);
   });
 });
 
-describe('a detail must fit its type:', () => {
+describe('details that do not fit their type', () => {
   it.each<[string, MethodInit, string]>([
     [
-      'a wallet takes no card',
+      'a wallet with a card',
       { ...card({ cardData }), type: 'WALLET' },
       'payment_method.detail.card NOT_ALLOWED',
     ],
     [
-      'a wallet pays at once',
+      'a wallet without capture in the card',
       { type: 'WALLET', detail: { kind: { case: 'card', value: { capture: false } } } },
       'payment_method.detail.card.capture NOT_ALLOWED',
     ],
     [
-      'a wallet pays at once, said of it',
+      'a wallet without capture in its own detail',
       wallet({ capture: false }),
       'payment_method.detail.wallet.capture NOT_ALLOWED',
     ],
-    ['a wallet is not verified', wallet({ verify: true }), 'payment_method.detail.wallet.verify NOT_ALLOWED'],
+    ['a wallet with verify', wallet({ verify: true }), 'payment_method.detail.wallet.verify NOT_ALLOWED'],
     [
-      'a wallet pays in one',
+      'a wallet with installments',
       wallet({ installments: 2 }),
       'payment_method.detail.wallet.installments NOT_ALLOWED',
     ],
-    ['a card takes no wallet', { ...wallet({}), type: 'CARD' }, 'payment_method.detail.wallet NOT_ALLOWED'],
-    ['a card needs data or a token', { type: 'CARD' }, 'payment_method.detail.card.card_data REQUIRED'],
+    ['a card with a wallet', { ...wallet({}), type: 'CARD' }, 'payment_method.detail.wallet NOT_ALLOWED'],
+    ['a card without data or a token', { type: 'CARD' }, 'payment_method.detail.card.card_data REQUIRED'],
     [
-      'a card takes not both',
+      'a card with data and a token',
       { ...card({ cardData }), vaultedToken: 't' },
       'payment_method.vaulted_token NOT_ALLOWED',
     ],
-  ])('%s', (_name, method, expected) => {
+  ])('%s is refused with the name of the field', (_name, method, expected) => {
     expect(refusal(() => choose(method))).toBe(`INVALID_PARAMETERS ${expected}`);
   });
 });

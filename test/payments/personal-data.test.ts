@@ -60,48 +60,51 @@ const within = (path: string, names: readonly string[]) => names.map((name) => `
 
 // Decide about each new field of the record: keep it by naming it in
 // src/payments/personal-data.ts, or list it here.
-it.each(['card', 'wallet'] as const)('erases these fields of a %s payment, and keeps all others', (kind) => {
-  const record = full(PaymentSchema, kind);
-  const erased = withoutPersonalData(record);
-  const left = new Set(paths(erased));
-  const gone = paths(record).filter((path) => !left.has(path));
-  // A message that is erased as a whole is listed only by its own name.
-  const roots = gone.filter((path) => parentOf(path) === '' || left.has(parentOf(path)));
-  const ofTransaction = [
-    ...within('payment_method', ['token', ...within(`detail.${kind}`, OF_METHOD[kind])]),
-    ...['reason', 'description'],
-    ...within('provider_data', ['raw_response', 'third_party_account_id']),
-    'device_fingerprint',
-  ];
-  expect(roots).toEqual([
-    'description',
-    'amount.currency_conversion',
-    ...within('payment_method', ['token', ...within(`payment_method_detail.${kind}`, OF_METHOD[kind])]),
-    ...within('customer_payer', [
-      ...[
-        'merchant_customer_id',
-        'first_name',
-        'last_name',
-        'gender',
-        'date_of_birth',
-        'email',
-        'nationality',
-      ],
-      ...['country', 'ip_address', 'device_fingerprint', 'device_fingerprints', 'document', 'phone'],
-      ...['billing_address', 'shipping_address'],
-      ...within('browser_info', [
-        ...['user_agent', 'accept_header', 'color_depth', 'screen_height', 'screen_width', 'language'],
-        ...['accept_content', 'accept_browser', 'javascript_enabled', 'java_enabled'],
-        ...['browser_time_difference', 'platform'],
+it.each(['card', 'wallet'] as const)(
+  'an erasure removes these fields of a %s payment, and keeps all others',
+  (kind) => {
+    const record = full(PaymentSchema, kind);
+    const erased = withoutPersonalData(record);
+    const left = new Set(paths(erased));
+    const gone = paths(record).filter((path) => !left.has(path));
+    // A message that is erased as a whole is listed only by its own name.
+    const roots = gone.filter((path) => parentOf(path) === '' || left.has(parentOf(path)));
+    const ofTransaction = [
+      ...within('payment_method', ['token', ...within(`detail.${kind}`, OF_METHOD[kind])]),
+      ...['reason', 'description'],
+      ...within('provider_data', ['raw_response', 'third_party_account_id']),
+      'device_fingerprint',
+    ];
+    expect(roots).toEqual([
+      'description',
+      'amount.currency_conversion',
+      ...within('payment_method', ['token', ...within(`payment_method_detail.${kind}`, OF_METHOD[kind])]),
+      ...within('customer_payer', [
+        ...[
+          'merchant_customer_id',
+          'first_name',
+          'last_name',
+          'gender',
+          'date_of_birth',
+          'email',
+          'nationality',
+        ],
+        ...['country', 'ip_address', 'device_fingerprint', 'device_fingerprints', 'document', 'phone'],
+        ...['billing_address', 'shipping_address'],
+        ...within('browser_info', [
+          ...['user_agent', 'accept_header', 'color_depth', 'screen_height', 'screen_width', 'language'],
+          ...['accept_content', 'accept_browser', 'javascript_enabled', 'java_enabled'],
+          ...['browser_time_difference', 'platform'],
+        ]),
+        'merchant_customer_created_at',
       ]),
-      'merchant_customer_created_at',
-    ]),
-    ...['additional_data', 'taxes'],
-    ...within('transactions', ofTransaction),
-    ...within('transactions_history', ofTransaction),
-    ...['split', 'callback_url', 'metadata', 'fraud_screening', 'taxes_list'],
-  ]);
-});
+      ...['additional_data', 'taxes'],
+      ...within('transactions', ofTransaction),
+      ...within('transactions_history', ofTransaction),
+      ...['split', 'callback_url', 'metadata', 'fraud_screening', 'taxes_list'],
+    ]);
+  },
+);
 
 it('a record without personal data is not changed by erasing it again', () => {
   const erased = withoutPersonalData(full(PaymentSchema, 'card'));

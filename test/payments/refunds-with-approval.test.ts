@@ -12,7 +12,7 @@ import { idOf } from './requested-operations.ts';
 onPaymentsElsewhere();
 
 describe('a refund made at the provider itself', () => {
-  it('of a payment that was learned of later is recorded with it', async () => {
+  it('a refund at the provider is recorded with a payment that is learned of later', async () => {
     payments.provider.next.push('does it, unanswered');
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
@@ -20,7 +20,7 @@ describe('a refund made at the provider itself', () => {
     expect(await state(payment)).toBe('REFUNDED/REFUNDED');
   });
 
-  it('of an open payment is recorded after its approval, and a purchase without refunds is looked up once', async () => {
+  it('a refund at the provider is recorded after the approval; without refunds, one look-up is made', async () => {
     let asked = 0;
     const telling = (refunded: bigint): ProviderConnection => ({
       ...payments.provider.connection,
@@ -46,7 +46,7 @@ describe('a refund made at the provider itself', () => {
   });
 
   it.each(['is unknown', 'was open'])(
-    'that comes with the approval of a payment that %s is recorded although its provider falls silent after that',
+    'a refund with the approval of a payment that %s is recorded even if only one look-up answers',
     async (what) => {
       const { connection } = payments.provider;
       const told = { ...APPROVED, totals: { captured: 10_000n, refunded: 2_500n } } as Outcome;
@@ -67,7 +67,7 @@ describe('a refund made at the provider itself', () => {
     },
   );
 
-  it('that comes with an approval is recorded although a worker that has claimed the payment since learns only of the approval', async () => {
+  it('a refund is recorded even if a worker that has claimed the payment learns only of the approval', async () => {
     const payment = await payments.pay({ wallet: true });
     const told = { ...APPROVED, totals: { captured: 10_000n, refunded: 2_500n } } as Outcome;
     const lookUp = async () => {
@@ -86,7 +86,7 @@ describe('a refund made at the provider itself', () => {
     ]);
   });
 
-  it('raises one alarm if it exceeds the payment and comes with the approval', async () => {
+  it('a refund that exceeds the payment and comes with the approval raises one alarm', async () => {
     const payment = await payments.pay({ wallet: true });
     const totals = { captured: 10_000n, refunded: 10_001n };
     const lookUp = async () => ({ ...APPROVED, totals }) as Outcome;

@@ -68,20 +68,20 @@ it('an authorization past its term that was partly captured has the rest release
   await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
 });
 
-it('an authorization past its term that was partly captured ends if its provider has nothing left to release', async () => {
+it('an authorization past its term that was partly captured ends if nothing is left to release', async () => {
   await capture('30');
   payments.provider.next.push('declines it');
   await pastTerm();
   await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
 });
 
-it('an authorization past its term is EXPIRED if its release was unanswered but the provider reports the release', async () => {
+it('an authorization past its term is EXPIRED if the provider reports its unanswered release', async () => {
   payments.provider.next.push('does it, unanswered');
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['EXPIRED/EXPIRED', false]);
 });
 
-it('an authorization past its term stays unchanged while its release does not reach the provider, with a retry within the hour', async () => {
+it('an authorization past its term stays unchanged, and is retried, while its release does not arrive', async () => {
   payments.provider.next.push('never hears of it');
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
@@ -91,7 +91,7 @@ it('an authorization past its term stays unchanged while its release does not re
   expect([await state(), isHeld()]).toEqual(['EXPIRED/EXPIRED', false]);
 });
 
-it('an authorization past its term stays unchanged, with a daily alarm, if its provider declines to release it', async () => {
+it('an authorization past its term stays unchanged, with a daily alarm, if its release is declined', async () => {
   payments.provider.next.push('declines it');
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['SUCCEEDED/APPROVED', true]);
@@ -160,16 +160,16 @@ it.each<[string, Partial<ProviderConnection>, Release]>([
   ['has no look-up is refused', { lookUp: undefined }, 'refused'],
   ['does not answer is unknown', {}, 'unknown'],
   [
-    'tells that it is canceled is made',
+    'reports a cancel is made',
     { lookUp: async ({ of }) => (of.kind === 'cancel' ? DONE : UNKNOWN) },
     'released',
   ],
   [
-    'tells that it is over is made',
+    'reports the end is made',
     { lookUp: async ({ of }) => (of.kind === 'card' ? ENDED : UNKNOWN) },
     'released',
   ],
-])('a release at a provider that %s', async (_what, over, expected) => {
+])('the result of a release at a provider that %s', async (_what, over, expected) => {
   const asked: LookUp[] = [];
   const silent: ProviderConnection = {
     ...payments.provider.connection,

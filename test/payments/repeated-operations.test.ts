@@ -6,7 +6,7 @@ import { capture, idOf, refund, undo } from './requested-operations.ts';
 onOperatedPayments({ empties: 'payment, transaction' });
 
 describe('a repeated operation', () => {
-  it('gets the same bytes, by its key or by its merchant_reference; a different request is refused', async () => {
+  it('an operation repeated by key or merchant_reference gets the same bytes; a different one is refused', async () => {
     const payment = await payments.pay();
     const first = await refund(payment, { amount: '10', key: 'refund-1' });
     const again = await refund(payment, { amount: '10', key: 'refund-1' });
@@ -29,7 +29,7 @@ describe('a repeated operation', () => {
     ['first without a key', null, 'refund-1'],
     ['first with a key', 'refund-1', null],
   ])(
-    'with and without a key under one merchant_reference is one operation: %s',
+    'an operation with one merchant_reference, with and without a key, is made once: %s',
     async (_what, first, second) => {
       const payment = await payments.pay();
       const asked = { amount: '10', reference: 'r-1' };
@@ -44,7 +44,7 @@ describe('a repeated operation', () => {
     },
   );
 
-  it('of a merchant_reference under another key is refused, and nothing is sent', async () => {
+  it('a merchant_reference under another key is refused, and nothing is sent', async () => {
     const payment = await payments.pay();
     const asked = { amount: '10', reference: 'r-1' };
     await refund(payment, { ...asked, key: 'refund-1' });
@@ -58,7 +58,7 @@ describe('a repeated operation', () => {
     expect((await undo(payment, { reference: 'r-1' })).replayed).toBe(false);
   });
 
-  it('of one merchant_reference in twenty forms at once makes one refund', async () => {
+  it('twenty forms of one merchant_reference at once make one refund', async () => {
     const payment = await payments.pay();
     const answers = await Promise.allSettled(
       Array.from({ length: 20 }, (_, i) =>
@@ -73,7 +73,7 @@ describe('a repeated operation', () => {
     expect(payments.provider.bookOf(idOf(payment)).refunded).toBe(1_000n);
   });
 
-  it('in upper case, or by the longer path to the same transaction, is the same request', async () => {
+  it('an operation repeated in upper case, or by a longer path to its transaction, is the same request', async () => {
     const authorized = await payments.pay({ capture: false });
     const upper = { ...authorized, id: authorized.id.toUpperCase() };
     const id = idOf(authorized);
@@ -97,7 +97,7 @@ describe('a repeated operation', () => {
     });
   });
 
-  it('sent a hundred times at once with one key makes one refund', async () => {
+  it('a refund sent a hundred times at once with one key is made once', async () => {
     const payment = await payments.pay();
     const answers = await Promise.all(
       Array.from({ length: 100 }, () => refund(payment, { amount: '10', key: 'one' })),

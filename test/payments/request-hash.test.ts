@@ -50,7 +50,7 @@ describe('the hash of a request', () => {
     billing_address: { city: 'Bogotá', country: 'CO' },
   });
 
-  it('is the same for any order of fields, also in free JSON', () => {
+  it('the hash of a request is the same for any order of fields, also in free JSON', () => {
     fc.assert(
       fc.property(fc.nat({ max: 30 }), (turn) => {
         expect(hash(shuffled(rich, turn) as RequestJson)).toBe(hash(rich));
@@ -58,17 +58,20 @@ describe('the hash of a request', () => {
     );
   });
 
-  it('is the same for any white space, and for null and absent fields', () => {
+  it('the hash of a request is the same for any white space, and for null and absent fields', () => {
     expect(hashText(JSON.stringify(rich, null, 4))).toBe(hash(rich));
     expect(hash({ ...rich, merchant_reference: null, unknown: 'x' })).toBe(hash(rich));
   });
 
-  it.each([10, '10', '10.0', '10.00', '010'])('is the same for the amount %j as for 10', (value) => {
-    expect(hash(withField(rich, 'amount.value', value))).toBe(hash(rich));
-  });
+  it.each([10, '10', '10.0', '10.00', '010'])(
+    'the hash of a request is the same for the amount %j as for 10',
+    (value) => {
+      expect(hash(withField(rich, 'amount.value', value))).toBe(hash(rich));
+    },
+  );
 
   it.each(['10.00', '1.0000e1', '10.000'])(
-    'is the same for the literal %s, if it is a decimal',
+    'the hash of a request is the same for the literal %s, if it is a decimal',
     (literal) => {
       const text = JSON.stringify(rich).replace('"value":10', `"value":${literal}`);
       if (literal.includes('e')) expect(() => hashText(text)).toThrow('without exponent');
@@ -76,7 +79,7 @@ describe('the hash of a request', () => {
     },
   );
 
-  it.each(['0000', '999', undefined])('leaves out the security code: %s', (code) => {
+  it.each(['0000', '999', undefined])('the hash of a request leaves out the security code: %s', (code) => {
     expect(hash(withField(rich, `${CARD_DATA}.security_code`, code))).toBe(hash(rich));
   });
 
@@ -87,13 +90,16 @@ describe('the hash of a request', () => {
     ['additional_data', { order: { shipping: { carrier: 'Post', days: 3 } } }],
     ['additional_data', { airline: { legs: [{}, { id: { of: 'a', at: 1 } }] } }],
     ['additional_data', { seller_details: { name: 'Shop', city: 'Lima' } }],
-  ])('is the same for free JSON in another order if only %s has some', (path, value) => {
-    const request = withField(cardPayment(), path, value);
-    expect(hash(withField(request, path, shuffled(value, 0)))).toBe(hash(request));
-    expect(hash(request)).not.toBe(hash(cardPayment()));
-  });
+  ])(
+    'the hash of a request is the same for free JSON in another order if only %s has some',
+    (path, value) => {
+      const request = withField(cardPayment(), path, value);
+      expect(hash(withField(request, path, shuffled(value, 0)))).toBe(hash(request));
+      expect(hash(request)).not.toBe(hash(cardPayment()));
+    },
+  );
 
-  it('is an HMAC of the request without its security code, the same in every release', () => {
+  it('the hash of a request is an HMAC of the request without its security code, the same in every release', () => {
     const request = decode(parseJson(Buffer.from(JSON.stringify(cardPayment()))));
     const card = request.paymentMethod?.detail?.kind;
     if (card?.case === 'card' && card.value.cardData) card.value.cardData.securityCode = '';
@@ -115,15 +121,15 @@ describe('the hash of a request', () => {
     ['customer_payer.billing_address.city', 'Bogota'],
     ['customer_payer.device_fingerprints[0].scores.b[1].c', 5],
     ['additional_data.order.items', [{ name: 'x' }]],
-  ])('differs when %s is %j', (path, value) => {
+  ])('the hash of a request differs when %s is %j', (path, value) => {
     expect(hash(withField(rich, path, value))).not.toBe(hash(rich));
   });
 
-  it('differs under another key, so that it reveals nothing about the request', () => {
+  it('the hash of a request differs under another key, so that it reveals nothing about the request', () => {
     expect(hashText(JSON.stringify(rich), Buffer.alloc(32, 2))).not.toBe(hash(rich));
   });
 
-  it('leaves the request unchanged', () => {
+  it('the hash of a request leaves the request unchanged', () => {
     const request = decode(parseJson(Buffer.from(JSON.stringify(rich))));
     const before = structuredClone(request);
     hashPaymentRequest(KEY, request);
@@ -156,7 +162,7 @@ describe('the shape of a request', () => {
   const nested = { name: 'inner', number: 3, type: Type.MESSAGE, typeName: '.Inner' };
   const shape = (...of: Parameters<typeof release>) => Buffer.from(shapeOf(release(...of))).toString('hex');
 
-  it('is the same for the same fields, in any order of declaration', () => {
+  it('the shape of a request is the same for the same fields, in any order of declaration', () => {
     expect(shape([a, b, nested], [a])).toBe(shape([nested, b, a], [a]));
     expect(shapeOf(CreatePaymentRequestSchema)).toEqual(hashPaymentRequest(KEY, decode({})).shape);
   });
@@ -168,24 +174,24 @@ describe('the shape of a request', () => {
     ['reads a field as another type', [{ ...a, type: Type.INT64 }], []],
     ['reads a field as a list', [{ ...a, label: Label.REPEATED }], []],
     ['knows a message more', [a, nested], []],
-  ])('differs for a release that %s', (_name, request, inner) => {
+  ])('the shape of a request differs for a release that %s', (_name, request, inner) => {
     expect(shape(request, inner)).not.toBe(shape([a]));
   });
 
-  it('is the digest of a description that no release may change without a new form number', () => {
+  it('the shape of a request is the digest of a fixed description with a form number', () => {
     const described =
       '4\nRequest 1 a scalar  9   2\nRequest 3 inner message    Inner 1\nInner 1 a scalar  9   2\n';
     const digest = createHash('sha256').update(described).digest('hex');
     expect(shape([a, nested], [a])).toBe(digest.slice(0, 32));
   });
 
-  it('differs for a release that knows another field of an inner message, however deep', () => {
+  it('the shape of a request differs if an inner message has another field, at any depth', () => {
     expect(shape([nested], [a])).not.toBe(shape([nested], [a, b]));
     const within = { ...nested, name: 'itself' };
     expect(shape([nested], [a, within])).not.toBe(shape([nested], [a, b, within]));
   });
 
-  it('goes with a hash of the set fields, so that an added field does not change the hash of old requests', () => {
+  it('an added field does not change the hash of requests without it', () => {
     const [before, after] = [release([a]), release([a, b])];
     const hashOf = (schema: DescMessage, init: object) =>
       requestHasher(schema)(KEY, create(schema, init as never));
@@ -193,7 +199,7 @@ describe('the shape of a request', () => {
     expect(hashOf(after, { a: 'x', b: 'y' }).hash).not.toEqual(hashOf(before, { a: 'x' }).hash);
   });
 
-  it('goes with a hash that leaves unknown fields out', () => {
+  it('the hash of a request leaves unknown fields out', () => {
     const schema = release([a]);
     const message = create(schema, { a: 'x' } as never);
     const known = requestHasher(schema)(KEY, message).hash;

@@ -53,7 +53,7 @@ describe.each([
   ['right', 0],
   ['10 days ahead', 10 * DAY_MS],
 ])('a process whose clock is %s', (_what, aheadMs) => {
-  it('looks up an unknown payment by its age in the database, whichever process made it', async () => {
+  it('a shifted clock does not change the age at which an unknown payment is looked up', async () => {
     payments.provider.next.push('never hears of it');
     await paidBy(-aheadMs);
     await age(26);
@@ -62,7 +62,7 @@ describe.each([
     expect(Math.floor(Number(asked[0]?.ageMs) / HOUR_MS)).toBe(26);
   });
 
-  it('looks up a lost refund by its age in the database', async () => {
+  it('a shifted clock does not change the age at which a lost refund is looked up', async () => {
     const payment = await payments.pay();
     await age(26);
     payments.provider.next.push('never hears of it');
@@ -74,7 +74,7 @@ describe.each([
   });
 
   it.each([true, false])(
-    'closes no redirect or challenge before its term ends: a wallet %j',
+    'a shifted clock closes no redirect or challenge before its term ends: a wallet %j',
     async (wallet) => {
       if (!wallet) payments.provider.next.push('sends the payer away');
       const payment = await paidBy(-aheadMs, { wallet });
@@ -87,7 +87,7 @@ describe.each([
     },
   );
 
-  it('closes a redirect once its term ends', async () => {
+  it('a shifted clock closes a redirect once its term ends', async () => {
     const payment = await paidBy(-aheadMs, { wallet: true });
     await age(25);
     await checkedBy(aheadMs);
@@ -97,7 +97,7 @@ describe.each([
     ]);
   });
 
-  it('leaves an authorization to its term', async () => {
+  it('a shifted clock leaves an authorization to its term', async () => {
     const payment = await paidBy(-aheadMs, { capture: false });
     await age(6 * 24);
     await checkedBy(aheadMs);

@@ -15,16 +15,16 @@ import { payments } from './operated-payments.ts';
 import { APPROVED } from './recovery-under-test.ts';
 import { idOf } from './requested-operations.ts';
 
-/* A capture or a refund made at a provider without look-up, as its notification reports it. */
+/* Captures and refunds made at a provider without look-up, as its notifications report them. */
 
 onPaymentsElsewhere();
 
-/** Signed outcomes, by the number in the notification's body. */
+/** The signed outcomes, by the number in the notification's body. */
 const signed: NotificationSubject[] = [];
 
 /**
- * Delivers a notification, and checks open outcomes. @returns the results of the news that is
- * settled now.
+ * Delivers a notification, and checks open outcomes. @returns the results of the settled
+ * notifications.
  */
 async function sign(
   payment: Payment,
@@ -47,7 +47,7 @@ async function sign(
   return check(on);
 }
 
-/** Checks open outcomes. @returns the results of the news that is settled now. */
+/** Checks open outcomes. @returns the results of the settled notifications. */
 async function check(on = deps): Promise<string> {
   const results: string[] = [];
   const connection: ProviderConnection = {
@@ -67,7 +67,7 @@ async function check(on = deps): Promise<string> {
   return results.join(', ') || 'waiting';
 }
 
-it('a signed capture or refund at a provider without look-up is recorded once for each of its references', async () => {
+it('a signed refund at a provider without look-up is recorded once for each reference', async () => {
   const payment = await payments.pay();
   const told = [await sign(payment, 'REFUND'), await sign(payment, 'REFUND')];
   expect([...told, await sign(payment, 'REFUND', { reference: 'psp-2' })]).toEqual([
@@ -79,7 +79,7 @@ it('a signed capture or refund at a provider without look-up is recorded once fo
   expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
 });
 
-it('a signed operation is ours if it has our reference, which may still be in flight', async () => {
+it('a signed refund waits while ours is in flight, and is ours if it has our reference', async () => {
   const payment = await payments.pay();
   payments.provider.next.push('delays it');
   await refund(payment, '25');
@@ -89,7 +89,7 @@ it('a signed operation is ours if it has our reference, which may still be in fl
   expect(await others(payment)).toEqual(['REFUND PENDING 2500']);
 });
 
-it('a signed operation waits if its payment was approved just after the payment was read', async () => {
+it('a signed refund waits if its payment was approved just after the payment was read', async () => {
   payments.provider.next.push('does it, unanswered');
   const payment = await payments.pay();
   const approve = async (nth: number) => {
@@ -137,7 +137,7 @@ it.each([
   },
 );
 
-it('a signed operation raises an alarm and changes nothing if it belongs to another charge under our reference', async () => {
+it('a signed operation of another charge under our reference raises an alarm and changes nothing', async () => {
   const payment = await payments.pay();
   const authorized = await payments.pay({ capture: false });
   await payments.tables.query("UPDATE transaction SET reference = 'paid-1'");
@@ -159,7 +159,7 @@ it('a signed refund waits for its capture, whose notification may come later', a
   expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 4000', 'REFUND SUCCEEDED 2500']);
 });
 
-it('a signed refund waits for a capture as long as the least amount is left to capture', async () => {
+it('a signed refund waits for a capture while even one minor unit is left to capture', async () => {
   const payment = await payments.pay({ capture: false });
   expect(await sign(payment, 'CAPTURE', { minorUnits: 9_999n, reference: 'psp-2' })).toBe('applied');
   expect([await sign(payment, 'REFUND', { minorUnits: 10_000n }), alarms]).toEqual(['waiting', []]);
@@ -171,7 +171,7 @@ it('a signed refund raises an alarm if its payment can no longer be captured', a
   expect([await sign(payment, 'REFUND'), alarms]).toEqual(['unchanged', ['mismatch']]);
 });
 
-it('a signed operation raises an alarm if the payment was declined, and waits if its outcome is open', async () => {
+it('a signed refund raises an alarm if the payment was declined, and waits if its outcome is open', async () => {
   payments.provider.next.push('declines it');
   const declined = await payments.pay();
   expect([await sign(declined, 'REFUND'), alarms]).toEqual(['unchanged', ['mismatch']]);

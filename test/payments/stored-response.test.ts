@@ -29,14 +29,14 @@ function schemaWith(name: string, was: string): DescMessage {
 }
 
 describe('a stored response', () => {
-  it('holds no payment data: it names the schema that renders its record', async () => {
+  it('a stored response holds no payment data: it names the schema that renders its record', async () => {
     const responses = await openStoredResponses(database);
     expect(responses.own).toHaveLength(9);
     expect(await responses.body(responses.own, RECORD)).toBeUndefined();
     expect(JSON.parse(encodeJson(payment))).toMatchObject(JSON.parse(BODY));
   });
 
-  it('of a release with another schema is rendered by that schema, in both directions', async () => {
+  it('a stored response is rendered by the schema of its release, in both directions', async () => {
     const before = await openStoredResponses(database, schemaWith('nationality', 'citizenship'));
     const now = await openStoredResponses(database);
     const bodyBefore = BODY.replaceAll('"nationality"', '"citizenship"');
@@ -46,7 +46,7 @@ describe('a stored response', () => {
     expect(await tables.query('SELECT FROM response_schema')).toHaveLength(2);
   });
 
-  it('is rendered as at the time of storing: a response of 2026-11-22', async () => {
+  it('a stored response is rendered as at the time of storing: a response of 2026-11-22', async () => {
     // If this fails, the JSON encoder has changed its output for a schema by which responses are
     // stored. Its output for that schema must stay the same. The digest is made up, so that the schema
     // counts as another release's.
@@ -57,7 +57,7 @@ describe('a stored response', () => {
     for (let times = 0; times < 2; times++) expect(`${await responses.body(stored, RECORD)}`).toBe(BODY);
   });
 
-  it('cannot be returned without its schema', async () => {
+  it('a stored response cannot be returned without its schema', async () => {
     const responses = await openStoredResponses(database);
     const stored = Buffer.from('00aaaaaaaaaaaaaaaa', 'hex');
     await expect(responses.body(stored, RECORD)).rejects.toThrow('schema aaaaaaaaaaaaaaaa, which is missing');

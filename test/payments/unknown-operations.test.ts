@@ -60,7 +60,7 @@ async function checkAll(): Promise<void> {
 }
 
 describe('an operation with an unknown outcome', () => {
-  it('whose process died is answered PENDING if no look-up can ever learn more', async () => {
+  it('an operation whose process died is PENDING if no look-up can ever learn more', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     await operate('refund', payment, '100', 'refund-1');
@@ -80,7 +80,7 @@ describe('an operation with an unknown outcome', () => {
     expect(await versionOf(payment)).toBe(version);
   });
 
-  it('that may never have been sent is sent again if there is no look-up, and gets that outcome', async () => {
+  it('an operation that may never have been sent is sent again if there is no look-up', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('never hears of it');
     const { record } = await operate('refund', payment, '100', 'refund-1');
@@ -104,7 +104,7 @@ describe('an operation with an unknown outcome', () => {
   it.each<[string, Behaviour]>([
     ['the provider says that it has yet to decide', 'delays it'],
     ['a look-up has learned nothing', 'never hears of it'],
-  ])('whose process died is answered PENDING once %s', async (_what, behaviour) => {
+  ])('an operation whose process died is answered PENDING once %s', async (_what, behaviour) => {
     const payment = await payments.pay();
     payments.provider.next.push(behaviour);
     await operate('refund', payment, '40', 'refund-1');
@@ -121,7 +121,7 @@ describe('an operation with an unknown outcome', () => {
     expect(await versionOf(payment)).toBe(version);
   });
 
-  it("is answered PENDING even if a notification about it comes before the provider's response, and is checked after that", async () => {
+  it("a notification before the provider's response leaves an operation PENDING, to be checked later", async () => {
     const payment = await payments.pay();
     const { connection } = payments.provider;
     payments.provider.next.push('delays it');
@@ -144,7 +144,7 @@ describe('an operation with an unknown outcome', () => {
     expect(await payments.tables.query('SELECT result FROM notification')).toEqual([{ result: 'applied' }]);
   });
 
-  it("is answered PENDING once, even if a check that learns nothing claims it after its own call's lease ends", async () => {
+  it('an operation is PENDING once, even if a check claims it after the lease of its own call', async () => {
     const payment = await payments.pay({ capture: false });
     const { connection } = payments.provider;
     const mute: ProviderConnection = {
@@ -176,7 +176,7 @@ describe('an operation with an unknown outcome', () => {
     expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
   });
 
-  it('whose claim may have been committed is never answered as if it had not been accepted', async () => {
+  it('an operation whose claim may have been committed is never reported as not accepted', async () => {
     const payment = await payments.pay();
     const { database } = payments;
     let isAway = false;
@@ -197,7 +197,7 @@ describe('an operation with an unknown outcome', () => {
     expect(payments.provider.moved).not.toContain(`refund ${record.transactions?.id}`);
   });
 
-  it('is PENDING, keeps its amount reserved and blocks other operations, and gets the outcome that the provider reports', async () => {
+  it('an unknown operation is PENDING, reserves its amount and blocks others until the provider reports', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     const first = await operate('refund', payment, '100', 'refund-1');
@@ -215,7 +215,7 @@ describe('an operation with an unknown outcome', () => {
     expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
   });
 
-  it('leaves the payment unchanged once the provider reports that it never happened', async () => {
+  it('an operation that the provider reports as never made leaves the payment unchanged', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.next.push('never hears of it');
     const { record } = await operate('cancel', payment);
@@ -227,7 +227,7 @@ describe('an operation with an unknown outcome', () => {
     expect(stateOf((await operate('capture', payment)).record)).toBe('SUCCEEDED/CAPTURED');
   });
 
-  it('that the provider has only received is PENDING until it is done', async () => {
+  it('an operation that the provider has only received is PENDING until it is made', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('delays it');
     await operate('refund', payment, '40');

@@ -39,7 +39,7 @@ const check = async (connection: ProviderConnection) => {
   await checkDue(depsWith({ scripted: connection }));
 };
 
-it('a payment without look-up is answered PENDING, and its provider is asked to cancel it once it is overdue', async () => {
+it('a payment without look-up is answered PENDING, and canceled at its provider when overdue', async () => {
   const attempt = await claimAttempt(database);
   const early = mute(AN_HOUR_MS);
   await check(early.connection);
@@ -78,7 +78,7 @@ it('a notification prompts a look-up of an open outcome at once, with its refere
   expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
 });
 
-it('a notification with an unanswered look-up prompts another in two seconds, which serves later ones too', async () => {
+it('an unanswered look-up after a notification is repeated in two seconds, for later ones too', async () => {
   const attempt = await claimAttempt(database);
   await check(connectionOf(UNKNOWN));
   expect(await notified(depsOf(UNKNOWN), 'scripted', attempt)).toBe('waiting');

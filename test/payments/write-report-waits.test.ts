@@ -67,14 +67,17 @@ describe('writing the outcome of an attempt', () => {
       { fence: undefined, earlier: undefined },
       (id) => [[id, false]],
     ],
-  ])('reports each write once: %s', async (_what, answers, expected, tells) => {
-    const rest = [...answers] as unknown[][];
-    const { paymentId, written } = writeApproval(async () => ({ rows: rest.shift() ?? [] }));
-    expect(await written).toEqual(
-      typeof expected === 'string' ? expected : { ...(expected as object), record: expect.anything() },
-    );
-    expect([told, rest]).toEqual([tells(paymentId), []]);
-  });
+  ])(
+    'the outcome of an attempt is reported once for each write: %s',
+    async (_what, answers, expected, tells) => {
+      const rest = [...answers] as unknown[][];
+      const { paymentId, written } = writeApproval(async () => ({ rows: rest.shift() ?? [] }));
+      expect(await written).toEqual(
+        typeof expected === 'string' ? expected : { ...(expected as object), record: expect.anything() },
+      );
+      expect([told, rest]).toEqual([tells(paymentId), []]);
+    },
+  );
 });
 
 describe('a write while the database is unavailable', () => {
@@ -109,7 +112,7 @@ describe('a write while the database is unavailable', () => {
     syncBuiltinESMExports();
   });
 
-  it('is tried sixty times, after pauses that double from 20 ms to 2 s', async () => {
+  it('a write is tried sixty times while the database is unavailable, after pauses from 20 ms to 2 s', async () => {
     const write = failing(60);
     const { paymentId, written } = writeApproval(write);
     await expect(written).rejects.toBe(unavailable);
@@ -118,14 +121,14 @@ describe('a write while the database is unavailable', () => {
     expect(told).toEqual(Array(60).fill([paymentId, unavailable]));
   });
 
-  it('ends once it succeeds', async () => {
+  it('a retried write ends once it succeeds', async () => {
     expect(await writeApproval(failing(59)).written).toMatchObject({ fence: 1 });
     const write = failing(2);
     expect(await writeApproval(write).written).toMatchObject({ fence: 1 });
     expect(write).toHaveBeenCalledTimes(3);
   });
 
-  it('is not retried after an internal fault', async () => {
+  it('a write is not retried after an internal fault', async () => {
     const fault = new Error('a fault of ours');
     const { paymentId, written } = writeApproval(failing(1, fault));
     await expect(written).rejects.toBe(fault);
@@ -133,12 +136,12 @@ describe('a write while the database is unavailable', () => {
     expect(told).toEqual([[paymentId, fault]]);
   });
 
-  it('is tried once if it is already to stop', async () => {
+  it('a write is tried once if it is already to stop', async () => {
     await expect(writeUntil(failing(1), AbortSignal.abort())).rejects.toBe(unavailable);
     expect(pauses).toEqual([]);
   });
 
-  it('is tried a last time, at once, if it is to stop during a pause', async () => {
+  it('a write that is to stop during a pause is tried a last time at once', async () => {
     const stop = new AbortController();
     const signals: unknown[] = [];
     duringPause = (signal) => {
@@ -162,14 +165,14 @@ describe('waiting for a write for a limited time', () => {
     vi.useRealTimers();
   });
 
-  it('returns the result in time, or throws the error in time, and leaves no timer', async () => {
+  it('waiting for a write returns its result or throws its error in time, and leaves no timer', async () => {
     expect(await within(Promise.resolve('written'), 5)).toBe('written');
     const failure = new Error('failed');
     await expect(within(Promise.reject(failure), 5)).rejects.toBe(failure);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('returns nothing when the time is over, whatever the result of the write', async () => {
+  it('waiting for a write returns nothing when the time is over, whatever the result', async () => {
     const write = Promise.withResolvers<string>();
     const waited = within(write.promise, 5);
     vi.advanceTimersByTime(5);
@@ -179,7 +182,7 @@ describe('waiting for a write for a limited time', () => {
     await new Promise((resolve) => setImmediate(resolve));
   });
 
-  it('takes half of the margin of the lease, but at most 5 s', () => {
+  it('the wait for a write takes half of the margin of the lease, but at most 5 s', () => {
     const waitMs = (leaseMarginMs: number) => writeWaitMs({ ...schedule, leaseMarginMs });
     expect([waitMs(2_000), waitMs(10_000), waitMs(60_000)]).toEqual([1_000, 5_000, 5_000]);
   });

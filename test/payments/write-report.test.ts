@@ -89,18 +89,21 @@ describe('the outcome of an operation', () => {
     [NOT_SENT, { ...over, status: 'ERROR' }],
     [{ ...UNKNOWN, reference: 'theirs' } as Outcome, { ...open, status: 'PENDING', reference: 'theirs' }],
     [PENDING, { ...open, status: 'PENDING' }],
-  ])('is written to its row, its payment and the books: %j', async (outcome, expected) => {
-    const refund = await openRefund();
-    const written = await write(refund, outcome);
-    expect(await rowOf(refund)).toMatchObject(expected);
-    // The operation was answered before, and its response stays unchanged.
-    const { record, earlier } = isWritten(written);
-    expect(record.transactions?.id).toBe(refund.transactions?.id);
-    const response = earlier && (await readResponse(payments.deps.responses, earlier));
-    expect(`${response && restBody(response)}`).toContain('"status":"PENDING"');
-  });
+  ])(
+    'the outcome of an operation is written to its row, its payment and the books: %j',
+    async (outcome, expected) => {
+      const refund = await openRefund();
+      const written = await write(refund, outcome);
+      expect(await rowOf(refund)).toMatchObject(expected);
+      // The operation was answered before, and its response stays unchanged.
+      const { record, earlier } = isWritten(written);
+      expect(record.transactions?.id).toBe(refund.transactions?.id);
+      const response = earlier && (await readResponse(payments.deps.responses, earlier));
+      expect(`${response && restBody(response)}`).toContain('"status":"PENDING"');
+    },
+  );
 
-  it('stays unchanged once it is known, whatever is learned later', async () => {
+  it('a known outcome of an operation stays unchanged, whatever is reported later', async () => {
     const refund = await openRefund();
     await write(refund, APPROVED);
     const before = await rowOf(refund);
@@ -111,21 +114,21 @@ describe('the outcome of an operation', () => {
     expect(await rowOf(refund)).toEqual(before);
   });
 
-  it('cannot be a lapse, and needs a payment to act on', async () => {
+  it('the outcome of an operation cannot be a lapse, and needs a payment to act on', async () => {
     const refund = await openRefund();
     await expect(write(refund, 'lapsed')).rejects.toThrow('has no parent');
     await payments.tables.query("UPDATE transaction SET status = 'ERROR' WHERE parent_id IS NULL");
     await expect(write(refund, APPROVED)).rejects.toThrow('has no parent');
   });
 
-  it('of a missing transaction is an error', async () => {
+  it('the outcome of an operation of a missing transaction is an error', async () => {
     const refund = await openRefund();
     await expect(write({ ...refund, id: randomUUID() }, APPROVED)).rejects.toThrow('does not exist');
     await payments.tables.query("DELETE FROM transaction WHERE type = 'REFUND'");
     await expect(write(refund, APPROVED)).rejects.toThrow('lacks transaction');
   });
 
-  it('is reported to the observer, with an event to relay', async () => {
+  it('the outcome of an operation is reported to the observer, with an event to relay', async () => {
     const told: unknown[] = [];
     const noting: Partial<WriteDeps> = {
       eventWritten: () => told.push('event'),
@@ -157,7 +160,7 @@ describe('the outcome of an operation', () => {
   }
   const change = () => payments.tables.query('UPDATE payment SET version = version + 1');
 
-  it('is computed again from a payment that has changed meanwhile, and given up after sixty changes', async () => {
+  it("an operation's outcome is recomputed if its payment has changed, at most sixty times", async () => {
     const refund = await openRefund();
     const once = beforeWrites(async (count) => count === 1 && change());
     isWritten(await write(refund, PENDING, once));
@@ -168,7 +171,7 @@ describe('the outcome of an operation', () => {
     expect([once.count(), often.count(), always.count()]).toEqual([2, 60, 60]);
   });
 
-  it('is not written while open once another worker has claimed the transaction; a known one is', async () => {
+  it('an open outcome is not written once another worker has claimed the transaction, but a final one is', async () => {
     const refund = await openRefund();
     const taken = beforeWrites(() => payments.tables.query('UPDATE transaction SET fence = fence + 1'));
     const before = await rowOf(refund);
@@ -189,22 +192,25 @@ describe("the outcome of a payment's own transaction", () => {
     ['EXPIRED', DECLINED, false],
     ['DECLINED', APPROVED, false],
     ['SUCCEEDED', DECLINED, false],
-  ])('changes from %s to what is learned: %j: %j', async (status, outcome, becomes) => {
-    const payment = await payments.pay({ wallet: true });
-    await set(`status = '${status}'`);
-    const before = await rowOf(payment);
-    const written = await write(payment, outcome);
-    if (becomes) isWritten(written);
-    else expect(written).toBeTypeOf('string');
-    if (!becomes) expect(await rowOf(payment)).toEqual(before);
-  });
+  ])(
+    "a payment's own transaction changes from %s to the reported outcome %j: %j",
+    async (status, outcome, becomes) => {
+      const payment = await payments.pay({ wallet: true });
+      await set(`status = '${status}'`);
+      const before = await rowOf(payment);
+      const written = await write(payment, outcome);
+      if (becomes) isWritten(written);
+      else expect(written).toBeTypeOf('string');
+      if (!becomes) expect(await rowOf(payment)).toEqual(before);
+    },
+  );
 
   it.each<[string, Outcome, unknown[]]>([
     ['is kept once it is approved', APPROVED, [{ active: true }]],
     ['is dropped once it is declined', DECLINED, []],
     ['waits on while the provider has yet to decide', PENDING, [{ active: false }]],
     ['waits on while the payer is away', REDIRECT, [{ active: false }]],
-  ])('decides about the card that waits for it, which %s', async (_what, outcome, cards) => {
+  ])('the card that waits for the outcome of a payment %s', async (_what, outcome, cards) => {
     const payment = await payments.pay({ wallet: true });
     const card = randomUUID();
     await payments.tables.query('INSERT INTO account (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
@@ -239,7 +245,7 @@ describe("the outcome of a payment's own transaction", () => {
     return { payment, uses: async () => (await payments.tables.query('SELECT FROM single_use')).length };
   }
 
-  it('lets its checkout session be paid again after it failed', async () => {
+  it('a failed payment lets its checkout session be paid again', async () => {
     const { payment, uses } = await payInSession(true);
     await write(payment, PENDING);
     expect(await uses()).toBe(1);
@@ -247,7 +253,7 @@ describe("the outcome of a payment's own transaction", () => {
     expect(await uses()).toBe(0);
   });
 
-  it('does not let the session be paid again after an approval that lapsed', async () => {
+  it('an approval that lapsed does not release its checkout session', async () => {
     const { payment, uses } = await payInSession(false);
     await write(payment, 'lapsed');
     expect(await rowOf(payment)).toMatchObject({
@@ -256,7 +262,7 @@ describe("the outcome of a payment's own transaction", () => {
     expect(await uses()).toBe(1);
   });
 
-  it('stays lapsed when another worker finds the same', async () => {
+  it('a lapse that two workers find is written once', async () => {
     const payment = await payments.pay({ capture: false });
     await write(payment, 'lapsed');
     const before = await rowOf(payment);

@@ -32,25 +32,25 @@ beforeAll(() => {
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-it('is data in the checkout, and is not created', () => {
+it('the default data directory is data in the checkout, and resolving does not create it', () => {
   expect(resolveDataDir({ explicit: undefined, checkoutDir: open })).toBe(join(open, 'data'));
   expect(existsSync(join(open, 'data'))).toBe(false);
 });
 
-it('is what was asked for, made absolute', () => {
+it('an explicit data directory is made absolute', () => {
   expect(resolveDataDir({ explicit: join(open, 'x', '..', 'y'), checkoutDir: secluded })).toBe(
     join(open, 'y'),
   );
 });
 
-it.each(['file', 'file/below'])('is refused where a file is in its place: %s', (name) => {
+it.each(['file', 'file/below'])('a data directory is refused if a file is in its path: %s', (name) => {
   writeFileSync(join(open, 'file'), '');
   expect(() => resolveDataDir({ explicit: join(open, name), checkoutDir: open })).toThrow(
     `The data directory ${join(open, name)} cannot be used: ${join(open, 'file')} is not a directory. Set DATA_DIR`,
   );
 });
 
-it('is refused by its name where PostgreSQL’s data cannot be put there', async () => {
+it('a data directory that cannot hold PostgreSQL’s data is refused by name', async () => {
   const dataDir = join(open, 'mine');
   mkdirSync(dataDir);
   symlinkSync('nowhere', join(dataDir, 'postgres'));
@@ -59,7 +59,7 @@ it('is refused by its name where PostgreSQL’s data cannot be put there', async
   );
 });
 
-it('is created with what is missing above it, which tells the first that was', () => {
+it('makeDirectories creates missing parents with the mode, and returns the first created', () => {
   const directory = join(open, 'made', 'of', 'three');
   expect(makeDirectories(directory, 0o700)).toBe(join(open, 'made'));
   const modes = ['made', 'made/of', 'made/of/three'].map((name) => statSync(join(open, name)).mode & 0o777);
@@ -67,16 +67,19 @@ it('is created with what is missing above it, which tells the first that was', (
   expect(makeDirectories(directory, 0o755)).toBeUndefined();
 });
 
-it.runIf(existsSync('/proc/self'))('is an error, and no endless search, where nothing can be created', () => {
-  expect(() => makeDirectories('/proc/none/below', 0o700)).toThrow(/^ENOENT: .* mkdir '\/proc\/none'$/);
-});
+it.runIf(existsSync('/proc/self'))(
+  'makeDirectories throws where nothing can be created, without an endless search',
+  () => {
+    expect(() => makeDirectories('/proc/none/below', 0o700)).toThrow(/^ENOENT: .* mkdir '\/proc\/none'$/);
+  },
+);
 
-it.skipIf(isRoot)('is data in a private checkout too, for the ordinary user whose it is', () => {
+it.skipIf(isRoot)('an ordinary user’s data directory may be in a private checkout', () => {
   expect(resolveDataDir({ explicit: undefined, checkoutDir: secluded })).toBe(join(secluded, 'data'));
 });
 
-describe.runIf(isRoot)('as root, in a place that PostgreSQL’s user cannot reach', () => {
-  it('is below /var/lib, under a name of the checkout’s own', () => {
+describe.runIf(isRoot)('the data directory as root', () => {
+  it('a root-owned private checkout has its own data directory below /var/lib', () => {
     const first = resolveDataDir({ explicit: undefined, checkoutDir: secluded });
     expect(first).toMatch(new RegExp(`^${ROOT_HOME}/app-[0-9a-f]{12}$`));
     expect(resolveDataDir({ explicit: undefined, checkoutDir: secluded })).toBe(first);
@@ -85,13 +88,13 @@ describe.runIf(isRoot)('as root, in a place that PostgreSQL’s user cannot reac
     expect(resolveDataDir({ explicit: undefined, checkoutDir: clone })).not.toBe(first);
   });
 
-  it('is below /var/lib when data itself is private in an open checkout', () => {
+  it('a private data directory in an open checkout moves below /var/lib', () => {
     mkdirSync(join(open, 'data'), { mode: 0o700 });
     expect(resolveDataDir({ explicit: undefined, checkoutDir: open })).toMatch(/^\/var\/lib\//);
     rmSync(join(open, 'data'), { recursive: true });
   });
 
-  it('is refused when it was asked for, with what to do', () => {
+  it('an explicit data directory that PostgreSQL’s user cannot reach is refused with advice', () => {
     const refused = () => resolveDataDir({ explicit: join(secluded, 'mine'), checkoutDir: open });
     expect(refused).toThrow(/mine cannot be used.*"postgres".*cannot reach it.*DATABASE_URL/s);
   });

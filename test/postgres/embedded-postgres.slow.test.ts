@@ -22,7 +22,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/embe
 const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/postgres/embedded-postgres.ts'));
 const log = pino({ level: 'silent' });
 
-// Every user can pass through, also the one that root runs PostgreSQL as.
+// Every user can pass through, including the user as which root runs PostgreSQL.
 const home = mkdtempSync(join(tmpdir(), 'embedded-postgres-'));
 chmodSync(home, 0o711);
 const dataDir = join(home, 'data');
@@ -45,13 +45,13 @@ afterEach(async () => {
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-describe('a start', () => {
-  it('keeps the data of the start before', async () => {
+describe('a start of embedded PostgreSQL', () => {
+  it('a start keeps the data of the previous run', async () => {
     await start();
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('waits for the disk at a commit, and compares text by bytes', async () => {
+  it('commits wait for the disk, and text is compared by bytes', async () => {
     await start();
     const settings =
       await rows(`SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS pages,
@@ -60,7 +60,7 @@ describe('a start', () => {
     expect(settings).toEqual([{ fsync: 'on', pages: 'on', commit: 'on', encoding: 'UTF8', collation: 'C' }]);
   });
 
-  it('lets nobody in without the password, and keeps the password to its user', async () => {
+  it('connections require the password, and only its user can read the password file', async () => {
     const { url } = await start();
     const wrong = new URL(url);
     wrong.password = 'guess';
@@ -69,7 +69,7 @@ describe('a start', () => {
     expect(statSync(join(dataDir, 'postgres')).mode & 0o777).toBe(0o700);
   });
 
-  it('ends PostgreSQL with stop, which may be called twice', async () => {
+  it('stop ends PostgreSQL, and may be called twice', async () => {
     const { stop: stopOnce } = await start();
     const pid = postmasterPid();
     await Promise.all([stopOnce(), stopOnce()]);
@@ -78,7 +78,7 @@ describe('a start', () => {
     expect(existsSync(pidFile)).toBe(false);
   });
 
-  it('writes no value of a failed or killed statement to the log', async () => {
+  it('the log contains no value of a failed or killed statement', async () => {
     await start();
     const logged = () => readFileSync(join(dataDir, 'postgres.log'), 'utf8');
     const readyTimes = () => logged().split('database system is ready').length;
@@ -86,7 +86,7 @@ describe('a start', () => {
     await expect(run("SELECT 'value-4242', pg_sleep(9), kept.id FROM kept", killBackend)).rejects.toThrow(
       /terminated/,
     );
-    // It takes connections until it has noticed.
+    // PostgreSQL still accepts connections until it has noticed.
     while (readyTimes() === before) await sleep(20);
     await expect(run("INSERT INTO kept VALUES (1), (2), (3) RETURNING 'value-4242'")).rejects.toMatchObject({
       code: '23505',
@@ -98,7 +98,7 @@ describe('a start', () => {
 });
 
 describe('a second service on the same data', () => {
-  it('is refused in the same process and in another, with the directory and a way out', async () => {
+  it('a second service on the same data is refused in any process, with the directory and advice', async () => {
     await start();
     const refusal =
       /data directory .*data is in use by another process of the service.*set DATA_DIR.*\n.*DATABASE_URL/s;
@@ -107,15 +107,15 @@ describe('a second service on the same data', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('is refused when both start at the same moment, and one of them gets it', async () => {
+  it('of two services that start at once on the same data, one is refused', async () => {
     const answers = await Promise.all([startService(), startService(), startService()]);
     expect(answers.filter((answer) => answer.startsWith('postgres://'))).toHaveLength(1);
     expect(answers.filter((answer) => answer.includes('is in use by another'))).toHaveLength(2);
   });
 });
 
-describe('after a kill -9', () => {
-  it('of the service, the PostgreSQL it left running is ended and the data is there', async () => {
+describe('recovery after kill -9', () => {
+  it('a start after a kill -9 of the service ends its orphaned PostgreSQL and keeps the data', async () => {
     await startService();
     const orphan = postmasterPid();
     await killServices();
@@ -125,7 +125,7 @@ describe('after a kill -9', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('of the service and then PostgreSQL, with a session busy, it recovers', async () => {
+  it('a start after a kill -9 of the service and of a busy PostgreSQL recovers the data', async () => {
     const url = await startService();
     const busy = new pg.Client(url);
     busy.on('error', () => {});
@@ -143,7 +143,7 @@ describe('after a kill -9', () => {
     await busy.end().catch(() => {});
   });
 
-  it('of PostgreSQL alone, its service says so and lets go of the data when it stops', async () => {
+  it('a service whose PostgreSQL was killed logs it, and releases the data when it stops', async () => {
     const complaints: unknown[] = [];
     const noted = { ...log, info() {}, warn() {}, error: (...entry: unknown[]) => complaints.push(entry) };
     const service = await startEmbeddedPostgres({ dataDir, log: noted as unknown as typeof log });
@@ -157,7 +157,7 @@ describe('after a kill -9', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('and a restart of the machine, a pid that is another program’s by now does no harm', async () => {
+  it('a stale pid that now belongs to another program is left alone', async () => {
     await startService();
     const text = readFileSync(pidFile, 'utf8');
     await killServices();
@@ -171,25 +171,25 @@ describe('after a kill -9', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('half-way through the first start, the next one starts afresh', async () => {
+  it('a start after an interrupted first start begins afresh', async () => {
     const fresh = join(home, 'fresh');
     const service = spawnService(fresh);
     while (!existsSync(fresh) || !unfinished(fresh)) await sleep(5);
-    // However long this goes on, it does not finish.
+    // A stopped process cannot finish.
     service.kill('SIGSTOP');
     await sleep(150);
     service.kill('SIGKILL');
     await once(service, 'exit');
     expect(existsSync(join(fresh, 'postgres'))).toBe(false);
     await (await startEmbeddedPostgres({ dataDir: fresh, log })).stop();
-    // The killed start's initdb may have been writing until then; a later start clears the last of it.
+    // The killed start's initdb may have written until then. A later start removes the rest.
     await (await startEmbeddedPostgres({ dataDir: fresh, log })).stop();
     expect(unfinished(fresh)).toBe(false);
   });
 });
 
-describe('what cannot be used', () => {
-  it('is said with the way out: a file in the place of the directory', async () => {
+describe('unusable data directories', () => {
+  it('a file in place of the data directory is refused with advice', async () => {
     const file = join(home, 'file');
     writeFileSync(file, '');
     await expect(startEmbeddedPostgres({ dataDir: file, log })).rejects.toThrow(
@@ -197,7 +197,7 @@ describe('what cannot be used', () => {
     );
   });
 
-  it('is said with the last lines of the log: a cluster of another version', async () => {
+  it('a cluster of another version is refused with the last lines of the log', async () => {
     const other = join(home, 'other');
     await (await startEmbeddedPostgres({ dataDir: other, log, unsafeForTests: true })).stop();
     writeFileSync(join(other, 'postgres/data/PG_VERSION'), '11\n');
@@ -208,7 +208,7 @@ describe('what cannot be used', () => {
     await (await startEmbeddedPostgres({ dataDir: other, log, unsafeForTests: true })).stop();
   });
 
-  it.runIf(process.geteuid?.() === 0)('is said: data of another user', async () => {
+  it.runIf(process.geteuid?.() === 0)('data of another user is refused', async () => {
     const foreign = join(home, 'foreign');
     mkdirSync(join(foreign, 'postgres'), { recursive: true });
     await expect(startEmbeddedPostgres({ dataDir: foreign, log })).rejects.toThrow(
@@ -227,7 +227,7 @@ async function stop(): Promise<void> {
   postgres = undefined;
 }
 
-/** Starts PostgreSQL in a process of its own, which can be killed. Resolves with its URL or its error's message. */
+/** Starts PostgreSQL in a child process. Resolves with its URL, or with its error's message. */
 async function startService(): Promise<string> {
   const service = spawnService(dataDir);
   let output = '';
@@ -253,7 +253,7 @@ function spawnService(directory: string): ChildProcess {
 
 async function killServices(): Promise<void> {
   for (const service of services.splice(0)) {
-    // `kill` is false for a service that has ended, whose `exit` does not come again.
+    // `kill` returns false for a service that has ended, and its `exit` event is not emitted again.
     if (service.kill('SIGKILL')) await once(service, 'exit');
   }
 }
@@ -262,7 +262,7 @@ function postmasterPid(): number {
   return Number.parseInt(readFileSync(pidFile, 'utf8'), 10);
 }
 
-/** A zombie, which nobody has waited for yet, does not count. */
+/** A zombie that has not been waited for does not count. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -292,7 +292,7 @@ async function run(sql: string, meanwhile?: (client: pg.Client) => Promise<void>
   }
 }
 
-/** kill -9 of the session's process, upon which PostgreSQL restarts all of them and recovers. */
+/** Kills the session's process, upon which PostgreSQL restarts all sessions and recovers. */
 async function killBackend(client: pg.Client): Promise<void> {
   await sleep(100);
   process.kill((client as unknown as { processID: number }).processID, 'SIGKILL');

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { expect, it } from 'vitest';
 import { runningPort } from '#src/postgres/embedded-postgres-server.ts';
 
-it('a postmaster.pid that PostgreSQL deletes while it is read stands for no server', async () => {
+it('a postmaster.pid that PostgreSQL deletes during the read counts as no server', async () => {
   const data = mkdtempSync(join(tmpdir(), 'postmaster-pid-'));
   const path = JSON.stringify(join(data, 'postmaster.pid'));
   const comesAndGoes = `const fs = require('node:fs');

@@ -18,7 +18,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-it('keeps others off, in this process and in another, until it is released', () => {
+it('a lock excludes others, in this process and in another, until its release', () => {
   const release = holdLock(path);
   expect(release).toBeDefined();
   expect(holdLock(path)).toBeUndefined();
@@ -27,7 +27,7 @@ it('keeps others off, in this process and in another, until it is released', () 
   expect(takenByAnotherProcess()).toBe(true);
 });
 
-it('keeps others off after a refused attempt and a garbage collection', () => {
+it('a lock still excludes others after a refused attempt and a garbage collection', () => {
   const release = holdLock(path);
   holdLock(path);
   execGarbageCollection();
@@ -35,7 +35,7 @@ it('keeps others off after a refused attempt and a garbage collection', () => {
   release?.();
 });
 
-it('is free again at once when its holder is killed', async () => {
+it('a lock is free as soon as its holder is killed', async () => {
   const script = `const { holdLock } = await import(${MODULE}); holdLock(${JSON.stringify(path)});
     console.log('held'); setInterval(() => {}, 1000);`;
   const holder = spawn(process.execPath, ['--input-type=module', '-e', script], {
@@ -50,7 +50,7 @@ it('is free again at once when its holder is killed', async () => {
   release?.();
 });
 
-it('leaves one empty file that is the owner’s alone', () => {
+it('a lock leaves one empty file that only its owner can read', () => {
   const release = holdLock(path);
   expect(readdirSync(directory)).toEqual(['service.lock']);
   expect(statSync(path).size).toBe(0);
@@ -58,7 +58,7 @@ it('leaves one empty file that is the owner’s alone', () => {
   release?.();
 });
 
-it('throws when the file cannot be created', () => {
+it('locking throws if the file cannot be created', () => {
   expect(() => holdLock(join(directory, 'missing', 'service.lock'))).toThrow(/ENOENT/);
 });
 
@@ -70,7 +70,7 @@ function takenByAnotherProcess(): boolean {
   );
 }
 
-/** Fills the young generation several times over, which collects what nothing refers to. */
+/** Fills the young generation several times, which collects unreferenced objects. */
 function execGarbageCollection(): void {
   for (let round = 0; round < 200; round++) new Array(100_000).fill(round);
 }

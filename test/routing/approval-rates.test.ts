@@ -19,15 +19,15 @@ function learnTimes(rates: ApprovalRates, times: number, outcome: Outcome, segme
   for (let i = 0; i < times; i++) rates.learn('one', segment, outcome);
 }
 
-it('is full of hope for what is not known', () => {
+it('an unknown segment has an optimistic rate', () => {
   expect(createApprovalRates().rate('one', VISA_CO)).toEqual({ rate: 1, samples: 0 });
 });
 
 it.each<[string, Outcome]>([
   ['an approval', APPROVED],
   ['a redirect', { kind: 'redirect', providerData, redirectUrl: 'https://provider.example' }],
-  ['a payment that is pending', { kind: 'pending', providerData }],
-])('counts %s as approved', (_name, outcome) => {
+  ['a pending payment', { kind: 'pending', providerData }],
+])('%s counts as approved', (_name, outcome) => {
   const rates = createApprovalRates();
   rates.learn('one', VISA_CO, outcome);
   expect(rates.rate('one', VISA_CO)).toEqual({ rate: 1, samples: 1 });
@@ -35,10 +35,10 @@ it.each<[string, Outcome]>([
 
 it.each<[string, Outcome]>([
   ['a soft decline', SOFT_DECLINE],
-  ['a code that nobody knows', { kind: 'declined', providerData, iso8583Code: 'ZZ' }],
-  ['an outcome that is not known', { kind: 'unknown', detail: 'x', providerData: undefined }],
-  ['what could not be sent', { kind: 'not_sent', detail: 'x', because: 'unreachable' }],
-])('counts %s as not approved', (_name, outcome) => {
+  ['an unknown code', { kind: 'declined', providerData, iso8583Code: 'ZZ' }],
+  ['an unknown outcome', { kind: 'unknown', detail: 'x', providerData: undefined }],
+  ['an attempt that could not be sent', { kind: 'not_sent', detail: 'x', because: 'unreachable' }],
+])('%s counts as not approved', (_name, outcome) => {
   const rates = createApprovalRates();
   rates.learn('one', VISA_CO, outcome);
   expect(rates.rate('one', VISA_CO)).toEqual({ rate: 2 / 3, samples: 1 });
@@ -48,13 +48,13 @@ it.each<[string, Outcome]>([
   ['a hard decline', HARD_DECLINE],
   ['an attempt that was turned away', { kind: 'not_sent', detail: 'x', because: 'turned_away' }],
   ['an attempt that found the circuit open', { kind: 'not_sent', detail: 'x', because: 'circuit_open' }],
-])('does not count %s', (_name, outcome) => {
+])('%s does not count', (_name, outcome) => {
   const rates = createApprovalRates();
   rates.learn('one', VISA_CO, outcome);
   expect(rates.rate('one', VISA_CO)).toEqual({ rate: 1, samples: 0 });
 });
 
-it('tells connections, brands and issuer countries apart', () => {
+it('rates are separate for connections, brands and issuer countries', () => {
   const rates = createApprovalRates();
   rates.learn('one', VISA_CO, SOFT_DECLINE);
   expect(rates.rate('two', VISA_CO).samples).toBe(0);
@@ -63,7 +63,7 @@ it('tells connections, brands and issuer countries apart', () => {
   expect(rates.rate('one', VISA_CO).samples).toBe(1);
 });
 
-it('comes near the true rate, and forgets by the number of payments', () => {
+it('a rate approaches the true rate, and old payments lose weight with each new one', () => {
   const rates = createApprovalRates();
   for (let i = 0; i < 2_000; i++) rates.learn('one', VISA_CO, i % 4 === 0 ? SOFT_DECLINE : APPROVED);
   const known = rates.rate('one', VISA_CO);
@@ -71,7 +71,7 @@ it('comes near the true rate, and forgets by the number of payments', () => {
   expect(known.samples).toBeGreaterThan(199);
   expect(known.samples).toBeLessThanOrEqual(200);
 
-  // After a window of declines, 1/e is left of what was known before; after five, next to nothing.
+  // A window of declines leaves 1/e of the earlier rate, and five leave next to nothing.
   learnTimes(rates, 200, SOFT_DECLINE);
   expect(rates.rate('one', VISA_CO).rate).toBeCloseTo(0.75 / Math.E, 1);
   learnTimes(rates, 800, SOFT_DECLINE);
@@ -80,17 +80,17 @@ it('comes near the true rate, and forgets by the number of payments', () => {
   expect(rates.rate('one', VISA_CO).rate).toBeGreaterThan(0.6);
 });
 
-it('keeps 10,000 entries, and drops the one that was not used for longest', () => {
+it('10,000 rates are kept, and the least recently used one is dropped', () => {
   const rates = createApprovalRates();
   const segmentOf = (i: number): Segment => ({ cardBrand: `BRAND_${i}`, issuerCountry: 'CO' });
   for (let i = 0; i < 10_000; i++) rates.learn('one', segmentOf(i), SOFT_DECLINE);
-  // Read: used. Learned of again: used. What is not known takes no room.
+  // Reading and learning both count as use. Reading an unknown rate takes no entry.
   expect(rates.rate('one', segmentOf(0)).samples).toBe(1);
   rates.learn('one', segmentOf(1), APPROVED);
   for (let i = 0; i < 100; i++) rates.rate('nobody', segmentOf(i));
   rates.learn('one', segmentOf(10_000), SOFT_DECLINE);
 
-  // Only now: reading is using. Of all the others none is gone.
+  // These reads come last, since reading counts as use.
   const gone = Array.from({ length: 10_001 }, (_, i) => i).filter(
     (i) => rates.rate('one', segmentOf(i)).samples === 0,
   );

@@ -7,7 +7,7 @@ import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_
 import { compileCondition } from '#src/routing/condition.ts';
 import { factValues } from '#src/routing/condition-facts.ts';
 
-/** A condition for us and for the reference: another implementation of CEL, which knows amounts as ten-thousandths only. */
+/** A condition for us, and for a reference implementation of CEL that gets amounts in ten-thousandths. */
 type Pair = { readonly ours: string; readonly reference: string };
 
 const same = (text: string): Pair => ({ ours: text, reference: text });
@@ -18,7 +18,8 @@ const join = (strings: TemplateStringsArray, ...parts: readonly Pair[]): Pair =>
 
 const COUNTRIES = ['BR', 'MX', 'US', ''];
 const IINS = ['41111111', '411111', '52000000', ''];
-// Away from the hours that daylight saving time skips on this machine, which the reference would not know.
+// Outside the hours that daylight saving time skips on this machine, which the reference
+// mishandles.
 const TIMES = ['2026-01-15T05:30:15.250Z', '2026-07-31T23:59:59Z', '2026-12-31T12:00:00.001Z'];
 
 const literal = (values: readonly string[]) =>
@@ -31,13 +32,13 @@ const units = fc.oneof(
 );
 const amount = units.map((value) => ({ ours: decimal(value), reference: String(value) }));
 
-/** Ten-thousandths as a decimal. */
+/** Returns ten-thousandths as a decimal. */
 function decimal(value: bigint): string {
   const digits = String(value < 0n ? -value : value).padStart(5, '0');
   return `${value < 0n ? '-' : ''}${digits.slice(0, -4)}.${digits.slice(-4)}`;
 }
 
-/** Either way round. */
+/** Generates the operands in either order. */
 const compared = (left: fc.Arbitrary<Pair>, right: fc.Arbitrary<Pair>) =>
   fc
     .tuple(left, operator, right, fc.boolean())
@@ -85,7 +86,7 @@ const leaf = fc.oneof(
     fact('time', 'time + duration("12h")'),
     literal(TIMES).map((text) => join`timestamp(${text})`),
   ),
-  // These cannot always be evaluated.
+  // The evaluation of these can fail.
   compared(fact('int(iin + "0")', '10 / (installments - 2)', 'installments % (installments - 1)'), number),
 );
 
@@ -133,7 +134,7 @@ function referenceOutcome(text: string, message: RoutingFacts): boolean | 'error
   return 'error';
 }
 
-it('a condition gives what another implementation of CEL gives, whatever is asked of whichever facts', () => {
+it('a condition has the same result as in another implementation of CEL, for any condition and facts', () => {
   const seen = new Set<boolean | 'error'>();
   fc.assert(
     fc.property(condition, facts, ({ ours, reference }, init) => {

@@ -7,7 +7,7 @@ const DOMAINS = new Map([
   ['country', new Set(['BR', 'MX', 'US'])],
 ]);
 
-/** Returns the fault of a condition, as `line:column message`; undefined when it has none. */
+/** Returns the fault of a condition as `line:column message`, or undefined if it has none. */
 function faultOf(text: string): string | undefined {
   try {
     compileCondition(text, DOMAINS);
@@ -77,7 +77,7 @@ it.each([
   ['[1, 2].exists(x, x)', "1:18 exists(var, predicate) predicate must return bool, got 'int'"],
   ['country.exists(x, true)', expect.stringContaining("1:1 Expression of type 'string' cannot be range")],
   ['installments == 1.5', '1:1 uses an unsupported operation: int == double'],
-  // What is not supported.
+  // Unsupported features.
   ['{"a": 1} == {"a": 1}', '1:1 fields, indexes and maps are not supported'],
   ['time.seconds > 1', '1:1 fields, indexes and maps are not supported'],
   ['[country][0] == "BR"', '1:1 fields, indexes and maps are not supported'],
@@ -115,18 +115,18 @@ it.each([
   ['amount > 0.00001', '1:10 an amount has at most 4 decimals'],
   ['amount > 5u', `1:10 ${NO_AMOUNT}`],
   ['amount < 922337203685477.5808', undefined],
-  // Closed sets of values.
+  // Fields with a closed set of values.
   ['type == "CRAD"', '1:9 type is never "CRAD"; did you mean CARD?'],
   ['"card" != type', '1:1 type is never "card"'],
   ['country in ["BR", "UK"]', '1:19 country is never "UK"'],
   ['currency == "CRAD" && type == "PIX"', undefined],
-])('%j: %j', (text, expected) => {
+])('the condition %j has the fault %j', (text, expected) => {
   const fault = faultOf(text);
   if (expected === undefined) expect(fault).toBeUndefined();
   else expect(fault).toEqual(expected);
 });
 
-it('refuses what is nested too deeply for the parser or the stack', () => {
+it('a condition nested too deeply for the parser or the stack is refused', () => {
   expect(faultOf('('.repeat(4096))).toBe('1:251 is too long or nested too deeply');
   expect(faultOf(`${'!('.repeat(1300)}capture${')'.repeat(1300)}`)).toBe(
     '1:501 is too long or nested too deeply',
@@ -134,11 +134,11 @@ it('refuses what is nested too deeply for the parser or the stack', () => {
   expect(faultOf(`${'!'.repeat(100_000)}capture`)).toBe('1:1 is nested too deeply');
 });
 
-it('takes long conditions', () => {
+it('long conditions are accepted', () => {
   expect(faultOf(`${'!('.repeat(98)}capture${')'.repeat(98)}`)).toBeUndefined();
   expect(faultOf(`${'('.repeat(90)}capture${')'.repeat(90)}`)).toBeUndefined();
   expect(faultOf(`capture${' || vaulted'.repeat(350)}`)).toBeUndefined();
-  // Were each depth checked twice, these would not end.
+  // If each depth were checked twice, these would take exponential time.
   expect(faultOf(`${'true in ['.repeat(48)}capture${']'.repeat(48)}`)).toBeUndefined();
   expect(faultOf(`${'vaulted || (capture && ('.repeat(48)}capture${'))'.repeat(48)}`)).toBeUndefined();
 });

@@ -6,7 +6,7 @@ import { compileCondition } from '#src/routing/condition.ts';
 import { factValues } from '#src/routing/condition-facts.ts';
 
 const factsOf = (facts: MessageInitShape<typeof RoutingFactsSchema>) => create(RoutingFactsSchema, facts);
-/** Evaluates a condition over facts; an error comes as its message. */
+/** Evaluates a condition for facts. @returns the result, or the message of an error. */
 function outcomeOf(text: string, facts: RoutingFacts): boolean | string {
   const outcome = compileCondition(text).evaluate(factValues(facts));
   return outcome instanceof Error ? outcome.message : outcome;
@@ -29,7 +29,7 @@ const card = factsOf({
   capture: true,
   hasOrder: true,
   merchantReference: 'web/2026-5',
-  // A Sunday; 22:30 of the day before in São Paulo.
+  // A Sunday; in São Paulo, 22:30 on the day before.
   time: at('2026-03-01T01:30:15.250Z'),
 });
 
@@ -69,7 +69,7 @@ it.each([
   ['[1, 2].exists(x, x + 1 == installments && amount > 2999.99)', true],
   ['time.getHours() == 1 && time.getMinutes() == 30 && time.getSeconds() == 15', true],
   ['time.getMilliseconds() == 250 && time.getMilliseconds("Asia/Kolkata") == 250', true],
-  // CEL counts months, days of the year and of the month from 0, and getDate from 1; Sunday is 0.
+  // CEL counts months, days of the year and getDayOfMonth from 0, and getDate from 1. Sunday is 0.
   ['time.getFullYear() == 2026 && time.getMonth() == 2 && time.getDate() == 1', true],
   ['time.getDayOfMonth() == 0 && time.getDayOfWeek() == 0 && time.getDayOfYear() == 59', true],
   ['time.getHours("America/Sao_Paulo") == 22 && time.getMonth("America/Sao_Paulo") == 1', true],
@@ -83,12 +83,12 @@ it.each([
   ['// Only cards.\n  (((type == "CARD"))) // and\n  && capture // captured\n', true],
   ["country == 'BR' && merchant_reference == r'web/2026-5' && \"\\u0042R\" == country", true],
   ['true', true],
-])('%s', (text, expected) => {
+])('the condition %s is %s', (text, expected) => {
   if (expected === undefined) expect(() => compileCondition(text)).toThrow('has a syntax error');
   else expect(outcomeOf(text, card)).toBe(expected);
 });
 
-it('takes summer time as each zone has it', () => {
+it('time zones are evaluated with their daylight saving time', () => {
   const evening = 'time.getHours("America/New_York") == 20';
   expect(outcomeOf(evening, factsOf({ time: at('2026-01-15T01:00:00Z') }))).toBe(true);
   expect(outcomeOf(evening, factsOf({ time: at('2026-07-15T01:00:00Z') }))).toBe(false);
@@ -108,7 +108,7 @@ it.each([
   ['amount > -0.0001', '0.00', true],
   ['amount < -0.5', '-0.51', true],
   ['amount == 0x10', '16', true],
-  // The first three have one double.
+  // The first three amounts are equal as doubles.
   ['amount == 999999999999.9999', '999999999999.9999', true],
   ['amount == 999999999999.9999', '999999999999.9998', false],
   ['amount <= 999999999999.9998', '999999999999.9999', false],
@@ -117,11 +117,11 @@ it.each([
   ['amount in [1.10, 2]', '1.1001', false],
   ['(amount < 10.5) == (country == "")', '10.4999', true],
   ['[1].exists(x, x == 1 && amount == 10.5)', '10.50', true],
-])('compares the amount exactly: %s with %s', (text, value, expected) => {
+])('amounts are compared exactly: %s with %s', (text, value, expected) => {
   expect(outcomeOf(text, factsOf({ amount: { value } }))).toBe(expected);
 });
 
-describe('says why not', () => {
+describe('the explanation of a condition', () => {
   it.each([
     ['country == "US" && type == "PIX"', 'country == "US" does not hold (country is "BR")'],
     ['type == "CARD" && amount < 100.5', 'amount < 100.5 does not hold (amount is 3000.00)'],
@@ -137,22 +137,22 @@ describe('says why not', () => {
     ],
     ['time.getHours() == 5', 'time.getHours() == 5 does not hold (time is 2026-03-01T01:30:15.250Z)'],
     ['1 / (installments - 3) == 1', 'cannot be evaluated: division by zero'],
-    // False whatever the first part is.
+    // The conjunction is false, whatever its first part is.
     ['1 / (installments - 3) == 1 && vaulted', 'vaulted does not hold (vaulted is false)'],
     ['country == "BR"', undefined],
-  ])('%s', (text, expected) => {
+  ])('the explanation of %s names the part that fails', (text, expected) => {
     expect(compileCondition(text).whyNot(card)).toBe(expected);
   });
 });
 
-it.each(['', '0x10', ' 5', '5.0', '1e3', '9'.repeat(19)])('int() takes no %j for a whole number', (text) => {
+it.each(['', '0x10', ' 5', '5.0', '1e3', '9'.repeat(19)])('int() refuses the string %j', (text) => {
   const condition = 'int(merchant_reference) >= 0';
   expect(outcomeOf(condition, factsOf({ merchantReference: text }))).toBe('int() needs a whole number');
   expect(outcomeOf(condition, factsOf({ merchantReference: '17' }))).toBe(true);
 });
 
 it.each(['', '2026-03-01', '2026-03-01T00:00:00.000', 'March 1, 2026 10:00:00', '2026-02-30T00:00:00+25:00'])(
-  'timestamp() takes no %j for a time, which would depend on where the service runs',
+  'timestamp() refuses %j, which is invalid or depends on the local time zone',
   (text) => {
     const condition = 'time > timestamp(merchant_reference)';
     expect(
@@ -161,7 +161,7 @@ it.each(['', '2026-03-01', '2026-03-01T00:00:00.000', 'March 1, 2026 10:00:00', 
   },
 );
 
-it('tells what kept a condition from being evaluated', () => {
+it('a condition that cannot be evaluated reports why', () => {
   const brazil = factsOf({ country: 'BR' });
   expect(outcomeOf('amount > 1', brazil)).toBe('uses an unknown fact');
   expect(outcomeOf('amount > 1', factsOf({ amount: { value: '1e3' } }))).toBe('uses an unknown fact');
@@ -170,7 +170,7 @@ it('tells what kept a condition from being evaluated', () => {
   expect(outcomeOf('10 / installments == 1', brazil)).toBe('division by zero');
 });
 
-it('lets one side decide when the other cannot be evaluated', () => {
+it('one operand decides if the other cannot be evaluated', () => {
   const brazil = factsOf({ country: 'BR' });
   expect(outcomeOf('amount > 1 || country == "BR"', brazil)).toBe(true);
   expect(outcomeOf('country == "BR" || amount > 1', brazil)).toBe(true);

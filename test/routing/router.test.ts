@@ -19,7 +19,7 @@ function routerOf(routes: RouteInit[], signals = ALL_WELL) {
 const choose = (router: ReturnType<typeof routerOf>, facts: Facts, seed = 'seed') =>
   router.choose(create(RoutingFactsSchema, facts), seed);
 
-/** For each connection, how many of so many payments try it first. */
+/** Returns how many of the given number of payments try each connection first. */
 function firstsOf(
   router: ReturnType<typeof routerOf>,
   payments: number,
@@ -33,7 +33,7 @@ function firstsOf(
   return firsts;
 }
 
-describe('the first route whose condition holds', () => {
+describe('route choice', () => {
   const router = routerOf([
     { id: 1, condition: "type == 'CARD' && country == 'BR' && currency == 'BRL'", targets: to('a') },
     { id: 2, condition: "type in ['CARD', 'PIX'] && country in ['BR', 'MX']", targets: to('b') },
@@ -51,20 +51,20 @@ describe('the first route whose condition holds', () => {
     [{ country: 'US', cardBrand: 'VISA', issuerCountry: 'CL' }, 4, ['a', 'b']],
     [{ country: 'US', cardBrand: 'VISA', issuerCountry: 'US' }, 5, ['d']],
     [{}, 5, ['d']],
-  ])('for %j is %i, to %j', (facts, id, targets) => {
+  ])('the first matching route for %j is %i, with the targets %j', (facts, id, targets) => {
     const chosen = choose(router, facts);
     expect(chosen?.route.id).toBe(id);
     expect(chosen?.targets.map((target) => target.id)).toEqual(targets);
   });
 
-  it('may be none', () => {
+  it('the router chooses no route if no condition holds', () => {
     const one = routerOf([{ id: 1, condition: "country == 'BR'", targets: to('a') }]);
     expect(choose(one, { country: 'US' })).toBeUndefined();
   });
 });
 
 describe('targets', () => {
-  it('are tried as listed by priority, with nothing smart about it', () => {
+  it('priority targets are tried in the listed order, which does not count as smart routing', () => {
     const router = routerOf([{ id: 1, targets: to('c', 'a', 'b') }]);
     expect(choose(router, {})?.targets.map(({ id }) => id)).toEqual(['c', 'a', 'b']);
     expect(choose(router, {})?.smart).toBe(false);
@@ -81,7 +81,7 @@ describe('targets', () => {
     ],
   };
 
-  it('are first by their weight in a split', () => {
+  it('a split sends first attempts to targets in proportion to their weights', () => {
     const { a = 0, b = 0, c = 0, d = 0 } = firstsOf(routerOf([split]), 10_000);
     expect(Math.abs(a - 6_000)).toBeLessThan(250);
     expect(Math.abs(b - 3_000)).toBeLessThan(250);
@@ -89,7 +89,7 @@ describe('targets', () => {
     expect(d).toBe(0);
   });
 
-  it('are the same for every try of one payment, and a weight of 0 is last', () => {
+  it('a split gives one payment the same order at every try, with weight 0 last', () => {
     const router = routerOf([split]);
     const tries = Array.from({ length: 20 }, () =>
       choose(router, {}, 'one payment')?.targets.map(({ id }) => id),
@@ -99,7 +99,7 @@ describe('targets', () => {
     expect(choose(router, {})?.smart).toBe(true);
   });
 
-  it('of a split do not change places when another is added', () => {
+  it('adding a target to a split keeps the order of the others', () => {
     const targets = [
       { connection: 'a', weight: 1 },
       { connection: 'b', weight: 1 },
@@ -115,7 +115,7 @@ describe('targets', () => {
     }
   });
 
-  it('are first by their approval rate for such a card, but for a twentieth that is sent at random', () => {
+  it('targets are ordered by approval rate for the card, with about a twentieth of payments at random', () => {
     const approvalRate = (id: string, { cardBrand }: { cardBrand: string }) =>
       id === (cardBrand === 'VISA' ? 'b' : 'a') ? 0.9 : 0.8;
     const router = routerOf([{ id: 1, choice: Choice.SUCCESS_RATE, targets: to('a', 'b', 'c') }], {
@@ -130,7 +130,7 @@ describe('targets', () => {
     expect(choose(router, {})?.smart).toBe(true);
   });
 
-  it('whose circuit is open come last, and that is smart', () => {
+  it('targets with an open circuit come last, which counts as smart routing', () => {
     const router = routerOf([{ id: 1, targets: to('a', 'b', 'c') }], {
       ...ALL_WELL,
       isAvailable: (id: string) => id !== 'a',
@@ -139,7 +139,7 @@ describe('targets', () => {
     expect(choose(router, {})?.smart).toBe(true);
   });
 
-  it('stay in order when all circuits are open, or the last only', () => {
+  it('targets keep their order if all circuits are open, or only the last one’s', () => {
     for (const isAvailable of [() => false, (id: string) => id !== 'b']) {
       const router = routerOf([{ id: 1, targets: to('a', 'b') }], { ...ALL_WELL, isAvailable });
       expect(choose(router, {})?.targets.map(({ id }) => id)).toEqual(['a', 'b']);
@@ -147,7 +147,7 @@ describe('targets', () => {
     }
   });
 
-  it('are the first listed only for what no other can take, whatever weights and health say', () => {
+  it('a pinned payment goes only to the first listed target, whatever the weights and circuits', () => {
     const router = routerOf([{ ...split, choice: Choice.SPLIT }], {
       ...ALL_WELL,
       isAvailable: (id: string) => id !== 'a',
@@ -158,12 +158,12 @@ describe('targets', () => {
     }
   });
 
-  it('are monitored when a circuit breaker guards one of them', () => {
+  it('a route is monitored if one of its targets has a circuit breaker', () => {
     expect(choose(routerOf([{ id: 1, targets: to('a', 'd') }]), {})?.monitored).toBe(true);
     expect(choose(routerOf([{ id: 1, targets: to('a', 'b') }]), {})?.monitored).toBe(false);
   });
 
-  it('are others for the accounts that have their own', () => {
+  it('an account with its own targets uses them and their failover', () => {
     const router = routerOf([
       {
         id: 1,
@@ -178,7 +178,7 @@ describe('targets', () => {
     expect([own?.targets[0]?.id, own?.maxAttempts, own?.softDeclines]).toEqual(['c', 1, false]);
   });
 
-  it('are tried as often as the route says, and each once at most', () => {
+  it('a route is tried up to its maxAttempts, and each target at most once', () => {
     const attempts = (maxAttempts?: number) =>
       choose(routerOf([{ id: 1, targets: to('a', 'b', 'c'), failover: { maxAttempts } as never }]), {})
         ?.maxAttempts;

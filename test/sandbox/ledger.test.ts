@@ -31,7 +31,7 @@ function entry(idempotencyKey: string, over: Partial<LedgerEntry> = {}): LedgerE
   return { ...made, ...over };
 }
 
-it('the table itself bounds captures by the amount and refunds by the captures', async () => {
+it('the table’s constraints bound captures by the amount and refunds by the captures', async () => {
   const ledger = openLedger(database.url);
   await ledger.prepare();
   const { entry: charge } = await ledger.record(entry('a'));
@@ -47,7 +47,7 @@ it('the table itself bounds captures by the amount and refunds by the captures',
   await ledger.close();
 });
 
-it('a change whose new entry has an idempotency key that is in use writes nothing', async () => {
+it('a change that adds an entry with a used idempotency key writes nothing', async () => {
   const ledger = openLedger(database.url);
   await ledger.prepare();
   const { entry: charge } = await ledger.record(entry('a'));
@@ -74,7 +74,7 @@ it('the process and the ledger survive a connection that breaks during a change'
   await ledger.close();
 });
 
-it('a hundred calls that record one key at once get the same first entry', async () => {
+it('a hundred concurrent records under one key return the same entry, which is new once', async () => {
   const ledger = openLedger(database.url);
   await ledger.prepare();
   const recorded = await Promise.all(Array.from({ length: 100 }, () => ledger.record(entry('a'))));
@@ -83,7 +83,7 @@ it('a hundred calls that record one key at once get the same first entry', async
   await ledger.close();
 });
 
-it('the ledger is read in pages, in the order of identifiers', async () => {
+it('the ledger is read in pages, ordered by ID', async () => {
   const ledger = openLedger(database.url);
   await ledger.prepare();
   const ids = Array.from({ length: LEDGER_PAGE + 2 }, (_, i) => `ch_${String(i).padStart(5, '0')}`);

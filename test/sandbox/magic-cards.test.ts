@@ -2,13 +2,13 @@ import { expect, it } from 'vitest';
 import { behaviourOf, MAGIC_CARDS, passesLuhn } from '#sandbox/magic-cards.ts';
 
 for (const card of MAGIC_CARDS) {
-  it(`${card.number} (${card.name}) passes Luhn's check and does as listed`, () => {
+  it(`${card.number} (${card.name}) passes Luhn's check and behaves as listed`, () => {
     expect(passesLuhn(card.number)).toBe(true);
     expect(behaviourOf(card.number)).toBe(card.behaviour);
   });
 }
 
-it('the list of magic cards has no number and no name twice', () => {
+it('every number and name occurs once in the list of magic cards', () => {
   expect(new Set(MAGIC_CARDS.map(({ number }) => number)).size).toBe(MAGIC_CARDS.length);
   expect(new Set(MAGIC_CARDS.map(({ name }) => name)).size).toBe(MAGIC_CARDS.length);
 });

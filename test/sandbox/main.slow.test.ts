@@ -7,7 +7,7 @@ import { CHARGE } from './provider-under-test.ts';
 
 const MAIN = join(import.meta.dirname, '../../sandbox/main.ts');
 
-it('the provider runs as a process of its own, keeps charges across a restart, and exits with 0 on a signal', async () => {
+it('the provider runs as a process, keeps charges across a restart, and exits with 0 on a signal', async () => {
   const database = await createTestDatabase({ empty: true });
   const answers: string[] = [];
   for (let start = 0; start < 2; start++) {
@@ -32,7 +32,7 @@ it('the provider runs as a process of its own, keeps charges across a restart, a
   await database.drop();
 });
 
-it('the provider refuses to start without what it needs, and says what is missing', async () => {
+it('the provider refuses to start without a required setting, and names it', async () => {
   const child = run(['--port', '18790']);
   const message = firstOutput(child, 'stderr');
   expect(await once(child, 'exit')).toEqual([1, null]);

@@ -60,7 +60,7 @@ it('an approved charge sends a notification that contains the charge, signed wit
   expect(Math.abs(Number(time) * 1_000 - Date.now())).toBeLessThan(10_000);
 });
 
-it('operations send notifications to the same address, and a pending one sends another when it is done', async () => {
+it('an operation sends a notification, and a pending operation sends another when it is done', async () => {
   const { id } = await charge('Mugs');
   const refund = {
     payment: id,
@@ -72,7 +72,7 @@ it('operations send notifications to the same address, and a pending one sends a
   await expect.poll(types).toEqual(['charge.approved', 'refund.pending', 'refund.succeeded']);
 });
 
-it('an action of the payer sends a notification', async () => {
+it('a payment on the checkout page sends a notification', async () => {
   const body = { wallet: 'WALLET_B', amount: 100, currency: 'USD', notification_url: notificationUrl };
   const { id } = (await ask(provider.origin, '/v1/wallet-orders', body)).answer;
   await expect.poll(types).toEqual(['wallet_order.created']);
@@ -80,43 +80,43 @@ it('an action of the payer sends a notification', async () => {
   await expect.poll(types).toEqual(['wallet_order.created', 'wallet_order.paid']);
 });
 
-it('a notification that the receiver does not accept is sent again as the same event', async () => {
+it('a notification that the receiver rejects is sent again with the same event ID', async () => {
   statuses = [500];
   await charge('Mugs');
   await expect.poll(() => received).toHaveLength(2);
   expect(received[1]?.body).toBe(received[0]?.body);
 });
 
-it('a notification is sent twice on request', async () => {
+it('notify_twice sends a notification twice', async () => {
   await charge('sandbox:notify_twice');
   await expect.poll(() => received).toHaveLength(2);
   expect(received[0]?.event.id).toBe(received[1]?.event.id);
 });
 
-it('a notification comes before the answer on request', async () => {
+it('notify_first sends the notification before the response', async () => {
   await charge('sandbox:error_after,notify_first');
   expect(types()).toEqual(['charge.approved']);
 });
 
-it('a charge is answered even if its notification, which comes first, has no address to go to', async () => {
+it('a charge is answered even if its notify_first notification has an invalid address', async () => {
   const answer = await charge('sandbox:notify_first', { notification_url: 'http://[' });
   expect(answer).toMatchObject({ object: 'charge', status: 'approved' });
 });
 
-it('a notification comes late on request', async () => {
+it('notify_late delays the notification', async () => {
   const startedMs = performance.now();
   await charge('sandbox:notify_late:300');
   await expect.poll(() => received).toHaveLength(1);
   expect(performance.now() - startedMs).toBeGreaterThanOrEqual(300);
 });
 
-it('a notification comes after the one that follows it on request', async () => {
+it('notify_out_of_order sends the notification after the next one', async () => {
   const { id } = await charge('sandbox:notify_out_of_order');
   await ask(provider.origin, '/v1/refunds', { payment: id, amount: 100, currency: 'USD' });
   await expect.poll(types).toEqual(['refund.succeeded', 'charge.approved']);
 });
 
-it('a notification has a wrong signature on request', async () => {
+it('notify_forged sends a notification with a wrong signature', async () => {
   await charge('sandbox:notify_forged');
   await expect.poll(() => received).toHaveLength(1);
   const [{ body, signature }] = received as [Received];
@@ -127,10 +127,10 @@ it('a notification has a wrong signature on request', async () => {
   }
 });
 
-it('a notification never comes on request, and no answer waits for one that nobody accepts', async () => {
+it('notify_never sends no notification, and no response waits for an unreachable receiver', async () => {
   await charge('sandbox:notify_never');
   const startedMs = performance.now();
-  // Nothing listens there.
+  // No server listens on this port.
   await charge('Mugs', { notification_url: 'http://127.0.0.1:1/' });
   expect(performance.now() - startedMs).toBeLessThan(5_000);
   await charge('last');

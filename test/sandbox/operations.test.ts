@@ -62,7 +62,7 @@ describe('operations', () => {
     });
   });
 
-  it('an authorization that is canceled takes no capture, and one that is captured no cancellation', async () => {
+  it('a canceled authorization cannot be captured, and a captured one cannot be canceled', async () => {
     const canceled = await authorization();
     const cancellation = await operate('cancellations', canceled);
     expect(cancellation.answer).toMatchObject({ status: 'succeeded', amount: 5_575 });
@@ -89,7 +89,7 @@ describe('operations', () => {
     });
   });
 
-  it('a final capture releases the rest, and so does the last one that a charge allows', async () => {
+  it('a final capture, or the last one that a charge allows, releases the rest', async () => {
     const finished = await authorization();
     await operate('captures', finished, 1_000, { final: true });
     expect(await now(finished)).toMatchObject({ amount_captured: 1_000, amount_canceled: 4_575 });
@@ -106,25 +106,22 @@ describe('operations', () => {
     ['captures', 1, { currency: 'EUR' }, 'currency_differs', '57'],
     ['refunds', 1, {}, 'not_refundable', '57'],
     ['completions', undefined, {}, 'not_completable', '57'],
-  ])(
-    '%s of %s %j fail with a reason, and the look-up says the same',
-    async (kind, amount, over, code, iso) => {
-      const payment = await authorization();
-      const { status, answer } = await operate(kind, payment, amount, over);
-      expect([status, answer]).toMatchObject([
-        402,
-        { status: 'failed', failure_code: code, response_code: iso },
-      ]);
-      expect(await read(origin, `/v1/by-idempotency-key/${answer.idempotency_key}`)).toEqual(answer);
-      expect(await now(payment)).toMatchObject({
-        amount_captured: 0,
-        amount_canceled: 0,
-        amount_refunded: 0,
-      });
-    },
-  );
+  ])('%s of %s %j fail with a reason, which the look-up repeats', async (kind, amount, over, code, iso) => {
+    const payment = await authorization();
+    const { status, answer } = await operate(kind, payment, amount, over);
+    expect([status, answer]).toMatchObject([
+      402,
+      { status: 'failed', failure_code: code, response_code: iso },
+    ]);
+    expect(await read(origin, `/v1/by-idempotency-key/${answer.idempotency_key}`)).toEqual(answer);
+    expect(await now(payment)).toMatchObject({
+      amount_captured: 0,
+      amount_canceled: 0,
+      amount_refunded: 0,
+    });
+  });
 
-  it('a repeated idempotency key gets the first answer, and a 409 with any other request', async () => {
+  it('a repeated idempotency key returns the first response, and a 409 for a different request', async () => {
     const payment = await charge();
     const other = await charge();
     const first = await operate('refunds', payment, 100, {}, 'refund-1');
@@ -138,7 +135,7 @@ describe('operations', () => {
     expect(await now(other)).toMatchObject({ amount_refunded: 0 });
   });
 
-  it('a refund that is sent a hundred times at once is made once', async () => {
+  it('a refund sent a hundred times at once is made once', async () => {
     const payment = await charge();
     const refunds = Array.from({ length: 100 }, () => operate('refunds', payment, 60, {}, 'refund-100'));
     const answers = await Promise.all(refunds);
@@ -146,7 +143,7 @@ describe('operations', () => {
     expect((await now(payment)).amount_refunded).toBe(60);
   });
 
-  it('concurrent refunds never exceed what was captured', async () => {
+  it('concurrent refunds never exceed the captured amount', async () => {
     const payment = await charge();
     const refunds = Array.from({ length: 40 }, (_, i) => operate('refunds', payment, 500 + i));
     const given = (await Promise.all(refunds)).filter(({ status }) => status === 201);
@@ -156,7 +153,7 @@ describe('operations', () => {
     expect(total).toBeGreaterThan(5_575 - 540);
   });
 
-  it('concurrent captures and a cancellation add up to exactly what was authorized', async () => {
+  it('concurrent captures and a cancellation add up to exactly the authorized amount', async () => {
     const payment = await authorization();
     await Promise.all([
       ...Array.from({ length: 8 }, () => operate('captures', payment, 1_000)),
@@ -166,20 +163,20 @@ describe('operations', () => {
     expect(Number(captured) + Number(canceled)).toBe(5_575);
   });
 
-  it('an operation may name its payment by the idempotency key', async () => {
+  it('an operation can name its payment by idempotency key', async () => {
     const payment = await charge();
     const { answer } = await operate('refunds', { ...payment, id: payment.idempotency_key }, 100);
     expect(answer).toMatchObject({ status: 'succeeded', payment: payment.id });
   });
 
-  it('an operation on an unknown payment, or on another operation, is a 404', async () => {
+  it('an operation on an unknown payment, or on another operation, returns 404', async () => {
     const { answer: refund } = await operate('refunds', await charge(), 1);
     for (const id of ['ch_00000000-0000-4000-8000-000000000000', refund.id]) {
       expect((await operate('refunds', { ...refund, id }, 1)).status).toBe(404);
     }
   });
 
-  it('an operation whose key was closed before it arrived never happens', async () => {
+  it('an operation whose key was closed before it arrived is not made', async () => {
     const payment = await charge();
     const closed = await ask(origin, '/v1/by-idempotency-key/never/close', {});
     expect(closed).toMatchObject({ status: 200, answer: { object: 'closed' } });
@@ -187,13 +184,13 @@ describe('operations', () => {
     expect((await now(payment)).amount_refunded).toBe(0);
   });
 
-  it('closing an operation that was made changes nothing', async () => {
+  it('closing the key of an operation that was made changes nothing', async () => {
     const payment = await authorization();
     await ask(origin, `/v1/by-idempotency-key/${payment.idempotency_key}/close`, {});
     expect(await now(payment)).toEqual(payment);
   });
 
-  it('a pending refund reserves its amount at once, and releases it if it fails', async () => {
+  it('a pending refund reserves its amount, and releases it if it fails', async () => {
     const payment = await charge();
     const done = await operate('refunds', payment, 1_000, { description: 'sandbox:done_after:50' });
     const failed = await operate('refunds', payment, 500, { description: 'sandbox:fail_after:50' });
@@ -219,7 +216,7 @@ describe('operations', () => {
   });
 
   it.each(['hang_after', 'reset_after', 'error_after', 'html'])(
-    'an operation is done once despite %s',
+    'an operation is made once despite %s',
     async (name) => {
       const payment = await charge();
       const description = `sandbox:${name}`;
@@ -232,7 +229,7 @@ describe('operations', () => {
     },
   );
 
-  it('an authorization lapses, also when it is partly captured', async () => {
+  it('an authorization lapses, even if it was partly captured', async () => {
     const whole = await authorization({ description: 'sandbox:expire_after:60000' });
     const partly = await authorization({ description: 'sandbox:expire_after:60000' });
     await operate('captures', partly, 75);
@@ -247,7 +244,7 @@ describe('operations', () => {
     expect((await operate('captures', whole, 1)).answer.failure_code).toBe('expired');
   });
 
-  it('an order that needs completion is paid once it is completed, which takes the payer’s approval first', async () => {
+  it('an order that needs completion is paid when it is completed after the payer’s approval', async () => {
     const body = { wallet: 'WALLET_D', amount: 5_575, currency: 'USD' };
     const open = (await ask(origin, '/v1/wallet-orders', body)).answer;
     expect(open).toMatchObject({ status: 'created', needs_completion: true });
@@ -266,7 +263,7 @@ describe('operations', () => {
     expect((await operate('refunds', open, 5_575)).answer.status).toBe('succeeded');
   });
 
-  it('the ledger’s pages show the sums of every payment', async () => {
+  it('the ledger pages show the totals of every payment', async () => {
     const payment = await charge();
     await operate('refunds', payment, 75);
     const { entries } = await read(origin, '/v1/ledger');

@@ -10,7 +10,7 @@ afterAll(() => provider?.close());
 
 let calls = 0;
 
-/** Makes a charge whose description orders a behaviour, and reads what the ledger has of it a little later. */
+/** Makes a charge with a behaviour order in its description, and reads its state in the ledger. */
 async function charge(behaviour: string, key = `ordered-${calls++}`) {
   const response = await provider
     .post('/v1/charges', { ...CHARGE, description: `sandbox:${behaviour}` }, { 'idempotency-key': key })
@@ -20,7 +20,7 @@ async function charge(behaviour: string, key = `ordered-${calls++}`) {
   return { key, status: response?.status, body, recorded: rows[0]?.status };
 }
 
-describe('a description that orders a behaviour', () => {
+describe('behaviour orders in descriptions', () => {
   it.each([
     ['reset_before', undefined, undefined],
     ['error_before', 500, undefined],
@@ -32,40 +32,40 @@ describe('a description that orders a behaviour', () => {
     ['duplicate_approval', 201, 'approved'],
     ['decline:51', 402, 'declined'],
     ['late_approval:50', 201, 'approved'],
-  ])('gets what it orders, such as %s', async (behaviour, status, recorded) => {
+  ])('the order %s determines the response and the ledger entry', async (behaviour, status, recorded) => {
     expect(await charge(behaviour)).toMatchObject({ status, recorded });
   });
 
-  it('can make the answer break off halfway', async () => {
+  it('an order can truncate the response', async () => {
     expect(await charge('truncated')).toMatchObject({ body: undefined, recorded: 'approved' });
   });
 
-  it('can make the answer ten megabytes long', async () => {
+  it('an order can make the response ten megabytes long', async () => {
     const { body, recorded } = await charge('huge');
     expect(body?.length).toBeGreaterThan(10 * 1024 * 1024);
     expect(recorded).toBe('approved');
   });
 
-  it('can falsify amount and currency, in the answer only', async () => {
+  it('an order can falsify the amount in the response, but not in the ledger', async () => {
     const { key, body } = await charge('wrong_amount');
     expect(JSON.parse(body ?? '').amount).toBe(CHARGE.amount + 1);
     const response = await provider.get(`/v1/by-idempotency-key/${key}`);
     expect(await response.json()).toMatchObject({ amount: CHARGE.amount });
   });
 
-  it('takes effect once: a repeat learns what was recorded', async () => {
+  it('an order takes effect once: a repeat returns the recorded charge', async () => {
     const { key } = await charge('error_after');
     expect(await charge('error_after', key)).toMatchObject({ status: 201 });
   });
 
-  it('cannot approve late a payment that was closed meanwhile', async () => {
+  it('a late approval is refused if the key was closed in the meantime', async () => {
     const timers = vi.spyOn(globalThis, 'setTimeout');
     const late = charge('late_approval:59999', 'late');
     const isItsDelay = ([, ms]: unknown[]) => ms === 59_999;
     await expect.poll(() => timers.mock.calls.some(isItsDelay)).toBe(true);
     const delay = timers.mock.calls.findIndex(isItsDelay);
     expect((await provider.post('/v1/by-idempotency-key/late/close', {})).status).toBe(200);
-    // Its time comes now.
+    // Fires the timer now.
     clearTimeout(timers.mock.results[delay]?.value);
     timers.mock.calls[delay]?.[0]();
     vi.restoreAllMocks();
@@ -87,20 +87,20 @@ describe('a description that orders a behaviour', () => {
     'stay_open:1',
     'expire_after',
     'html,',
-  ])('is refused with 400, and nothing is done, if the behaviour is invalid: %s', async (behaviour) => {
+  ])('a charge with an invalid order is refused with 400 and not recorded: %s', async (behaviour) => {
     const refused = await charge(behaviour);
     expect(refused).toMatchObject({ status: 400, recorded: undefined });
     expect(refused.body).toContain('"param":"description"');
   });
 
-  it('has no effect unless it begins with "sandbox:"', () => {
+  it('a description without the prefix "sandbox:" orders nothing', () => {
     expect(readOrder('A sandbox: with a spade')).toEqual({});
     expect(readOrder(undefined)).toEqual({});
   });
 });
 
-describe('the list of the ledger', () => {
-  it('has every entry and no card data', async () => {
+describe('the ledger list', () => {
+  it("the ledger list has a declined charge, without its card's last four digits", async () => {
     const { key } = await charge('decline:05');
     const response = await provider.get('/v1/ledger');
     const text = await response.text();
@@ -112,11 +112,11 @@ describe('the list of the ledger', () => {
         amount: CHARGE.amount,
       }),
     );
-    // Random ids may contain any four digits.
+    // Random IDs can contain the same four digits.
     expect(text.replace(/[0-9a-f-]{36}/g, '')).not.toContain(CHARGE.card.number.slice(-4));
   });
 
-  it('needs the API key', async () => {
+  it('the ledger list requires the API key', async () => {
     expect((await fetch(`${provider.origin}/v1/ledger`)).status).toBe(401);
   });
 });

@@ -16,9 +16,9 @@ import {
 let browser: Browser;
 let provider: ProviderUnderTest;
 let page: Page;
-/** Errors that the browser reports, such as a violation of the Content Security Policy. */
+/** The errors that the browser reports, such as a violation of the Content Security Policy. */
 let complaints: string[];
-/** A shop at another origin, to which payers come back. */
+/** A shop at another origin, to which payers return. */
 let shop: Site;
 let returnUrl: string;
 
@@ -53,7 +53,7 @@ async function challenge(name: string, over: object = {}): Promise<Answer> {
   return answer;
 }
 
-/** Presses the button with a label, and waits until the browser shows the page titled `title`. */
+/** Presses the button with the label, and waits for the page titled `title`. */
 async function press(label: string, title: string): Promise<void> {
   await page.locator(`::-p-aria([name="${label}"][role="button"])`).click();
   await page.waitForFunction(`document.title === ${JSON.stringify(title)}`);
@@ -67,7 +67,7 @@ describe('the checkout page', () => {
     ['Let the wallet decline', 'declined', 0],
     ['Cancel and go back', 'canceled', 0],
   ])(
-    'has a button "%s", which makes the order %s and returns the payer to the shop',
+    'the button "%s" makes the order %s and returns the payer to the shop',
     async (label, status, captured) => {
       const payment = await order();
       await page.goto(String(payment.checkout_url));
@@ -84,14 +84,14 @@ describe('the checkout page', () => {
     },
   );
 
-  it('asks for approval instead of payment if the merchant has to complete the order', async () => {
+  it('the checkout page asks for approval instead of payment if the merchant must complete the order', async () => {
     const payment = await order({ wallet: 'WALLET_D' });
     await page.goto(String(payment.checkout_url));
     await press('Approve USD 3,000.50', 'Shop');
     expect(await now(payment)).toMatchObject({ status: 'payer_approved', amount_captured: 0 });
   });
 
-  it('says how the payment ended if there is no return address, and has no buttons any more', async () => {
+  it('the checkout page shows the result without buttons if there is no return address', async () => {
     const payment = await order({ return_url: undefined });
     await page.goto(String(payment.checkout_url));
     await press('Pay USD 3,000.50', 'Paid');
@@ -100,7 +100,7 @@ describe('the checkout page', () => {
     expect(await page.title()).toBe('Paid');
   });
 
-  it('changes nothing if its button is pressed after the order has expired', async () => {
+  it('the button of an expired order changes nothing', async () => {
     const payment = await order({ return_url: undefined });
     await page.goto(String(payment.checkout_url));
     await ask(provider.origin, `/v1/by-idempotency-key/${payment.idempotency_key}/close`, {});
@@ -108,7 +108,7 @@ describe('the checkout page', () => {
     expect(await now(payment)).toMatchObject({ status: 'expired', amount_captured: 0 });
   });
 
-  it('stays payable if the description orders that it cannot be closed', async () => {
+  it('an order that cannot be closed by its description stays payable', async () => {
     const payment = await order({ return_url: undefined, description: 'sandbox:stay_open' });
     await ask(provider.origin, `/v1/by-idempotency-key/${payment.idempotency_key}/close`, {});
     await page.goto(String(payment.checkout_url));
@@ -116,7 +116,7 @@ describe('the checkout page', () => {
     expect(await now(payment)).toMatchObject({ status: 'paid', amount_captured: 300_050 });
   });
 
-  it('works by keyboard alone and on a phone, and shows hostile text as text', async () => {
+  it('the checkout page works by keyboard and on a phone, and shows hostile text as text', async () => {
     const payment = await order({
       reference: '<script>document.title = "hacked"</script>',
       order: {
@@ -142,7 +142,7 @@ describe('the checkout page', () => {
   });
 });
 
-describe('the challenge page (3-D Secure)', () => {
+describe('the 3-D Secure challenge page', () => {
   it.each([
     ['CHALLENGE_PASSED', 'Yes, it is me', 'approved', '00', 5_575],
     ['CHALLENGE_PASSED', 'No, it is not me', 'declined', '05', 0],
@@ -150,7 +150,7 @@ describe('the challenge page (3-D Secure)', () => {
     ['CHALLENGE_PASSED', 'Leave without an answer', 'challenge_required', null, 0],
     ['CHALLENGE_ABANDONED', 'Yes, it is me', 'challenge_required', null, 0],
   ])(
-    'for card %s, after "%s", leaves the charge %s and returns the payer to the shop',
+    'a challenge of card %s, after "%s", leaves the charge %s and returns the payer to the shop',
     async (name, label, status, code, captured) => {
       const payment = await challenge(name);
       await page.goto(String(payment.challenge_url));
@@ -166,7 +166,7 @@ describe('the challenge page (3-D Secure)', () => {
     },
   );
 
-  it('leaves an authorization that can be captured', async () => {
+  it('an authorization can be captured after its challenge', async () => {
     const payment = await challenge('CHALLENGE_PASSED', { capture: false });
     await page.goto(String(payment.challenge_url));
     await press('Yes, it is me', 'Shop');
@@ -175,7 +175,7 @@ describe('the challenge page (3-D Secure)', () => {
     expect((await ask(provider.origin, '/v1/captures', capture)).status).toBe(201);
   });
 
-  it('expires if nobody answers it', async () => {
+  it('a challenge that nobody answers expires', async () => {
     const expires_at = new Date(Date.now() + 1_000).toISOString();
     const payment = await challenge('CHALLENGE_ABANDONED', { expires_at, return_url: undefined });
     await expect.poll(() => now(payment)).toMatchObject({ status: 'expired' });

@@ -10,19 +10,19 @@ const AUTHORIZATION = `Bearer ${API_KEY}`;
 export const CARD = { number: '4111111111111111', exp_month: 12, exp_year: 19, cvc: '987', holder: 'Ana' };
 export const CHARGE = { amount: 5575, currency: 'USD', capture: true, installments: 1, card: CARD };
 
-/** The number of a magic card. */
+/** Returns the number of a magic card. */
 export function magic(name: string): string {
   const card = MAGIC_CARDS.find((one) => one.name === name);
   if (!card) throw new Error(`no magic card ${name}`);
   return card.number;
 }
 
-/** A sandbox provider on a port and a database of its own. */
+/** A sandbox provider on its own port and database. */
 export type ProviderUnderTest = {
   readonly app: FastifyInstance;
   readonly origin: string;
   readonly databaseUrl: string;
-  /** POSTs JSON with an API key; a string is sent as it is. */
+  /** POSTs JSON with an API key. A string is sent unchanged. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
   get(path: string): Promise<Response>;
   query(sql: string): Promise<Record<string, unknown>[]>;
@@ -30,9 +30,9 @@ export type ProviderUnderTest = {
   close(): Promise<void>;
 };
 
-/** Options of a provider under test, beside its database. */
+/** The options of a provider under test, apart from its database. */
 export type AppOptions = {
-  /** Under which it is registered; '' for none. */
+  /** The path prefix of its routes; '' for none. */
   readonly prefix?: string;
   readonly publicUrl?: (origin: string) => string;
   readonly notificationSecrets?: readonly string[];
@@ -72,7 +72,7 @@ function post(url: string, body: unknown, headers: Record<string, string> = {}):
   });
 }
 
-/** Starts the application alone, on a ledger that may exist already. */
+/** Starts only the application, on a ledger that may already exist. */
 export async function startApp(
   location: { readonly databaseUrl: string },
   options: AppOptions = {},
@@ -91,7 +91,7 @@ export async function startApp(
   return { app, origin };
 }
 
-/** The fields of the provider's answers that the tests look at. */
+/** The fields of the provider's responses that tests read. */
 export type Answer = {
   readonly id: string;
   readonly object: string;
@@ -101,7 +101,7 @@ export type Answer = {
   readonly [field: string]: unknown;
 };
 
-/** POSTs to a provider, and reads its answer. */
+/** POSTs to a provider, and parses its response. */
 export async function ask(
   origin: string,
   path: string,
@@ -112,7 +112,7 @@ export async function ask(
   return { status: response.status, answer: (await response.json()) as Answer };
 }
 
-/** GETs from a provider's API. */
+/** GETs a resource from a provider's API. */
 export async function read(origin: string, path: string): Promise<Answer> {
   const response = await fetch(origin + path, { headers: { authorization: AUTHORIZATION } });
   return (await response.json()) as Answer;

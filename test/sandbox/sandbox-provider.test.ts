@@ -20,8 +20,8 @@ afterAll(() => provider.close());
 
 const magicCard = (name: string): typeof CARD => ({ ...CARD, number: magic(name) });
 
-describe('a charge', () => {
-  it('is approved, and on disk before it is answered', async () => {
+describe('charges', () => {
+  it('a charge is stored before its response is sent', async () => {
     const response = await provider.post('/v1/charges', CHARGE, { 'idempotency-key': 'on-disk' });
     expect(response.status).toBe(201);
     const charge = await jsonOf(response);
@@ -41,7 +41,7 @@ describe('a charge', () => {
     expect(rows).toMatchObject([{ id: charge.id, status: 'approved', amount: '5575', currency: 'USD' }]);
   });
 
-  it('that is declined is a 402 with the reason, and is not captured', async () => {
+  it('a declined charge returns 402 with the reason, and is not captured', async () => {
     const response = await provider.post('/v1/charges', { ...CHARGE, card: magicCard('INSUFFICIENT_FUNDS') });
     expect(response.status).toBe(402);
     expect(await response.json()).toMatchObject({
@@ -53,7 +53,7 @@ describe('a charge', () => {
     });
   });
 
-  it('leaves neither card number nor security code in the ledger', async () => {
+  it('the ledger contains no full card number and no security code', async () => {
     const card = { ...CARD, number: '5555555555554444', cvc: '7531' };
     await provider.post('/v1/charges', { ...CHARGE, card }, { 'idempotency-key': 'no-card' });
     const rows = await provider.query("SELECT * FROM sandbox.ledger WHERE idempotency_key = 'no-card'");
@@ -73,8 +73,8 @@ it('a verification moves no money', async () => {
   expect(await bad.json()).toMatchObject({ status: 'declined', response_code: '51' });
 });
 
-describe('an idempotency key', () => {
-  it('used by 50 calls at once makes one charge, and all get the same bytes', async () => {
+describe('idempotency keys', () => {
+  it('fifty calls with one idempotency key make one charge, and all get the same bytes', async () => {
     const key = randomUUID();
     const call = () => provider.post('/v1/charges', CHARGE, { 'idempotency-key': key });
     const responses = await Promise.all(Array.from({ length: 50 }, call));
@@ -84,7 +84,7 @@ describe('an idempotency key', () => {
     expect(rows).toHaveLength(1);
   });
 
-  it('used again after a decline gives the decline again', async () => {
+  it('an idempotency key used again after a decline returns the same decline', async () => {
     const key = randomUUID();
     const charge = { ...CHARGE, card: magicCard('DO_NOT_HONOR') };
     const first = await provider.post('/v1/charges', charge, { 'idempotency-key': key });
@@ -93,7 +93,7 @@ describe('an idempotency key', () => {
     expect(await second.text()).toBe(await first.text());
   });
 
-  it('used for another amount or kind is a 409', async () => {
+  it('an idempotency key used for another amount or kind returns 409', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     await provider.post('/v1/charges', CHARGE, headers);
     const other = await provider.post('/v1/charges', { ...CHARGE, amount: 1 }, headers);
@@ -101,7 +101,7 @@ describe('an idempotency key', () => {
     expect([other.status, order.status]).toEqual([409, 409]);
   });
 
-  it('finds its charge, even one that got no proper answer', async () => {
+  it('an idempotency key finds its charge, even after an error response', async () => {
     const key = randomUUID();
     const charge = { ...CHARGE, card: magicCard('ERROR_AFTER_CHARGE') };
     expect((await provider.post('/v1/charges', charge, { 'idempotency-key': key })).status).toBe(500);
@@ -113,13 +113,13 @@ describe('an idempotency key', () => {
     expect([repeated.status, await repeated.text()]).toEqual([201, answer]);
   });
 
-  it('that was never used is a 404', async () => {
+  it('an unused idempotency key returns 404', async () => {
     expect((await provider.get(`/v1/by-idempotency-key/${randomUUID()}`)).status).toBe(404);
   });
 });
 
-describe('a wallet', () => {
-  it('enrollment is pending', async () => {
+describe('wallets', () => {
+  it('a wallet enrollment is pending', async () => {
     const body = { wallet: 'WALLET_C_ENROLLMENT', amount: 100, currency: 'USD', card_type: 'CREDIT' };
     const response = await provider.post('/v1/wallet-enrollments', body);
     expect(response.status).toBe(201);
@@ -130,7 +130,7 @@ describe('a wallet', () => {
     });
   });
 
-  it('order is created, with a checkout page that shows what to pay, escaped, and runs no script', async () => {
+  it('a wallet order has a checkout page that shows its data escaped, without scripts', async () => {
     const response = await provider.post('/v1/wallet-orders', {
       wallet: 'WALLET_B',
       amount: 300_000_050,
@@ -160,13 +160,13 @@ describe('a wallet', () => {
     expect(html).not.toMatch(/<script|<img/);
   });
 
-  it('order shows yen without decimals', async () => {
+  it('a checkout page shows yen without decimals', async () => {
     const body = { wallet: 'WALLET_B', amount: 1200, currency: 'JPY' };
     const order = await jsonOf(await provider.post('/v1/wallet-orders', body));
     expect(await (await fetch(`${provider.origin}/checkout/${order.id}`)).text()).toContain('JPY 1,200<');
   });
 
-  it('order that does not exist has a page that says so', async () => {
+  it('an order that does not exist has a page that says so', async () => {
     const charge = await jsonOf(await provider.post('/v1/charges', CHARGE));
     for (const id of ['wo_00000000-0000-4000-8000-000000000000', charge.id, '%00', '<script>']) {
       const page = await fetch(`${provider.origin}/checkout/${id}`);
@@ -176,7 +176,7 @@ describe('a wallet', () => {
   });
 });
 
-describe('a call is refused, recording and quoting nothing,', () => {
+describe('refused calls', () => {
   const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`;
   const rows: [string, number, unknown, Record<string, string>?][] = [
     ['without the API key', 401, CHARGE, { authorization: '' }],
@@ -188,20 +188,20 @@ describe('a call is refused, recording and quoting nothing,', () => {
     ['with a list', 400, '[]'],
     ['without a body', 400, ''],
     ['nested 30,000 deep', 400, `{"a":${deep}}`],
-    ['with a text of 1,025 characters', 400, { ...CHARGE, description: 'd'.repeat(1_025) }],
-    ['with 201 items', 400, { ...CHARGE, order: { items: Array.from({ length: 201 }, () => ({})) } }],
+    ['with a string of 1,025 characters', 400, { ...CHARGE, description: 'd'.repeat(1_025) }],
+    ['with 201 order items', 400, { ...CHARGE, order: { items: Array.from({ length: 201 }, () => ({})) } }],
     ['over 256 KiB', 413, `"${' '.repeat(256 * 1024)}"`],
     ['with a content type other than JSON', 415, 'a=b', { 'content-type': 'text/plain' }],
     ['with an amount of zero', 422, { ...CHARGE, amount: 0 }],
     ['with an amount with decimals', 422, { ...CHARGE, amount: 1.5 }],
-    ['with an amount in a text', 422, { ...CHARGE, amount: '4111111111111111' }],
+    ['with an amount in a string', 422, { ...CHARGE, amount: '4111111111111111' }],
     ['with a currency in lower case', 422, { ...CHARGE, currency: 'usd' }],
     ['without a card', 422, { ...CHARGE, card: null }],
     ['with a card number in a number', 422, { ...CHARGE, card: { ...CARD, number: 4111111111111111 } }],
     ['with a card hidden in __proto__', 422, `{"amount":1,"currency":"USD","__proto__":{"card":{}}}`],
   ];
   for (const [name, status, body, headers] of rows) {
-    it(name, async () => {
+    it(`a call ${name} is refused and not recorded, and its error quotes no card data`, async () => {
       const [before] = await provider.query('SELECT count(*) FROM sandbox.ledger');
       const response = await provider.post('/v1/charges', body, headers);
       const text = await response.text();
@@ -211,11 +211,11 @@ describe('a call is refused, recording and quoting nothing,', () => {
     });
   }
 
-  it('at an unknown address', async () => {
+  it('a call to an unknown address returns 404', async () => {
     expect((await provider.get('/v2/charges')).status).toBe(404);
   });
 
-  it('with an error that names the field', async () => {
+  it('a refused call names the bad field', async () => {
     const response = await provider.post('/v1/charges', { ...CHARGE, card: { ...CARD, exp_month: 13 } });
     expect(await response.json()).toMatchObject({
       error: { type: 'invalid_request', param: 'card.exp_month' },
@@ -223,8 +223,8 @@ describe('a call is refused, recording and quoting nothing,', () => {
   });
 });
 
-describe('a sandbox provider', () => {
-  it('starts with three others at once on an empty database, and keeps existing entries', async () => {
+describe('the sandbox provider', () => {
+  it('four providers can start at once on an empty database, and a later start keeps the entries', async () => {
     const database = await createTestDatabase({ empty: true });
     const started = await Promise.all(
       Array.from({ length: 4 }, () => startApp({ databaseUrl: database.url })),
@@ -244,7 +244,7 @@ describe('a sandbox provider', () => {
     await database.drop();
   });
 
-  it('releases a call that it does not answer when the client leaves', async () => {
+  it('a call that the provider leaves unanswered ends when the client disconnects', async () => {
     const own = await startProvider();
     const body = JSON.stringify({ ...CHARGE, card: magicCard('NO_ANSWER') });
     const socket = createConnection(Number(new URL(own.origin).port), '127.0.0.1');
@@ -259,7 +259,7 @@ describe('a sandbox provider', () => {
     await own.close();
   });
 
-  it('can close while calls hang and wait, and does not make a charge that was waiting', async () => {
+  it('the provider can close during hanging and delayed calls, and drops a delayed charge', async () => {
     const own = await startProvider();
     let received = 0;
     own.app.server.on('request', () => received++);
@@ -267,7 +267,7 @@ describe('a sandbox provider', () => {
     const waiting = own.post('/v1/charges', { ...CHARGE, card: magicCard('APPROVED_AFTER_DELAY') });
     const failed = expect(hanging).rejects.toThrow();
     await expect.poll(() => own.query('SELECT 1 FROM sandbox.ledger')).toHaveLength(1);
-    // A connection without a request is cut when the provider closes.
+    // Both requests must have arrived: closing cuts connections without a request.
     await expect.poll(() => received).toBe(2);
     await own.app.close();
     await failed;

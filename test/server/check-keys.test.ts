@@ -42,31 +42,31 @@ async function storeCard(keyId: string, key: Uint8Array): Promise<string> {
   return token;
 }
 
-it('takes the keys of the first start, and the same ones ever after, by several replicas at once', async () => {
+it('several replicas may start at once, and again, with the same keys', async () => {
   await Promise.all([1, 2, 3].map(() => start({ old: OLD })));
   await start({ old: OLD });
   expect(await known()).toEqual([{ name: 'hash key' }, { name: 'vault key old' }]);
 });
 
-it('keeps nothing from which a key could be read', async () => {
+it('the database stores neither the vault key nor the hash key', async () => {
   await start({ old: OLD });
   const [stored] = await tables.query("SELECT string_agg(check_value, '') AS bytes FROM installation_key");
   for (const key of [OLD, HASH_KEY]) expect(Buffer.from(stored?.bytes as Buffer).includes(key)).toBe(false);
 });
 
-it('refuses another hash key, and remembers nothing of that start', async () => {
+it('a start with another hash key is refused and leaves no trace', async () => {
   await start({ old: OLD });
   await expect(start({ new: NEW, old: OLD }, randomBytes(32))).rejects.toThrow(/^HASH_KEY .* is not the key/);
   expect(await known()).toEqual([{ name: 'hash key' }, { name: 'vault key old' }]);
   await start({ old: OLD });
 });
 
-it('refuses another key under the id of a known one', async () => {
+it('a start with a different key under a known ID is refused', async () => {
   await start({ old: OLD });
   await expect(start({ old: NEW })).rejects.toThrow('VAULT_KEYS has a different key under the id "old"');
 });
 
-it('takes a new key beside the old one, and forgets a retired key that no stored card needs', async () => {
+it('a key can be added beside an old one, and a retired key that no card needs is forgotten', async () => {
   await start({ old: OLD });
   await start({ new: NEW, old: OLD });
   await storeCard('new', NEW);
@@ -76,12 +76,12 @@ it('takes a new key beside the old one, and forgets a retired key that no stored
 });
 
 it.each(['o', 'ol', 'old', 'old-', 'old_2', 'another-id'])(
-  'refuses to start without a key that stored cards need, whatever the length of its id: %s',
+  'a start without a key that stored cards need is refused, whatever its ID: %s',
   async (id) => {
     await start({ [id]: OLD, new: NEW });
     await storeCard(id, OLD);
     await storeCard(id, OLD);
-    // The ids of these begin alike, and their cards are none of that key.
+    // These IDs have the same beginning, but their cards need the other key.
     await storeCard(`${id}x`, NEW);
     await storeCard('new', NEW);
     const refusal = `VAULT_KEYS lacks the key "${id}", which 2 stored cards and webhook secrets need.`;
@@ -90,7 +90,7 @@ it.each(['o', 'ol', 'old', 'old-', 'old_2', 'another-id'])(
   },
 );
 
-it('refuses to start without a key that webhooks’ secrets or credentials need, the current secrets and those before them', async () => {
+it('a start without a key that webhook secrets or credentials need is refused', async () => {
   await start({ old: OLD, new: NEW });
   const [account, webhook] = [randomUUID(), randomUUID()];
   const sealed = async (id: string, key: Uint8Array) =>
@@ -105,7 +105,7 @@ it('refuses to start without a key that webhooks’ secrets or credentials need,
   expect(await known()).toHaveLength(3);
 });
 
-it('starts without a key that one-time tokens alone were sealed with, once their time is over', async () => {
+it('a start without a key that only expired one-time tokens need is accepted', async () => {
   await start({ new: NEW, old: OLD });
   const [account, token] = [randomUUID(), randomUUID()];
   await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Keys')", [account]);

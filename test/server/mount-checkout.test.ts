@@ -11,7 +11,7 @@ function checkout(query: () => Promise<never>): FastifyInstance {
   return app;
 }
 
-it('a payer whom the checkout page has no room for is asked, by a page in their language, to come back', async () => {
+it('a payer at an overloaded checkout gets a page in their language that asks them to come back', async () => {
   const app = checkout(() => new Promise(() => {}));
   for (let i = 0; i < 100; i++) app.inject(PAGE).catch(() => {});
   const { statusCode, headers, body } = await app.inject(PAGE);
@@ -21,11 +21,11 @@ it('a payer whom the checkout page has no room for is asked, by a page in their 
     'text/html; charset=utf-8',
   ]);
   expect(body).toContain('<h1 class="title">Inténtalo de nuevo en un momento</h1>');
-  // Who comes back from a provider may have paid.
+  // A payer who returns from a provider may have paid.
   expect(body).toContain('Si ya pagaste, no pagues de nuevo.');
 });
 
-it('a payer learns of a fault of ours by a page that quotes nothing of it', async () => {
+it('a payer gets an error page that reveals nothing about an internal fault', async () => {
   const { statusCode, headers, body } = await checkout(() => Promise.reject(new Error('a detail'))).inject(
     PAGE,
   );

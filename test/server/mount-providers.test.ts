@@ -33,7 +33,7 @@ it.each([BROWSER, '*/*'])(
 );
 
 it.each([BACK, '/v1/enrollments/5e550000-0000-4000-8000-000000000001/return'])(
-  'a return is in flight until it has ended, so that no connection is closed under it: %s',
+  'a return counts as in flight until it ends, so its connection is not closed: %s',
   async (address) => {
     const inFlight = createInFlight();
     const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<never>()];
@@ -55,7 +55,7 @@ it.each([BACK, '/v1/enrollments/5e550000-0000-4000-8000-000000000001/return'])(
   },
 );
 
-it('a payer whom there is no room for is asked by a page in their language to come back', async () => {
+it('a payer at an overloaded return address gets a page in their language that asks them to come back', async () => {
   const { app } = returns(() => new Promise(() => {}));
   for (let i = 0; i < 100; i++) app.inject(BACK).catch(() => {});
   const { statusCode, headers, body } = await app.inject({
@@ -72,7 +72,7 @@ it('a payer whom there is no room for is asked by a page in their language to co
 });
 
 it.each([undefined, '*/*', 'application/json'])(
-  'what is no browser is told of a return by JSON: %s',
+  'a client that is not a browser gets a failed return as JSON without details: %s',
   async (accept) => {
     const { app } = returns(() => Promise.reject(new Error('a detail')));
     const { statusCode, headers, body } = await app.inject({ url: BACK, headers: accept ? { accept } : {} });

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.close());
 
-/** Opens a page, and notes every complaint of the browser and every host that is asked. */
+/** Opens a page, and records the browser's errors and every requested host. */
 async function open(path: string): Promise<{ page: Page; complaints: string[]; hosts: Set<string> }> {
   const page = await browser.newPage();
   await page.setViewport({ width: 1400, height: 1000 });
@@ -37,7 +37,7 @@ async function clickButton(page: Page, text: string): Promise<void> {
   await button?.click();
 }
 
-it('the API reference shows every service, and makes a payment in the sandbox with the keys that are filled in', async () => {
+it('the API reference shows every service, and makes a sandbox payment with prefilled keys', async () => {
   const { page, complaints, hosts } = await open('/docs#tag/payments/POST/v1/payments');
   await page.waitForSelector('a[href*="POST/v1/payments"]');
   const tags = await page.$$eval('a[href^="#tag/"]', (links) =>
@@ -58,14 +58,14 @@ it('the API reference shows every service, and makes a payment in the sandbox wi
   const first = await send('Send Request');
   expect(first.status).toBe('SUCCEEDED');
   await page.waitForFunction("document.body.innerText.includes('201 Created')");
-  // Each is sent under a key of its own. Once there is a response, the button says more to screen readers.
+  // Each call has its own key. After a response, the button has a longer label for screen readers.
   expect((await send('SendSend post request')).id).not.toBe(first.id);
   await page.waitForFunction("document.body.innerText.includes('201 Created')");
   expect(complaints).toEqual([]);
   expect([...hosts]).toEqual([new URL(server.url).host]);
 });
 
-it('the home page leads to what is served, and shows what the sandbox has', async () => {
+it('the home page links to everything that is served, and lists the contents of the sandbox', async () => {
   const { page, complaints } = await open('/');
   const links = await page.$$eval('.links a', (all) => all.map((link) => link.getAttribute('href') ?? ''));
   expect(links).toEqual(expect.arrayContaining(['/docs', '/openapi.json', '/readyz', '/metrics']));
@@ -85,7 +85,7 @@ it('the pages fit a phone', async () => {
   expect(width).toBeLessThanOrEqual(360);
 });
 
-it('the API reference shows every call in TypeScript and Python, and leads to the guides', async () => {
+it('the API reference shows every call in TypeScript and Python, and links to the guides', async () => {
   const { page } = await open('/docs');
   await page.waitForSelector('a[href*="POST/v1/payments"]');
   const links = await page.$$eval('a[href^="/docs/"]', (all) => all.map((link) => link.getAttribute('href')));
@@ -103,7 +103,7 @@ it.each([
   ['webhooks', 'Webhooks'],
   ['retries', 'Retries and promises'],
   ['limits', 'Limits'],
-])('the guide /docs/%s fits a phone, and its links lead somewhere', async (name, title) => {
+])('the guide /docs/%s fits a phone, and all its links work', async (name, title) => {
   const { page, complaints } = await open(`/docs/${name}`);
   await page.setViewport({ width: 360, height: 740 });
   expect(await page.$eval('h1', (heading) => heading.textContent)).toBe(title);
@@ -127,33 +127,30 @@ it.each([
   ['/checkout/5e55/now', 404, 'There is no such payment'],
   [`/checkout/${'x'.repeat(300)}`, 404, 'There is no such payment'],
   ['/checkout/%zz', 400, 'There is no such payment'],
-])(
-  'a browser that is sent to the unknown address %s gets a page that fits a phone',
-  async (path, status, title) => {
-    const page = await browser.newPage();
-    await page.setViewport({ width: 360, height: 740 });
-    const response = await page.goto(server.url + path);
-    expect([response?.status(), response?.headers()['content-type']]).toEqual([
-      status,
-      'text/html; charset=utf-8',
-    ]);
-    expect(await page.$eval('h1', (heading) => heading.textContent)).toBe(title);
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
-    await page.close();
-    const asProgram = await fetch(server.url + path, { headers: { accept: 'application/json' } });
-    expect([asProgram.status, asProgram.headers.get('content-type')]).toEqual([
-      status,
-      'application/problem+json',
-    ]);
-  },
-);
+])('a browser at the unknown address %s gets a page that fits a phone', async (path, status, title) => {
+  const page = await browser.newPage();
+  await page.setViewport({ width: 360, height: 740 });
+  const response = await page.goto(server.url + path);
+  expect([response?.status(), response?.headers()['content-type']]).toEqual([
+    status,
+    'text/html; charset=utf-8',
+  ]);
+  expect(await page.$eval('h1', (heading) => heading.textContent)).toBe(title);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+  await page.close();
+  const asProgram = await fetch(server.url + path, { headers: { accept: 'application/json' } });
+  expect([asProgram.status, asProgram.headers.get('content-type')]).toEqual([
+    status,
+    'application/problem+json',
+  ]);
+});
 
-it('an unknown address under /checkout is explained in the language of the payer', async () => {
+it('an unknown address under /checkout is explained in the payer’s language', async () => {
   const response = await fetch(`${server.url}/checkout/`, { headers: { 'accept-language': 'pt-BR' } });
   expect(await response.text()).toContain('<html lang="pt">');
 });
 
-it('the tables of the home page need no scrolling sideways on a phone', async () => {
+it('the tables of the home page do not scroll sideways on a phone', async () => {
   const { page } = await open('/');
   await page.setViewport({ width: 320, height: 740 });
   const hidden = await page.$$eval('.box:has(table)', (boxes) =>
@@ -162,7 +159,7 @@ it('the tables of the home page need no scrolling sideways on a phone', async ()
   expect(hidden).toEqual([0, 0]);
 });
 
-it('the OpenAPI document is served as it is committed, compressed, and not twice to the same client', async () => {
+it('the OpenAPI document is served as committed, compressed, and with an ETag for repeated reads', async () => {
   const url = `${server.url}/openapi.json`;
   const first = await fetch(url, { headers: { 'accept-encoding': 'gzip' } });
   expect([first.status, first.headers.get('content-encoding')]).toEqual([200, 'gzip']);
@@ -171,13 +168,13 @@ it('the OpenAPI document is served as it is committed, compressed, and not twice
   const etag = first.headers.get('etag') ?? '';
   const again = await fetch(url, { headers: { 'if-none-match': etag } });
   expect([again.status, await again.text()]).toEqual([304, '']);
-  // The compressed bytes and the plain ones share it, so it is a weak one (RFC 9110, section 8.8.1).
+  // Compressed and plain bytes share the ETag, so it is weak (RFC 9110, section 8.8.1).
   expect(etag).toMatch(/^W\/"/);
   const plain = await fetch(url, { headers: { 'accept-encoding': 'gzip;q=0' } });
   expect([plain.headers.get('content-encoding'), (await plain.text()).length > 0]).toEqual([null, true]);
 });
 
-it('pages let nothing in from elsewhere, and are framed by nobody', async () => {
+it('pages load nothing from other origins, and cannot be framed', async () => {
   for (const path of ['/', '/docs', '/docs/errors']) {
     const policy = (await fetch(server.url + path)).headers.get('content-security-policy') ?? '';
     for (const part of [
@@ -191,7 +188,7 @@ it('pages let nothing in from elsewhere, and are framed by nobody', async () => 
   }
 });
 
-it('pages that are turned off are not there, and nothing leads to them', async () => {
+it('pages that are turned off are not found, and no page links to them', async () => {
   const { url, close } = await startTestServer({ config: { docs: false } });
   for (const path of ['/docs', '/docs/errors', '/docs/viewer.js', '/docs/start.js', '/openapi.json']) {
     expect([path, (await fetch(url + path)).status]).toEqual([path, 404]);
@@ -202,7 +199,7 @@ it('pages that are turned off are not there, and nothing leads to them', async (
   await close();
 });
 
-it('a service with a database of its own shows nobody the keys of the sandbox', async () => {
+it("a service with its own database does not show the sandbox's keys", async () => {
   const config = { homePage: false, databaseUrl: 'postgres://elsewhere/payments' };
   const { url, close } = await startTestServer({ config });
   expect((await fetch(`${url}/`)).status).toBe(404);

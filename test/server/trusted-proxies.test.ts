@@ -7,14 +7,14 @@ import { OWN_FORM } from '../support/dashboard.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { walletPayment } from '../support/payment-requests.ts';
 
-/** Behind a proxy at 127.0.0.1, which passes on what one at 10.0.0.0/8 has passed on to it. */
+/** Behind a proxy at 127.0.0.1, which forwards requests from a proxy in 10.0.0.0/8. */
 const trustedProxies = new BlockList();
 trustedProxies.addAddress('127.0.0.1');
 trustedProxies.addSubnet('10.0.0.0', 8);
 
 onService({ config: { trustedProxies, maxInFlight: 40 } });
 
-/** Sends a form or JSON, as a proxy at `localAddress` would, for the addresses that it writes into X-Forwarded-For. */
+/** Sends a form or JSON as a proxy at `localAddress`, with this X-Forwarded-For header. */
 function post(
   path: string,
   body: string,
@@ -43,7 +43,7 @@ const signIn = (key: string, from: { forwardedFor?: string; localAddress?: strin
 const logged = (msg: string) =>
   server.logLines.map((line) => JSON.parse(line)).filter((line) => line.msg === msg);
 
-it('five wrong operator keys from one address behind the proxy make no other address wait', async () => {
+it('five wrong operator keys from one address behind the proxy throttle no other address', async () => {
   const guesser = { forwardedFor: '203.0.113.7' };
   const statuses: (number | undefined)[] = [];
   for (let i = 0; i < 6; i++) statuses.push(await signIn('op_wrong', guesser));
@@ -51,7 +51,7 @@ it('five wrong operator keys from one address behind the proxy make no other add
   expect(await signIn('op_wrong', { forwardedFor: '203.0.113.8' })).toBe(401);
 });
 
-it('a right operator key is never held back, even at an address that has tried too many wrong ones', async () => {
+it('a right operator key is accepted even at a throttled address', async () => {
   const guesser = { forwardedFor: '203.0.113.9' };
   for (let i = 0; i < 6; i++) await signIn('op_wrong', guesser);
   expect(await signIn('op_wrong', guesser)).toBe(429);
@@ -60,16 +60,16 @@ it('a right operator key is never held back, even at an address that has tried t
 
 it.each([
   [
-    'the rightmost address, since the client may have written what is left of it',
+    'the rightmost address, since the client may have written those to its left',
     '192.0.2.1, 198.51.100.2',
     '198.51.100.2',
   ],
   ['the address that the next trusted proxy appended', '192.0.2.1, 198.51.100.3, 10.1.2.3', '198.51.100.3'],
   ['an address without the port that a proxy appends', '192.0.2.1, 198.51.100.4:4711', '198.51.100.4'],
   ['an IPv6 address in brackets', '[2001:db8::4]:443', '2001:db8::4'],
-  ['the proxy, where it names no address', '192.0.2.1, <script>', '127.0.0.1'],
-  ['the last known proxy, where all are trusted', '10.0.0.1', '10.0.0.1'],
-  ['the proxy, where it sends no header', undefined, '127.0.0.1'],
+  ['the proxy, if the header has no address', '192.0.2.1, <script>', '127.0.0.1'],
+  ['the last known proxy, if all are trusted', '10.0.0.1', '10.0.0.1'],
+  ['the proxy, if it sends no header', undefined, '127.0.0.1'],
 ])('the log and the audit log name %s', async (_what, forwardedFor, address) => {
   const from = forwardedFor === undefined ? {} : { forwardedFor };
   expect(await signIn(SANDBOX_OPERATOR_KEY, from)).toBe(303);
@@ -82,18 +82,19 @@ it.each([
   expect(logged('authentication failed').at(-1)?.remote_address).toBe(address);
 });
 
-it('the header of a peer that is no trusted proxy is ignored', async () => {
+it('the X-Forwarded-For header of an untrusted peer is ignored', async () => {
   const elsewhere = { localAddress: '127.0.0.2', forwardedFor: '198.51.100.9' };
   await post('/v1/payments', '{}', { 'content-type': 'application/json' }, elsewhere);
   expect(logged('authentication failed').at(-1)?.remote_address).toBe('127.0.0.2');
 });
 
-it('calls from one address behind the proxy leave room to calls from another', async () => {
+it('calls from one address behind the proxy leave capacity for calls from another', async () => {
   const headers = () => ({
     ...{ 'content-type': 'application/json', 'public-api-key': 'pk_sandbox_one' },
     'x-idempotency-key': randomUUID(),
   });
-  // Their bodies never come. Of the 40, one account without the secret may hold seven from one address.
+  // Their bodies never arrive. Without the secret, an account may hold seven of the 40 slots from
+  // one address.
   const crowd = Array.from({ length: 8 }, () =>
     http.request(`${server.url}/v1/payments`, {
       method: 'POST',

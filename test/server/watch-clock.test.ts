@@ -16,7 +16,7 @@ beforeEach(() => {
   metrics = createMetrics();
 });
 
-/** Watches a process's clock until it was compared so many times. */
+/** Watches a process's clock for the given number of comparisons. */
 async function watched(aheadMs: number, times = 1, query = database.query): Promise<void> {
   const log = pino({ base: null, timestamp: false }, { write: (line: string) => lines.push(line) });
   const { compared, failed } = observeClock(metrics, log);
@@ -39,7 +39,7 @@ async function watched(aheadMs: number, times = 1, query = database.query): Prom
 
 const difference = async () => (await metrics.clockDifference.get()).values[0]?.value ?? Number.NaN;
 
-it('a clock that agrees with the database’s is no alarm', async () => {
+it('a clock that agrees with the database’s raises no alarm', async () => {
   await watched(0, 2);
   expect(lines).toEqual([]);
   expect(await difference()).toBeLessThan(30);
@@ -48,7 +48,7 @@ it('a clock that agrees with the database’s is no alarm', async () => {
 it.each([
   ['ahead', 90_000, 90],
   ['behind', -90_000, -90],
-])('a clock that is more than a minute %s is an alarm', async (_where, aheadMs, ahead_s) => {
+])('a clock that is more than a minute %s raises an alarm', async (_where, aheadMs, ahead_s) => {
   await watched(aheadMs);
   const msg = "this machine's clock and the database's are more than a minute apart";
   expect(lines.map((line) => JSON.parse(line))[0]).toMatchObject({
@@ -59,7 +59,7 @@ it.each([
   expect(await difference()).toBeGreaterThan(60);
 });
 
-it('a database that is away does not end the watch', async () => {
+it('an unavailable database does not end the watch', async () => {
   let isAway = true;
   const query: Database['query'] = async (...statement) => {
     if (!isAway) return database.query(...statement);

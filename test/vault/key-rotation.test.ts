@@ -29,7 +29,7 @@ const CARD_NUMBER = '4539578763621486';
 let testDatabase: TestDatabase;
 let database: Database;
 let tables: Tables;
-/** Stored under the old key, while it was the only one. */
+/** Stored under the old key while it was the only one. */
 let oldToken: string;
 
 beforeAll(async () => {
@@ -48,7 +48,7 @@ afterAll(async () => {
 type CardPayment = { payment_method: { detail: { card: { card_data: object } } } };
 type Pay = (request: RequestJson, idempotencyKey?: string) => Promise<Reply>;
 
-/** A service on the same database that knows these keys, as if it were restarted with them. */
+/** A service on the same database, restarted with these keys. */
 async function withService<T>(
   keys: (readonly [string, Buffer])[],
   work: (pay: Pay, logLines: readonly string[], url: string) => Promise<T>,
@@ -89,8 +89,8 @@ async function keyIdOf(token: string): Promise<unknown> {
 
 const expectPaid = (reply: Reply) => expect(JSON.parse(reply.record).status).toBe('SUCCEEDED');
 
-describe('a new key, put first', () => {
-  it('seals what is stored from then on, and leaves older tokens readable', async () => {
+describe('adding a key', () => {
+  it('a new first key seals new cards, and older tokens stay readable', async () => {
     await withService([NEW, OLD], async (pay) => {
       expectPaid(await pay(withToken(oldToken)));
       const newToken = await storeCard(pay);
@@ -101,8 +101,8 @@ describe('a new key, put first', () => {
   });
 });
 
-describe('an old key, taken away too early', () => {
-  it('refuses the payment with 503 before anything is written or sent, and says why in the log', async () => {
+describe('removing a key too early', () => {
+  it('a payment that needs a missing key is refused with 503 and logged before anything is sent', async () => {
     await withService([NEW], async (pay, logLines) => {
       const before = await tables.counts();
       const reply = await pay(withToken(oldToken), 'early');
@@ -110,12 +110,12 @@ describe('an old key, taken away too early', () => {
       expect(reply.raw).toContain('nothing was sent');
       expect(await tables.counts()).toEqual(before);
       expect(logLines.filter((line) => line.includes('VaultKeyMissingError'))).toHaveLength(1);
-      // Cards that are sent need no stored key.
+      // Payments with card data need no stored key.
       expectPaid(await pay(cardPayment()));
     });
   });
 
-  it('leaves the idempotency key free for when the key is back', async () => {
+  it('the idempotency key of a refused payment stays unused until the vault key is back', async () => {
     await withService([NEW, OLD], async (pay) => expectPaid(await pay(withToken(oldToken), 'early')));
   });
 });
@@ -124,7 +124,7 @@ describe('npm run vault:rotate', () => {
   const oldVault = cardVault(new Map([OLD]));
   const vault = cardVault(new Map([NEW, OLD]));
 
-  it('keeps what it cannot open, tells how many, and fails', async () => {
+  it('vault:rotate keeps cards that it cannot open, counts them, and fails', async () => {
     const sealed = await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id');
     const failed = await rotate([NEW]);
     expect(failed).toMatchObject({ code: 1 });
@@ -132,7 +132,7 @@ describe('npm run vault:rotate', () => {
     expect(await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id')).toEqual(sealed);
   });
 
-  it('rotates nothing when it is given an option, such as one that operators expect to only try it', async () => {
+  it('vault:rotate with --help or an unknown option prints its usage and rotates nothing', async () => {
     const tried = await rotate([OLD], HASH_KEY, '--dry-run');
     expect(tried).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Usage:') });
     const asked = await rotate([OLD], HASH_KEY, '--help');
@@ -140,7 +140,7 @@ describe('npm run vault:rotate', () => {
     expect(asked.stdout).not.toContain('resealed');
   });
 
-  it('does nothing with keys that the service would not start with', async () => {
+  it('vault:rotate does nothing with keys that the service would not start with', async () => {
     const sealed = await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id');
     await tables.query("DELETE FROM installation_key WHERE name LIKE 'vault key %'");
     await checkKeys(database, { vaultKeys: new Map([OLD]), hashKey: HASH_KEY });
@@ -155,7 +155,7 @@ describe('npm run vault:rotate', () => {
     expect(await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id')).toEqual(sealed);
   });
 
-  it('gives way to who replaced or dropped a card meanwhile', async () => {
+  it('vault:rotate does not overwrite a card that was replaced or deleted meanwhile', async () => {
     const racing: CardVault = {
       ...vault,
       async reseal(sealed, token) {
@@ -175,8 +175,8 @@ describe('npm run vault:rotate', () => {
     await tables.query('UPDATE vaulted_token SET card_number = $2 WHERE id = $1', [oldToken, again]);
   });
 
-  it('seals every card under the current key, in batches, and prints counts only', async () => {
-    // More than two batches, among which wallets hold nothing to seal.
+  it('vault:rotate seals every card under the current key in batches, and prints only counts', async () => {
+    // More than two batches, including wallets, which have nothing sealed.
     for (let i = 0; i < 1_100; i++) {
       const token = randomUUID();
       await tables.query(
@@ -202,7 +202,7 @@ describe('npm run vault:rotate', () => {
     ]);
   });
 
-  it('seals what one-time tokens hold too, so that the old key may be retired while they live', async () => {
+  it('vault:rotate seals one-time tokens, too, so the old key may be retired while they are valid', async () => {
     const pay = async (keys: (readonly [string, Buffer])[], token: string) =>
       withService(keys, async (send) => {
         const request = withField(cardPayment(), 'payment_method', { token });
@@ -227,7 +227,7 @@ describe('npm run vault:rotate', () => {
     await pay([NEW], token);
   });
 
-  it('leaves every token usable without the old key', async () => {
+  it('every token is usable without the old key after vault:rotate', async () => {
     await withService([NEW], async (pay) => {
       expectPaid(await pay(withToken(oldToken)));
       expectPaid(await pay(withToken(VAULTED_CARD)));

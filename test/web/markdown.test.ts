@@ -28,11 +28,11 @@ it.each([
   ],
   ['[`code` here](b.md) stays text', '<p><code>code</code> here stays text</p>'],
   ['`**not bold**` and a_name_ and <b>', '<p><code>**not bold**</code> and a_name_ and &#60;b&#62;</p>'],
-])('renders %j', (markdown, html) => {
+])('the Markdown %j is rendered', (markdown, html) => {
   expect(render(markdown)).toBe(html);
 });
 
-it('ends with whatever it is given', () => {
+it('rendering ends for any input', () => {
   for (const markdown of ['', '```', '|', '- ', '[a](', '**', '#', '\n\n'])
     expect(render(markdown)).not.toContain('undefined');
 });

@@ -4,7 +4,7 @@ import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.
 import { canonicalize } from '#src/wire/canonical-message.ts';
 
 describe('canonicalize', () => {
-  it('gives every decimal, however deep, its one spelling', () => {
+  it('canonicalize gives every decimal its canonical form, at any depth', () => {
     const request = create(CreatePaymentRequestSchema, {
       amount: { currency: 'USD', value: { value: '0010.50' } },
       additionalData: {
@@ -16,13 +16,13 @@ describe('canonicalize', () => {
     expect(request.additionalData?.order?.items.map((item) => item.unitAmount?.value)).toEqual(['0', '7']);
   });
 
-  it('leaves what is no decimal for validation to refuse', () => {
+  it('canonicalize leaves malformed decimals for validation to refuse', () => {
     const request = create(CreatePaymentRequestSchema, { amount: { value: { value: '1e2' } } });
     canonicalize(CreatePaymentRequestSchema, request);
     expect(request.amount?.value?.value).toBe('1e2');
   });
 
-  it('drops what only the service may say', () => {
+  it('canonicalize drops a field that only the service may set', () => {
     const request = create(CreatePaymentRequestSchema, {
       checkout: { session: 's', sdkActionRequired: true },
     });
@@ -38,7 +38,7 @@ describe('canonicalize', () => {
     [{ value: '1.50' }, { quantityDecimal: { value: '1.5' } }],
     [{ value: '1.0000000000000000000001' }, { quantityDecimal: { value: '1.0000000000000000000001' } }],
     [{ value: 'two' }, { quantityDecimal: { value: 'two' } }],
-  ])('has the decimal %j as the integer for which it stands, where it is one', (quantityDecimal, item) => {
+  ])('canonicalize turns the decimal %j into the equal integer, if there is one', (quantityDecimal, item) => {
     const order = (one: object) =>
       create(CreatePaymentRequestSchema, { additionalData: { order: { items: [one] } } });
     const request = order({ quantityDecimal });
@@ -46,7 +46,7 @@ describe('canonicalize', () => {
     expect(request).toEqual(order(item));
   });
 
-  it('leaves an integer and a decimal that were both sent for validation to refuse', () => {
+  it('canonicalize leaves an item with both an integer and a decimal for validation to refuse', () => {
     const both = { quantity: 1, quantityDecimal: { value: '2' } };
     const init = { additionalData: { order: { items: [both] } } };
     const request = create(CreatePaymentRequestSchema, init);
@@ -54,7 +54,7 @@ describe('canonicalize', () => {
     expect(request).toEqual(create(CreatePaymentRequestSchema, init));
   });
 
-  it('drops empty texts and messages that name nothing, however deep, and keeps free text and what is set', () => {
+  it('canonicalize drops empty strings and messages of identifiers at any depth, and keeps free text', () => {
     const request = create(CreatePaymentRequestSchema, {
       callbackUrl: '',
       checkout: { session: '' },
@@ -72,7 +72,7 @@ describe('canonicalize', () => {
     expect(said).toEqual(create(CreatePaymentRequestSchema, init));
   });
 
-  it('drops what is not supported only where it asks for nothing', () => {
+  it('canonicalize drops unsupported fields only if their values request nothing', () => {
     const value = (kind: object) => ({ kind }) as never;
     const request = create(CreatePaymentRequestSchema, {
       split: value({ case: 'listValue', value: { values: [] } }),

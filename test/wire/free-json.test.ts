@@ -25,7 +25,7 @@ it.each([
   '0.0000000000000000000000',
   '-0.0',
   '1.7976931348623157e308',
-])('keeps the number %s of free JSON, which a double holds', (literal) => {
+])('free JSON accepts the number %s, which a double represents', (literal) => {
   const [value] = withNumber(literal).customerPayer?.deviceFingerprints ?? [];
   expect(value && toJson(ValueSchema, value)).toEqual({ n: [Number(literal)] });
 });
@@ -39,18 +39,21 @@ it.each([
   '1e-400',
   '1e400',
   `0.${'0'.repeat(200_000)}1`,
-])('refuses the number %.30s of free JSON by name, which a double would change', (literal) => {
-  try {
-    withNumber(literal);
-    expect.unreachable();
-  } catch (error) {
-    expect((error as ServiceError).fields).toMatchObject([
-      { field: 'customer_payer.device_fingerprints[0]', code: 'OUT_OF_RANGE' },
-    ]);
-  }
-});
+])(
+  'free JSON refuses the number %.30s with the name of the field, since a double would change it',
+  (literal) => {
+    try {
+      withNumber(literal);
+      expect.unreachable();
+    } catch (error) {
+      expect((error as ServiceError).fields).toMatchObject([
+        { field: 'customer_payer.device_fingerprints[0]', code: 'OUT_OF_RANGE' },
+      ]);
+    }
+  },
+);
 
-/** Returns what was read, or the reason and text of its refusal. */
+/** Returns the parsed value, or the reason and text of the refusal. */
 function outcome(read: () => object): unknown {
   try {
     return read();
@@ -69,7 +72,7 @@ const PLACES = [
 const depthOf = (json: JsonValue): number =>
   typeof json === 'object' && json !== null ? 1 + Math.max(0, ...Object.values(json).map(depthOf)) : 0;
 
-it('takes free JSON of 32 levels, and refuses deeper one in the same words, in JSON and in binary', () => {
+it('free JSON accepts 32 levels and refuses deeper nesting with the same error in JSON and binary', () => {
   const wraps = fc.constantFrom<(inner: JsonValue) => JsonValue>(
     (inner) => [inner],
     (inner) => ({ a: inner }),

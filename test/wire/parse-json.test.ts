@@ -17,12 +17,12 @@ function refusal(body: string | Uint8Array): ServiceError {
 }
 
 describe('parseJson', () => {
-  it('gives what JSON.parse gives, where numbers are short and plain', () => {
+  it('parseJson returns the same as JSON.parse for short, plain numbers', () => {
     const text = '{"a":[1,-2.5,0.1,123456789012345],"b":{"c":null,"d":true},"e":"\\u00e9 \\" } [","a2":""}';
     expect(parse(text)).toEqual(JSON.parse(text));
   });
 
-  it('keeps the literal of every number that a double or its printing would change', () => {
+  it('parseJson keeps the literal of every number that a double or its printing would change', () => {
     const literals = [
       '1e2',
       '1E+2',
@@ -39,12 +39,12 @@ describe('parseJson', () => {
     }
   });
 
-  it('leaves a text that looks like such a number alone', () => {
+  it('parseJson leaves a string that looks like such a number unchanged', () => {
     const text = '{"a":"x, 1e2","b":", 12345678901234567890","c":10}';
     expect(parse(text)).toEqual(JSON.parse(text));
   });
 
-  it('gives every decimal either as a double that prints as it was written or as its literal', () => {
+  it('parseJson returns every decimal as a double that prints unchanged, or as its literal', () => {
     const digits = (max: number) =>
       fc.string({ unit: fc.constantFrom(...'0123456789'), minLength: 1, maxLength: max });
     const decimal = fc.tuple(fc.boolean(), fc.bigInt({ min: 0n, max: 10n ** 20n }), digits(20));
@@ -58,12 +58,12 @@ describe('parseJson', () => {
     );
   });
 
-  it('takes the last of members of the same name, whatever numbers they are', () => {
+  it('parseJson uses the last of several members with the same name', () => {
     expect(parse('{"a":1e5,"a":2}')).toEqual({ a: 2 });
     expect(parse('{"a":2,"a":1e5}')).toEqual({ a: new RawNumber('1e5') });
   });
 
-  it('makes a plain member of __proto__, with doubtful numbers and without', () => {
+  it('parseJson reads __proto__ as an ordinary member, with and without kept literals', () => {
     for (const number of ['1', '1e5']) {
       const value = parse(`{"__proto__":{"polluted":${number}}}`) as object;
       expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
@@ -72,7 +72,7 @@ describe('parseJson', () => {
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
-  it('takes what is nested as deep as the limit, and refuses what is deeper', () => {
+  it('parseJson accepts nesting up to the limit, and refuses deeper nesting', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
     expect(parse(nested(NESTING_LIMIT))).toBeInstanceOf(Array);
     expect(refusal(nested(NESTING_LIMIT + 1)).reason).toBe('INVALID_REQUEST');
@@ -81,13 +81,13 @@ describe('parseJson', () => {
     expect(refusal(objects).message).toContain('32');
   });
 
-  it('does not count brackets in strings, nor those that were closed', () => {
+  it('parseJson does not count brackets in strings or closed brackets as nesting', () => {
     expect(parse(`["${'['.repeat(100)}\\"${'{'.repeat(100)}\\\\"]`)).toHaveLength(1);
     expect(parse(`[${Array(100).fill('{"a":[]}').join()}]`)).toHaveLength(100);
   });
 
-  it('refuses 30,000 nested arrays without parsing them', () => {
-    // Parsed, they would be refused because they are never closed.
+  it('parseJson refuses 30,000 nested arrays without parsing them', () => {
+    // The parser would refuse them for another reason: they are never closed.
     expect(refusal('['.repeat(30_000)).message).toContain('32');
     expect(refusal('{"a":'.repeat(30_000)).message).toContain('32');
   });
@@ -96,11 +96,11 @@ describe('parseJson', () => {
     ['an overlong sequence', [0x22, 0xc0, 0x80, 0x22]],
     ['an encoded surrogate', [0x22, 0xed, 0xa0, 0x80, 0x22]],
     ['a lone byte', [0x22, 0xff, 0x22]],
-  ])('refuses invalid UTF-8: %s', (_name, bytes) => {
+  ])('parseJson refuses invalid UTF-8: %s', (_name, bytes) => {
     expect(refusal(Uint8Array.from(bytes)).message).toBe('the body is not valid UTF-8');
   });
 
-  it('quotes nothing of what it could not parse', () => {
+  it('parseJson does not quote its input in errors', () => {
     const texts = [
       '{"number": 4111111111111111 "x"}',
       '4111111111111111x',
@@ -114,7 +114,7 @@ describe('parseJson', () => {
     }
   });
 
-  it('throws nothing but ServiceError, and never quotes, whatever the bytes', () => {
+  it('parseJson throws only ServiceError and never quotes its input, for any bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.json(), (bytes, json) => {
         for (const body of [bytes, Buffer.concat([Buffer.from(json), bytes])]) {

@@ -31,7 +31,7 @@ function faultsOf(run: () => unknown): readonly FieldError[] {
 const fault = (json: unknown) => faultsOf(() => decode(json)).map(({ field, code }) => `${field} ${code}`);
 
 describe('jsonDecoder', () => {
-  it('reads a request into real messages', () => {
+  it('jsonDecoder reads a request into messages', () => {
     const message = decode({
       account_id: 'a',
       amount: { currency: 'COP', value: 10 },
@@ -67,7 +67,7 @@ describe('jsonDecoder', () => {
     );
   });
 
-  it('takes null for absent, and ignores what it does not know', () => {
+  it('jsonDecoder treats null as absent, and ignores unknown members', () => {
     const json = {
       account_id: null,
       amount: null,
@@ -92,12 +92,12 @@ describe('jsonDecoder', () => {
     ['12345678901234567890.123456789', '12345678901234567890.123456789'],
     ['0.1000000000000000000', '0.1'],
     ['1000000000000000000000', '1000000000000000000000'],
-  ])('reads the decimal %s as "%s", exactly', (literal, value) => {
+  ])('jsonDecoder reads the decimal %s exactly as "%s"', (literal, value) => {
     expect(decimalOf(literal)).toBe(value);
   });
 
   it.each(['1e2', '1E-7', '"1e2"', '" 1"', '"+1"', '"1."', '".5"', '"1,5"', `"${'1'.repeat(65)}"`])(
-    'refuses the decimal %s',
+    'jsonDecoder refuses the decimal %s',
     (literal) => {
       expect(faultsOf(() => decimalOf(literal))).toMatchObject([
         { field: 'amount.value', code: 'INVALID_FORMAT' },
@@ -143,7 +143,7 @@ describe('jsonDecoder', () => {
     [{ additional_data: { seller_details: [] } }, 'additional_data.seller_details INVALID_TYPE'],
     [{ taxes: 'VAT' }, 'taxes INVALID_TYPE'],
     [{ taxes: [{ rate: '\udc00' }] }, 'taxes INVALID_FORMAT'],
-  ])('refuses %j: %s', (json, expected) => {
+  ])('jsonDecoder refuses %j: %s', (json, expected) => {
     expect(fault(json)).toEqual([expected]);
   });
 
@@ -158,13 +158,13 @@ describe('jsonDecoder', () => {
     '0000-12-31T23:59:59Z',
     '9999-12-31T23:59:59-01:00',
     ' ',
-  ])('refuses the timestamp "%s"', (text) => {
+  ])('jsonDecoder refuses the timestamp "%s"', (text) => {
     expect(fault({ customer_payer: { merchant_customer_created_at: text } })).toEqual([
       'customer_payer.merchant_customer_created_at INVALID_FORMAT',
     ]);
   });
 
-  it('tells of every fault at once, but of no more than 20', () => {
+  it('jsonDecoder reports all faults at once, but at most 20', () => {
     expect(
       fault({ account_id: 1, amount: { currency: 2, value: 'x' }, country: 'CO', workflow: 'X' }),
     ).toEqual([
@@ -178,11 +178,14 @@ describe('jsonDecoder', () => {
     expect(many.at(-1)).toBe('additional_data.order.items[19] INVALID_TYPE');
   });
 
-  it.each([null, [], 'x', 1, true, undefined])('refuses %j where the body should be an object', (json) => {
-    expect(() => decode(json)).toThrow(expect.objectContaining({ reason: 'INVALID_REQUEST' }));
-  });
+  it.each([null, [], 'x', 1, true, undefined])(
+    'jsonDecoder refuses %j as a body, which must be an object',
+    (json) => {
+      expect(() => decode(json)).toThrow(expect.objectContaining({ reason: 'INVALID_REQUEST' }));
+    },
+  );
 
-  it('reads own members only, so that __proto__, constructor and toString do no harm', () => {
+  it('jsonDecoder reads only own members, so __proto__, constructor and toString do no harm', () => {
     const hostile =
       '{"__proto__":{"account_id":"x"},"constructor":{"prototype":{"y":1}},"toString":1,"country":"CO"}';
     expect(fromText(hostile)).toEqual(create(CreatePaymentRequestSchema, { country: 'CO' }));
@@ -194,7 +197,7 @@ describe('jsonDecoder', () => {
     expect(JSON.stringify(again.additionalData?.sellerDetails)).toBe('{"__proto__":{"z":10}}');
   });
 
-  it('throws nothing but ServiceError and repeats no value, whatever the JSON', () => {
+  it('jsonDecoder throws only ServiceError and repeats no value, for any JSON', () => {
     const planted = fc.constantFrom<unknown>('4111111111111111', 4111111111111111, ['4111111111111111'], {
       value: '4111111111111111',
       '4111111111111111': 1,
@@ -231,7 +234,7 @@ describe('jsonDecoder', () => {
   describe('with unknownFields: reject', () => {
     const decodeCatalogue = jsonDecoder(CatalogueSchema, { unknownFields: 'reject' });
 
-    it('names what it does not know, at any depth', () => {
+    it('jsonDecoder with unknownFields: reject names unknown members at any depth', () => {
       const json = {
         routs: [],
         routes: [{ id: 1, conection: 'x' }],
@@ -243,7 +246,7 @@ describe('jsonDecoder', () => {
       ]);
     });
 
-    it('reads maps and structs, and locates faults in a map at the map', () => {
+    it("jsonDecoder with unknownFields: reject reads maps and structs, and reports a map's faults at the map", () => {
       const connection = { settings: { url: 'x', n: [1] }, secrets_from_environment: { key: 'API_KEY' } };
       const [read] = decodeCatalogue({ connections: [connection] }).connections;
       expect(read?.settings).toEqual({ url: 'x', n: [1] });
@@ -255,7 +258,7 @@ describe('jsonDecoder', () => {
   });
 
   describe('with protobufJson', () => {
-    it('takes camel case, numbers of enums, integers as strings and decimals as objects', () => {
+    it('jsonDecoder with protobufJson accepts camelCase, enum numbers, integer strings and decimal objects', () => {
       const message = decodeProtobufJson({
         accountId: 'a',
         merchant_order_id: 'o',
@@ -274,12 +277,12 @@ describe('jsonDecoder', () => {
       );
     });
 
-    it('is no licence for REST', () => {
+    it('jsonDecoder without protobufJson ignores camelCase members', () => {
       expect(decode({ accountId: 'a' }).accountId).toBe('');
     });
   });
 
-  it('reads a message that contains itself', () => {
+  it('jsonDecoder reads a recursive message', () => {
     const rule = jsonDecoder(HttpRuleSchema)({ get: '/a', additional_bindings: [{ post: '/b', body: '*' }] });
     expect(rule.additionalBindings[0]?.pattern).toEqual({ case: 'post', value: '/b' });
     const twice = () => jsonDecoder(HttpRuleSchema)({ get: '/a', put: '/b' });

@@ -19,7 +19,7 @@ const checkoutText = (session: string) => jsonEncoder(CheckoutSchema)(create(Che
 const amountText = (value: string) => jsonEncoder(AmountSchema)(create(AmountSchema, { value: { value } }));
 
 describe('jsonEncoder', () => {
-  it('writes every field under its .proto name and in its order, null where it has presence', () => {
+  it('jsonEncoder writes every field under its .proto name and in its order, null if optional and absent', () => {
     const json = jsonEncoder(PaymentSchema)(create(PaymentSchema));
     expect(Object.keys(JSON.parse(json))).toEqual([...new Set(PaymentSchema.fields.map(memberOf))]);
     expect(JSON.parse(json)).toMatchObject({
@@ -34,7 +34,7 @@ describe('jsonEncoder', () => {
     });
   });
 
-  it('writes enums as the names of their values, and a number that is newer than the enum as it is', () => {
+  it('jsonEncoder writes enum values by name, and unknown values as numbers', () => {
     const encode = jsonEncoder(PaymentSchema);
     const known = create(PaymentSchema, {
       status: Payment_Status.READY_TO_PAY,
@@ -51,14 +51,14 @@ describe('jsonEncoder', () => {
     ['-0.50', '-0.50'],
     ['0', '0.0'],
     ['123456789012345678901234567890.12', '123456789012345678901234567890.12'],
-  ])('writes the decimal "%s" as the number %s', (value, literal) => {
+  ])('jsonEncoder writes the decimal "%s" as the number %s', (value, literal) => {
     expect(amountText(value)).toBe(
       `{"captured":null,"currency":"","currency_conversion":null,"refunded":null,"value":${literal}}`,
     );
   });
 
   it.each(['', '1e3', '1.', '.5', '+1', ' 1', '007', 'NaN', '1,"x":2'])(
-    'throws at the decimal "%s"',
+    'jsonEncoder throws for the decimal "%s"',
     (value) => {
       expect(() => amountText(value)).toThrow('decimal');
     },
@@ -72,18 +72,18 @@ describe('jsonEncoder', () => {
     [-1n, 999_999_999, '1969-12-31T23:59:59.999999Z'],
     [253402300799n, 0, '9999-12-31T23:59:59.000000Z'],
     [-62135596800n, 0, '0001-01-01T00:00:00.000000Z'],
-  ])('writes the timestamp %d s and %d ns as %s', (seconds, nanos, text) => {
+  ])('jsonEncoder writes the timestamp %d s and %d ns as %s', (seconds, nanos, text) => {
     const encode = jsonEncoder(PaymentSchema);
     const payment = create(PaymentSchema, { createdAt: { seconds, nanos }, updatedAt: { seconds, nanos } });
     expect(JSON.parse(encode(payment))).toMatchObject({ created_at: text, updated_at: text });
   });
 
-  it('throws at a timestamp out of range', () => {
+  it('jsonEncoder throws for a timestamp out of range', () => {
     const createdAt = create(TimestampSchema, { seconds: 253402300800n });
     expect(() => jsonEncoder(PaymentSchema)(create(PaymentSchema, { createdAt }))).toThrow('range');
   });
 
-  it('writes each member of a oneof, null but for the one that is set', () => {
+  it('jsonEncoder writes every member of a oneof, null except the one that is set', () => {
     const encode = jsonEncoder(PaymentMethodDetailSchema);
     expect(encode(create(PaymentMethodDetailSchema))).toBe('{"card":null,"wallet":null}');
     const wallet = create(PaymentMethodDetailSchema, {
@@ -92,7 +92,7 @@ describe('jsonEncoder', () => {
     expect(JSON.parse(encode(wallet))).toMatchObject({ card: null, wallet: { redirect_url: 'x' } });
   });
 
-  it('writes an empty list as null where its option says so, as [] elsewhere', () => {
+  it('jsonEncoder writes an empty list as null if its option says so, otherwise as []', () => {
     const encode = jsonEncoder(AirlineSchema);
     expect(JSON.parse(encode(create(AirlineSchema)))).toMatchObject({
       legs: [],
@@ -103,7 +103,7 @@ describe('jsonEncoder', () => {
     expect(JSON.parse(encode(some)).tickets).toMatchObject([{ ticket_number: '1' }, { ticket_number: '2' }]);
   });
 
-  it('writes a Struct as the JSON that it holds, with its own casing and a member named __proto__', () => {
+  it('jsonEncoder writes a Struct as its JSON, with the same casing and a member named __proto__', () => {
     const rawResponse = JSON.parse('{"Id":1,"a":[null,1.5,{"b":"\\"\\n"}],"__proto__":{"x":1},"toJSON":"y"}');
     const message = create(ProviderDataSchema, { rawResponse: rawResponse as JsonObject });
     const text = jsonEncoder(ProviderDataSchema)(message);
@@ -111,7 +111,7 @@ describe('jsonEncoder', () => {
     expect(JSON.parse(text).raw_response).toEqual(rawResponse);
   });
 
-  it('writes Value and ListValue as the JSON that they hold', () => {
+  it('jsonEncoder writes Value and ListValue as their JSON', () => {
     const payer = create(CustomerPayerSchema, {
       deviceFingerprints: [
         { kind: { case: 'stringValue', value: 'x' } },
@@ -135,20 +135,20 @@ describe('jsonEncoder', () => {
     expect(JSON.parse(jsonEncoder(OrderSchema)(order)).tickets).toEqual([1.5]);
   });
 
-  it('writes a map as an object', () => {
+  it('jsonEncoder writes a map as an object', () => {
     const message = create(ConnectionConfigSchema, { secretsFromEnvironment: { 'api"key': 'A', b: 'C' } });
     const json = JSON.parse(jsonEncoder(ConnectionConfigSchema)(message));
     expect(json.secrets_from_environment).toEqual({ 'api"key': 'A', b: 'C' });
   });
 
   it.each(['', 'plain', 'Bogotá ☂ 😀', '"quoted"', 'back\\slash', 'a\u0000b\u001f\n\u2028', '</script>'])(
-    'writes the string %j so that it reads back the same',
+    'jsonEncoder writes the string %j so that it reads back the same',
     (text) => {
       expect(JSON.parse(checkoutText(text)).session).toBe(text);
     },
   );
 
-  it('escapes a lone surrogate, so that the bytes are valid UTF-8', () => {
+  it('jsonEncoder escapes a lone surrogate, so that the bytes are valid UTF-8', () => {
     expect(checkoutText('a\ud800b')).toBe('{"session":"a\\ud800b","sdk_action_required":false}');
   });
 });

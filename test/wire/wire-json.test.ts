@@ -25,7 +25,7 @@ import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 
-/** A message type with a field of every scalar type, once single, once as a list. */
+/** A message type with a single and a repeated field of every scalar type. */
 function scalarsSchema(): DescMessage {
   const types = Object.entries(FieldDescriptorProto_Type).filter(
     (entry): entry is [string, FieldDescriptorProto_Type] =>
@@ -52,7 +52,7 @@ const Scalars = scalarsSchema();
 const decodeScalars = jsonDecoder(Scalars) as (json: unknown) => Message & Record<string, unknown>;
 const encodeScalars = jsonEncoder(Scalars);
 
-/** Generates messages of a type, as far as JSON can tell them: timestamps of microseconds, decimals canonical. */
+/** Generates messages that JSON can represent: timestamps in microseconds, canonical decimals. */
 function messages(desc: DescMessage): fc.Arbitrary<Message> {
   if (desc.typeName === 'google.type.Decimal') {
     const cents = fc.bigInt({ min: -(10n ** 24n), max: 10n ** 24n });
@@ -91,7 +91,7 @@ function elements(field: DescField): fc.Arbitrary<unknown> {
     return fc.dictionary(texts, fc.jsonValue({ noUnicodeString: false, maxDepth: 3 }).map(jsonAsParsed));
   }
   if (field.message) return messages(field.message);
-  // The value of zero is "unspecified", which is not to be sent, only left out.
+  // The zero value means "unspecified", which cannot be sent, only left out.
   if (field.enum)
     return fc.constantFrom(...field.enum.values.map((value) => value.number).filter((n) => n !== 0));
   switch (field.scalar) {
@@ -104,10 +104,10 @@ function elements(field: DescField): fc.Arbitrary<unknown> {
   }
 }
 
-/** JSON has no minus zero that survives being written. */
+/** JSON.stringify does not preserve minus zero. */
 const jsonAsParsed = (value: unknown) => JSON.parse(JSON.stringify(value));
 
-/** Fills the enums, which JSON cannot say to be unspecified, and leaves one of two fields that are one member. */
+/** Fills the enums, which JSON cannot leave unspecified, and drops one of two fields that share a member. */
 function specified<M extends Message>(desc: DescMessage, message: M): M {
   const members = message as Record<string, unknown>;
   for (const field of desc.fields) {
@@ -115,7 +115,7 @@ function specified<M extends Message>(desc: DescMessage, message: M): M {
     if (field.fieldKind === 'enum' && members[localName] === 0) members[localName] = 1;
     const whole = desc.fields.find(({ name }) => name === getOption(field, fraction_of));
     if (whole && members[localName]) {
-      // The two are one member in JSON: which of them is set is told by whether the number is whole.
+      // The two fields share a JSON member: a whole number sets one, a fraction the other.
       members[localName] = create(DecimalSchema, { value: '1.25' });
       members[whole.localName] = undefined;
     }
@@ -132,9 +132,9 @@ function specified<M extends Message>(desc: DescMessage, message: M): M {
   return message;
 }
 
-describe('REST JSON there and back', () => {
+describe('REST JSON round trips', () => {
   it.each([PaymentSchema, CreatePaymentRequestSchema])(
-    'gives an equal message: %s',
+    'a message equals the original after a round trip through REST JSON: %s',
     (schema: DescMessage) => {
       const [encode, decode] = [jsonEncoder(schema), jsonDecoder(schema)];
       fc.assert(
@@ -148,7 +148,7 @@ describe('REST JSON there and back', () => {
     },
   );
 
-  it('gives equal scalars of every type, at their bounds', () => {
+  it('scalars of every type are equal after a round trip through REST JSON, at their bounds', () => {
     const json = {
       double: 1.7976931348623157e308,
       float: -3.4028234663852886e38,
@@ -203,7 +203,7 @@ describe('REST JSON there and back', () => {
     ['bytes', '"*"'],
     ['bytes', '[1]'],
     ['bool', '1'],
-  ])('refuses in %s the value %s', (field, literal) => {
+  ])('REST JSON refuses in %s the value %s', (field, literal) => {
     const read = () => decodeScalars(parseJson(Buffer.from(`{"${field}":${literal}}`)));
     expect(read).toThrow(ServiceError);
     expect(read).toThrow(new RegExp(`^${field}: `));
@@ -216,12 +216,12 @@ describe('REST JSON there and back', () => {
     ['int64', '9007199254740993', 9007199254740993n],
     ['int64', '-0', 0n],
     ['double', '1e2', 100],
-  ])('reads in %s the value %s', (field, literal, value) => {
+  ])('REST JSON reads in %s the value %s', (field, literal, value) => {
     const message = decodeScalars(parseJson(Buffer.from(`{"${field}":${literal}}`)));
     expect(message[field]).toBe(value);
   });
 
-  it('says at once which message types have no form here', () => {
+  it('creating a codec fails for message types without a REST JSON form', () => {
     expect(() => jsonEncoder(Int32ValueSchema)).toThrow('google.protobuf.Int32Value');
     expect(() => jsonDecoder(Int32ValueSchema)).toThrow('google.protobuf.Int32Value');
     expect(() => jsonEncoder(FileDescriptorProtoSchema)).toThrow('google.protobuf.FileDescriptorProto');

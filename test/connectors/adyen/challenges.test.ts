@@ -19,7 +19,7 @@ const thePayment = () => {
 /** The only waiting notification, as the core gets it. */
 const told = async () => subjectOf((await adyen.delivered())[0]);
 
-describe('a 3-D Secure challenge at Adyen', () => {
+describe('3-D Secure challenges at Adyen', () => {
   const customerPayer = create(CustomerPayerSchema, { firstName: 'Ana', browserInfo: BROWSER });
   const challenged = () => cardWith({ threeDSecureSetupId: randomUUID() }, { customerPayer });
   const completed = (attempt: PaymentAttempt, returnQuery: string) =>
@@ -30,7 +30,7 @@ describe('a 3-D Secure challenge at Adyen', () => {
     return sent.redirectUrl;
   }
 
-  it('charges a payer who passes it once they return, and only once', async () => {
+  it("a payer who passes Adyen's challenge is charged once they return, and only once", async () => {
     const attempt = challenged();
     const returnQuery = adyen.fake.payAt(await sentAway(attempt), true);
     expect(thePayment().captured).toBe(0);
@@ -40,13 +40,13 @@ describe('a 3-D Secure challenge at Adyen', () => {
     expect(thePayment().captured).toBe(300_000);
   });
 
-  it('declines a payer who fails it', async () => {
+  it("a payer who fails Adyen's challenge is declined", async () => {
     const attempt = challenged();
     const returnQuery = adyen.fake.payAt(await sentAway(attempt), false);
     expect(await completed(attempt, returnQuery)).toMatchObject({ kind: 'declined', iso8583Code: '1A' });
   });
 
-  it("accepts neither a forged result nor another payment's result", async () => {
+  it("Adyen's challenge accepts neither a forged result nor another payment's result", async () => {
     const [attempt, other] = [challenged(), challenged()];
     const url = await sentAway(attempt);
     const othersQuery = adyen.fake.payAt(await sentAway(other), true);
@@ -56,7 +56,7 @@ describe('a 3-D Secure challenge at Adyen', () => {
     expect(await completed(attempt, adyen.fake.payAt(url, true))).toMatchObject({ kind: 'approved' });
   });
 
-  it('has an unknown outcome if the response to the details is lost, until the notification reports it', async () => {
+  it("a challenge whose details get no response is unknown until Adyen's notification reports it", async () => {
     const attempt = challenged();
     const returnQuery = adyen.fake.payAt(await sentAway(attempt), true);
     adyen.fake.next('lost_answer');
@@ -64,7 +64,7 @@ describe('a 3-D Secure challenge at Adyen', () => {
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'approved' } } });
   });
 
-  it('sends nothing if the browser is unknown', async () => {
+  it('nothing is sent to Adyen if a challenge may be needed and the browser is unknown', async () => {
     const attempt = cardWith({ threeDSecureSetupId: randomUUID() });
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(adyen.fake.requests).toEqual([]);
@@ -79,7 +79,7 @@ describe('a 3-D Secure challenge at Adyen', () => {
       { ...BROWSER, colorDepth: 'deep', screenWidth: '0' },
       'color_depth screen_width',
     ],
-  ])('names the missing browser fields if %s is known', (_what, known, missing) => {
+  ])("Adyen's challenge names the missing browser fields if %s is known", (_what, known, missing) => {
     const browser = known && create(BrowserInfoSchema, known);
     const { missingForChallenge } = adyen.connection.capabilities;
     expect(missingForChallenge?.(browser).join(' ')).toBe(missing);
@@ -90,19 +90,24 @@ describe('external 3-D Secure results at Adyen', () => {
   it.each([
     ['1.0.2', { xid: 'MDAwMQ==' }],
     ['2.2.0', { dsTransID: 'c4e59ceb' }],
-  ])('of version %s carry the id by which issuers identify them: %j', async (version, id) => {
-    const ids = 'xid' in id ? { transactionId: id.xid } : { directoryServerTransactionId: id.dsTransID };
-    const both = { transactionId: 'server', ...ids };
-    await adyen.connection.pay(cardWith({ threeDSecure: create(ThreeDSecureSchema, { version, ...both }) }));
-    const { mpiData } = adyen.fake.requests[0]?.body ?? {};
-    expect(mpiData).toEqual({ threeDSVersion: version, ...id });
-  });
+  ])(
+    'external 3-D Secure results of version %s carry the ID that issuers need at Adyen: %j',
+    async (version, id) => {
+      const ids = 'xid' in id ? { transactionId: id.xid } : { directoryServerTransactionId: id.dsTransID };
+      const both = { transactionId: 'server', ...ids };
+      await adyen.connection.pay(
+        cardWith({ threeDSecure: create(ThreeDSecureSchema, { version, ...both }) }),
+      );
+      const { mpiData } = adyen.fake.requests[0]?.body ?? {};
+      expect(mpiData).toEqual({ threeDSVersion: version, ...id });
+    },
+  );
 });
 
 describe('a technical cancel at Adyen', () => {
   const canceled = (attempt: PaymentAttempt) => adyen.connection.technicalCancel?.send(lookUpOf(attempt));
 
-  it('undoes an authorization whose response was lost, as the notification reports', async () => {
+  it('a technical cancel undoes an authorization whose response was lost, as Adyen reports', async () => {
     const attempt = cardWith({ capture: false });
     adyen.fake.next('lost_answer');
     await adyen.connection.pay(attempt);
@@ -113,12 +118,12 @@ describe('a technical cancel at Adyen', () => {
     expect(await told()).toMatchObject({ transactionId, signed: { outcome: { kind: 'declined' } } });
   });
 
-  it('of a payment that Adyen never received decides nothing', async () => {
+  it('a technical cancel of a payment that Adyen never received decides nothing', async () => {
     expect(await canceled(cardWith())).toBe(true);
     expect(await adyen.delivered()).toMatchObject([{ kind: 'ignored' }]);
   });
 
-  it('that Adyen does not accept returns false', async () => {
+  it('a technical cancel that Adyen does not accept returns false', async () => {
     adyen.fake.next('error');
     expect(await canceled(cardWith())).toBe(false);
   });

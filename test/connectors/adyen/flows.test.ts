@@ -5,7 +5,7 @@ import { type AdyenUnderTest, cardWith, connectAdyen, openAdyen, subjectOf } fro
 
 const DAY_MS = 86_400_000;
 
-describe('the Adyen connector with a fake of Adyen', () => {
+describe('payments at the fake of Adyen', () => {
   let adyen: AdyenUnderTest;
   beforeEach(async () => {
     adyen = await openAdyen();
@@ -24,7 +24,7 @@ describe('the Adyen connector with a fake of Adyen', () => {
     return subjectOf(reading);
   }
 
-  it('charges a card with one request, and returns the authorization code and the pspReference', async () => {
+  it('Adyen charges a card with one request, and returns the authorization code and the pspReference', async () => {
     const attempt = cardWith();
     const outcome = await adyen.connection.pay(attempt);
     expect(outcome).toMatchObject({
@@ -38,13 +38,13 @@ describe('the Adyen connector with a fake of Adyen', () => {
     expect(thePayment()).toMatchObject({ reference: attempt.transactionId, captured: 300_000 });
   });
 
-  it("authorizes without capturing, whatever the account's capture delay", async () => {
+  it("Adyen authorizes without capturing, whatever the account's capture delay", async () => {
     await adyen.connection.pay(cardWith({ capture: false }));
     expect(thePayment()).toMatchObject({ state: 'authorised', captured: 0 });
     expect(adyen.fake.requests[0]?.body).not.toHaveProperty('captureDelayHours');
   });
 
-  it('verifies a card by an authorization of zero', async () => {
+  it('Adyen verifies a card by an authorization of zero', async () => {
     const verification = cardWith(
       { verify: true, capture: false },
       { money: { minorUnits: 0n, currency: 'USD' } },
@@ -58,7 +58,7 @@ describe('the Adyen connector with a fake of Adyen', () => {
     ['NOT_ENOUGH_BALANCE', '51'],
     ['CARD_EXPIRED', '54'],
     ['ERROR', '96'],
-  ])('declines a card whose holder is %s with %s', async (holderName, iso8583Code) => {
+  ])('Adyen declines a card whose holder is %s with %s', async (holderName, iso8583Code) => {
     expect(await adyen.connection.pay(cardWith({ holderName }))).toMatchObject({
       kind: 'declined',
       iso8583Code,
@@ -66,7 +66,7 @@ describe('the Adyen connector with a fake of Adyen', () => {
   });
 
   it.each([false, true])(
-    'captures, and the notification reports the capture (partial: %s)',
+    'Adyen captures, and its notification reports the capture (partial: %s)',
     async (isPart) => {
       const attempt = cardWith({ capture: false });
       const paid = await adyen.connection.pay(attempt);
@@ -84,7 +84,7 @@ describe('the Adyen connector with a fake of Adyen', () => {
     },
   );
 
-  it('cancels an authorization', async () => {
+  it('Adyen cancels an authorization', async () => {
     const attempt = cardWith({ capture: false });
     const paid = await adyen.connection.pay(attempt);
     await adyen.delivered();
@@ -97,7 +97,7 @@ describe('the Adyen connector with a fake of Adyen', () => {
     expect(thePayment().state).toBe('cancelled');
   });
 
-  it('refunds in parts up to the captured amount; a notification declines any excess', async () => {
+  it('Adyen refunds in parts up to the captured amount, and its notification declines any excess', async () => {
     const attempt = cardWith();
     const paid = await adyen.connection.pay(attempt);
     await adyen.delivered();
@@ -114,7 +114,7 @@ describe('the Adyen connector with a fake of Adyen', () => {
     expect(thePayment().refunded).toBe(300_000);
   });
 
-  it('redirects a payer, learns from the notification that they paid, and can then refund the payment', async () => {
+  it('a redirected payer at Adyen pays, as its notification reports, and can be refunded', async () => {
     const attempt = redirectAttempt();
     const sent = await adyen.connection.pay(attempt);
     if (sent.kind !== 'redirect') throw new Error(sent.kind);
@@ -130,14 +130,14 @@ describe('the Adyen connector with a fake of Adyen', () => {
     expect(await adyen.connection.refund?.(refund)).toMatchObject({ kind: 'pending' });
   });
 
-  it('learns from the notification that a redirected payer did not pay', async () => {
+  it("a redirected payer who did not pay is reported by Adyen's notification", async () => {
     const sent = await adyen.connection.pay(redirectAttempt());
     if (sent.kind !== 'redirect') throw new Error(sent.kind);
     adyen.fake.payAt(sent.redirectUrl, false);
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined', iso8583Code: '05' } } });
   });
 
-  it('has an unknown outcome if the response is lost, until the notification reports the approval', async () => {
+  it("a payment whose response was lost is unknown until Adyen's notification reports the approval", async () => {
     adyen.fake.next('lost_answer');
     const attempt = cardWith();
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'unknown' });
@@ -151,7 +151,7 @@ describe('the Adyen connector with a fake of Adyen', () => {
     });
   });
 
-  it('has an unknown outcome if a decline is lost, until the notification reports it', async () => {
+  it("a decline whose response was lost is unknown until Adyen's notification reports it", async () => {
     adyen.fake.next('lost_answer');
     expect(await adyen.connection.pay(cardWith({ holderName: 'DECLINED' }))).toMatchObject({
       kind: 'unknown',
@@ -159,13 +159,13 @@ describe('the Adyen connector with a fake of Adyen', () => {
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined' } } });
   });
 
-  it('has an unknown outcome forever if the request is lost', async () => {
+  it('a payment whose request was lost on the way to Adyen stays unknown', async () => {
     adyen.fake.next('lost_request');
     expect(await adyen.connection.pay(cardWith())).toMatchObject({ kind: 'unknown' });
     expect([adyen.fake.payments.size, adyen.fake.notifications]).toEqual([0, []]);
   });
 
-  it('learns the outcome of a refund whose response was lost by our reference', async () => {
+  it("a refund whose response was lost is identified by our reference in Adyen's notification", async () => {
     const attempt = cardWith();
     const paid = await adyen.connection.pay(attempt);
     await adyen.delivered();
@@ -202,14 +202,14 @@ describe('the Adyen connector with a fake of Adyen', () => {
   it.each([
     ['that Adyen already has', { reference: 'QFQTPCQ8HXSKGK82' }],
     ['whose key Adyen may have forgotten', { ageMs: 6 * DAY_MS + 1 }],
-  ])('does not repeat an operation %s', async (_what, over) => {
+  ])('a look-up at Adyen does not repeat an operation %s', async (_what, over) => {
     const operation = operationOn(cardWith(), 'NC6HT9CRT65ZGN82');
     const query = lookUpOfOperation('cancel', operation, over);
     expect(await adyen.connection.repeatOperation?.(query)).toMatchObject({ kind: 'unknown' });
     expect(adyen.fake.requests).toEqual([]);
   });
 
-  it('was certainly not sent if Adyen marks its error as transient', async () => {
+  it('a payment counts as not sent if Adyen marks its error as transient', async () => {
     adyen.fake.next('transient');
     expect(await adyen.connection.pay(cardWith())).toMatchObject({
       kind: 'not_sent',
@@ -218,12 +218,12 @@ describe('the Adyen connector with a fake of Adyen', () => {
     expect(adyen.fake.payments.size).toBe(0);
   });
 
-  it.each(['error', 'in_progress'] as const)('has an unknown outcome after: %s', async (fault) => {
+  it.each(['error', 'in_progress'] as const)('a payment at Adyen is unknown after: %s', async (fault) => {
     adyen.fake.next(fault);
     expect(await adyen.connection.pay(cardWith())).toMatchObject({ kind: 'unknown' });
   });
 
-  it('charges once if an attempt is made twice with its key', async () => {
+  it('an attempt made twice with its key charges once at Adyen', async () => {
     const attempt = cardWith();
     const first = await adyen.connection.pay(attempt);
     const second = await adyen.connection.pay(attempt);
@@ -231,7 +231,7 @@ describe('the Adyen connector with a fake of Adyen', () => {
     expect(adyen.fake.payments.size).toBe(1);
   });
 
-  it('refunds once if a refund is made twice with its key', async () => {
+  it('a refund made twice with its key is made once at Adyen', async () => {
     const attempt = cardWith();
     const paid = await adyen.connection.pay(attempt);
     const money = { minorUnits: 100_000n, currency: 'USD' };
@@ -241,7 +241,7 @@ describe('the Adyen connector with a fake of Adyen', () => {
     expect(thePayment().refunded).toBe(100_000);
   });
 
-  it('sends nothing for an operation on a payment with an unknown pspReference', async () => {
+  it('an operation on a payment with an unknown pspReference is not sent to Adyen', async () => {
     const operation = operationOn(cardWith(), undefined);
     for (const name of ['capture', 'cancel', 'refund'] as const) {
       expect(await adyen.connection[name]?.(operation)).toMatchObject({
@@ -252,13 +252,13 @@ describe('the Adyen connector with a fake of Adyen', () => {
     expect(adyen.fake.requests).toEqual([]);
   });
 
-  it('sends nothing for a payment method that its settings do not list', async () => {
+  it('a payment method that the Adyen settings do not list is not sent', async () => {
     const attempt = redirectAttempt({ method: { kind: 'wallet_redirect', type: 'WALLET_D' } });
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(adyen.fake.requests).toEqual([]);
   });
 
-  it('accepts wallets only if its settings list some', async () => {
+  it('wallets are accepted at Adyen only if its settings list some', async () => {
     const without = connectAdyen({ redirect_methods: {} });
     expect([without.capabilities.methods, adyen.connection.capabilities.methods]).toEqual([
       ['card'],
@@ -267,7 +267,7 @@ describe('the Adyen connector with a fake of Adyen', () => {
     await without.close();
   });
 
-  it('probes with its key and account, and moves no money', async () => {
+  it('a probe of Adyen uses its key and account, and moves no money', async () => {
     expect(await adyen.connection.probe?.()).toBe(true);
     const stranger = connectAdyen({ base_url: adyen.fake.url, merchant_account: 'OtherECOM' });
     expect(await stranger.probe?.()).toBe(false);

@@ -30,27 +30,27 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
     },
   };
 
-  it("is signed with the payment's own reference, and may be one of ours", async () => {
+  it("an operation made at Adyen is signed with the payment's own reference, and may be one of ours", async () => {
     const [ours, made_, ...others] = await subjectsOf(eventCode);
     expect(ours).toMatchObject({ reference: OPERATION, signed: { outcome: { kind: 'approved' } } });
     expect(ours?.signed).not.toHaveProperty('operation');
     expect([made_, others]).toMatchObject([{ ...made, transactionId: ID }, []]);
   });
 
-  it('with its own reference is found by the signed reference of its payment', async () => {
+  it("an operation made at Adyen with its own reference is found by its payment's signed reference", async () => {
     const subjects = await subjectsOf(eventCode, 'return-17');
     expect(subjects).toMatchObject([{ reference: OPERATION }, made]);
     expect(subjects[1]).not.toHaveProperty('transactionId');
     expect(await subjectsOf(eventCode, 'return-17', {})).toHaveLength(1);
   });
 
-  it('with only our reference of the payment has no certain charge', async () => {
+  it("an operation made at Adyen with only our payment's reference has no certain charge", async () => {
     const [, told] = await subjectsOf(eventCode, ID, {});
     expect(told).toMatchObject({ transactionId: ID, signed: { operation: eventCode } });
     expect(told?.signed).not.toHaveProperty('paidReference');
   });
 
-  it('is ignored if it failed or has the reference of one of our operations', async () => {
+  it('an operation made at Adyen is ignored if it failed or has the reference of our own operation', async () => {
     expect(await subjectsOf(eventCode, ID, { original: PAYMENT, success: false })).toHaveLength(1);
     for (const kind of ['capture', 'cancel', 'refund']) {
       expect(await subjectsOf(eventCode, `${kind}-${ID}`)).toHaveLength(1);
@@ -63,7 +63,7 @@ it('a cancel made at Adyen itself is signed with the reference of its charge', a
   expect(told?.signed).toMatchObject({ outcome: { kind: 'expired' }, paidReference: PAYMENT });
 });
 
-it('a report that a payment was canceled or refunded, without saying which, is an alarm; its failure is not', async () => {
+it("Adyen's CANCEL_OR_REFUND raises an alarm if it succeeded, since it does not say which it was", async () => {
   const [subject, ...others] = await subjectsOf('CANCEL_OR_REFUND');
   expect([subject, others]).toMatchObject([
     { transactionId: ID, signed: { ...money, outcome: { kind: 'unknown', alarm: true } } },

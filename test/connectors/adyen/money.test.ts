@@ -9,7 +9,7 @@ const THREE_DECIMALS = ['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'];
 
 describe('money at Adyen', () => {
   it.each([...CURRENCIES])(
-    'in %s is converted exactly or not at all, and converts back to the same amount',
+    "Adyen's amount in %s is exact or rejected, and converts back to the same amount",
     (currency) => {
       const ours = currencyDigits(currency) ?? 0;
       const theirs = DIFFERENT[currency] ?? ours;
@@ -29,7 +29,7 @@ describe('money at Adyen', () => {
     },
   );
 
-  it('has three decimals in the currencies with three decimals', () => {
+  it("Adyen's amounts have three decimals in the currencies with three decimals", () => {
     expect(THREE_DECIMALS.map(currencyDigits)).toEqual(THREE_DECIMALS.map(() => 3));
     expect(THREE_DECIMALS.every((currency) => DIFFERENT[currency] === undefined)).toBe(true);
   });
@@ -41,11 +41,11 @@ describe('money at Adyen', () => {
     [1_000_000n, 'IDR', 10_000],
     [5n, 'JPY', 5],
     [5_125n, 'KWD', 5_125],
-  ])('writes %d of %s as %d', (minorUnits, currency, value) => {
+  ])("Adyen's amount for %d %s minor units is %d", (minorUnits, currency, value) => {
     expect(toAdyenAmount({ minorUnits, currency })).toEqual({ currency, value });
   });
 
-  it('rejects an amount that a JSON number cannot represent', () => {
+  it("Adyen's amounts are rejected if a JSON number cannot represent them", () => {
     expect(toAdyenAmount({ minorUnits: 10n ** 14n, currency: 'CLP' })).toBeUndefined();
   });
 
@@ -59,7 +59,7 @@ describe('money at Adyen', () => {
     'EUR 1',
     null,
     undefined,
-  ])('reads no money in %j', (amount) => {
+  ])("Adyen's amount %j is unreadable", (amount) => {
     expect(fromAdyenAmount(amount)).toBeUndefined();
   });
 });

@@ -36,7 +36,7 @@ function tampered(change: object): string {
 const kindOf = ({ signed }: NotificationSubject) => signed?.outcome.kind;
 
 describe('a notification from Adyen', () => {
-  it("has the signature that Adyen's documentation gives as an example", async () => {
+  it("a notification from Adyen has the signature that Adyen's documentation gives as an example", async () => {
     const account = connectAdyen({ merchant_account: 'TestMerchant' });
     const example = {
       eventCode: 'AUTHORISATION',
@@ -55,7 +55,7 @@ describe('a notification from Adyen', () => {
     await account.close();
   });
 
-  it('reports with its signature that a payment was authorized', async () => {
+  it("Adyen's AUTHORISATION reports with its signature that a payment was authorized", async () => {
     const additionalData = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT))
       .notificationItems[0].NotificationRequestItem.additionalData;
     const body = tampered({ additionalData: { ...additionalData, authCode: '033899' } });
@@ -77,7 +77,7 @@ describe('a notification from Adyen', () => {
     });
   });
 
-  it('is a soft decline whatever the reason, which is not signed, and shows the reason', async () => {
+  it("Adyen's failed AUTHORISATION is a soft decline that shows its unsigned reason", async () => {
     const body = notificationOf(item('AUTHORISATION', false), AMOUNT, { reason: 'FRAUD' });
     expect(subjectOf(await read(connection, body)).signed?.outcome).toMatchObject({
       kind: 'declined',
@@ -96,16 +96,19 @@ describe('a notification from Adyen', () => {
     ['REFUND', 'refund', false, 'declined'],
     ['REFUND_FAILED', 'refund', true, 'declined'],
     ['REFUNDED_REVERSED', 'refund', true, 'declined'],
-  ])('says by %s that a %s (success: %s) is %s', async (eventCode, kind, success, outcome) => {
-    const subject = subjectOf(
-      await read(connection, notificationOf(modified(eventCode, success, `${kind}-${ID}`), AMOUNT)),
-    );
-    expect(subject).toMatchObject({ transactionId: ID, reference: MODIFICATION });
-    expect(subject.signed?.outcome).toMatchObject({ kind: outcome, reference: MODIFICATION });
-  });
+  ])(
+    "Adyen's %s about a %s (success: %s) reports that it is %s",
+    async (eventCode, kind, success, outcome) => {
+      const subject = subjectOf(
+        await read(connection, notificationOf(modified(eventCode, success, `${kind}-${ID}`), AMOUNT)),
+      );
+      expect(subject).toMatchObject({ transactionId: ID, reference: MODIFICATION });
+      expect(subject.signed?.outcome).toMatchObject({ kind: outcome, reference: MODIFICATION });
+    },
+  );
 
   it.each(['CAPTURE', 'CANCELLATION', 'REFUND'])(
-    "never takes %s with the payment's own reference for the payment's outcome",
+    "Adyen's %s with the payment's own reference is not the payment's outcome",
     async (eventCode) => {
       const subject = subjectOf(
         await read(connection, notificationOf(modified(eventCode, false, ID), AMOUNT)),
@@ -115,12 +118,12 @@ describe('a notification from Adyen', () => {
     },
   );
 
-  it("never takes a capture's event for the outcome of a refund", async () => {
+  it("Adyen's CAPTURE is not the outcome of a refund", async () => {
     const body = notificationOf(modified('CAPTURE', true, `refund-${ID}`), AMOUNT);
     expect(subjectOf(await read(connection, body)).transactionId).toBeUndefined();
   });
 
-  it('reports that a payment was canceled by our reference, and nothing if Adyen found none', async () => {
+  it("Adyen's notification of a technical cancel reports it, or nothing if Adyen found no payment", async () => {
     const canceled = await read(connection, notificationOf(modified('TECHNICAL_CANCEL', true, ID), AMOUNT));
     expect(subjectOf(canceled)).toMatchObject({ transactionId: ID, reference: PAYMENT });
     expect(kindOf(subjectOf(canceled))).toBe('declined');
@@ -128,7 +131,7 @@ describe('a notification from Adyen', () => {
     expect(none).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });
   });
 
-  it('reports that an unused offer has expired', async () => {
+  it("Adyen's OFFER_CLOSED reports that an unused offer has expired", async () => {
     const reading = await read(connection, notificationOf(item('OFFER_CLOSED', true), AMOUNT));
     expect(kindOf(subjectOf(reading))).toBe('expired');
   });
@@ -143,17 +146,22 @@ describe('a notification from Adyen', () => {
     ['SECOND_CHARGEBACK', 'lost'],
     ['PREARBITRATION_LOST', 'lost'],
     ['SCHEME_ARBITRATION_LOST', 'lost'],
-  ])("reports a dispute by %s, and nothing about the payment's outcome", async (eventCode, stage) => {
-    const subject = subjectOf(await read(connection, notificationOf(modified(eventCode, true, ID), AMOUNT)));
-    const money = { minorUnits: 1130n, currency: 'EUR' };
-    expect(subject).toEqual({
-      transactionId: ID,
-      reference: PAYMENT,
-      dispute: { stage, reference: MODIFICATION, money },
-    });
-  });
+  ])(
+    "Adyen's %s reports a dispute with the stage %s, and no outcome of the payment",
+    async (eventCode, stage) => {
+      const subject = subjectOf(
+        await read(connection, notificationOf(modified(eventCode, true, ID), AMOUNT)),
+      );
+      const money = { minorUnits: 1130n, currency: 'EUR' };
+      expect(subject).toEqual({
+        transactionId: ID,
+        reference: PAYMENT,
+        dispute: { stage, reference: MODIFICATION, money },
+      });
+    },
+  );
 
-  it("reports no reference of a dispute if its only reference may be the payment's", async () => {
+  it("a dispute at Adyen has no reference if its only reference may be the payment's", async () => {
     const alone = notificationOf(item('CHARGEBACK_REVERSED', true), AMOUNT);
     expect(subjectOf(await read(connection, alone)).dispute).toMatchObject({
       ...{ stage: 'won', reference: undefined },
@@ -161,7 +169,7 @@ describe('a notification from Adyen', () => {
   });
 
   it.each(['REPORT_AVAILABLE', 'AUTHORISATION_ADJUSTMENT', 'DISPUTE_DEFENSE_PERIOD_ENDED', 'INVENTED', ''])(
-    'about %j is genuine and ignored',
+    "Adyen's notification about %j is genuine and ignored",
     async (eventCode) => {
       const reading = await read(connection, notificationOf(item(eventCode, true), AMOUNT));
       expect(reading).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });
@@ -174,11 +182,11 @@ describe('a notification from Adyen', () => {
     ['a dispute of another payment system', { ...item('CHARGEBACK', true, 'order-1'), psp: 'not one' }],
     ['a payment that neither succeeded nor failed', { ...item('AUTHORISATION', true), success: 'perhaps' }],
     ['a payment whose own reference is malformed', { ...item('AUTHORISATION', true), psp: 'not one' }],
-  ])('about %s is ignored', async (_what, about) => {
+  ])("Adyen's notification about %s is ignored", async (_what, about) => {
     expect(await read(connection, notificationOf(about, AMOUNT))).toMatchObject({ kind: 'ignored' });
   });
 
-  it('is ignored if moving its colons would make its signature genuine for other fields', async () => {
+  it("Adyen's notification is ignored if moved colons would make its signature fit other fields", async () => {
     const genuine = item('AUTHORISATION', true, `${ID}:1130:EUR:CHARGEBACK`);
     const moved = {
       ...{ merchantReference: ID, amount: AMOUNT },
@@ -188,14 +196,14 @@ describe('a notification from Adyen', () => {
     expect(await read(connection, body)).toMatchObject({ kind: 'ignored' });
   });
 
-  it('from another merchant account is ignored', async () => {
+  it("Adyen's notification for another merchant account is ignored", async () => {
     const other = connectAdyen({ merchant_account: 'OtherECOM' });
     const reading = await read(other, notificationOf(item('AUTHORISATION', true), AMOUNT));
     expect(reading).toMatchObject({ kind: 'ignored' });
     await other.close();
   });
 
-  it('reports money in ISO 4217 minor units, and none that is not a whole number of them', async () => {
+  it("Adyen's notification reports money only in whole ISO 4217 minor units", async () => {
     const pesos = (value: number) => notificationOf(item('AUTHORISATION', true), { value, currency: 'CLP' });
     expect(subjectOf(await read(connection, pesos(500)))).toMatchObject({
       signed: { minorUnits: 5n, currency: 'CLP' },
@@ -216,7 +224,7 @@ describe('a notification from Adyen', () => {
     ['signature left out', { additionalData: {} }],
     ['signature of another type', { additionalData: { hmacSignature: 1 } }],
     ['signature of another length', { additionalData: { hmacSignature: 'AAAA' } }],
-  ])('is forged if its %s was changed', async (_name, change) => {
+  ])("Adyen's notification is forged if its %s was changed", async (_name, change) => {
     expect(await read(connection, tampered(change))).toEqual({
       kind: 'forged',
       detail: 'the signature is missing or wrong',
@@ -232,18 +240,18 @@ describe('a notification from Adyen', () => {
     '{"notificationItems":[1]}',
     '<xml/>',
     '{"notificationItems":{}}',
-  ])('is forged if it is %j', async (body) => {
+  ])("Adyen's notification is forged if its body is %j", async (body) => {
     expect(await read(connection, body)).toMatchObject({ kind: 'forged' });
   });
 
-  it('is forged if one of its items is not signed', async () => {
+  it("Adyen's notification is forged if one of its items is not signed", async () => {
     const genuine = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT));
     const forged = JSON.parse(tampered({ success: 'false' }));
     const notificationItems = [...genuine.notificationItems, ...forged.notificationItems];
     expect(await read(connection, JSON.stringify({ notificationItems }))).toMatchObject({ kind: 'forged' });
   });
 
-  it('is about each of its items', async () => {
+  it("Adyen's notification is about each of its items", async () => {
     const [first, second] = [item('AUTHORISATION', true), item('AUTHORISATION', false, ID.replace('3', '4'))];
     const notificationItems = [first, second].flatMap(
       (it) => JSON.parse(notificationOf(it, AMOUNT)).notificationItems,
@@ -252,7 +260,7 @@ describe('a notification from Adyen', () => {
     expect(reading.kind === 'about' && reading.subjects.map(kindOf)).toEqual(['approved', 'declined']);
   });
 
-  it('has the same deduplication key if it is sent again, and another for another result', async () => {
+  it("Adyen's notification keeps its deduplication key if sent again, and has another for another result", async () => {
     const keyOf = async (body: string) => {
       const reading = await read(connection, body);
       return reading.kind === 'about' && reading.deduplicationKey;
@@ -266,7 +274,7 @@ describe('a notification from Adyen', () => {
     expect([again === first, corrected === first]).toEqual([true, false]);
   });
 
-  it('is verified by either of two keys while one replaces the other, but by no third key', async () => {
+  it("Adyen's notification is verified by either of two keys during a rotation, but by no third key", async () => {
     const rolling = connectAdyen({}, { ...SECRETS, hmac_key_next: new Secret(ANOTHER_KEY) });
     const kinds: string[] = [];
     for (const key of [FAKE_HMAC_KEY, ANOTHER_KEY, 'f'.repeat(64)]) {
@@ -276,7 +284,7 @@ describe('a notification from Adyen', () => {
     await rolling.close();
   });
 
-  it('is signed over the fields that Adyen documents, in that order', () => {
+  it("Adyen's notification is signed over the fields that Adyen documents, in that order", () => {
     const signed = `${PAYMENT}::${FAKE_ACCOUNT}:${ID}:1130:EUR:AUTHORISATION:true`;
     const mac = createHmac('sha256', Buffer.from(FAKE_HMAC_KEY, 'hex')).update(signed).digest('base64');
     expect(notificationOf(item('AUTHORISATION', true), AMOUNT)).toContain(JSON.stringify(mac).slice(1, -1));

@@ -155,7 +155,7 @@ const FLOWS: Record<string, (adyen: AdyenUnderTest) => Promise<unknown>> = {
       { transactionId: ID, customerPayer: create(CustomerPayerSchema, { browserInfo: BROWSER }) },
     );
     await connection.pay(attempt);
-    // The fake's own results contain a new id each time.
+    // The fake's own results contain a new ID each time.
     return connection.complete?.(lookUpOf(attempt, { hint: { returnQuery: 'redirectResult=X6XtfGC3' } }));
   },
   'technical-cancel': async ({ connection }) =>
@@ -179,12 +179,12 @@ beforeAll(async () => {
 });
 
 describe("the connector's requests", () => {
-  it.each(Object.keys(FLOWS))('match the reviewed files: %s', async (name) => {
+  it.each(Object.keys(FLOWS))('the requests to Adyen match the reviewed files: %s', async (name) => {
     const text = JSON.stringify(seen.get(name), undefined, 2).replace(/(payments\/)[0-9A-F]{16}/g, '$1…');
     await expect(`${text}\n`).toMatchFileSnapshot(`golden/${name}.json`);
   });
 
-  it('contain nothing that the merchant did not send', () => {
+  it('the requests to Adyen contain only data that the merchant sent', () => {
     const [plain] = seen.get('plain-purchase') ?? [];
     expect(Object.keys(plain?.body ?? {}).sort()).toEqual([
       ...['amount', 'authenticationData', 'captureDelayHours', 'merchantAccount', 'paymentMethod'],
@@ -197,9 +197,9 @@ describe("the connector's requests", () => {
   it.each([
     ['three-d-secure-made-elsewhere', 'Y'],
     ['three-d-secure-only-attempted', 'A'],
-    // No authentication took place, so no liability shifted.
+    // The payer was not authenticated, so no liability shifted.
     ['three-d-secure-not-authenticated', undefined],
-  ])('claim no more about 3-D Secure than its ECI says: %s', (name, status) => {
+  ])('the requests to Adyen claim no more about 3-D Secure than its ECI says: %s', (name, status) => {
     const { mpiData } = bodyOf(name);
     expect(mpiData).toEqual({
       ...Object(mpiData),
@@ -214,24 +214,30 @@ describe("the connector's requests", () => {
     ['kept-card-used', 'ContAuth', 'UnscheduledCardOnFile'],
     ['kept-card-used-for-no-reason', 'ContAuth', 'CardOnFile'],
     ['scheme-transaction-of-a-kept-card', 'ContAuth', 'Subscription'],
-  ])('say that a card is being stored or was stored: %s', (name, interaction, model) => {
-    const { shopperInteraction, recurringProcessingModel } = bodyOf(name);
-    expect([shopperInteraction, recurringProcessingModel]).toEqual([interaction, model]);
-  });
+  ])(
+    'the requests to Adyen say whether a card is being stored or was stored: %s',
+    (name, interaction, model) => {
+      const { shopperInteraction, recurringProcessingModel } = bodyOf(name);
+      expect([shopperInteraction, recurringProcessingModel]).toEqual([interaction, model]);
+    },
+  );
 
-  it("take the money immediately, also by redirect, whatever the account's capture delay", () => {
+  it("the requests to Adyen capture purchases at once, whatever the account's capture delay", () => {
     expect([bodyOf('plain-purchase').captureDelayHours, bodyOf('redirect').captureDelayHours]).toEqual([
       0, 0,
     ]);
   });
 
-  it.each(Object.keys(FLOWS))("contain nothing unknown to Adyen's own library: %s", (name) => {
-    const requests = seen.get(name) ?? [];
-    expect(requests.length).toBeGreaterThan(0);
-    for (const { path, body } of requests) expect([path, known(path, body)]).toEqual([path, body]);
-  });
+  it.each(Object.keys(FLOWS))(
+    'the requests to Adyen contain no field unknown to its own library: %s',
+    (name) => {
+      const requests = seen.get(name) ?? [];
+      expect(requests.length).toBeGreaterThan(0);
+      for (const { path, body } of requests) expect([path, known(path, body)]).toEqual([path, body]);
+    },
+  );
 
-  it("cannot contain a misspelt field that is unknown to Adyen's own library", () => {
+  it("the check with Adyen's library finds a misspelt field", () => {
     const [purchase] = seen.get('purchase') ?? [];
     expect(known('/v72/payments', { ...purchase?.body, merchantAcount: 'x' })).toEqual(purchase?.body);
   });

@@ -16,8 +16,8 @@ const modified = (eventCode: string) => ({
   ...{ psp: MODIFICATION, original: PAYMENT },
 });
 
-describe('a notification from Adyen about an undone payment', () => {
-  it("raises an alarm for CAPTURE_FAILED with a purchase's own reference: its money was not taken", async () => {
+describe('notifications from Adyen about undone payments', () => {
+  it("Adyen's CAPTURE_FAILED with a purchase's own reference raises an alarm", async () => {
     const body = notificationOf(modified('CAPTURE_FAILED'), AMOUNT, { reason: 'Capture Failed' });
     const reading = await read(connection, body);
     if (reading.kind !== 'about') throw new Error(reading.kind);
@@ -28,7 +28,7 @@ describe('a notification from Adyen about an undone payment', () => {
         reference: PAYMENT,
         signed: {
           ...{ minorUnits: 1130n, currency: 'EUR', ofPurchase: true },
-          // It decides nothing: Adyen may capture again by itself.
+          // It decides nothing: Adyen may retry the capture.
           outcome: {
             kind: 'unknown',
             alarm: true,
@@ -41,7 +41,7 @@ describe('a notification from Adyen about an undone payment', () => {
     expect(reading.subjects[0]).not.toHaveProperty('transactionId');
   });
 
-  it('reports by EXPIRE that the uncaptured rest has lapsed', async () => {
+  it("Adyen's EXPIRE reports that the uncaptured rest has lapsed", async () => {
     const reading = await read(connection, notificationOf(modified('EXPIRE'), AMOUNT));
     expect(subjectOf(reading)).toMatchObject({
       ...{ transactionId: ID, reference: PAYMENT },
@@ -49,7 +49,7 @@ describe('a notification from Adyen about an undone payment', () => {
     });
   });
 
-  it("reports by CANCELLATION with the payment's own reference that an authorization has ended, or that our cancel is done", async () => {
+  it("Adyen's CANCELLATION with the payment's reference ends an authorization or our cancel", async () => {
     const reading = await read(connection, notificationOf(modified('CANCELLATION'), AMOUNT));
     if (reading.kind !== 'about') throw new Error(reading.kind);
     const money = { minorUnits: 1130n, currency: 'EUR' };
@@ -70,7 +70,7 @@ describe('a notification from Adyen about an undone payment', () => {
     ['AUTHORISATION', true, true],
     ['AUTHORISATION', false, undefined],
     ['TECHNICAL_CANCEL', true, undefined],
-  ])('corrects an earlier report by %s (success: %s): %s', async (eventCode, success, corrects) => {
+  ])("Adyen's %s (success: %s) corrects an earlier report: %s", async (eventCode, success, corrects) => {
     const reading = await read(connection, notificationOf(item(eventCode, success), AMOUNT));
     if (reading.kind !== 'about') throw new Error(reading.kind);
     const outcome = reading.subjects[0]?.signed?.outcome;
@@ -81,7 +81,7 @@ describe('a notification from Adyen about an undone payment', () => {
   it.each([
     ['CAPTURE', 'CAPTURE_FAILED', 'capture'],
     ['REFUND', 'REFUND_FAILED', 'refund'],
-  ])('for %s names the event that may have undone it, %s', async (done, undone, kind) => {
+  ])("Adyen's %s names the event that may have undone it, %s", async (done, undone, kind) => {
     const told = async (eventCode: string) => {
       const about = { ...modified(eventCode), reference: `${kind}-${ID}` };
       return subjectOf(await read(connection, notificationOf(about, AMOUNT))).signed;
@@ -91,7 +91,7 @@ describe('a notification from Adyen about an undone payment', () => {
     expect((await told(undone))?.undoneBy).toBeUndefined();
   });
 
-  it('names the technical cancel as the event that may have undone an authorization', async () => {
+  it("Adyen's AUTHORISATION names the technical cancel as the event that may have undone it", async () => {
     const told = async (about: Parameters<typeof notificationOf>[0]) =>
       subjectOf(await read(connection, notificationOf(about, AMOUNT))).signed;
     const approval = await told(item('AUTHORISATION', true));

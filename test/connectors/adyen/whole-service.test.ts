@@ -35,7 +35,7 @@ routes:
 }));
 afterAll(() => fake?.close());
 
-// biome-ignore lint/suspicious/noExplicitAny: the record as a merchant's code sees it.
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary fields of the record.
 type Record = any;
 
 const call = (path: string, body?: object): Promise<Record> =>
@@ -78,7 +78,7 @@ async function payByCard(
   return { payment, about, told };
 }
 
-it('a payment stays IN_PROCESS after a lost response to the returning payer, until Adyen reports that they paid', async () => {
+it('a payment whose completion got no response stays IN_PROCESS until Adyen reports the payment', async () => {
   const request = { ...walletPayment(), amount: { currency: 'EUR', value: 30 }, country: 'NL' };
   const payment = await call('', { ...request, payment_method: { type: 'IDEAL' } });
   expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
@@ -111,7 +111,7 @@ async function deliverAll(): Promise<void> {
   for (const body of fake.notifications.splice(0)) await deliver(body);
 }
 
-it('a capture and its refund that fail after success leave an authorization, in whatever order the failures arrive', async () => {
+it('a capture and its refund that fail after success leave an authorization, in either order', async () => {
   const { payment, told } = await payByCard(false);
   await deliverAll();
   const captured = await call(`/${payment.id}/capture`, { merchant_reference: 'c-1' });
@@ -155,7 +155,7 @@ it('an AUTHORISATION that is corrected from failure to success makes the payment
   expect([await stateOf(payment), await alarms()]).toEqual(['SUCCEEDED/APPROVED', before]);
 });
 
-it('an authorization that was canceled by our reference stays DECLINED without an alarm if it is reported late', async () => {
+it('an authorization canceled by our reference stays DECLINED without an alarm if reported late', async () => {
   fake.next('lost_answer');
   const { payment, about, told } = await payByCard();
   fake.notifications.length = 0;
@@ -183,7 +183,7 @@ it.each(['CANCELLATION', 'EXPIRE'])(
   },
 );
 
-it("our cancel that is reported under the payment's reference is done, without an alarm", async () => {
+it("a cancel of ours that is reported under the payment's reference succeeds without an alarm", async () => {
   const { payment, told } = await payByCard(false);
   const before = await alarms();
   const canceled = await call(`/${payment.id}/cancel`, { merchant_reference: 'c' });

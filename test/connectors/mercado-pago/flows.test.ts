@@ -10,8 +10,8 @@ const under = openedForEach(openMercadoPago);
 
 const HOUR_MS = 3_600_000;
 
-describe('a payer who is sent to Mercado Pago', () => {
-  it('goes to the init_point of a preference that contains our transaction id', async () => {
+describe('payers redirected to Mercado Pago', () => {
+  it('a redirected payer goes to the init_point of a preference that contains our transaction ID', async () => {
     const { attempt, outcome } = await sentAway(under);
     const preference = under.fake.preference();
     expect(outcome).toMatchObject({
@@ -23,7 +23,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     expect(under.fake.requests).toMatchObject([{ key: attempt.transactionId }]);
   });
 
-  it('can be sent there again until they have paid', async () => {
+  it('a payer can be redirected to Mercado Pago again until they have paid', async () => {
     const { attempt, reference, outcome } = await sentAway(under);
     expect(await lookUp(under, attempt, reference)).toMatchObject({
       kind: 'redirect',
@@ -31,7 +31,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
-  it('has paid once a payment is approved, whatever was rejected before', async () => {
+  it('a payer has paid at Mercado Pago once a payment is approved, whatever was rejected before', async () => {
     const { attempt, reference } = await sentAway(under);
     under.fake.pay(under.fake.preference(), 'rejected', 'cc_rejected_insufficient_amount');
     expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'redirect' });
@@ -45,7 +45,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
-  it('who paid twice is approved by the first payment, with an alarm that names the second', async () => {
+  it('a payer who paid twice is approved by the first payment, with an alarm that names the second', async () => {
     const { attempt, reference } = await sentAway(under);
     const first = under.fake.pay(under.fake.preference());
     const second = under.fake.pay(under.fake.preference());
@@ -56,7 +56,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
-  it('waits while a payment is pending, which is found by its id if the search omits it', async () => {
+  it('a pending payment of a redirected payer is found by its ID if the search omits it', async () => {
     const { attempt, reference } = await sentAway(under);
     const payment = under.fake.pay(under.fake.preference(), 'pending', 'pending_waiting_payment');
     const pending = await lookUp(under, attempt, reference);
@@ -66,7 +66,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     expect(await lookUp(under, attempt, `${reference}/${payment.id}`)).toMatchObject({ kind: 'approved' });
   });
 
-  it('has a payment that is found by the id in a notification while the search omits it', async () => {
+  it('a payment that the search omits is found by the ID in a notification', async () => {
     const { attempt, reference } = await sentAway(under);
     const payment = under.fake.pay(under.fake.preference());
     under.fake.lagSearch(true);
@@ -78,7 +78,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
-  it('has a payment that is found through a notification even if another payment is known and neither is listed', async () => {
+  it('a payment is found through a notification even if another one is known and neither is listed', async () => {
     const { attempt, reference } = await sentAway(under);
     const ticket = under.fake.pay(under.fake.preference(), 'pending', 'pending_waiting_payment');
     const byCard = under.fake.pay(under.fake.preference());
@@ -99,7 +99,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
-  it('is declined only once the preference has expired and the search certainly lists everything', async () => {
+  it('a payer is declined only once the preference has expired and the search lists everything', async () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
     under.fake.pay(under.fake.preference(), 'rejected', 'cc_rejected_insufficient_amount');
@@ -109,7 +109,7 @@ describe('a payer who is sent to Mercado Pago', () => {
     expect(await at(-HOUR_MS)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
   });
 
-  it('who never pays lets the preference expire', async () => {
+  it('a preference expires if its payer never pays', async () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
     expect(await lookUp(under, attempt, reference, { payerTimeLeftMs: -HOUR_MS })).toMatchObject({
@@ -118,22 +118,22 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
-  it('can no longer pay once the preference is closed', async () => {
+  it('a payer can no longer pay once the preference is closed', async () => {
     const { attempt, reference } = await sentAway(under);
-    // Even if the process's clock is ahead.
+    // The preference is closed even if the process's clock is ahead.
     const closing = () => lookUp(under, attempt, reference, { close: true });
     expect(await withClockAhead(HOUR_MS / 2, closing)).toMatchObject({ kind: 'unknown' });
     expect(() => under.fake.pay(under.fake.preference())).toThrow('the preference is closed');
     expect(under.fake.requests.at(-2)).toMatchObject({ method: 'PUT' });
   });
 
-  it('who paid before the preference was closed has paid', async () => {
+  it('a payer who paid before the preference was closed has paid', async () => {
     const { attempt, reference } = await sentAway(under);
     under.fake.pay(under.fake.preference());
     expect(await lookUp(under, attempt, reference, { close: true })).toMatchObject({ kind: 'approved' });
   });
 
-  it('has an unknown outcome if closing, searching or reading the preference fails', async () => {
+  it('a look-up is unknown if closing, searching or reading the preference fails', async () => {
     const { attempt, reference } = await sentAway(under);
     for (const [on, close] of [
       [/^PUT/, true],
@@ -146,10 +146,10 @@ describe('a payer who is sent to Mercado Pago', () => {
   });
 });
 
-describe('a preference that Mercado Pago refuses', () => {
+describe('preferences that Mercado Pago refuses', () => {
   const withPayer = (payer: object) => attemptInPesos({ customerPayer: create(CustomerPayerSchema, payer) });
 
-  it('for an optional field is created without it, under a separate key', async () => {
+  it('a preference refused for an optional field is created without it, under a separate key', async () => {
     const { attempt } = await sentAway(under, withPayer({ firstName: 'Ana', email: 'ana@example' }));
     expect(under.fake.preference().payer).toEqual({ name: 'Ana' });
     const id = attempt.transactionId;
@@ -160,15 +160,18 @@ describe('a preference that Mercado Pago refuses', () => {
     ['statement_descriptor invalid', undefined],
     ['items[0].unit_price invalid', undefined],
     ['invalid preference', [{ code: 1, description: 'unit_price must be positive' }]],
-  ])('is not sent again for a field that is required or was not sent: %s', async (message, cause) => {
-    under.fake.answerOnce(/^POST .checkout/, 400, { message, error: 'bad_request', status: 400, cause });
-    expect(await under.connection.pay(attemptInPesos())).toMatchObject({ kind: 'not_sent' });
-    expect(under.fake.requests).toHaveLength(1);
-  });
+  ])(
+    'a preference refused for a field that is required or was not sent is not sent again: %s',
+    async (message, cause) => {
+      under.fake.answerOnce(/^POST .checkout/, 400, { message, error: 'bad_request', status: 400, cause });
+      expect(await under.connection.pay(attemptInPesos())).toMatchObject({ kind: 'not_sent' });
+      expect(under.fake.requests).toHaveLength(1);
+    },
+  );
 });
 
 describe("a payer on Mercado Pago's page", () => {
-  /** Presses a button there. @returns the address to which the payer returns. */
+  /** Presses a button on the page. @returns the address to which the payer returns. */
   async function press(redirectUrl: string, choice: string): Promise<URL> {
     const url = new URL(redirectUrl);
     expect(await (await fetch(url)).text()).toContain(`value="${choice}"`);
@@ -183,17 +186,20 @@ describe("a payer on Mercado Pago's page", () => {
     ['pay in cash', 'pending'],
     ['pay without funds', 'redirect'],
     ['leave', 'redirect'],
-  ])('who chooses to %s returns to us, and the look-up reports: %s', async (choice, kind) => {
-    const { attempt, outcome, reference } = await sentAway(under);
-    const back = await press(outcome.redirectUrl, choice);
-    expect(back.href.startsWith(`${attempt.returnUrl}?`)).toBe(true);
-    expect(back.searchParams.get('external_reference')).toBe(attempt.transactionId);
-    expect(await lookUp(under, attempt, reference)).toMatchObject({ kind });
-  });
+  ])(
+    "a payer who chooses to %s on Mercado Pago's page returns to us, and the look-up reports: %s",
+    async (choice, kind) => {
+      const { attempt, outcome, reference } = await sentAway(under);
+      const back = await press(outcome.redirectUrl, choice);
+      expect(back.href.startsWith(`${attempt.returnUrl}?`)).toBe(true);
+      expect(back.searchParams.get('external_reference')).toBe(attempt.transactionId);
+      expect(await lookUp(under, attempt, reference)).toMatchObject({ kind });
+    },
+  );
 });
 
-describe('making a preference', () => {
-  it('is not_sent if its response is lost, and the transaction ends without a payer', async () => {
+describe('the creation of a preference', () => {
+  it('a preference whose response was lost is not_sent, and the transaction ends without a payer', async () => {
     const attempt = attemptInPesos();
     under.fake.lose(/^POST .checkout/, 'after');
     expect(await under.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
@@ -201,7 +207,7 @@ describe('making a preference', () => {
     expect(await lookUp(under, attempt, undefined, { close: true })).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('raises an alarm if someone paid a preference that no payer was sent to', async () => {
+  it('a preference that somebody paid although no payer was redirected to it raises an alarm', async () => {
     const attempt = attemptInPesos();
     await under.connection.pay(attempt);
     under.fake.pay(under.fake.preference(), 'rejected', 'rejected_by_bank');
@@ -213,7 +219,7 @@ describe('making a preference', () => {
     expect(await lookUp(under, attempt, undefined)).toMatchObject({ kind: 'approved' });
   });
 
-  it('is turned away, with nothing sent, for a card, another currency or an inexpressible amount', async () => {
+  it('a preference for a card, another currency or an inexpressible amount is turned away', async () => {
     const refused = [
       cardAttempt(),
       attemptInPesos({ money: { minorUnits: 1_000n, currency: 'BRL' } }),

@@ -80,13 +80,16 @@ const requests: Record<string, Target> = {
 };
 
 describe('the requests to Mercado Pago', () => {
-  it.each(Object.entries(requests))('match the reviewed file: %s', (name, target) => {
-    const { body, ...rest } = httpRequest(target, settings);
-    const request = { ...rest, ...(body !== undefined && { body: JSON.parse(body) }) };
-    expect(request).toEqual((golden as Record<string, unknown>)[name]);
-  });
+  it.each(Object.entries(requests))(
+    'the requests to Mercado Pago match the reviewed file: %s',
+    (name, target) => {
+      const { body, ...rest } = httpRequest(target, settings);
+      const request = { ...rest, ...(body !== undefined && { body: JSON.parse(body) }) };
+      expect(request).toEqual((golden as Record<string, unknown>)[name]);
+    },
+  );
 
-  it('respect the limits of a preference, whatever a merchant sends', () => {
+  it('the requests to Mercado Pago respect the limits of a preference, whatever a merchant sends', () => {
     const { body } = createPreference({ ...plain, description: 'd'.repeat(1_000) }, 3000.5, settings);
     expect(body).toMatchObject({ items: [{ title: 'd'.repeat(256) }] });
   });

@@ -12,7 +12,7 @@ const money = fc.constantFrom(...CURRENCIES).chain((currency) => {
 });
 
 describe('amounts at Mercado Pago', () => {
-  it('have exactly the digits of our decimals, or are rejected, in every currency of ISO 4217', () => {
+  it("Mercado Pago's amounts have our exact decimals, or are rejected, in every ISO 4217 currency", () => {
     fc.assert(
       fc.property(money, (asked) => {
         const amount = toAmount(asked);
@@ -36,7 +36,7 @@ describe('amounts at Mercado Pago', () => {
     );
   });
 
-  it('that differ by the smallest unit are different, in every currency of ISO 4217', () => {
+  it("Mercado Pago's amounts that differ by the smallest unit are different in every ISO 4217 currency", () => {
     fc.assert(
       fc.property(money, (asked) => {
         const other = toAmount({ ...asked, minorUnits: asked.minorUnits + 1n });
@@ -45,7 +45,7 @@ describe('amounts at Mercado Pago', () => {
     );
   });
 
-  it('are also read from strings, but never from inexact values', () => {
+  it("Mercado Pago's amounts are also read from strings, but not from inexact values", () => {
     const asked = { minorUnits: 1_050n, currency: 'BRL' };
     expect(differingAmount('10.50', 'BRL', asked)).toBeUndefined();
     for (const amount of [10.501, '10,50', '1e1', null, undefined, {}, -10.5]) {
@@ -54,7 +54,7 @@ describe('amounts at Mercado Pago', () => {
     expect(differingAmount(10.5, 'USD', asked)).toBe('currency');
   });
 
-  it("exist only in the account's currency", () => {
+  it("Mercado Pago's amounts exist only in the account's currency", () => {
     const account = { currency: 'MXN' };
     expect(amountIn({ minorUnits: 1_050n, currency: 'MXN' }, account)).toBe(10.5);
     expect(amountIn({ minorUnits: 1_050n, currency: 'USD' }, account)).toBeUndefined();

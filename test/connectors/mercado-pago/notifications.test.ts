@@ -23,7 +23,7 @@ const read = (notification: ReturnType<typeof webhookOf>) =>
   under.connection.readNotification?.(notification, Date.now());
 
 describe('webhooks of Mercado Pago', () => {
-  it('name a payment, and the provider reports its transaction', async () => {
+  it('a webhook of Mercado Pago names a payment, and the provider reports its transaction', async () => {
     const { attempt } = await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference());
     for (const secret of [FAKE_WEBHOOK_SECRET, NEXT_SECRET]) {
@@ -40,15 +40,18 @@ describe('webhooks of Mercado Pago', () => {
     ['charged_back', 'in_process', 'opened', 'chargeback'],
     ['charged_back', 'settled', 'lost', 'chargeback'],
     ['charged_back', 'reimbursed', 'won', 'chargeback'],
-  ])('report a dispute: %s, %s is %s, of a %s', async (status, detail, stage, kind) => {
-    const { attempt } = await sentAway(under);
-    const { id } = under.fake.pay(under.fake.preference(), status, detail);
-    const named = { transactionId: attempt.transactionId, reference: String(id) };
-    const disputed = { ...named, dispute: { stage, reference: `${kind}/${id}` } };
-    const reading = await read(webhookOf(String(id)));
-    // A won dispute may also end a mediation, which the look-up reports.
-    expect(reading).toMatchObject({ subjects: stage === 'won' ? [disputed, named] : [disputed] });
-  });
+  ])(
+    'a webhook of Mercado Pago reports a dispute: %s, %s is %s, of a %s',
+    async (status, detail, stage, kind) => {
+      const { attempt } = await sentAway(under);
+      const { id } = under.fake.pay(under.fake.preference(), status, detail);
+      const named = { transactionId: attempt.transactionId, reference: String(id) };
+      const disputed = { ...named, dispute: { stage, reference: `${kind}/${id}` } };
+      const reading = await read(webhookOf(String(id)));
+      // A won dispute may also end a mediation, which the look-up reports.
+      expect(reading).toMatchObject({ subjects: stage === 'won' ? [disputed, named] : [disputed] });
+    },
+  );
 
   it.each([
     ['approved', 'accredited', 'won'],
@@ -58,7 +61,7 @@ describe('webhooks of Mercado Pago', () => {
     ['charged_back', 'in_process', undefined],
     ['charged_back', 'settled', undefined],
   ])(
-    'prompt a look-up of the payment, which reports its ended disputes: %s, %s',
+    'a webhook of Mercado Pago prompts a look-up that reports ended disputes: %s, %s',
     async (status, detail, stage) => {
       const { attempt, reference } = await sentAway(under);
       const { id } = under.fake.pay(under.fake.preference(), status, detail);
@@ -80,7 +83,7 @@ describe('webhooks of Mercado Pago', () => {
     },
   );
 
-  it('are ignored if the payment belongs to another account or is not ours', async () => {
+  it('a webhook of Mercado Pago is ignored if its payment is not ours', async () => {
     await sentAway(under);
     const other = under.fake.pay(under.fake.preference(), 'approved', 'accredited', { collector_id: 1 });
     const theirs = under.fake.pay(under.fake.preference(), 'approved', 'accredited', {
@@ -91,7 +94,7 @@ describe('webhooks of Mercado Pago', () => {
     }
   });
 
-  it('are refused while the provider cannot be reached, so that they come again', async () => {
+  it('a webhook of Mercado Pago is refused while the provider cannot be reached, so that it comes again', async () => {
     await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference());
     under.fake.lose(/^GET .v1.payments/, 'before');
@@ -99,7 +102,7 @@ describe('webhooks of Mercado Pago', () => {
     expect(await read(webhookOf(String(id)))).toMatchObject({ kind: 'about' });
   });
 
-  it('that are forged are detected without asking the provider', async () => {
+  it('a forged webhook of Mercado Pago is detected without a request to the provider', async () => {
     const genuine = webhookOf('123');
     const forged = [
       webhookOf('123', { secret: 'another secret altogether' }),
@@ -116,7 +119,7 @@ describe('webhooks of Mercado Pago', () => {
     expect(under.fake.requests).toEqual([]);
   });
 
-  it('about anything other than a payment are ignored', async () => {
+  it('a webhook of Mercado Pago about anything other than a payment is ignored', async () => {
     for (const query of [
       'data.id=123&type=topic_merchant_order_wh',
       'data.id=123',
@@ -133,7 +136,7 @@ describe('the signature of a webhook', () => {
   const verify = (notification: ReturnType<typeof webhookOf>) =>
     verifyNotification(notification, secrets, nowMs);
 
-  it('contains a time in seconds or in milliseconds', () => {
+  it('the signature of a webhook contains a time in seconds or in milliseconds', () => {
     for (const ts of ['1704908010', '1704908010000']) {
       expect(verify(webhookOf('123', { ts }))).toMatchObject({ kind: 'genuine', paymentId: '123' });
     }
@@ -142,26 +145,26 @@ describe('the signature of a webhook', () => {
     }
   });
 
-  it('omits a missing part', () => {
+  it('the signature of a webhook omits a missing part', () => {
     const ts = '1704908010';
     expect(verify(webhookOf('123', { ts, requestId: '' }))).toMatchObject({ kind: 'genuine' });
     expect(verify(webhookOf('', { ts, query: 'type=payment' }))).toEqual({ kind: 'ignored' });
   });
 
-  it('may cover the id in lower case, however the id is written', () => {
+  it('the signature of a webhook may cover the id in lower case, however the id is written', () => {
     const signed = webhookOf('abc', { ts: '1704908010' });
     expect(verify({ ...signed, query: 'data.id=ABC&type=payment' })).toEqual({ kind: 'ignored' });
     expect(verify({ ...signed, query: 'data.id=ABD&type=payment' })).toMatchObject({ kind: 'forged' });
   });
 
-  it('gives every delivery of one notification the same key, and another notification another key', () => {
+  it('deliveries of one notification have the same key, and another notification has another', () => {
     const ts = '1704908010';
     const keyOf = (requestId: string) => verify(webhookOf('123', { ts, requestId }));
     expect(keyOf('a')).toEqual(keyOf('a'));
     expect(keyOf('a')).not.toEqual(keyOf('b'));
   });
 
-  it("is accepted exactly if the provider's own SDK accepts it", () => {
+  it("the signature of a webhook is accepted exactly if the provider's own SDK accepts it", () => {
     for (const [id, secret, isGenuine] of [
       ['123', FAKE_WEBHOOK_SECRET, true],
       ['124', FAKE_WEBHOOK_SECRET, false],

@@ -8,7 +8,7 @@ const under = openedForEach(openMercadoPago);
 const HOUR_MS = 3_600_000;
 
 describe('refunds at Mercado Pago', () => {
-  it('are made in several parts, each under its own key, up to the paid amount', async () => {
+  it('a payment at Mercado Pago is refunded in parts, each under its own key, up to the paid amount', async () => {
     const { attempt, reference } = await paid(under);
     const parts = [100_050n, 150_000n, 50_000n].map((part) => refundOf(attempt, reference, part));
     for (const part of parts) {
@@ -25,7 +25,7 @@ describe('refunds at Mercado Pago', () => {
   });
 
   it.each(['before', 'after'] as const)(
-    'are made once if the connection breaks %s Mercado Pago acts',
+    'a refund is made once if the connection breaks %s Mercado Pago acts',
     async (when) => {
       const { attempt, reference, payment } = await paid(under);
       const refund = refundOf(attempt, reference, 100_000n);
@@ -37,7 +37,7 @@ describe('refunds at Mercado Pago', () => {
   );
 
   it.each([0, HOUR_MS])(
-    'are found in the list before any repeat, even if keys have no effect and the clock is a day behind: %i ms later',
+    'a refund is found in the list before any repeat, without working keys or clock: %i ms later',
     async (ageMs) => {
       const { attempt, reference, payment } = await paid(under);
       under.fake.ignoreKeys();
@@ -52,7 +52,7 @@ describe('refunds at Mercado Pago', () => {
     },
   );
 
-  it('are not repeated while the list of refunds cannot be read', async () => {
+  it("a refund is not repeated while Mercado Pago's list of refunds cannot be read", async () => {
     const { attempt, reference, payment } = await paid(under);
     under.fake.ignoreKeys();
     const refund = refundOf(attempt, reference, 100_000n);
@@ -63,7 +63,7 @@ describe('refunds at Mercado Pago', () => {
     expect(under.fake.refunds.get(String(payment.id))).toHaveLength(1);
   });
 
-  it('are made even if another transaction has a refund of the same amount', async () => {
+  it('a refund is made even if another transaction has a refund of the same amount', async () => {
     const { attempt, reference, payment } = await paid(under);
     const first = await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
     const claimed = [first && 'reference' in first ? String(first.reference) : ''];
@@ -76,7 +76,7 @@ describe('refunds at Mercado Pago', () => {
     expect(found).toMatchObject({ kind: 'approved', reference: String(made[1]?.id) });
   });
 
-  it('of an amount that was already refunded are made while their keys are valid, and afterwards need manual review', async () => {
+  it('a repeated amount is refunded while its key is valid, and then needs manual review', async () => {
     const { attempt, reference, payment } = await paid(under);
     await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
     const made = under.fake.refunds.get(String(payment.id)) ?? [];
@@ -90,22 +90,25 @@ describe('refunds at Mercado Pago', () => {
     expect(under.fake.refunds.get(String(payment.id))).toHaveLength(2);
   });
 
-  it.each(['rejected', 'cancelled'])('that are %s are not mistaken for a later one', async (status) => {
-    const { attempt, reference, payment } = await paid(under);
-    await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
-    const [failed] = under.fake.refunds.get(String(payment.id)) ?? [];
-    Object.assign(failed ?? {}, { status });
-    const refund = refundOf(attempt, reference, 100_000n);
-    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'declined' });
-    await under.connection.refund?.(refund);
-    const made = under.fake.refunds.get(String(payment.id))?.at(-1);
-    expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({
-      kind: 'approved',
-      reference: String(made?.id),
-    });
-  });
+  it.each(['rejected', 'cancelled'])(
+    'a refund that is %s at Mercado Pago is not mistaken for a later one',
+    async (status) => {
+      const { attempt, reference, payment } = await paid(under);
+      await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
+      const [failed] = under.fake.refunds.get(String(payment.id)) ?? [];
+      Object.assign(failed ?? {}, { status });
+      const refund = refundOf(attempt, reference, 100_000n);
+      expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'declined' });
+      await under.connection.refund?.(refund);
+      const made = under.fake.refunds.get(String(payment.id))?.at(-1);
+      expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({
+        kind: 'approved',
+        reference: String(made?.id),
+      });
+    },
+  );
 
-  it('that are pending are looked up by their id', async () => {
+  it('a pending refund at Mercado Pago is looked up by its ID', async () => {
     const { attempt, reference, payment } = await paid(under);
     const refund = refundOf(attempt, reference, 100_000n);
     const made = await under.connection.refund?.(refund);
@@ -128,7 +131,7 @@ describe('refunds at Mercado Pago', () => {
     });
   });
 
-  it('are turned away for a payment with an unknown id', async () => {
+  it('a refund of a payment with an unknown ID is turned away', async () => {
     const refund = refundOf(attemptInPesos(), 'only-a-preference', 1n);
     expect(await under.connection.refund?.(refund)).toMatchObject({
       kind: 'not_sent',

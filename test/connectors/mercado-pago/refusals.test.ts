@@ -75,22 +75,28 @@ const asked = {
 };
 
 describe('the status of a Mercado Pago payment', () => {
-  it.each(REJECTIONS)('%s is declined with ISO 8583 code %s', (detail = '', code = '') => {
-    const payment = paymentAnswer(attempt, { status: 'rejected', status_detail: detail });
-    const outcome = fromFailed(readPayment(payment), 'preference', asked);
-    expect(outcome).toMatchObject({ kind: 'declined', iso8583Code: code });
-    expect('nowhereElse' in outcome).toBe(code === '94');
-  });
+  it.each(REJECTIONS)(
+    "Mercado Pago's status_detail %s is a decline with ISO 8583 code %s",
+    (detail = '', code = '') => {
+      const payment = paymentAnswer(attempt, { status: 'rejected', status_detail: detail });
+      const outcome = fromFailed(readPayment(payment), 'preference', asked);
+      expect(outcome).toMatchObject({ kind: 'declined', iso8583Code: code });
+      expect('nowhereElse' in outcome).toBe(code === '94');
+    },
+  );
 
-  it.each(STATES)('%s decides: %s', (state = '', kind = '') => {
+  it.each(STATES)("Mercado Pago's payment status %s decides: %s", (state = '', kind = '') => {
     const [status = '', detail = ''] = state.split('/');
     const payment = paymentAnswer(attempt, { status, status_detail: detail });
     expect(fromPayments([readPayment(payment)], 'preference', asked).kind).toBe(kind);
   });
 
-  it.each(['expired', 'by_collector', 'by_payer'])('a cancelled payment, %s, is a soft decline', (detail) => {
-    expect(meaningOf(detail)).toEqual({ iso8583Code: '05' });
-  });
+  it.each(['expired', 'by_collector', 'by_payer'])(
+    'a payment cancelled at Mercado Pago, %s, is a soft decline',
+    (detail) => {
+      expect(meaningOf(detail)).toEqual({ iso8583Code: '05' });
+    },
+  );
 
   it.each(['accredited', 'constructor', 'cc_rejected_invented', ''])(
     'a rejection for the unknown code "%s" is a soft decline',

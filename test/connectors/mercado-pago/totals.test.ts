@@ -20,8 +20,8 @@ async function payment() {
   return { attempt, payment, id, reference, refundThere, told };
 }
 
-describe('the look-up of a payment after a notification reports', () => {
-  it('the refunded amount, whoever refunded it, even if it is zero', async () => {
+describe('refunded amounts in look-ups at Mercado Pago', () => {
+  it('a look-up after a notification reports the refunded amount, whoever refunded it, even zero', async () => {
     const { attempt, payment: paidThere, reference, refundThere, told } = await payment();
     expect(await told()).toMatchObject({ totals: { captured: 300_050n, refunded: 0n } });
     expect(under.fake.requests.some(({ path }) => path.endsWith('/refunds'))).toBe(false);
@@ -34,15 +34,18 @@ describe('the look-up of a payment after a notification reports', () => {
     expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 300_050n } });
   });
 
-  it.each(['in_process', 'rejected', 'cancelled'])('no refund with the status %s', async (status) => {
-    const { id, refundThere, told } = await payment();
-    await refundThere(10);
-    await refundThere(20);
-    Object.assign(under.fake.refunds.get(id)?.[1] ?? {}, { status });
-    expect(await told()).toMatchObject({ totals: { refunded: 1_000n } });
-  });
+  it.each(['in_process', 'rejected', 'cancelled'])(
+    'a look-up reports no refund with the status %s',
+    async (status) => {
+      const { id, refundThere, told } = await payment();
+      await refundThere(10);
+      await refundThere(20);
+      Object.assign(under.fake.refunds.get(id)?.[1] ?? {}, { status });
+      expect(await told()).toMatchObject({ totals: { refunded: 1_000n } });
+    },
+  );
 
-  it('no totals for a disputed payment, or for a second payment of the same preference', async () => {
+  it('a look-up reports no totals for a disputed payment or a second payment of the same preference', async () => {
     const { payment: first, told, refundThere } = await payment();
     const second = under.fake.pay(under.fake.preference());
     await refundThere(3_000.5, String(second.id));
@@ -51,7 +54,7 @@ describe('the look-up of a payment after a notification reports', () => {
     expect(await told()).not.toHaveProperty('totals');
   });
 
-  it('no totals if its refunds are unreadable, but unknown or an alarm', async () => {
+  it('a look-up with unreadable refunds reports no totals, but is unknown or raises an alarm', async () => {
     const { id, refundThere, told } = await payment();
     await refundThere(10);
     under.fake.lose(/refunds$/, 'before');
@@ -63,7 +66,7 @@ describe('the look-up of a payment after a notification reports', () => {
   });
 });
 
-it('reports no totals without a notification, since its data may be outdated', async () => {
+it('a look-up without a notification reports no totals, since its data may be outdated', async () => {
   const attempt = attemptInPesos();
   const { reference } = await paid(under, attempt);
   expect(await lookUp(under, attempt, reference)).not.toHaveProperty('totals');

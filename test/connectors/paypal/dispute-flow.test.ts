@@ -34,7 +34,7 @@ routes:
 beforeAll(() => wantEveryEvent(tables));
 afterAll(() => fake?.close());
 
-// biome-ignore lint/suspicious/noExplicitAny: the record as a merchant's code sees it.
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary fields of the record.
 type Record = any;
 
 async function call(path: string, body?: object): Promise<Record> {
@@ -88,7 +88,7 @@ const disputesOf = async (id: string) =>
     .filter(({ type }: Record) => type === 'CHARGEBACK')
     .map(({ amount, status }: Record) => [amount, status]);
 
-it('a payment is IN_DISPUTE, and CHARGEBACK once PayPal decides for the payer; the merchant gets both events', async () => {
+it('a payment is IN_DISPUTE, then CHARGEBACK if PayPal decides for the payer, with both events', async () => {
   const payment = await pay();
   await dispute(payment, {});
   expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
@@ -128,19 +128,22 @@ it.each([
   ['twice', [{}, {}, resolved('DENIED'), resolved('DENIED')], 'SUCCEEDED/APPROVED'],
   ['the end first', [resolved('ACCEPTED'), { status: 'UNDER_REVIEW' }, {}], 'CHARGEBACK/LOST'],
   ['an end before the start', [resolved('DENIED'), {}], 'SUCCEEDED/APPROVED'],
-  ['an appeal of the payer', [{}, resolved('DENIED'), resolved('RESOLVED_BUYER_FAVOUR')], 'CHARGEBACK/LOST'],
+  ['an appeal by the payer', [{}, resolved('DENIED'), resolved('RESOLVED_BUYER_FAVOUR')], 'CHARGEBACK/LOST'],
   ['an unknown end', [{}, resolved('A_NEW_ONE')], 'IN_DISPUTE/RECEIVED'],
-])('late, repeated and unordered events undo no later one: %s', async (_how, told, state) => {
-  const payment = await pay();
-  for (let i = 0; i < 2; i++) {
-    await dispute(payment, ...told);
-    expect(await stateOf(payment.id)).toBe(state);
-    await tables.query('DELETE FROM notification');
-  }
-  expect(await disputesOf(payment.id)).toHaveLength(1);
-});
+])(
+  'late, repeated and unordered events do not undo later stages of a dispute: %s',
+  async (_how, told, state) => {
+    const payment = await pay();
+    for (let i = 0; i < 2; i++) {
+      await dispute(payment, ...told);
+      expect(await stateOf(payment.id)).toBe(state);
+      await tables.query('DELETE FROM notification');
+    }
+    expect(await disputesOf(payment.id)).toHaveLength(1);
+  },
+);
 
-it('one event that PayPal delivers twice is processed once', async () => {
+it('an event that PayPal delivers twice is processed once', async () => {
   const payment = await pay();
   const event = disputeEvent({ disputed_transactions: [{ seller_transaction_id: payment.captureId }] });
   await post(event);

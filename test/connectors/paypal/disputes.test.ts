@@ -26,7 +26,7 @@ async function subjectOf(over: Json, type?: string): Promise<NotificationSubject
 const stageOf = async (over: Json, type?: string) => (await subjectOf(over, type))?.dispute?.stage;
 
 describe('a dispute at PayPal', () => {
-  it("is reported with our transaction's id, its own id and its amount, without reading the capture", async () => {
+  it('a dispute at PayPal is read with its ID, transaction and amount, without a request', async () => {
     expect(await subjectOf({})).toEqual({
       transactionId: TRANSACTION,
       dispute: {
@@ -47,7 +47,7 @@ describe('a dispute at PayPal', () => {
     'A_STATUS_TO_COME',
     undefined,
     7,
-  ])('with the status %s is open', async (status) => {
+  ])('a dispute at PayPal with the status %s is open', async (status) => {
     expect(await stageOf({ status })).toBe('opened');
   });
 
@@ -64,21 +64,21 @@ describe('a dispute at PayPal', () => {
     ['constructor', 'opened'],
     [undefined, 'opened'],
     [{}, 'opened'],
-  ])('resolved with %j is %s', async (code, stage) => {
+  ])('a dispute at PayPal resolved with %j is %s', async (code, stage) => {
     expect(await stageOf(resolved(code))).toBe(stage);
   });
 
-  it('resolved without an outcome is open', async () => {
+  it('a dispute at PayPal resolved without an outcome is open', async () => {
     for (const dispute_outcome of [undefined, null, 'DENIED', []]) {
       expect(await stageOf({ status: 'RESOLVED', dispute_outcome })).toBe('opened');
     }
   });
 
-  it("is read from its state, never from the event's name", async () => {
+  it("a dispute at PayPal is read from its state, not from the event's name", async () => {
     expect(await stageOf({ status: 'UNDER_REVIEW' }, 'CUSTOMER.DISPUTE.RESOLVED')).toBe('opened');
     expect(await stageOf(resolved('DENIED'), 'CUSTOMER.DISPUTE.CREATED')).toBe('won');
     expect(await stageOf(resolved('ACCEPTED'), 'CUSTOMER.DISPUTE.UPDATED')).toBe('lost');
-    // An appeal: the earlier outcome is still present.
+    // The earlier outcome is still present during an appeal.
     const appealed = { ...resolved('DENIED'), status: 'UNDER_REVIEW' };
     expect(await stageOf(appealed, 'CUSTOMER.DISPUTE.UPDATED')).toBe('opened');
   });
@@ -91,15 +91,18 @@ describe('a dispute at PayPal', () => {
     ['an object', usd({}), undefined],
     ['no currency', { value: '12.50' }, undefined],
     ['nothing', undefined, undefined],
-  ])('has the reported amount if that is valid: %s', async (_of, dispute_amount, minorUnits) => {
-    const money = minorUnits === undefined ? undefined : { minorUnits, currency: 'USD' };
-    expect((await subjectOf({ dispute_amount }))?.dispute?.money).toEqual(money);
-  });
+  ])(
+    'a dispute at PayPal has the reported amount if that is valid: %s',
+    async (_of, dispute_amount, minorUnits) => {
+      const money = minorUnits === undefined ? undefined : { minorUnits, currency: 'USD' };
+      expect((await subjectOf({ dispute_amount }))?.dispute?.money).toEqual(money);
+    },
+  );
 
   it.each([
     ['HUF', '2500', 250_000n],
     ['JPY', '2500', 2_500n],
-  ])('has an amount in whole %s', async (currency, value, minorUnits) => {
+  ])('a dispute at PayPal has an amount in whole %s', async (currency, value, minorUnits) => {
     const dispute_amount = { currency_code: currency, value };
     expect((await subjectOf({ dispute_amount }))?.dispute?.money).toEqual({ minorUnits, currency });
   });
@@ -111,22 +114,28 @@ describe('a dispute at PayPal', () => {
     ['nothing', usd('0.00'), 3_000n],
     ['another currency', { currency_code: 'EUR', value: '10.00' }, 3_000n],
     ['no amount', undefined, 3_000n],
-  ])('that is lost has the amount that the payer got back: %s', async (_of, amount_refunded, minorUnits) => {
-    const lost = await subjectOf(resolved('RESOLVED_BUYER_FAVOUR', { amount_refunded }));
-    expect(lost?.dispute).toMatchObject({ stage: 'lost', money: { minorUnits, currency: 'USD' } });
-  });
+  ])(
+    'a dispute lost at PayPal has the amount that the payer got back: %s',
+    async (_of, amount_refunded, minorUnits) => {
+      const lost = await subjectOf(resolved('RESOLVED_BUYER_FAVOUR', { amount_refunded }));
+      expect(lost?.dispute).toMatchObject({ stage: 'lost', money: { minorUnits, currency: 'USD' } });
+    },
+  );
 
-  it('that PayPal paid for keeps the disputed amount', async () => {
+  it('a dispute with a payout by PayPal keeps the disputed amount', async () => {
     const paidOut = await subjectOf(resolved('RESOLVED_WITH_PAYOUT', { amount_refunded: usd('10.00') }));
     expect(paidOut?.dispute).toMatchObject({ stage: 'won', money: { minorUnits: 3_000n } });
   });
 
-  it.each(['PP-R-GSS-10059837', 'PP-000-042-663-135'])('is reported with its id: %s', async (dispute_id) => {
-    expect((await subjectOf({ dispute_id }))?.dispute?.reference).toBe(dispute_id);
-  });
+  it.each(['PP-R-GSS-10059837', 'PP-000-042-663-135'])(
+    'a dispute at PayPal is reported with its id: %s',
+    async (dispute_id) => {
+      expect((await subjectOf({ dispute_id }))?.dispute?.reference).toBe(dispute_id);
+    },
+  );
 
   it.each(['', '5O190127TN364715T', `PP-${'1'.repeat(300)}`, 'PP-D-1\n', 7, undefined])(
-    'is reported without an invalid id: %j',
+    'a dispute at PayPal is reported without an invalid id: %j',
     async (dispute_id) => {
       expect((await subjectOf({ dispute_id }))?.dispute).toMatchObject({
         stage: 'opened',
@@ -137,14 +146,14 @@ describe('a dispute at PayPal', () => {
 });
 
 describe('the transactions of a dispute', () => {
-  it('may be identified by custom alone', async () => {
+  it('the transactions of a dispute may be identified by custom alone', async () => {
     const custom = { seller_transaction_id: DISPUTED_CAPTURE, custom: TRANSACTION };
     expect(await subjectOf({ disputed_transactions: [custom] })).toMatchObject({
       transactionId: TRANSACTION,
     });
   });
 
-  it('are found by their capture if PayPal reports nothing else, as in its own example', async () => {
+  it('the transactions of a dispute are found by their capture if PayPal reports nothing else', async () => {
     const { attempt, reference } = await paid(paypal);
     const [, seller_transaction_id] = reference.split('/');
     const disputed_transactions = [{ seller_transaction_id }];
@@ -155,7 +164,7 @@ describe('the transactions of a dispute', () => {
     expect(paypal.seen(READ)).toBe(1);
   });
 
-  it('are separate subjects without the amount, which covers all of them', async () => {
+  it('several transactions of a dispute are separate subjects without an amount', async () => {
     const { attempt, reference } = await paid(paypal);
     const disputed_transactions = [
       OURS,
@@ -176,21 +185,21 @@ describe('the transactions of a dispute', () => {
 
   it.each([
     ['a capture that PayPal does not find', { seller_transaction_id: DISPUTED_CAPTURE }],
-    ['an invalid capture id', { seller_transaction_id: '../../../v1/oauth2/token' }],
-    ['ids of its own', { custom: 'order 7', invoice_number: 'INV-7' }],
+    ['an invalid capture ID', { seller_transaction_id: '../../../v1/oauth2/token' }],
+    ["another application's IDs", { custom: 'order 7', invoice_number: 'INV-7' }],
     ['nothing', {}],
-  ])('that are not ours are ignored: %s', async (_what, transaction) => {
+  ])('the transactions of a dispute that are not ours are ignored: %s', async (_what, transaction) => {
     expect(await read(disputeEvent({ disputed_transactions: [transaction] }))).toEqual({ kind: 'ignored' });
   });
 
   it.each([[undefined], [null], [[]], ['all'], [{}], [['PP', 7, null]]])(
-    'that cannot be read are ignored: %j',
+    'the transactions of a dispute that cannot be read are ignored: %j',
     async (disputed_transactions) => {
       expect(await read(disputeEvent({ disputed_transactions }))).toEqual({ kind: 'ignored' });
     },
   );
 
-  it("of another software's capture are ignored", async () => {
+  it('a dispute of a capture by another application is ignored', async () => {
     const body = { id: DISPUTED_CAPTURE, custom_id: 'order 7', invoice_id: 'INV-7' };
     paypal.fake.trouble(READ, { status: 200, body });
     const event = disputeEvent({ disputed_transactions: [{ seller_transaction_id: DISPUTED_CAPTURE }] });
@@ -205,17 +214,20 @@ describe('the transactions of a dispute', () => {
     failure(403, 'NOT_AUTHORIZED', 'PERMISSION_DENIED'),
     // Not PayPal's own response.
     { status: 404, body: { gone: true } },
-  ] as const)('are to be sent again while PayPal does not say whose the capture is: %j', async (trouble) => {
-    const { attempt, reference } = await paid(paypal);
-    const disputed_transactions = [{ seller_transaction_id: reference.split('/')[1] }];
-    paypal.fake.trouble(READ, trouble);
-    expect(await read(disputeEvent({ disputed_transactions }))).toMatchObject({ kind: 'send_again' });
-    expect(await read(disputeEvent({ disputed_transactions }))).toMatchObject({
-      subjects: [{ transactionId: attempt.transactionId }],
-    });
-  });
+  ] as const)(
+    'a dispute is to be sent again while PayPal does not say whose the capture is: %j',
+    async (trouble) => {
+      const { attempt, reference } = await paid(paypal);
+      const disputed_transactions = [{ seller_transaction_id: reference.split('/')[1] }];
+      paypal.fake.trouble(READ, trouble);
+      expect(await read(disputeEvent({ disputed_transactions }))).toMatchObject({ kind: 'send_again' });
+      expect(await read(disputeEvent({ disputed_transactions }))).toMatchObject({
+        subjects: [{ transactionId: attempt.transactionId }],
+      });
+    },
+  );
 
-  it('are not read before PayPal confirms that it signed the notification', async () => {
+  it("captures of a dispute are not read before PayPal confirms the notification's signature", async () => {
     const event = disputeEvent({ disputed_transactions: [{ seller_transaction_id: DISPUTED_CAPTURE }] });
     const forged = paypal.fake.notify(event, { webhookId: '9XX00000X000000XX' });
     expect(await paypal.connection.readNotification?.(forged, Date.now())).toMatchObject({ kind: 'forged' });
@@ -227,7 +239,7 @@ describe('a reversal of a capture', () => {
   const REVERSED = { stage: 'opened', money: { minorUnits: 3_000n, currency: 'USD' } };
 
   it.each([{ custom_id: TRANSACTION }, { invoice_id: TRANSACTION }])(
-    'is a dispute without an id of the transaction that it names: %j',
+    'a reversal of a capture is a dispute without an ID, of the transaction that it names: %j',
     async (named) => {
       expect(await read(reversalEvent(DISPUTED_CAPTURE, named))).toEqual({
         kind: 'about',
@@ -238,7 +250,7 @@ describe('a reversal of a capture', () => {
     },
   );
 
-  it('is a dispute of the transaction whose capture it links to', async () => {
+  it('a reversal of a capture is a dispute of the transaction whose capture it links to', async () => {
     const { attempt, reference } = await paid(paypal);
     expect(await read(reversalEvent(reference.split('/')[1] ?? ''))).toMatchObject({
       subjects: [{ transactionId: attempt.transactionId, dispute: REVERSED }],
@@ -250,7 +262,7 @@ describe('a reversal of a capture', () => {
     ['no links', { links: undefined }],
     ['a link to something else', { links: [{ rel: 'up', href: `https://x/v1/sales/${DISPUTED_CAPTURE}` }] }],
     ['an invalid link', { links: [{ rel: 'up', href: { captures: 1 } }, 'up', null] }],
-  ])('is ignored with %s', async (_what, over) => {
+  ])('a reversal of a capture is ignored with %s', async (_what, over) => {
     expect(await read(reversalEvent(DISPUTED_CAPTURE, over))).toEqual({ kind: 'ignored' });
   });
 });

@@ -17,14 +17,14 @@ const HOUR_MS = 3_600_000;
 const paypal = openedForEach(openPayPal);
 
 describe('a payment by PayPal', () => {
-  it('sends the payer to PayPal and takes no money', async () => {
+  it('a PayPal order sends the payer to PayPal and takes no money', async () => {
     const { outcome, orderId } = await sent(paypal);
     expect(outcome.redirectUrl).toBe(`${paypal.fake.url}/checkoutnow?token=${orderId}`);
     expect(outcome.providerData).toMatchObject({ id: 'PAYPAL', transactionId: orderId });
     expect(paypal.seen(CAPTURE)).toBe(0);
   });
 
-  it('is ready for completion once the payer has agreed, and not before', async () => {
+  it('a PayPal order is ready for completion once the payer has agreed, and not before', async () => {
     const { attempt, orderId, outcome } = await sent(paypal);
     expect(await lookUp(paypal, attempt, orderId)).toMatchObject({
       kind: 'redirect',
@@ -35,7 +35,7 @@ describe('a payment by PayPal', () => {
     expect(paypal.seen(CAPTURE)).toBe(0);
   });
 
-  it('is captured by its completion, under a separate id, and found captured afterwards', async () => {
+  it('a PayPal order is captured by its completion under a separate ID, and found captured afterwards', async () => {
     const { attempt, orderId, outcome, reference } = await paid(paypal);
     const captureId = paypal.fake.ledger.orders.get(orderId)?.captures[0]?.id;
     expect(reference).toBe(`${orderId}/${captureId}`);
@@ -44,12 +44,12 @@ describe('a payment by PayPal', () => {
     expect(await lookUp(paypal, attempt, reference)).toMatchObject({ kind: 'approved', reference });
   });
 
-  it("keeps PayPal's data about the payer out of the record", async () => {
+  it("a PayPal payment keeps PayPal's data about the payer out of the record", async () => {
     const { outcome } = await paid(paypal);
     expect(JSON.stringify(outcome)).not.toContain('payer@example.com');
   });
 
-  it("continues in the payer's browser on PayPal's page", async () => {
+  it("a payer follows PayPal's page in their browser", async () => {
     const { attempt, outcome, orderId } = await sent(paypal);
     expect(await (await fetch(outcome.redirectUrl)).text()).toContain('approve');
     const url = `${paypal.fake.url}/checkoutnow/approve?token=${orderId}`;
@@ -58,13 +58,13 @@ describe('a payment by PayPal', () => {
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
   });
 
-  it('completed before the payer agreed moves no money and is pending', async () => {
+  it('a PayPal order that is completed before the payer agreed moves no money and is pending', async () => {
     const { attempt, orderId } = await sent(paypal);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'pending' });
     expect(paypal.fake.ledger.orders.get(orderId)?.captures).toEqual([]);
   });
 
-  it('by card, or of an amount that PayPal cannot express, is turned away before anything is sent', async () => {
+  it('a card, or an amount that PayPal cannot express, is turned away before anything is sent', async () => {
     const chilean = redirectAttempt({ money: { minorUnits: 1_000n, currency: 'CLP' } });
     for (const attempt of [cardAttempt(), chilean]) {
       expect(await paypal.connection.pay(attempt)).toMatchObject({
@@ -75,17 +75,17 @@ describe('a payment by PayPal', () => {
     expect(paypal.fake.requests).toEqual([]);
   });
 
-  it('without consent is closed, since only our own capture could take its money', async () => {
+  it('a PayPal order without consent is closed, since only our own capture could take its money', async () => {
     const { attempt, orderId } = await sent(paypal);
     expect(await lookUp(paypal, attempt, orderId, { close: true })).toMatchObject({ kind: 'expired' });
   });
 
-  it('that the payer agreed to at the last moment can still be completed', async () => {
+  it('a PayPal order that the payer agreed to at the last moment can still be completed', async () => {
     const { attempt, orderId } = await approved(paypal);
     expect(await lookUp(paypal, attempt, orderId, { close: true })).toMatchObject({ kind: 'to_complete' });
   });
 
-  it('has expired once PayPal no longer finds its order, after three hours and not sooner', async () => {
+  it('a PayPal order has expired once PayPal does not find it after three hours, and not sooner', async () => {
     const { attempt, orderId } = await sent(paypal);
     paypal.fake.ledger.clock.aheadMs = 4 * HOUR_MS;
     expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
@@ -93,7 +93,7 @@ describe('a payment by PayPal', () => {
     expect(await lookUp(paypal, attempt, orderId, { ageMs })).toMatchObject({ kind: 'expired' });
   });
 
-  it('that was captured never counts as expired, even if its order is not found', async () => {
+  it('a captured PayPal order never counts as expired, even if it is not found', async () => {
     const { attempt, reference } = await paid(paypal);
     paypal.fake.ledger.orders.clear();
     const ageMs = 4 * HOUR_MS;
@@ -103,7 +103,7 @@ describe('a payment by PayPal', () => {
 
 describe('a lost creation of an order', () => {
   it.each(['lost before', 'lost after', 'error before', 'error after', 'no answer'] as const)(
-    'is not_sent, because nobody can pay an unknown order: %s',
+    'a PayPal order whose creation is lost is not_sent, since nobody can pay it: %s',
     async (trouble) => {
       paypal.fake.trouble(CREATE, trouble);
       expect(await connectionFor(paypal, trouble).pay(redirectAttempt())).toMatchObject({ kind: 'not_sent' });
@@ -111,7 +111,7 @@ describe('a lost creation of an order', () => {
     },
   );
 
-  it('is found again by a repeat under its id, with the address for the payer', async () => {
+  it("a PayPal order whose creation was lost is found by a repeat under its ID, with the payer's address", async () => {
     const attempt = redirectAttempt();
     paypal.fake.trouble(CREATE, 'lost after');
     await paypal.connection.pay(attempt);
@@ -123,7 +123,7 @@ describe('a lost creation of an order', () => {
     expect(second?.body).toBe(first?.body);
   });
 
-  it('is not repeated once PayPal may have forgotten its id, nor in order to close it', async () => {
+  it('the creation of a PayPal order is not repeated once its ID may be forgotten, or to close it', async () => {
     const attempt = redirectAttempt();
     const ageMs = 6 * HOUR_MS;
     expect(await lookUp(paypal, attempt, undefined, { ageMs })).toMatchObject({ kind: 'not_sent' });
@@ -134,7 +134,7 @@ describe('a lost creation of an order', () => {
 
 describe('a lost capture', () => {
   it.each(['lost after', 'error after', 'no answer'] as const)(
-    'is unknown, and its order shows that the money was taken: %s',
+    'a lost capture at PayPal is unknown, and its order shows that the money was taken: %s',
     async (trouble) => {
       const { attempt, orderId } = await approved(paypal);
       paypal.fake.trouble(CAPTURE, trouble);
@@ -145,7 +145,7 @@ describe('a lost capture', () => {
   );
 
   it.each(['lost before', 'error before'] as const)(
-    'is unknown, and takes the money once when it is repeated: %s',
+    'a lost capture at PayPal is unknown, and takes the money once when it is repeated: %s',
     async (trouble) => {
       const { attempt, orderId } = await approved(paypal);
       paypal.fake.trouble(CAPTURE, trouble);
@@ -156,13 +156,13 @@ describe('a lost capture', () => {
     },
   );
 
-  it('that is repeated takes no money twice: PayPal returns the same capture', async () => {
+  it('a repeated capture takes no money twice, since PayPal returns the same capture', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved', reference });
     expect(paypal.fake.ledger.orders.get(orderId)?.captures).toHaveLength(1);
   });
 
-  it('under an id that PayPal forgot is refused as already captured, and looked up', async () => {
+  it('a repeated capture under an ID that PayPal forgot is refused as captured, and looked up', async () => {
     const { attempt, orderId } = await paid(paypal);
     paypal.fake.ledger.clock.aheadMs = 7 * HOUR_MS;
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
@@ -176,13 +176,13 @@ describe('a capture that PayPal does not make at once', () => {
     ['DECLINED', 'declined'],
     ['FAILED', 'declined'],
     ['RECEIVED', 'unknown'],
-  ])('reports %s: %s', async (status, kind) => {
+  ])('a capture that PayPal does not make at once reports %s: %s', async (status, kind) => {
     const { attempt, orderId } = await approved(paypal);
     paypal.fake.ledger.fates.push({ status, details: { status_details: { reason: 'ECHECK' } } });
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind });
   });
 
-  it('ends when PayPal has decided', async () => {
+  it('a pending capture ends when PayPal has decided', async () => {
     const { attempt, orderId } = await approved(paypal);
     paypal.fake.ledger.fates.push({ status: 'PENDING' });
     await complete(paypal, attempt, orderId);
@@ -194,21 +194,21 @@ describe('a capture that PayPal does not make at once', () => {
 });
 
 describe('the access token', () => {
-  it('is requested once, however many calls start together, and cached', async () => {
+  it("PayPal's access token is requested once, however many calls start together, and cached", async () => {
     await Promise.all(Array.from({ length: 5 }, () => paypal.connection.pay(redirectAttempt())));
     await paypal.connection.pay(redirectAttempt());
     expect(paypal.seen(TOKEN)).toBe(1);
     expect(paypal.seen(CREATE)).toBe(6);
   });
 
-  it('that PayPal no longer accepts is replaced, and the call continues', async () => {
+  it("PayPal's access token is replaced when PayPal no longer accepts it, and the call continues", async () => {
     const { attempt, orderId } = await approved(paypal);
     paypal.fake.revokeTokens();
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
     expect([paypal.seen(TOKEN), paypal.seen(CAPTURE)]).toEqual([2, 2]);
   });
 
-  it('that is unavailable leaves a payment not_sent, and is requested again the next time', async () => {
+  it('a payment without an access token is not_sent, and the next payment requests the token again', async () => {
     for (const trouble of ['lost after', 'error before', 'no answer'] as const) {
       paypal.fake.trouble(TOKEN, trouble);
       const outcome = await connectionFor(paypal, trouble).pay(redirectAttempt());
@@ -218,7 +218,7 @@ describe('the access token', () => {
     expect(await paypal.connection.pay(redirectAttempt())).toMatchObject({ kind: 'redirect' });
   });
 
-  it('that is unavailable leaves a look-up unknown', async () => {
+  it('a look-up without an access token is unknown', async () => {
     const attempt = redirectAttempt();
     paypal.fake.trouble(TOKEN, 'lost before');
     expect(
@@ -228,7 +228,7 @@ describe('the access token', () => {
     });
   });
 
-  it('is refused for wrong credentials, which show neither in the outcome nor in a probe', async () => {
+  it('wrong PayPal credentials fail a payment and a probe without being shown', async () => {
     const other = await openPayPal({ secret: 'not-the-secret' });
     const outcome = await other.connection.pay(redirectAttempt());
     expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });

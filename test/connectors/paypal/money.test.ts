@@ -12,7 +12,7 @@ const NO_DECIMALS = ['HUF', 'JPY', 'TWD'];
 
 describe("PayPal's amounts", () => {
   it.each([...CURRENCIES])(
-    'of %s are decimals that PayPal accepts, or rejected, and read back the same',
+    "PayPal's amounts in %s are decimals that PayPal accepts, or rejected, and read back the same",
     (currency) => {
       const digits = currencyDigits(currency) ?? 0;
       fc.assert(
@@ -46,12 +46,12 @@ describe("PayPal's amounts", () => {
     ['500', 'TWD', '500'],
     ['0.05', 'EUR', '0.05'],
     ['500', 'COP', undefined],
-  ])('%s %s is written as %s', (text, currency, value) => {
+  ])("PayPal's amount for %s %s is written as %s", (text, currency, value) => {
     const money = parseMoney(text, currency);
     expect(money && toPayPalAmount(money)?.value).toBe(value);
   });
 
-  it('are never negative', () => {
+  it("PayPal's amounts are never negative", () => {
     expect(toPayPalAmount({ minorUnits: -1n, currency: 'USD' })).toBeUndefined();
   });
 });

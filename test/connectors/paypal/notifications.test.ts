@@ -51,7 +51,7 @@ function changed(
 const forged = { kind: 'forged' };
 
 describe('a notification from PayPal', () => {
-  it('is about the transaction whose id it contains, once PayPal confirms the signature', async () => {
+  it("PayPal's notification is about the transaction whose ID it contains, once PayPal confirms it", async () => {
     expect(await read(paypal.fake.notify(CAPTURED))).toEqual({
       kind: 'about',
       deduplicationKey: CAPTURED.id,
@@ -60,7 +60,7 @@ describe('a notification from PayPal', () => {
     expect(paypal.seen(VERIFY)).toBe(1);
   });
 
-  it('is sent to PayPal byte for byte, including spaces and escapes', async () => {
+  it("PayPal's notification is returned for verification byte for byte, including spaces and escapes", async () => {
     const body = JSON.stringify(CAPTURED, undefined, 3).replaceAll('ñ', '\\u00f1');
     expect(await read(paypal.fake.notify(body))).toMatchObject({ kind: 'about' });
   });
@@ -84,7 +84,7 @@ describe('a notification from PayPal', () => {
       { id: '1JU08902781691411', custom_id: TRANSACTION },
       { transactionId: TRANSACTION },
     ],
-  ])('of the type %s names its subject: %j', async (type, resource, subject) => {
+  ])("PayPal's notification of the type %s names its subject: %j", async (type, resource, subject) => {
     const reading = await read(paypal.fake.notify(event(type, resource)));
     expect(reading).toMatchObject({ kind: 'about', subjects: [subject] });
   });
@@ -95,29 +95,29 @@ describe('a notification from PayPal', () => {
     ['no event', { hello: 'world' }],
     ['a type that only contains a refund', event('BILLING.PAYMENT.REFUND.COMPLETED', OF_CAPTURE)],
     ['a type that only begins like a refund', event('PAYMENT.CAPTURE.REFUNDED.LATER', OF_CAPTURE)],
-  ])('is ignored if it is genuine and about %s', async (_what, body) => {
+  ])("PayPal's notification is ignored if it is genuine and about %s", async (_what, body) => {
     expect(await read(paypal.fake.notify(body))).toEqual({ kind: 'ignored' });
   });
 
-  it('is forged if any byte was changed', async () => {
+  it("PayPal's notification is forged if any byte was changed", async () => {
     const notification = paypal.fake.notify(CAPTURED);
     const body = Buffer.from(Buffer.from(notification.body).toString().replace('3000.00', '9000.00'));
     expect(await read({ ...notification, body })).toMatchObject(forged);
   });
 
-  it('is forged if it was signed for the webhook of another account', async () => {
+  it("PayPal's notification is forged if it was signed for the webhook of another account", async () => {
     expect(await read(paypal.fake.notify(CAPTURED, { webhookId: '9XX00000X000000XX' }))).toMatchObject(
       forged,
     );
   });
 
-  it('cannot smuggle its own webhook into the verification request', async () => {
+  it("PayPal's notification cannot smuggle its own webhook into the verification request", async () => {
     const body = `${JSON.stringify(CAPTURED)},"webhook_id":"9XX00000X000000XX"`;
     expect(await read(paypal.fake.notify(body, { webhookId: '9XX00000X000000XX' }))).toMatchObject(forged);
     expect(paypal.fake.requests).toEqual([]);
   });
 
-  it('is accepted for either of two webhooks', async () => {
+  it("PayPal's notification is accepted for either of two webhooks", async () => {
     const two = await openPayPal({ settings: { webhook_ids: ['9XX00000X000000XX', FAKE_WEBHOOK_ID] } });
     for (const webhookId of ['9XX00000X000000XX', FAKE_WEBHOOK_ID]) {
       const notification = two.fake.notify(CAPTURED, { webhookId });
@@ -128,7 +128,7 @@ describe('a notification from PayPal', () => {
     await two.close();
   });
 
-  it('that is delivered twice has the same key', async () => {
+  it("PayPal's notification has the same key if it is delivered twice", async () => {
     const [first, second] = [
       await read(paypal.fake.notify(CAPTURED)),
       await read(paypal.fake.notify(CAPTURED)),
@@ -136,7 +136,7 @@ describe('a notification from PayPal', () => {
     expect(second).toEqual(first);
   });
 
-  it('is forged if it is days old or ahead of our clock, and accepted while PayPal repeats it', async () => {
+  it("PayPal's notification is accepted for days of repeats, and forged if older or in the future", async () => {
     const now = Date.now();
     const old = (atMs: number) => read(paypal.fake.notify(CAPTURED, { atMs }), now);
     expect(await old(now - 5 * DAY_MS)).toMatchObject(forged);
@@ -156,24 +156,27 @@ describe('a notification from PayPal', () => {
     'file:///etc/passwd',
     `https://api.paypal.com/${'a'.repeat(600)}`,
     '',
-  ])('is forged with a foreign certificate, without a call to PayPal: %s', async (url) => {
-    const notification = changed(paypal.fake.notify(CAPTURED), { 'paypal-cert-url': url });
-    expect(await read(notification)).toMatchObject(forged);
-    expect(paypal.fake.requests).toEqual([]);
-  });
+  ])(
+    "PayPal's notification with a foreign certificate is forged, without a call to PayPal: %s",
+    async (url) => {
+      const notification = changed(paypal.fake.notify(CAPTURED), { 'paypal-cert-url': url });
+      expect(await read(notification)).toMatchObject(forged);
+      expect(paypal.fake.requests).toEqual([]);
+    },
+  );
 
   it.each([
     ['paypal-transmission-id', undefined],
     ['paypal-transmission-sig', '","webhook_id":"x'],
     ['paypal-transmission-time', 'yesterday'],
     ['paypal-auth-algo', 'none'],
-  ])('is forged without a valid %s, without a call to PayPal', async (name, value) => {
+  ])("PayPal's notification without a valid %s is forged, without a call to PayPal", async (name, value) => {
     expect(await read(changed(paypal.fake.notify(CAPTURED), { [name]: value }))).toMatchObject(forged);
     expect(paypal.fake.requests).toEqual([]);
   });
 
   it.each(['', '[]', 'null', '\ufeff{}', '<html>'])(
-    'is forged if its body is not a JSON object: %j',
+    "PayPal's notification is forged if its body is not a JSON object: %j",
     async (body) => {
       expect(await read(paypal.fake.notify(body))).toMatchObject(forged);
     },
@@ -186,11 +189,14 @@ describe('a notification from PayPal', () => {
     { status: 200, body: {} },
     { status: 200, body: { verification_status: 'success' } },
     { status: 403, body: { name: 'NOT_AUTHORIZED', message: 'no' } },
-  ] as const)('does not count until PayPal verifies it, so that it comes again: %j', async (trouble) => {
-    paypal.fake.trouble(VERIFY, trouble);
-    const connection = connectionFor(paypal, trouble);
-    const first = connection.readNotification?.(paypal.fake.notify(CAPTURED), Date.now());
-    expect(await first).toMatchObject({ kind: 'send_again' });
-    expect(await read(paypal.fake.notify(CAPTURED))).toMatchObject({ kind: 'about' });
-  });
+  ] as const)(
+    "PayPal's notification does not count until PayPal verifies it, so that it comes again: %j",
+    async (trouble) => {
+      paypal.fake.trouble(VERIFY, trouble);
+      const connection = connectionFor(paypal, trouble);
+      const first = connection.readNotification?.(paypal.fake.notify(CAPTURED), Date.now());
+      expect(await first).toMatchObject({ kind: 'send_again' });
+      expect(await read(paypal.fake.notify(CAPTURED))).toMatchObject({ kind: 'about' });
+    },
+  );
 });

@@ -9,14 +9,14 @@ const PART = { minorUnits: 100_000n, currency: 'USD' };
 const paypal = openedForEach(openPayPal);
 
 describe('a refund by PayPal', () => {
-  it('refunds the whole amount', async () => {
+  it('PayPal refunds the whole amount', async () => {
     const { attempt, reference } = await paid(paypal);
     const outcome = await paypal.connection.refund?.(operationOn(attempt, reference));
     expect(outcome).toMatchObject({ kind: 'approved' });
     expect(await lookUp(paypal, attempt, reference)).toMatchObject({ kind: 'approved' });
   });
 
-  it('refunds several parts, up to the paid amount', async () => {
+  it('PayPal refunds several parts, up to the paid amount', async () => {
     const { attempt, reference } = await paid(paypal);
     for (const kind of ['approved', 'approved', 'approved', 'not_sent']) {
       const outcome = await paypal.connection.refund?.(operationOn(attempt, reference, { money: PART }));
@@ -24,7 +24,7 @@ describe('a refund by PayPal', () => {
     }
   });
 
-  it('is pending if PayPal says so, and found by its own id', async () => {
+  it('a PayPal refund is pending if PayPal says so, and found by its own ID', async () => {
     const { attempt, reference } = await paid(paypal);
     paypal.fake.ledger.refundStatuses.push('PENDING');
     const operation = operationOn(attempt, reference);
@@ -38,7 +38,7 @@ describe('a refund by PayPal', () => {
     ).toMatchObject({ kind: 'approved' });
   });
 
-  it.each(['FAILED', 'CANCELLED'])('is declined if PayPal says %s', async (status) => {
+  it.each(['FAILED', 'CANCELLED'])('a PayPal refund is declined if PayPal says %s', async (status) => {
     const { attempt, reference } = await paid(paypal);
     paypal.fake.ledger.refundStatuses.push(status);
     expect(await paypal.connection.refund?.(operationOn(attempt, reference))).toMatchObject({
@@ -47,7 +47,7 @@ describe('a refund by PayPal', () => {
   });
 
   it.each(['lost after', 'error after', 'no answer'] as const)(
-    'whose response was lost is unknown, and found with its order: %s',
+    'a PayPal refund whose response was lost is unknown, and found with its order: %s',
     async (trouble) => {
       const { attempt, reference } = await paid(paypal);
       const operation = operationOn(attempt, reference, { money: PART });
@@ -58,7 +58,7 @@ describe('a refund by PayPal', () => {
     },
   );
 
-  it('that never reached PayPal is made once by its look-up, as the same request under the same id', async () => {
+  it('a PayPal refund that never arrived is made once by its look-up, under the same request ID', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     paypal.fake.trouble(REFUND, 'lost before');
@@ -73,7 +73,7 @@ describe('a refund by PayPal', () => {
     expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(1);
   });
 
-  it('is found by its request id if PayPal lists refunds without saying whose they are', async () => {
+  it('a PayPal refund is found by its request ID if PayPal lists refunds without their owners', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const [one, another] = [PART, PART].map((money) => operationOn(attempt, reference, { money }));
     if (!one || !another) throw new Error('expected two');
@@ -87,7 +87,7 @@ describe('a refund by PayPal', () => {
     expect(refunds).toHaveLength(2);
   });
 
-  it('whose repeat is refused stays unknown until it has to be closed and hours have passed', async () => {
+  it('a PayPal refund whose repeat is refused stays unknown until it is closed hours later', async () => {
     const { attempt, reference } = await paid(paypal);
     const lost = operationOn(attempt, reference, { money: PART });
     paypal.fake.trouble(REFUND, 'lost before');
@@ -101,7 +101,7 @@ describe('a refund by PayPal', () => {
     expect(closed).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('is closed hours later if its last repeat was certainly never sent', async () => {
+  it('a PayPal refund is closed hours later if its last repeat was certainly never sent', async () => {
     const { attempt, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     const refused = { error: 'invalid_token', error_description: 'The token was not found' };
@@ -112,7 +112,7 @@ describe('a refund by PayPal', () => {
   });
 
   it.each(['lost after', 'error after', 'no answer'] as const)(
-    'that its last repeat may have made is unknown at any age, and found later: %s',
+    'a PayPal refund that its last repeat may have made is unknown at any age, and found later: %s',
     async (trouble) => {
       const { attempt, orderId, reference } = await paid(paypal);
       const operation = operationOn(attempt, reference, { money: PART });
@@ -128,7 +128,7 @@ describe('a refund by PayPal', () => {
     },
   );
 
-  it('is not repeated once PayPal may have forgotten its request id', async () => {
+  it('a PayPal refund is not repeated once PayPal may have forgotten its request ID', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     const old = { ageMs: 45 * 24 * HOUR_MS };
@@ -138,7 +138,7 @@ describe('a refund by PayPal', () => {
     expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(0);
   });
 
-  it('that was made is found with its order, even once PayPal may have forgotten its request id', async () => {
+  it('a PayPal refund is found with its order even once PayPal may have forgotten its request ID', async () => {
     const { attempt, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     paypal.fake.trouble(REFUND, 'lost after');
@@ -150,25 +150,28 @@ describe('a refund by PayPal', () => {
 
   it.each<[string, (order: Pick<FakeOrder, 'captures' | 'refunds'>) => void]>([
     ['lists no refund', ({ refunds }) => void refunds.splice(0)],
-    ['does not say whose each is', ({ refunds }) => forget(refunds[1])],
+    ['does not name the owners', ({ refunds }) => forget(refunds[1])],
     [
-      'does not say whose each is, and shows its capture in an earlier state',
+      'does not name the owners, and shows its capture in an earlier state',
       ({ captures, refunds }) => {
         Object.assign(captures[0] ?? {}, { status: 'COMPLETED' });
         forget(refunds[1]);
       },
     ],
-  ])('is not closed, however old, while the order of a capture that was refunded %s', async (_how, hide) => {
-    const { attempt, orderId, reference } = await paid(paypal);
-    const [other, operation] = [PART, PART].map((money) => operationOn(attempt, reference, { money }));
-    if (!other || !operation) throw new Error('expected two');
-    for (const one of [other, operation]) await paypal.connection.refund?.(one);
-    hide(paypal.fake.ledger.orders.get(orderId) ?? { captures: [], refunds: [] });
-    const old = { ageMs: 45 * 24 * HOUR_MS, close: true };
-    expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'unknown' });
-  });
+  ])(
+    'a PayPal refund is not closed, however old, while the order of a refunded capture %s',
+    async (_how, hide) => {
+      const { attempt, orderId, reference } = await paid(paypal);
+      const [other, operation] = [PART, PART].map((money) => operationOn(attempt, reference, { money }));
+      if (!other || !operation) throw new Error('expected two');
+      for (const one of [other, operation]) await paypal.connection.refund?.(one);
+      hide(paypal.fake.ledger.orders.get(orderId) ?? { captures: [], refunds: [] });
+      const old = { ageMs: 45 * 24 * HOUR_MS, close: true };
+      expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'unknown' });
+    },
+  );
 
-  it('that its order lists twice raises an alarm', async () => {
+  it('a PayPal refund that its order lists twice raises an alarm', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     await paypal.connection.refund?.(operation);
@@ -241,7 +244,7 @@ describe('a refund by PayPal', () => {
     },
   );
 
-  it('of a payment with an unknown capture is turned away before anything is sent', async () => {
+  it('a PayPal refund of a payment with an unknown capture is turned away before anything is sent', async () => {
     const { attempt, orderId } = await paid(paypal);
     const before = paypal.fake.requests.length;
     const outcome = await paypal.connection.refund?.(operationOn(attempt, orderId));

@@ -36,16 +36,19 @@ const ISSUES = [
 ] as const;
 
 describe("PayPal's processor response codes", () => {
-  it.each(CODES)('%s is ISO 8583 %s, %s', (response_code, iso8583Code, code, hard) => {
-    const attempt = redirectAttempt();
-    const order = capturedAnswer(attempt, { status: 'DECLINED', processor_response: { response_code } });
-    const outcome = fromOrder(readOrder(order), { ...attempt, orderId: undefined, shownAs });
-    expect(outcome).toMatchObject({ kind: 'declined', iso8583Code });
-    expect('nowhereElse' in outcome).toBe(['5200', 'PPIF'].includes(response_code));
-    expect(declineOf(iso8583Code)).toMatchObject({ code, hard });
-  });
+  it.each(CODES)(
+    "PayPal's processor response code %s is ISO 8583 %s, %s",
+    (response_code, iso8583Code, code, hard) => {
+      const attempt = redirectAttempt();
+      const order = capturedAnswer(attempt, { status: 'DECLINED', processor_response: { response_code } });
+      const outcome = fromOrder(readOrder(order), { ...attempt, orderId: undefined, shownAs });
+      expect(outcome).toMatchObject({ kind: 'declined', iso8583Code });
+      expect('nowhereElse' in outcome).toBe(['5200', 'PPIF'].includes(response_code));
+      expect(declineOf(iso8583Code)).toMatchObject({ code, hard });
+    },
+  );
 
-  it('that are unknown or mean approval are soft declines if PayPal reports a decline', () => {
+  it("PayPal's unknown or approving response codes are soft declines if PayPal reports a decline", () => {
     const unknown = fc.string().map((text) => `${text}?`);
     const others = fc.constantFrom('', '0000', '1000', '7600', 'constructor', '__proto__');
     fc.assert(
@@ -64,11 +67,11 @@ function refusedFor(issue: string) {
 }
 
 describe("PayPal's issues", () => {
-  it.each(ISSUES)('%s makes a call %s', (issue, kind) => {
+  it.each(ISSUES)("PayPal's issue %s makes a call %s", (issue, kind) => {
     expect(refusedFor(issue).kind).toBe(kind);
   });
 
-  it('that are unknown only mean that the call was refused', () => {
+  it("PayPal's unknown issues only mean that the call was refused", () => {
     const unknown = fc.string().map((text) => `${text}?`);
     fc.assert(fc.property(unknown, (issue) => refusedFor(issue).kind === 'not_sent'));
   });

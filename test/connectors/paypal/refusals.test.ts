@@ -9,11 +9,11 @@ import { approved, CAPTURE, CREATE, complete, openPayPal, paid, sent } from './p
 
 const paypal = openedForEach(openPayPal);
 
-describe('an order that PayPal refuses', () => {
+describe('orders that PayPal refuses', () => {
   const withPayer = (payer: object) => redirectAttempt({ customerPayer: create(CustomerPayerSchema, payer) });
   const created = () => paypal.fake.requests.filter(({ call }) => CREATE.test(call));
 
-  it('for an optional field is created without it, under a separate id', async () => {
+  it('an order that PayPal refuses for an optional field is created without it, under a separate id', async () => {
     const { attempt, orderId } = await sent(paypal, withPayer({ firstName: 'Ana', email: 'ana@example' }));
     const [first, second, ...others] = created();
     expect([first?.requestId, second?.requestId]).toEqual([
@@ -25,11 +25,11 @@ describe('an order that PayPal refuses', () => {
     });
     expect(second?.body).not.toContain('ana@example');
     expect(others).toEqual([]);
-    // A look-up without a known order finds the same one.
+    // A look-up without a known order finds the same order.
     expect(await lookUp(paypal, attempt, undefined)).toMatchObject({ kind: 'redirect', reference: orderId });
   });
 
-  it('for several optional fields is created without them all', async () => {
+  it('an order that PayPal refuses for several optional fields is created without them all', async () => {
     const named = [
       '/payment_source/paypal/name/given_name',
       "/purchase_units/@reference_id=='x'/description",
@@ -49,7 +49,7 @@ describe('an order that PayPal refuses', () => {
     [['/payment_source/paypal/email_address', '/purchase_units/0/amount/value']],
     [['/purchase_units/0/shipping/address']],
     [['']],
-  ])('for a required field is refused: %j', async (fields) => {
+  ])('an order that PayPal refuses for a required field is not sent again: %j', async (fields) => {
     paypal.fake.trouble(CREATE, refusedFields(fields));
     expect(await paypal.connection.pay(withPayer({ email: 'ana@example.com' }))).toMatchObject({
       kind: 'not_sent',
@@ -62,7 +62,7 @@ describe('an order that PayPal refuses', () => {
 describe('a capture that PayPal refuses for an unknown issue', () => {
   const UNKNOWN = unprocessable('NEW_ISSUE_OF_PAYPAL');
 
-  it('was not made if its order says so, and can be made later', async () => {
+  it('a capture refused for an unknown issue was not made if its order says so, and can be made later', async () => {
     const { attempt, orderId } = await approved(paypal);
     paypal.fake.trouble(CAPTURE, UNKNOWN);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({
@@ -72,14 +72,14 @@ describe('a capture that PayPal refuses for an unknown issue', () => {
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
   });
 
-  it('takes its outcome from the order if the order shows a capture', async () => {
+  it('a capture refused for an unknown issue has the outcome that its order shows', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     paypal.fake.trouble(CAPTURE, UNKNOWN);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved', reference });
   });
 
   it.each(['lost before', 'error before', failure(404, 'RESOURCE_NOT_FOUND', 'INVALID_RESOURCE_ID')])(
-    'is unknown while its order is unreadable: %j',
+    'a capture refused for an unknown issue is unknown while its order is unreadable: %j',
     async (trouble) => {
       const { attempt, orderId } = await approved(paypal);
       paypal.fake.trouble(CAPTURE, UNKNOWN);

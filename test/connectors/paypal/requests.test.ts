@@ -88,7 +88,7 @@ beforeAll(async () => {
 });
 
 describe("the connector's requests", () => {
-  it.each(Object.keys(FLOWS))('match the reviewed files: %s', async (name) => {
+  it.each(Object.keys(FLOWS))('the requests to PayPal match the reviewed files: %s', async (name) => {
     const shown = seen.get(name)?.map(({ call, requestId, headers, body }) => ({
       call: call.replace(/\b(?!0{17})[A-Z0-9]{17}\b/, '…'),
       requestId,
@@ -100,7 +100,7 @@ describe("the connector's requests", () => {
     await expect(`${JSON.stringify(shown, undefined, 2)}\n`).toMatchFileSnapshot(`golden/${name}.json`);
   });
 
-  it('contain an id of at most 108 characters if they create something', () => {
+  it('the requests to PayPal that create something have an ID of at most 108 characters', () => {
     for (const { call, requestId } of [...seen.values()].flat()) {
       if (!call.startsWith('POST /v2/')) continue;
       expect(requestId).toMatch(/^[0-9a-f-]{36}(:capture)?$/);
@@ -108,7 +108,7 @@ describe("the connector's requests", () => {
   });
 
   it.each(Object.keys(FLOWS))(
-    "are valid according to PayPal's own library, and contain nothing unknown to it: %s",
+    'the requests to PayPal are valid for its own library, and contain no field unknown to it: %s',
     (name) => {
       for (const { call, body } of seen.get(name) ?? []) {
         const schema = schemaOf(call);
@@ -118,7 +118,7 @@ describe("the connector's requests", () => {
     },
   );
 
-  it("with a misspelt field or a value of another kind are invalid according to PayPal's own library", () => {
+  it("the check with PayPal's library finds a misspelt field and a value of another type", () => {
     const unit = { amount: { currency_code: 'USD', value: '1' } };
     const order = { intent: 'CAPTURE', purchase_units: [unit] };
     const misspelt = { ...order, purchase_units: [{ ...unit, colour: 'red' }] };

@@ -9,7 +9,7 @@ function connect(settings: JsonObject, secrets: Record<string, Secret> = SECRETS
 }
 
 describe("PayPal's settings", () => {
-  it('are all optional except the secrets', async () => {
+  it("PayPal's settings are all optional except the secrets", async () => {
     const connection = connect({});
     expect(connection.identity).toBe('https://api-m.paypal.com ');
     expect(connection.accountNamedBy).toBe(SECRETS.client_id);
@@ -19,7 +19,7 @@ describe("PayPal's settings", () => {
     await connection.close();
   });
 
-  it('identify the account, so that the credentials may be replaced', async () => {
+  it("PayPal's settings identify the account, so that the credentials may be replaced", async () => {
     const connection = connect({ account_id: '7ABCDEFGHJKLM' });
     expect(connection.identity).toBe('https://api-m.paypal.com 7ABCDEFGHJKLM');
     expect(connection.accountNamedBy).toBeUndefined();
@@ -39,15 +39,18 @@ describe("PayPal's settings", () => {
     ['locale', { locale: 'Spanish' }],
     ['send_shipping_address', { send_shipping_address: 'yes' }],
     ['colour', { colour: 'red' }],
-  ])('that are invalid are named: %s in %j', (name, settings) => {
+  ])("PayPal's invalid settings are named: %s in %j", (name, settings) => {
     expect(() => connect(settings)).toThrow(name);
   });
 
-  it.each(['client_id', 'client_secret'])('without a valid %s are rejected without showing it', (name) => {
-    expect(() => connect({}, { ...SECRETS, [name]: undefined as unknown as Secret })).toThrow(name);
-    const wrong = { ...SECRETS, [name]: new Secret('with space') };
-    expect(() => connect({}, wrong)).toThrow(name);
-    expect(() => connect({}, wrong)).not.toThrow('with space');
-    expect(() => connect({}, { ...SECRETS, other: new Secret('x') })).toThrow('other');
-  });
+  it.each(['client_id', 'client_secret'])(
+    "PayPal's settings without a valid %s are rejected without showing it",
+    (name) => {
+      expect(() => connect({}, { ...SECRETS, [name]: undefined as unknown as Secret })).toThrow(name);
+      const wrong = { ...SECRETS, [name]: new Secret('with space') };
+      expect(() => connect({}, wrong)).toThrow(name);
+      expect(() => connect({}, wrong)).not.toThrow('with space');
+      expect(() => connect({}, { ...SECRETS, other: new Secret('x') })).toThrow('other');
+    },
+  );
 });

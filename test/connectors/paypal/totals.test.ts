@@ -17,8 +17,8 @@ async function payment() {
   return { attempt, reference, order, refundThere, told: () => lookUp(paypal, attempt, reference) };
 }
 
-describe('the look-up of a payment reports', () => {
-  it('the refunded amount, whoever refunded it, even if it is zero', async () => {
+describe('refunded amounts in look-ups at PayPal', () => {
+  it('a look-up reports the refunded amount, whoever refunded it, even zero', async () => {
     const { attempt, reference, refundThere, told } = await payment();
     const totals = { captured: 300_000n, refunded: 0n, mayCountDisputes: true };
     expect(await told()).toMatchObject({ totals });
@@ -28,13 +28,16 @@ describe('the look-up of a payment reports', () => {
     expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 101_234n } });
   });
 
-  it.each(['PENDING', 'FAILED', 'CANCELLED'])('no refund with the status %s', async (status) => {
-    const { refundThere, told } = await payment();
-    refundThere('10');
-    paypal.fake.ledger.refundStatuses.push(status);
-    refundThere('20');
-    expect(await told()).toMatchObject({ totals: { refunded: 1_000n } });
-  });
+  it.each(['PENDING', 'FAILED', 'CANCELLED'])(
+    'a look-up reports no refund with the status %s',
+    async (status) => {
+      const { refundThere, told } = await payment();
+      refundThere('10');
+      paypal.fake.ledger.refundStatuses.push(status);
+      refundThere('20');
+      expect(await told()).toMatchObject({ totals: { refunded: 1_000n } });
+    },
+  );
 
   it.each<[string, Json[]]>([
     ['lists none', []],
@@ -43,7 +46,7 @@ describe('the look-up of a payment reports', () => {
       [{ status: 'COMPLETED', amount: { currency_code: 'EUR', value: '1.00' } }],
     ],
     ['has one without an amount', [{ status: 'COMPLETED' }]],
-  ])('no totals, with an alarm, if the order %s', async (_how, refunds) => {
+  ])('a look-up reports no totals, with an alarm, if the order %s', async (_how, refunds) => {
     const { order, refundThere, told } = await payment();
     refundThere('10');
     order.refunds.splice(0, 1, ...(refunds as typeof order.refunds));
@@ -54,7 +57,7 @@ describe('the look-up of a payment reports', () => {
   });
 });
 
-describe('a notification of a refund', () => {
+describe("PayPal's notifications of refunds", () => {
   const read = (resource: Json, type = 'PAYMENT.CAPTURE.REFUNDED') => {
     const event = { id: 'WH-refund-1', event_type: type, resource };
     return paypal.connection.readNotification?.(paypal.fake.notify(event), Date.now());
@@ -65,7 +68,7 @@ describe('a notification of a refund', () => {
   });
 
   it.each(['PAYMENT.CAPTURE.REFUNDED', 'PAYMENT.REFUND.COMPLETED'])(
-    'without our id is about the payment of its capture: %s',
+    'a refund notification without our ID is about the payment of its capture: %s',
     async (type) => {
       const { attempt, order } = await payment();
       expect(await read(linked(order.captures[0]?.id ?? ''), type)).toMatchObject({
@@ -74,19 +77,19 @@ describe('a notification of a refund', () => {
     },
   );
 
-  it("with its capture's id is about the payment, and with our refund's id about the refund", async () => {
+  it("a refund notification is about the payment by its capture's ID, and about our refund by ours", async () => {
     const transactionId = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
     expect(await read({ ...linked('X'), custom_id: transactionId })).toMatchObject({
       subjects: [{ transactionId }],
     });
   });
 
-  it("of other software's capture is ignored", async () => {
+  it("a refund notification for another application's capture is ignored", async () => {
     expect(await read(linked('00D10444LD479031K'))).toEqual({ kind: 'ignored' });
     expect(await read({ id: '09E71677NS257044M' })).toEqual({ kind: 'ignored' });
   });
 
-  it('is to be sent again while PayPal does not say whose it is', async () => {
+  it('a refund notification is to be sent again while PayPal does not say whose it is', async () => {
     const { order } = await payment();
     paypal.fake.trouble(/captures/, 'error before');
     expect(await read(linked(order.captures[0]?.id ?? ''))).toMatchObject({ kind: 'send_again' });

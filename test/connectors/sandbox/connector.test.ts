@@ -20,7 +20,7 @@ import {
   SECURITY_CODE,
 } from '../attempts.ts';
 
-describe('the sandbox connector with the sandbox provider', () => {
+describe('the sandbox connector', () => {
   let provider: ProviderUnderTest;
   const connections: ProviderConnection[] = [];
 
@@ -45,7 +45,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     return connect(settings).pay(attempt);
   }
 
-  it('approves any other card, and returns the content of provider_data without card number or security code', async () => {
+  it('the sandbox connector returns an approval without the full card number or the code', async () => {
     const attempt = cardAttempt();
     const outcome = await pay(attempt, { account_id: 'acct_7' });
     expect(outcome).toMatchObject({
@@ -72,17 +72,20 @@ describe('the sandbox connector with the sandbox provider', () => {
     ['41111113', '', '1113'],
     ['41111111112', '411', '1112'],
     ['411111111111', '411111', '1111'],
-  ])('hides at least four digits of a short card number, %s', async (number, cardIin, lastFour) => {
-    const { providerData } = (await pay(cardAttempt(number))) as { providerData: { rawResponse: object } };
-    expect(providerData.rawResponse).toMatchObject({ card_iin: cardIin, card_last_four: lastFour });
-  });
+  ])(
+    'the sandbox connector hides at least four digits of a short card number, %s',
+    async (number, cardIin, lastFour) => {
+      const { providerData } = (await pay(cardAttempt(number))) as { providerData: { rawResponse: object } };
+      expect(providerData.rawResponse).toMatchObject({ card_iin: cardIin, card_last_four: lastFour });
+    },
+  );
 
-  it('only authorizes on request', async () => {
+  it('the sandbox connector only authorizes on request', async () => {
     const outcome = await pay(cardAttempt(undefined, {}, { capture: false }));
     expect(outcome).toMatchObject({ kind: 'approved', providerData: { subStatus: 'authorized' } });
   });
 
-  it('passes on order and airline data', async () => {
+  it('the sandbox connector passes on order and airline data', async () => {
     const outcome = await pay(
       cardAttempt(undefined, {
         additionalData: additionalData({
@@ -96,7 +99,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     });
   });
 
-  it('gives a wallet order the address of its checkout page, and no card codes', async () => {
+  it('the sandbox connector gives a wallet order the address of its checkout page, and no card codes', async () => {
     const outcome = await pay(redirectAttempt());
     expect(outcome).toMatchObject({
       kind: 'redirect',
@@ -106,14 +109,14 @@ describe('the sandbox connector with the sandbox provider', () => {
     expect(JSON.stringify(outcome)).not.toContain('iso8583');
   });
 
-  it('leaves a wallet enrollment pending', async () => {
+  it('the sandbox connector leaves a wallet enrollment pending', async () => {
     expect(await pay(enrollmentAttempt())).toMatchObject({
       kind: 'pending',
       providerData: { status: 'pending' },
     });
   });
 
-  it('is not_sent with a wrong API key', async () => {
+  it('a payment with a wrong API key at the sandbox is not_sent', async () => {
     expect(await connect({}, 'wrong').pay(cardAttempt())).toEqual({
       kind: 'not_sent',
       detail: 'the provider refused the request: 401',
@@ -121,7 +124,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     });
   });
 
-  it('is not_sent for an amount that JSON cannot represent', async () => {
+  it('a payment of an amount that JSON cannot represent is not_sent', async () => {
     expect(
       await pay(cardAttempt(undefined, { money: { minorUnits: 2n ** 53n, currency: 'CLF' } })),
     ).toMatchObject({
@@ -130,7 +133,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     });
   });
 
-  it('finds the provider by a probe, but not with a wrong API key, and moves no money', async () => {
+  it("the sandbox connector's probe succeeds, fails with a wrong API key, and moves no money", async () => {
     const before = await read(provider.origin, '/v1/ledger');
     expect(before).toMatchObject({ object: 'ledger' });
     expect(await connect().probe?.()).toBe(true);
@@ -139,7 +142,7 @@ describe('the sandbox connector with the sandbox provider', () => {
   });
 
   for (const card of MAGIC_CARDS.filter(({ behaviour }) => behaviour.kind === 'decline')) {
-    it(`is declined with ${card.number}, ${card.name}`, async () => {
+    it(`a payment with ${card.number}, ${card.name}, is declined`, async () => {
       const code = card.behaviour.kind === 'decline' && card.behaviour.responseCode;
       expect(await pay(cardAttempt(card.number))).toMatchObject({
         kind: 'declined',
@@ -150,7 +153,7 @@ describe('the sandbox connector with the sandbox provider', () => {
   }
 
   for (const name of ['NO_ANSWER', 'RESET_AFTER_CHARGE', 'ERROR_AFTER_CHARGE', 'UNREADABLE_ANSWER']) {
-    it(`is unknown with ${name}, and the provider has the charge`, async () => {
+    it(`a payment with ${name} is unknown, and the provider has the charge`, async () => {
       const attempt = cardAttempt(magic(name));
       const settings = name === 'NO_ANSWER' ? { timeout_ms: 2_000 } : {};
       expect(await pay(attempt, settings)).toMatchObject({ kind: 'unknown' });
@@ -158,7 +161,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     });
   }
 
-  it('is not_sent with CONNECTION_REFUSED, and the provider never received it', async () => {
+  it('a payment with CONNECTION_REFUSED is not_sent, and the provider does not receive it', async () => {
     expect(magic('CONNECTION_REFUSED')).toBe(CONNECTION_REFUSED_CARD);
     const attempt = cardAttempt(CONNECTION_REFUSED_CARD);
     expect(await pay(attempt)).toEqual({
@@ -169,13 +172,13 @@ describe('the sandbox connector with the sandbox provider', () => {
     expect(await recorded(attempt)).toBeUndefined();
   });
 
-  it('is declined at acquirer ONE and approved at TWO with DECLINED_AT_ACQUIRER_ONE', async () => {
+  it('a payment with DECLINED_AT_ACQUIRER_ONE is declined at acquirer ONE and approved at TWO', async () => {
     const number = magic('DECLINED_AT_ACQUIRER_ONE');
     expect(await pay(cardAttempt(number))).toMatchObject({ kind: 'declined', iso8583Code: '05' });
     expect(await pay(cardAttempt(number), { acquirer: 'TWO' })).toMatchObject({ kind: 'approved' });
   });
 
-  it('is approved after a delay with APPROVED_AFTER_DELAY, or unknown after a shorter deadline', async () => {
+  it('a payment with APPROVED_AFTER_DELAY is approved, or unknown after a shorter deadline', async () => {
     const number = magic('APPROVED_AFTER_DELAY');
     const impatient = cardAttempt(number);
     const [patientOutcome, impatientOutcome] = await Promise.all([

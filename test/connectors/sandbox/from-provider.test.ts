@@ -13,7 +13,7 @@ function read(attempt: ReturnType<typeof cardAttempt>, answer: object) {
   return fromPayment(result, attempt, 'SANDBOX_ONE');
 }
 
-it('drops unknown fields from raw_response', () => {
+it('unknown fields are dropped from raw_response', () => {
   const attempt = cardAttempt();
   const outcome = read(attempt, {
     ...chargeAnswer(attempt),
@@ -24,7 +24,7 @@ it('drops unknown fields from raw_response', () => {
   expect(JSON.stringify(outcome)).not.toMatch(/cvc|4111111111111111/);
 });
 
-it('shows no object in place of a text', () => {
+it('an object in place of a string is not shown', () => {
   const attempt = cardAttempt();
   const outcome = read(attempt, {
     ...chargeAnswer(attempt),
@@ -41,7 +41,7 @@ it.each([
   ['amount', { amount: 300_001 }],
   ['currency', { currency: 'EUR' }],
   ['idempotency_key', { idempotency_key: 'another' }],
-])('raises an alarm for an approval whose %s differs', (field, change) => {
+])('an approval whose %s differs raises an alarm', (field, change) => {
   const attempt = cardAttempt();
   expect(read(attempt, { ...chargeAnswer(attempt), ...change })).toEqual({
     kind: 'unknown',
@@ -51,7 +51,7 @@ it.each([
   });
 });
 
-it('distinguishes a refusal of this attempt from a refusal of the connection', () => {
+it('a refusal of this attempt is distinguished from a refusal of the connection', () => {
   const refusal = (status: number) => {
     const body = Buffer.from(JSON.stringify({ error: { type: 'x', message: 'no' } }));
     return fromPayment({ kind: 'answer', status, headers: {}, body }, cardAttempt(), 'SANDBOX_ONE');

@@ -53,7 +53,7 @@ describe('notifications from the sandbox provider', () => {
   const reading = (notification: RawNotification, nowMs = Date.now()) =>
     connection.readNotification?.(notification, nowMs);
 
-  it('name their transaction, also if signed with the previous secret', async () => {
+  it('a notification from the sandbox names its transaction, also if signed with the previous secret', async () => {
     const attempt = cardAttempt(undefined, { notificationUrl, description: 'about' });
     const outcome = await connection.pay(attempt);
     const reference = outcome.kind === 'approved' ? outcome.reference : '';
@@ -77,7 +77,7 @@ describe('notifications from the sandbox provider', () => {
     }
   });
 
-  it('of a completion are about its order', async () => {
+  it('a notification from the sandbox about a completion is about its order', async () => {
     const method = { kind: 'wallet_redirect', type: 'WALLET_D' } as const;
     const attempt = redirectAttempt({ notificationUrl, method } as object);
     const outcome = await connection.pay(attempt);
@@ -99,7 +99,7 @@ describe('notifications from the sandbox provider', () => {
     ['a short one', 't=1767225600,v1=00'],
     ['a wrong one', `t=1767225600,v1=${'0'.repeat(64)}`],
     ['one by another secret', signatureOf('{}', ['another'], Date.now())],
-  ])('with %s are forged', async (_name, signature) => {
+  ])('a notification from the sandbox is forged if its signature is %s', async (_name, signature) => {
     const headers = { 'sandbox-signature': signature };
     expect(await reading(raw({ headers, body: '{}' }))).toMatchObject({ kind: 'forged' });
   });
@@ -111,12 +111,12 @@ describe('notifications from the sandbox provider', () => {
     '{"id":"ev_1"}',
     '\u0000',
     '{"id":"ev_00000000-0000-4000-8000-000000000000","data":{}}',
-  ])('that are genuine but irrelevant are ignored: %s', async (body) => {
+  ])('a genuine but irrelevant notification from the sandbox is ignored: %s', async (body) => {
     const headers = { 'sandbox-signature': signatureOf(body, [SECRET], Date.now()) };
     expect(await reading(raw({ headers, body }))).toEqual({ kind: 'ignored' });
   });
 
-  it('are read only with a sufficiently long secret', () => {
+  it('notifications from the sandbox are read only with a sufficiently long secret', () => {
     const connect = (secrets: Record<string, Secret>) =>
       sandboxConnector.connect(
         { base_url: provider.origin },

@@ -147,7 +147,7 @@ describe('operations at the sandbox provider', () => {
     await expect.poll(() => lookUpOperation('refund', operation)).toMatchObject({ kind });
   });
 
-  it('an amount that the provider cannot represent is not sent', async () => {
+  it('an amount that the sandbox cannot represent is not sent', async () => {
     const attempt = cardAttempt();
     const operation = operationOn(attempt, await paid(attempt), { money: part(2n ** 53n) });
     expect(await connection.refund?.(operation)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
@@ -174,7 +174,7 @@ describe('payers at the sandbox provider', () => {
     ['pay', { kind: 'approved', reference: expect.stringMatching(/^wo_/) }],
     ['decline', { kind: 'declined', iso8583Code: '05' }],
     ['leave', { kind: 'declined', iso8583Code: '17' }],
-  ])('a wallet: who presses %s', async (action, outcome) => {
+  ])("a payer who presses %s on the wallet's page gets the outcome", async (action, outcome) => {
     const attempt = redirectAttempt();
     const url = redirectOf(await connection.pay(attempt));
     expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'redirect', redirectUrl: url });
@@ -182,7 +182,7 @@ describe('payers at the sandbox provider', () => {
     expect(await lookUp(lookUpOf(attempt))).toMatchObject(outcome);
   });
 
-  it('a wallet to complete takes the money once, however often it is completed', async () => {
+  it('a wallet payment to complete takes the money once, however often it is completed', async () => {
     const attempt = redirectAttempt({ method: { kind: 'wallet_redirect', type: 'WALLET_D' } } as object);
     const url = redirectOf(await connection.pay(attempt));
     const query = lookUpOf(attempt);
@@ -209,7 +209,7 @@ describe('payers at the sandbox provider', () => {
     ['CHALLENGE_PASSED', { kind: 'approved', authorizationCode: expect.stringMatching(/^[A-Z0-9]{6}$/) }],
     ['CHALLENGE_FAILED', { kind: 'declined', iso8583Code: '05' }],
     ['CHALLENGE_ABANDONED', { kind: 'redirect' }],
-  ])('a challenge: %s', async (name, outcome) => {
+  ])('a card with a challenge at the sandbox: %s', async (name, outcome) => {
     const attempt = cardAttempt(magic(name));
     const sent = await connection.pay(attempt);
     const url = redirectOf(sent);

@@ -6,7 +6,7 @@ import { Secret } from '#src/secret.ts';
 const secrets = { api_key: new Secret('sandbox_key') };
 const base_url = 'http://127.0.0.1:8080/sandbox/';
 
-it('reads settings, with defaults', () => {
+it("the sandbox's settings are read, with defaults", () => {
   const settings = readSettings({ base_url }, secrets);
   expect(settings).toMatchObject({
     origin: 'http://127.0.0.1:8080',
@@ -18,14 +18,14 @@ it('reads settings, with defaults', () => {
   expect(settings.apiKey.reveal()).toBe('sandbox_key');
 });
 
-it('has no base path when the URL has none', () => {
+it("the sandbox's base path is empty if the URL has none", () => {
   expect(readSettings({ base_url: 'https://provider.example' }, secrets)).toMatchObject({
     origin: 'https://provider.example',
     basePath: '',
   });
 });
 
-describe('rejects, naming the setting and not its value,', () => {
+describe('invalid settings of the sandbox', () => {
   const cases: [string, JsonObject, RegExp][] = [
     ['no base_url', {}, /base_url/],
     ['a base_url that is not a URL', { base_url: 'SECRET' }, /base_url/],
@@ -40,13 +40,13 @@ describe('rejects, naming the setting and not its value,', () => {
     ['a setting that does not exist', { base_url, acquirrer: 'SECRET' }, /acquirrer/],
   ];
   for (const [name, settings, message] of cases) {
-    it(name, () => {
+    it(`${name} is rejected by name, without the value`, () => {
       expect(() => readSettings(settings, secrets)).toThrow(message);
       expect(() => readSettings(settings, secrets)).not.toThrow(/SECRET/);
     });
   }
 
-  it('a missing or unusable api_key', () => {
+  it('a missing or unusable api_key is rejected by name, without the value', () => {
     expect(() => readSettings({ base_url }, {})).toThrow(/api_key/);
     expect(() => readSettings({ base_url }, { api_key: new Secret('SECRET\n') })).toThrow(/api_key/);
     expect(() => readSettings({ base_url }, { api_key: new Secret('SECRET\n') })).not.toThrow(/SECRET/);

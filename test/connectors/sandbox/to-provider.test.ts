@@ -19,7 +19,7 @@ function bodyOf(attempt: ReturnType<typeof cardAttempt>) {
   return JSON.parse(paymentRequest(attempt, settings).body ?? '');
 }
 
-it('puts key, acquirer, account and our transaction id in headers', () => {
+it('a request to the sandbox has key, acquirer, account and our transaction ID in headers', () => {
   const attempt = cardAttempt();
   expect(paymentRequest(attempt, settings)).toMatchObject({
     method: 'POST',
@@ -33,7 +33,7 @@ it('puts key, acquirer, account and our transaction id in headers', () => {
   });
 });
 
-it('sends a card with the amount in minor units', () => {
+it('a card is sent to the sandbox with the amount in minor units', () => {
   expect(bodyOf(cardAttempt())).toMatchObject({
     amount: 300_000,
     currency: 'USD',
@@ -52,14 +52,14 @@ it('sends a card with the amount in minor units', () => {
   });
 });
 
-it('omits an absent security code', () => {
+it('an absent security code is left out of the request', () => {
   const attempt = cardAttempt();
   if (attempt.method.kind !== 'card') throw new Error('not a card');
   const card = { ...attempt.method.card, securityCode: undefined };
   expect(bodyOf({ ...attempt, method: { ...attempt.method, card } }).card).not.toHaveProperty('cvc');
 });
 
-it('sends wallets to their own addresses', () => {
+it('each kind of wallet payment is sent to its own address', () => {
   const redirect = paymentRequest(redirectAttempt({ returnUrl: 'https://payments.example/back' }), settings);
   expect(redirect.path).toBe('/sandbox/v1/wallet-orders');
   expect(JSON.parse(redirect.body ?? '')).toMatchObject({
@@ -74,7 +74,7 @@ it('sends wallets to their own addresses', () => {
   });
 });
 
-it("rounds amounts that describe the order half up to the currency's digits", () => {
+it("amounts that describe the order are rounded half up to the currency's digits", () => {
   const items = ['7.5', '7', '7.555'].map((value) => ({ unitAmount: { value } }));
   const attempt = cardAttempt(undefined, {
     additionalData: additionalData({ order: { feeAmount: { value: '1.10' }, items } }),
@@ -85,7 +85,7 @@ it("rounds amounts that describe the order half up to the currency's digits", ()
   });
 });
 
-it('passes on a single ticket and a list of tickets', () => {
+it('a single ticket and a list of tickets are both passed on', () => {
   const single = additionalData({ airline: { ticket: { ticketNumber: 'T1' } } });
   const several = additionalData({ airline: { tickets: [{ ticketNumber: 'T1' }, { ticketNumber: 'T2' }] } });
   expect(bodyOf(cardAttempt(undefined, { additionalData: single })).airline.tickets).toEqual(['T1']);

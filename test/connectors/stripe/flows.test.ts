@@ -13,7 +13,7 @@ const approve = '4242424242424242';
 const challenge = '4000002760003184';
 
 describe('a payment by Stripe', () => {
-  it('is charged by confirming an intent, after two requests that charge nothing', async () => {
+  it('a Stripe payment is charged by confirming an intent, after two requests that charge nothing', async () => {
     const { attempt, outcome } = await paid(stripe);
     expect(outcome).toMatchObject({
       authorizationCode: '123456',
@@ -40,18 +40,18 @@ describe('a payment by Stripe', () => {
     expect(stripe.intent()).toMatchObject({ status: 'succeeded', amount: 300_000, currency: 'usd' });
   });
 
-  it('shows no data by which a browser could act on the payment', async () => {
+  it('a Stripe payment shows no data by which a browser could act on the payment', async () => {
     const { outcome } = await paid(stripe);
     const declined = await stripe.connection.pay(cardAttempt('4000000000000002'));
     expect(JSON.stringify([outcome, declined])).not.toContain('_secret_');
   });
 
-  it('is only authorized without a capture', async () => {
+  it('a Stripe payment without a capture is only authorized', async () => {
     await paid(stripe, cardWith(approve, AUTHORIZE));
     expect(stripe.intent()).toMatchObject({ status: 'requires_capture', amount_received: 0 });
   });
 
-  it('is pending while Stripe processes it', async () => {
+  it('a Stripe payment is pending while Stripe processes it', async () => {
     stripe.fake.ledger.cards.set('4000000000000077', { kind: 'processing' });
     expect(await stripe.connection.pay(cardAttempt('4000000000000077'))).toMatchObject({ kind: 'pending' });
   });
@@ -67,17 +67,20 @@ describe('a payment by Stripe', () => {
     ['4242424242424241', '14', 'incorrect_number'],
     ['4100000000000019', '59', 'fraudulent'],
   ];
-  it.each(declines)('with the test card %s is declined with %s', async (number, iso8583Code, code) => {
-    expect(TEST_CARDS.has(number)).toBe(true);
-    const outcome = await stripe.connection.pay(cardAttempt(number));
-    expect(outcome).toMatchObject({
-      kind: 'declined',
-      iso8583Code,
-      providerData: { responseCode: code, iso8583ResponseCode: iso8583Code },
-    });
-  });
+  it.each(declines)(
+    'a Stripe payment with the test card %s is declined with %s',
+    async (number, iso8583Code, code) => {
+      expect(TEST_CARDS.has(number)).toBe(true);
+      const outcome = await stripe.connection.pay(cardAttempt(number));
+      expect(outcome).toMatchObject({
+        kind: 'declined',
+        iso8583Code,
+        providerData: { responseCode: code, iso8583ResponseCode: iso8583Code },
+      });
+    },
+  );
 
-  it('that Radar blocked is suspected fraud, whatever the code', async () => {
+  it('a Stripe payment that Radar blocked is suspected fraud, whatever the code', async () => {
     stripe.fake.ledger.cards.set('4000000000000077', {
       kind: 'decline',
       code: 'card_declined',
@@ -91,7 +94,7 @@ describe('a payment by Stripe', () => {
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined', iso8583Code: '59' });
   });
 
-  it('shows the merchant on the statement, and a look-up repeats its creation with the same text', async () => {
+  it('a Stripe payment shows the descriptor on the statement, and a look-up repeats it in the creation', async () => {
     const attempt = cardWith(approve, { softDescriptor: 'Tom\'s "Shop" <of many many words>' });
     await paid(stripe, attempt);
     expect(stripe.intent()).toMatchObject({ statement_descriptor_suffix: 'Toms Shop of many many' });
@@ -100,7 +103,7 @@ describe('a payment by Stripe', () => {
     expect(stripe.fake.ledger.intents.size).toBe(1);
   });
 
-  it('is found a day later by the id in a notification if its own was never reported', async () => {
+  it('a Stripe payment is found a day later by the ID in a notification if its own was not reported', async () => {
     const attempt = cardWith(approve, {});
     const { reference = '' } = await paid(stripe, attempt);
     stripe.fake.pace.searchLagMs = 7 * 24 * 3_600_000;
@@ -113,13 +116,13 @@ describe('a payment by Stripe', () => {
   it.each([
     ['an amount that Stripe cannot express', { minorUnits: 1_001n, currency: 'KWD' }],
     ['nothing', { minorUnits: 0n, currency: 'USD' }],
-  ])('of %s is turned away, and nothing is sent', async (_what, money) => {
+  ])('a Stripe payment of %s is turned away, and nothing is sent', async (_what, money) => {
     const outcome = await stripe.connection.pay(cardAttempt(approve, { money }));
     expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(stripe.fake.requests).toEqual([]);
   });
 
-  it('is not sent if the key is refused, which counts against the connection', async () => {
+  it('a Stripe payment with a refused key is not sent, which counts against the connection', async () => {
     const other = await openStripe({ apiKey: 'sk_test_revoked' });
     expect(await other.connection.pay(cardAttempt(approve))).toMatchObject({
       kind: 'not_sent',
@@ -132,7 +135,7 @@ describe('a payment by Stripe', () => {
 });
 
 describe('3-D Secure', () => {
-  it('sends the payer to the issuer, and is charged once the payer has agreed there', async () => {
+  it('a payer is redirected to the issuer for 3-D Secure, and charged once they have agreed', async () => {
     const attempt = cardAttempt(challenge);
     const outcome = await stripe.connection.pay(attempt);
     expect(outcome).toMatchObject({ kind: 'redirect' });
@@ -143,21 +146,21 @@ describe('3-D Secure', () => {
     expect(stripe.intent()).toMatchObject({ status: 'succeeded', amount_received: 300_000 });
   });
 
-  it('that the payer fails is a decline', async () => {
+  it('a payer who fails 3-D Secure is declined', async () => {
     const attempt = cardAttempt(challenge);
     const outcome = await stripe.connection.pay(attempt);
     await atTheIssuer(outcome, 'fail');
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined', iso8583Code: '1A' });
   });
 
-  it('that the payer passes may still end in a decline', async () => {
+  it('a payer who passes 3-D Secure may still be declined', async () => {
     const attempt = cardAttempt('4000008260003178');
     const outcome = await stripe.connection.pay(attempt);
     await atTheIssuer(outcome, 'complete');
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
   });
 
-  it('of an authorization ends authorized', async () => {
+  it('an authorization is held after 3-D Secure', async () => {
     const attempt = cardWith(challenge, AUTHORIZE);
     const outcome = await stripe.connection.pay(attempt);
     await atTheIssuer(outcome, 'complete');
@@ -165,7 +168,7 @@ describe('3-D Secure', () => {
     expect(stripe.intent()).toMatchObject({ status: 'requires_capture' });
   });
 
-  it('that nobody follows is closed, after which the payer can no longer pay', async () => {
+  it('a 3-D Secure redirect that nobody follows is closed, and can then no longer be paid', async () => {
     const attempt = cardAttempt(challenge);
     const outcome = await stripe.connection.pay(attempt);
     expect(await lookUp(stripe, attempt, outcome, { close: true })).toMatchObject({ kind: 'expired' });
@@ -179,7 +182,7 @@ describe('3-D Secure', () => {
     expect(stripe.intent()).toMatchObject({ status: 'canceled', amount_received: 0 });
   });
 
-  it('that Stripe did not close is not over: its payer may still pay', async () => {
+  it('a 3-D Secure redirect that Stripe did not close can still be paid', async () => {
     const attempt = cardAttempt(challenge);
     const outcome = await stripe.connection.pay(attempt);
     stripe.fake.fail(/cancel$/, 'lost_before');
@@ -188,7 +191,7 @@ describe('3-D Secure', () => {
     expect(await lookUp(stripe, attempt, outcome, { close: true })).toMatchObject({ kind: 'expired' });
   });
 
-  it('performed externally is passed on, and no payer is redirected', async () => {
+  it('external 3-D Secure results are passed on to Stripe, and no payer is redirected', async () => {
     const threeDSecure = {
       version: '2.2.0',
       cryptogram: 'M6+990I6FLD8Y6rZz9d5QbfrMNY=',
@@ -217,7 +220,7 @@ describe('3-D Secure', () => {
     ['1.0.2', { directoryServerTransactionId: 'ds' }, undefined, ['transaction_id']],
     [undefined, {}, undefined, ['version', 'cryptogram', 'directory_server_transaction_id']],
   ] as const)(
-    'performed externally in version %s has the id by which issuers identify it, and no other instead: %j',
+    'external 3-D Secure results of version %s have only the ID that issuers need at Stripe: %j',
     async (version, ids, transaction_id, missing) => {
       const results = { ...(version && { version, cryptogram: 'M6+990I6=' }), ...ids };
       const threeDSecure = create(ThreeDSecureSchema, results);
@@ -233,7 +236,7 @@ describe('3-D Secure', () => {
     },
   );
 
-  it("performed externally is not requested again, and its ECI has Stripe's two digits", async () => {
+  it("external 3-D Secure results are not requested again, and have Stripe's two-digit ECI", async () => {
     const strict = await openStripe({ settings: { request_three_d_secure: 'any' } });
     const threeDSecure = { version: '2.2.0', cryptogram: 'M6+990I6=', electronicCommerceIndicator: '5' };
     await paid(strict, cardWith(approve, { threeDSecure }));
@@ -243,7 +246,7 @@ describe('3-D Secure', () => {
     await strict.close();
   });
 
-  it('is requested if the merchant names a setup without results, or the connection says so', async () => {
+  it('3-D Secure is requested if the merchant names a setup without results, or the connection says so', async () => {
     expect(await stripe.connection.pay(cardWith(approve, { threeDSecureSetupId: 'setup-1' }))).toMatchObject({
       kind: 'redirect',
     });

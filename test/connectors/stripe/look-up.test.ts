@@ -19,7 +19,7 @@ describe('a request lost before the confirmation', () => {
   it.each([
     ['the payment method', METHODS],
     ['the intent', CREATE],
-  ])('leaves the payment not sent if it makes %s', async (_what, call) => {
+  ])('a payment is not sent to Stripe if the response that makes %s is lost', async (_what, call) => {
     for (const fault of ['lost_before', 'lost_after', 'silent', 'error_after'] as const) {
       const fresh = await openStripe();
       fresh.fake.fail(call, fault);
@@ -32,7 +32,7 @@ describe('a request lost before the confirmation', () => {
     }
   });
 
-  it('raises an alarm if the returned intent is for another amount', async () => {
+  it('a created intent for another amount raises an alarm', async () => {
     const attempt = cardAttempt(approve);
     await stripe.connection.pay(attempt);
     stripe.fake.fail(CREATE, {
@@ -52,18 +52,21 @@ describe('a lost confirmation', () => {
   const faults = ['lost_after', 'silent', 'error_after'] as const;
   const rows = cards.flatMap(([kind, card]) => faults.map((fault) => [kind, fault, card] as const));
 
-  it.each(rows)('that was %s (%s) is unknown until the look-up learns it', async (kind, fault, card) => {
-    stripe.fake.fail(CONFIRM, fault);
-    const attempt = cardAttempt(card);
-    const outcome = await (fault === 'silent' ? stripe.impatient : stripe.connection).pay(attempt);
-    expect(outcome).toMatchObject({ kind: 'unknown', reference: expect.stringMatching(/^pi_/) });
-    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind });
-    // So does a look-up without any stored outcome, as after the end of a process.
-    expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind });
-    expect(stripe.intent().id).toBe(referenceOf(outcome));
-  });
+  it.each(rows)(
+    'a confirmation that was %s (%s) is unknown until the look-up learns it',
+    async (kind, fault, card) => {
+      stripe.fake.fail(CONFIRM, fault);
+      const attempt = cardAttempt(card);
+      const outcome = await (fault === 'silent' ? stripe.impatient : stripe.connection).pay(attempt);
+      expect(outcome).toMatchObject({ kind: 'unknown', reference: expect.stringMatching(/^pi_/) });
+      expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind });
+      // So does a look-up without any stored outcome, as after the end of a process.
+      expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind });
+      expect(stripe.intent().id).toBe(referenceOf(outcome));
+    },
+  );
 
-  it('that never arrived stays unknown until it is closed, and is then refused for good', async () => {
+  it('a confirmation that never arrived is unknown until it is closed, and is then refused for good', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stripe.fake.fail(CONFIRM, { late: promise });
     const attempt = cardAttempt(approve);
@@ -77,7 +80,7 @@ describe('a lost confirmation', () => {
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('that is still in progress keeps the look-up from closing it, and is learned when it is done', async () => {
+  it('a confirmation in progress cannot be closed by a look-up, which learns its result when it is done', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stripe.fake.pace.confirmed = promise;
     const attempt = cardAttempt(approve);
@@ -89,7 +92,7 @@ describe('a lost confirmation', () => {
     expect(await lookUp(stripe, attempt, outcome, CLOSE)).toMatchObject({ kind: 'approved' });
   });
 
-  it('is never made a second time', async () => {
+  it('a lost confirmation is never made a second time', async () => {
     stripe.fake.fail(CONFIRM, 'lost_after');
     const attempt = cardAttempt(approve);
     const outcome = await stripe.connection.pay(attempt);
@@ -128,7 +131,7 @@ it('a payment that was declined stays declined after Stripe canceled it', async 
 });
 
 describe('a payment whose process died', () => {
-  it('before anything was sent is unknown, and closed for good', async () => {
+  it('a payment whose process died before anything was sent is unknown, and closed for good', async () => {
     const attempt = cardAttempt(approve);
     expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind: 'unknown' });
     expect(await lookUp(stripe, attempt, undefined, CLOSE)).toMatchObject({ kind: 'not_sent' });
@@ -137,7 +140,7 @@ describe('a payment whose process died', () => {
     expect(stripe.intent()).toMatchObject({ status: 'canceled', amount_received: 0 });
   });
 
-  it('is found by search after a day, when its key may be forgotten', async () => {
+  it('a payment whose process died is found by search after a day, when its key may be forgotten', async () => {
     const attempt = cardAttempt(approve);
     await stripe.connection.pay(attempt);
     stripe.fake.advance(2 * DAY_MS);
@@ -146,7 +149,7 @@ describe('a payment whose process died', () => {
     expect(stripe.fake.calls().filter((call) => CREATE.test(call))).toHaveLength(1);
   });
 
-  it("is not created again under a forgotten key, however far the process's clock is behind", async () => {
+  it('a payment whose process died is not created again under a forgotten key, however late the clock', async () => {
     const attempt = cardAttempt(approve);
     await stripe.connection.pay(attempt);
     // The process's clock is behind Stripe's, which the fake shares.
@@ -157,7 +160,7 @@ describe('a payment whose process died', () => {
     expect(stripe.fake.ledger.intents.size).toBe(1);
   });
 
-  it('stays unknown when a search finds nothing, and nothing is created', async () => {
+  it('a payment whose process died stays unknown if a search finds nothing, and nothing is created', async () => {
     const attempt = cardAttempt(approve);
     const ageMs = 2 * DAY_MS;
     expect(await lookUp(stripe, attempt, undefined, { ageMs, close: true })).toMatchObject({
@@ -166,7 +169,7 @@ describe('a payment whose process died', () => {
     expect(stripe.fake.calls()).toEqual(['GET /v1/payment_intents/search']);
   });
 
-  it('is not found in a search that returns another payment', async () => {
+  it('a payment whose process died does not match another payment in the search', async () => {
     await stripe.connection.pay(cardAttempt(approve));
     stripe.fake.fail(/search$/, { answer: { status: 200, body: { data: [stripe.intent()] } } });
     expect(await lookUp(stripe, cardAttempt(approve), undefined, { ageMs: 2 * DAY_MS })).toMatchObject({
@@ -175,7 +178,7 @@ describe('a payment whose process died', () => {
     });
   });
 
-  it('is not looked up as a kind that was never sent', async () => {
+  it('a payment whose process died is not looked up as a kind that was never sent', async () => {
     const { method, ...facts } = cardAttempt(approve);
     const of: LookUp['of'] = { kind: 'wallet_redirect', attempt: facts };
     expect(await lookUp(stripe, { ...facts, method }, undefined, { of })).toMatchObject({ kind: 'unknown' });
@@ -187,36 +190,45 @@ describe('a lost operation', () => {
   const calls = { capture: /capture$/, cancel: /cancel$/, refund: /refunds$/ };
   const kinds = ['capture', 'cancel', 'refund'] as const;
 
-  it.each(kinds)('is unknown until the look-up learns that the %s was done', async (kind) => {
-    const operation = await operationAfterPayment(kind);
-    stripe.fake.fail(calls[kind], 'lost_after');
-    expect(await stripe.connection[kind]?.(operation)).toMatchObject({ kind: 'unknown' });
-    expect(await lookUpOperation(stripe, kind, operation)).toMatchObject({ kind: 'approved' });
-  });
-
-  it.each(kinds)('that never arrived is closed, so that a late %s is refused', async (kind) => {
-    const operation = await operationAfterPayment(kind);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    stripe.fake.fail(calls[kind], { late: promise });
-    expect(await stripe.connection[kind]?.(operation)).toMatchObject({ kind: 'unknown' });
-    expect(await lookUpOperation(stripe, kind, operation)).toMatchObject({ kind: 'unknown' });
-    expect(await lookUpOperation(stripe, kind, operation, CLOSE)).toMatchObject({ kind: 'not_sent' });
-    expect(await lookUpOperation(stripe, kind, operation, CLOSE)).toMatchObject({ kind: 'not_sent' });
-    const before = JSON.stringify([stripe.intent().status, [...stripe.fake.ledger.refunds]]);
-    resolve();
-    await expect.poll(() => stripe.fake.idle()).toBe(true);
-    expect(JSON.stringify([stripe.intent().status, [...stripe.fake.ledger.refunds]])).toBe(before);
-  });
-
-  it.each(kinds)('that never arrived is closed after a day without using its key: %s', async (kind) => {
-    const operation = await operationAfterPayment(kind);
-    const over = { close: true, ageMs: 2 * DAY_MS };
-    expect(await lookUpOperation(stripe, kind, operation, over)).toMatchObject({ kind: 'not_sent' });
-    expect(stripe.fake.requests.map(({ key }) => key)).not.toContain(operation.transactionId);
-  });
+  it.each(kinds)(
+    'a lost operation at Stripe is unknown until the look-up learns that the %s was made',
+    async (kind) => {
+      const operation = await operationAfterPayment(kind);
+      stripe.fake.fail(calls[kind], 'lost_after');
+      expect(await stripe.connection[kind]?.(operation)).toMatchObject({ kind: 'unknown' });
+      expect(await lookUpOperation(stripe, kind, operation)).toMatchObject({ kind: 'approved' });
+    },
+  );
 
   it.each(kinds)(
-    'that never arrived uses up its key, however far the clock is ahead: a late %s is refused',
+    'a lost operation that never reached Stripe is closed, so that a late %s is refused',
+    async (kind) => {
+      const operation = await operationAfterPayment(kind);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      stripe.fake.fail(calls[kind], { late: promise });
+      expect(await stripe.connection[kind]?.(operation)).toMatchObject({ kind: 'unknown' });
+      expect(await lookUpOperation(stripe, kind, operation)).toMatchObject({ kind: 'unknown' });
+      expect(await lookUpOperation(stripe, kind, operation, CLOSE)).toMatchObject({ kind: 'not_sent' });
+      expect(await lookUpOperation(stripe, kind, operation, CLOSE)).toMatchObject({ kind: 'not_sent' });
+      const before = JSON.stringify([stripe.intent().status, [...stripe.fake.ledger.refunds]]);
+      resolve();
+      await expect.poll(() => stripe.fake.idle()).toBe(true);
+      expect(JSON.stringify([stripe.intent().status, [...stripe.fake.ledger.refunds]])).toBe(before);
+    },
+  );
+
+  it.each(kinds)(
+    'a lost operation that never reached Stripe is closed after a day without using its key: %s',
+    async (kind) => {
+      const operation = await operationAfterPayment(kind);
+      const over = { close: true, ageMs: 2 * DAY_MS };
+      expect(await lookUpOperation(stripe, kind, operation, over)).toMatchObject({ kind: 'not_sent' });
+      expect(stripe.fake.requests.map(({ key }) => key)).not.toContain(operation.transactionId);
+    },
+  );
+
+  it.each(kinds)(
+    'a lost operation uses up its key when closed, however far the clock is ahead: a late %s is refused',
     async (kind) => {
       const operation = await operationAfterPayment(kind);
       stripe.fake.advance(-10 * DAY_MS);
@@ -226,7 +238,7 @@ describe('a lost operation', () => {
     },
   );
 
-  it('that started and failed at Stripe stays unknown and cannot be closed', async () => {
+  it('a lost operation that started and failed at Stripe stays unknown and cannot be closed', async () => {
     const operation = await operationAfterPayment('refund');
     stripe.fake.fail(calls.refund, 'error_after');
     await stripe.connection.refund?.(operation);
@@ -234,7 +246,7 @@ describe('a lost operation', () => {
     expect(await lookUpOperation(stripe, 'refund', operation, CLOSE)).toMatchObject({ kind: 'unknown' });
   });
 
-  it('that never arrived is not mistaken for another refund of the same amount', async () => {
+  it('a lost refund that never reached Stripe is not mistaken for another of the same amount', async () => {
     const attempt = cardAttempt(approve);
     const { reference } = await paid(stripe, attempt);
     const part = { money: { ...attempt.money, minorUnits: 100n } };
@@ -244,7 +256,7 @@ describe('a lost operation', () => {
     expect(await lookUpOperation(stripe, 'refund', lost, CLOSE)).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('of a payment that was never reported is unknown', async () => {
+  it('a lost operation of a payment that was never reported is unknown', async () => {
     const operation = operationOn(cardAttempt(approve), undefined);
     expect(await lookUpOperation(stripe, 'refund', operation, CLOSE)).toMatchObject({ kind: 'unknown' });
   });

@@ -22,7 +22,7 @@ function expected(whole: bigint, decimals: string, currency: string): bigint | u
 }
 
 describe("Stripe's amounts", () => {
-  it.each([...CURRENCIES])("of %s are in Stripe's units", (currency) => {
+  it.each([...CURRENCIES])("Stripe's amounts in %s are in Stripe's units", (currency) => {
     const digits = currencyDigits(currency) ?? 0;
     const decimals = fc
       .integer({ min: 0, max: 10 ** digits - 1 })
@@ -49,7 +49,7 @@ describe("Stripe's amounts", () => {
     ['500 JPY is 500', '500', 'JPY', 500n],
     ['5.00 HUF is 500', '5.00', 'HUF', 500n],
     ['Stripe does not charge 0.00 USD', '0.00', 'USD', undefined],
-  ])('%s', (_what, text, currency, minorUnits) => {
+  ])('Stripe converts amounts by its own units: %s', (_what, text, currency, minorUnits) => {
     const money = parseMoney(text, currency);
     expect(money && toStripeMoney(money)?.minorUnits).toBe(minorUnits);
   });

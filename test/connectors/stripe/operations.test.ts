@@ -10,15 +10,15 @@ const stripe = openedForEach(openStripe);
 const approve = '4242424242424242';
 
 describe('operations at Stripe', () => {
-  it('capture part of an authorization once and release the rest', async () => {
+  it('a capture at Stripe takes a part of an authorization once and releases the rest', async () => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     const part = operationOn(attempt, reference, { money: { minorUnits: 100_000n, currency: 'USD' } });
     const captured = await stripe.connection.capture?.(part);
     expect(captured).toMatchObject({ kind: 'approved' });
-    // A dispute names the intent, by which only the payment must be found.
+    // A dispute names the intent, which must lead only to the payment.
     expect(captured).not.toHaveProperty('reference');
     expect(stripe.intent()).toMatchObject({ amount_received: 100_000, amount_capturable: 0 });
-    // The state refuses another capture, but alone does not show who caused it.
+    // The state refuses another capture, but alone does not show its cause.
     const another = { ...part, transactionId: randomUUID() };
     expect(await stripe.connection.capture?.(another)).toMatchObject({ kind: 'unknown' });
     expect(await lookUpOperation(stripe, 'capture', another)).toMatchObject({ kind: 'not_sent' });
@@ -28,23 +28,26 @@ describe('operations at Stripe', () => {
   it.each([
     ['no mark', undefined, 'approved'],
     ["another capture's mark", randomUUID(), 'unknown'],
-  ] as const)('never count a capture as not made if Stripe responds with %s', async (_, mark, kind) => {
-    const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
-    const capture = operationOn(attempt, reference);
-    await stripe.connection.capture?.(capture);
-    const { capture_transaction_id: _ours, ...metadata } = stripe.intent().metadata as JsonObject;
-    Object.assign(stripe.intent(), {
-      metadata: { ...metadata, ...(mark && { capture_transaction_id: mark }) },
-    });
-    const answer = { status: 200, body: stripe.intent() };
-    stripe.fake.fail(/capture$/, { answer });
-    expect(await stripe.connection.capture?.(capture)).toMatchObject({ kind, alarm: true });
-  });
+  ] as const)(
+    'a capture at Stripe never counts as not made if Stripe responds with %s',
+    async (_, mark, kind) => {
+      const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
+      const capture = operationOn(attempt, reference);
+      await stripe.connection.capture?.(capture);
+      const { capture_transaction_id: _ours, ...metadata } = stripe.intent().metadata as JsonObject;
+      Object.assign(stripe.intent(), {
+        metadata: { ...metadata, ...(mark && { capture_transaction_id: mark }) },
+      });
+      const answer = { status: 200, body: stripe.intent() };
+      stripe.fake.fail(/capture$/, { answer });
+      expect(await stripe.connection.capture?.(capture)).toMatchObject({ kind, alarm: true });
+    },
+  );
 
   it.each([
     ['of the same amount matches, with an alarm', 300_000n, { kind: 'approved', alarm: true }],
     ['of another amount shows that it was never made', 100_000n, { kind: 'not_sent' }],
-  ])('look up a lost capture: one without a mark %s', async (_, minorUnits, expected) => {
+  ])('a look-up of a lost capture: a capture without a mark %s', async (_, minorUnits, expected) => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     stripe.fake.ledger.capture(String(reference), { amount_to_capture: 300_000 });
     const money = { minorUnits, currency: 'USD' };
@@ -52,7 +55,7 @@ describe('operations at Stripe', () => {
     expect(await lookUpOperation(stripe, 'capture', lost)).toMatchObject(expected);
   });
 
-  it('cancel an authorization', async () => {
+  it('a cancel at Stripe releases an authorization', async () => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     const cancel = operationOn(attempt, reference, { reason: 'DUPLICATE' });
     expect(await stripe.connection.cancel?.(cancel)).toMatchObject({ kind: 'approved' });
@@ -60,7 +63,7 @@ describe('operations at Stripe', () => {
     expect(await lookUpOperation(stripe, 'cancel', cancel)).toMatchObject({ kind: 'approved' });
   });
 
-  it('find that a lapsed authorization has expired', async () => {
+  it('a look-up finds that a lapsed authorization at Stripe has expired', async () => {
     const { attempt, outcome, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     stripe.fake.advance(8 * 24 * 3_600_000);
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'expired' });
@@ -69,7 +72,7 @@ describe('operations at Stripe', () => {
     expect(await lookUpOperation(stripe, 'capture', capture)).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('refund in parts up to the captured amount', async () => {
+  it('refunds at Stripe are made in parts up to the captured amount', async () => {
     const { attempt, reference } = await paid(stripe);
     const refund = (minorUnits: bigint) =>
       stripe.connection.refund?.(
@@ -91,7 +94,7 @@ describe('operations at Stripe', () => {
   it.each([
     ['pending', 'pending'],
     ['failed', 'declined'],
-  ] as const)('report a refund that is %s as %s', async (status, kind) => {
+  ] as const)('a refund that is %s at Stripe is %s', async (status, kind) => {
     const { attempt, reference } = await paid(stripe);
     stripe.fake.ledger.mode.refundStatus = status;
     const refund = operationOn(attempt, reference);
@@ -99,7 +102,7 @@ describe('operations at Stripe', () => {
     expect(await lookUpOperation(stripe, 'refund', refund)).toMatchObject({ kind });
   });
 
-  it('are turned away if the payment was never reported', async () => {
+  it('an operation at Stripe is turned away if the payment was never reported', async () => {
     const operation = operationOn(cardAttempt(approve), undefined);
     for (const call of ['capture', 'cancel', 'refund'] as const) {
       expect(await stripe.connection[call]?.(operation)).toMatchObject({ kind: 'not_sent' });

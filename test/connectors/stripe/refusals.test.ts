@@ -16,16 +16,16 @@ const REASONS = [
 ] as const;
 
 describe("Stripe's decline codes", () => {
-  it.each(REASONS)('%s is ISO 8583 %s, %s', (reason, iso8583Code, code, hard) => {
+  it.each(REASONS)("Stripe's decline code %s is ISO 8583 %s, %s", (reason, iso8583Code, code, hard) => {
     expect(meaningOf(reason)).toEqual({ iso8583Code });
     expect(declineOf(iso8583Code)).toMatchObject({ code, hard });
   });
 
-  it('keep a duplicate from failing over', () => {
+  it("Stripe's code for a duplicate does not fail over", () => {
     expect(meaningOf('duplicate_transaction')).toEqual({ iso8583Code: '94', nowhereElse: true });
   });
 
-  it('that are unknown are soft declines', () => {
+  it("Stripe's unknown decline codes are soft declines", () => {
     const unknown = fc.string().map((text) => `${text}?`);
     fc.assert(
       fc.property(
@@ -36,7 +36,7 @@ describe("Stripe's decline codes", () => {
     expect(declineOf('05').hard).toBe(false);
   });
 
-  it('of a payment that Radar blocked are suspected fraud', () => {
+  it("Stripe's decline codes of a payment that Radar blocked mean suspected fraud", () => {
     for (const [reason] of REASONS) expect(meaningOf(reason, 'blocked')).toEqual({ iso8583Code: '59' });
   });
 });

@@ -35,7 +35,7 @@ describe('a soft descriptor', () => {
     ['...', null],
     ['😀', null],
   ])(
-    'is sent in the form that Stripe accepts, and never costs the sale: %s',
+    'a soft descriptor is sent in the form that Stripe accepts, and never costs the sale: %s',
     async (softDescriptor, sent) => {
       await paid(stripe, cardWith(APPROVE, { softDescriptor }));
       expect(stripe.intent().statement_descriptor_suffix).toBe(sent);
@@ -44,11 +44,11 @@ describe('a soft descriptor', () => {
   );
 });
 
-describe('a field that Stripe refuses before anything is charged', () => {
+describe('fields that Stripe refuses before charging', () => {
   it.each([
     [{ email: 'ana@example', phone: { number: '300' } }, { phone: '300' }],
     [{ email: 'ana@example.com', phone: { number: '3'.repeat(21) } }, { email: 'ana@example.com' }],
-  ])('is left out of a second request under a separate key: %j', async (payer, sent) => {
+  ])('a refused field is left out of a second request under a separate key: %j', async (payer, sent) => {
     const { attempt } = await paid(stripe, withPayer(payer));
     const [first, second, ...others] = requestsOf(METHOD);
     expect(second?.fields.billing_details).toEqual({ name: 'Ana Gómez', ...sent });
@@ -60,7 +60,7 @@ describe('a field that Stripe refuses before anything is charged', () => {
     expect(requestsOf(CONFIRM)).toHaveLength(1);
   });
 
-  it('is the only one left out: a second refusal is final, and nothing is charged', async () => {
+  it('only one refused field is left out: a second refusal is final, and nothing is charged', async () => {
     const attempt = withPayer({ email: 'ana@example', phone: { number: '3'.repeat(21) } });
     expect(await stripe.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(requestsOf(METHOD)).toHaveLength(2);
@@ -68,7 +68,7 @@ describe('a field that Stripe refuses before anything is charged', () => {
   });
 
   it.each(['card[number]', 'type', 'billing_details[tax_id]', 'billing_details[constructor]'])(
-    'is not left out if it is part of the payment or was not sent: %s',
+    'a refused field that is part of the payment or was not sent is not left out: %s',
     async (param) => {
       stripe.fake.fail(METHOD, refusing(param));
       expect(await stripe.connection.pay(cardAttempt(APPROVE))).toMatchObject({ kind: 'not_sent' });
@@ -76,14 +76,14 @@ describe('a field that Stripe refuses before anything is charged', () => {
     },
   );
 
-  it('is left out of the intent under the same key, so that a payment has one intent', async () => {
+  it('a refused field is left out of the intent under the same key, so that a payment has one intent', async () => {
     stripe.fake.fail(CREATE, refusing('statement_descriptor_suffix'));
     const { attempt } = await paid(stripe, cardWith(APPROVE, { softDescriptor: 'Shop' }));
     expect(stripe.intent()).toMatchObject({ status: 'succeeded', statement_descriptor_suffix: null });
     expect(requestsOf(CREATE).map(({ key }) => key)).toEqual([attempt.transactionId, attempt.transactionId]);
   });
 
-  it('does not prevent a look-up from finding the intent created without it', async () => {
+  it('a refused field does not prevent a look-up from finding the intent created without it', async () => {
     stripe.fake.fail(CREATE, refusing('statement_descriptor_suffix'));
     const { attempt, reference } = await paid(stripe, cardWith(APPROVE, { softDescriptor: 'Shop' }));
     expect(await lookUp(stripe, attempt, undefined, { close: true })).toMatchObject({ kind: 'unknown' });
@@ -94,14 +94,14 @@ describe('a field that Stripe refuses before anything is charged', () => {
     });
   });
 
-  it('does not prevent a look-up from closing a payment that was never sent', async () => {
+  it('a refused field does not prevent a look-up from closing a payment that was never sent', async () => {
     const attempt = cardWith(APPROVE, { softDescriptor: 'Shop' });
     stripe.fake.fail(CREATE, refusing('statement_descriptor_suffix'));
     expect(await lookUp(stripe, attempt, undefined, { close: true })).toMatchObject({ kind: 'not_sent' });
     expect(stripe.intent()).toMatchObject({ status: 'canceled' });
   });
 
-  it('is not left out of a confirmation, which charges', async () => {
+  it('a refused field is not left out of a confirmation, which charges', async () => {
     stripe.fake.fail(CONFIRM, refusing('shipping[phone]'));
     expect(await stripe.connection.pay(cardAttempt(APPROVE))).toMatchObject({ kind: 'not_sent' });
     expect(requestsOf(CONFIRM)).toHaveLength(1);

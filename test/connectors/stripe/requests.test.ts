@@ -110,7 +110,7 @@ beforeAll(async () => {
 });
 
 describe("the connector's requests", () => {
-  it.each(Object.keys(FLOWS))('match the reviewed files: %s', async (name) => {
+  it.each(Object.keys(FLOWS))('the requests to Stripe match the reviewed files: %s', async (name) => {
     const shown = seen.get(name)?.map(({ call, key, fields, headers }) => ({
       call,
       key,
@@ -122,7 +122,7 @@ describe("the connector's requests", () => {
     await expect(`${text}\n`).toMatchFileSnapshot(`golden/${name}.json`);
   });
 
-  it.each(Object.keys(FLOWS))('are all accepted by the fake: %s', async (name) => {
+  it.each(Object.keys(FLOWS))('the requests to Stripe are all accepted by the fake: %s', async (name) => {
     expect(seen.get(name)?.length).toBeGreaterThan(2);
   });
 });

@@ -6,7 +6,7 @@ import { Secret } from '#src/secret.ts';
 const secrets = { api_key: new Secret('sk_test_abc') };
 
 describe("the settings of Stripe's connector", () => {
-  it('have defaults for everything except the key', () => {
+  it("Stripe's settings have defaults for everything except the key", () => {
     expect(readSettings({}, secrets)).toMatchObject({
       origin: 'https://api.stripe.com',
       timeoutMs: 20_000,
@@ -29,7 +29,7 @@ describe("the settings of Stripe's connector", () => {
     ['installments', { installments: 'yes' }],
     ['request_three_d_secure', { request_three_d_secure: 'never' }],
     ['no setting api_key', { api_key: 'sk_test_abc' }],
-  ])('that are invalid are rejected by name: %s, %j', (name, settings) => {
+  ])("Stripe's invalid settings are rejected by name: %s, %j", (name, settings) => {
     expect(() => readSettings(settings, secrets)).toThrow(name);
   });
 
@@ -40,12 +40,12 @@ describe("the settings of Stripe's connector", () => {
     ['webhook_secret', { ...secrets, webhook_secret: new Secret('abc_hidden') }],
     ['webhook_secret_next', { ...secrets, webhook_secret_next: new Secret('abc_hidden') }],
     ['no secret webhook_key', { ...secrets, webhook_key: new Secret('whsec_hidden') }],
-  ])('require valid secrets: %s', (name, given) => {
+  ])("Stripe's settings require valid secrets: %s", (name, given) => {
     expect(() => readSettings({}, given as Record<string, Secret>)).toThrow(name);
     expect(() => readSettings({}, given as Record<string, Secret>)).not.toThrow(/hidden|publishable|space/);
   });
 
-  it('identify the account by its id or else by its key, and distinguish live from test mode', async () => {
+  it("Stripe's settings identify the account by its ID or its key, and separate live from test mode", async () => {
     const open = (settings: object, key: string) =>
       stripeConnector.connect(
         { ...settings },
@@ -60,7 +60,7 @@ describe("the settings of Stripe's connector", () => {
     await Promise.all([named.close(), unnamed.close()]);
   });
 
-  it('decide whether installments are supported', async () => {
+  it("Stripe's settings decide whether installments are supported", async () => {
     for (const installments of [true, false]) {
       const connection = stripeConnector.connect({ installments }, { providerId: 'STRIPE', secrets });
       expect(connection.capabilities.installments).toBe(installments);

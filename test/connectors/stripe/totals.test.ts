@@ -15,8 +15,8 @@ async function payment(options: Partial<CardOptions> | object = {}) {
   return { ...made, told: () => lookUp(stripe, made.attempt, made.outcome) };
 }
 
-describe('the look-up of a payment reports', () => {
-  it('the captured amount of a purchase and the refunded amount, whoever refunded it', async () => {
+describe('captured and refunded amounts in look-ups at Stripe', () => {
+  it('a look-up reports the captured and refunded amounts of a purchase, whoever refunded it', async () => {
     const { attempt, reference, told } = await payment();
     expect(await told()).toMatchObject({ totals: { captured: 300_000n, refunded: 0n } });
     expect(stripe.fake.calls()).not.toContain('GET /v1/refunds');
@@ -27,7 +27,7 @@ describe('the look-up of a payment reports', () => {
   });
 
   it.each(['pending', 'failed', 'canceled', 'requires_action'])(
-    'no refund with the status %s',
+    'a look-up reports no refund with the status %s',
     async (status) => {
       const { told } = await payment();
       refundThere(1_000);
@@ -37,7 +37,7 @@ describe('the look-up of a payment reports', () => {
     },
   );
 
-  it('the captured amount of an authorization, without counting the release of the rest as a refund', async () => {
+  it('a look-up of an authorization reports the captured amount, and the release is not a refund', async () => {
     const { told } = await payment(AUTHORIZE);
     expect(await told()).toMatchObject({ totals: { captured: 0n, refunded: 0n } });
     dashboard().capture(String(stripe.intent().id), { amount_to_capture: 200_000 });
@@ -50,7 +50,7 @@ describe('the look-up of a payment reports', () => {
     expect(await told()).toMatchObject({ totals: { captured: 200_000n, refunded: 104_000n } });
   });
 
-  it('no release as a refund, whatever else has its amount: a failed refund or one of ours', async () => {
+  it('a look-up counts the release once, whatever else has its amount: a failed refund or one of ours', async () => {
     const { attempt, reference, told } = await payment(AUTHORIZE);
     dashboard().capture(String(stripe.intent().id), { amount_to_capture: 200_000 });
     dashboard().mode.refundStatus = 'failed';
@@ -65,7 +65,7 @@ describe('the look-up of a payment reports', () => {
     expect(await told()).toMatchObject({ totals: { refunded: 100_000n } });
   });
 
-  it("ISO 4217's units", async () => {
+  it('a look-up reports totals in ISO 4217 units', async () => {
     const attempt = cardAttempt('4242424242424242', { money: { minorUnits: 5_000n, currency: 'ISK' } });
     const { outcome } = await paid(stripe, attempt);
     refundThere(2_500);
@@ -74,7 +74,7 @@ describe('the look-up of a payment reports', () => {
     });
   });
 
-  it('no totals if its refunds are unreadable, since the missing part is unknown', async () => {
+  it('a look-up reports no totals if its refunds are unreadable', async () => {
     const { told } = await payment();
     refundThere(1_000);
     stripe.fake.fail(/^GET .*refunds$/, 'lost_after');

@@ -47,7 +47,7 @@ function mayLeave({ type, status }: TransactionRow, next: string, report: Report
   return status === 'EXPIRED' || (status === 'DECLINED' && corrects === true);
 }
 
-it('a final state changes only by a correction, late money, a lapse, or a dispute that is lost after it was won', () => {
+it('a final state changes only by a correction, late money, a lapse, or a won dispute that is lost', () => {
   const left = new Set<string>();
   holds((before, after, report) => {
     for (const one of before.transactions) {
@@ -70,7 +70,7 @@ it('a final state changes only by a correction, late money, a lapse, or a disput
   ]);
 });
 
-it('no more is refunded than captured, or captured than authorized, and the books are the sum of what succeeded', () => {
+it('refunds never exceed captures, nor captures the authorization, and the books are their sums', () => {
   holds((_before, after) => {
     const { capturedMinorUnits: captured, refundedMinorUnits: refunded } = after.payment;
     expect([captured, refunded]).toEqual([sumOf(after, 'CAPTURE'), sumOf(after, 'REFUND')]);

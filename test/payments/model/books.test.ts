@@ -38,19 +38,19 @@ function refusalOf(plan: () => unknown): { reason: string; message: string; fiel
   throw new Error('it was not refused');
 }
 
-describe('the remaining amount', () => {
-  it('to capture is the uncaptured part of an authorization, and zero once it is released', () => {
+describe('remaining amounts', () => {
+  it('the remaining amount to capture is the uncaptured part of an authorization, and zero once it is released', () => {
     expect(leftToCapture(authorized({ captured: 30n }))).toBe(70n);
     expect(leftToCapture(authorized({ captured: 30n, isReleased: true }))).toBe(0n);
     expect(leftToCapture(purchased())).toBe(0n);
   });
 
-  it('to refund is the captured amount, or all of a purchase, less earlier refunds', () => {
+  it('the remaining amount to refund is the captured amount, or all of a purchase, less earlier refunds', () => {
     expect(leftToRefund(authorized({ captured: 60n, refunded: 10n }))).toBe(50n);
     expect(leftToRefund(purchased({ refunded: 10n }))).toBe(90n);
   });
 
-  it('decides what undoes a payment: a cancel for an authorization of which nothing is captured or all was refunded', () => {
+  it('a cancel undoes an authorization without captures, or with a held rest after full refunds', () => {
     expect(undoingType(authorized())).toBe('CANCEL');
     expect(undoingType(authorized({ captured: 1n }))).toBe('REFUND');
     expect(undoingType(authorized({ captured: 2n, refunded: 1n }))).toBe('REFUND');
@@ -62,7 +62,7 @@ describe('the remaining amount', () => {
 });
 
 describe('planCapture', () => {
-  it('captures all that remains, even one minor unit, when no amount is given', () => {
+  it('planCapture captures all that remains, even one minor unit, when no amount is given', () => {
     expect(planCapture(authorized({ captured: 99n }), undefined, 0, ABLE)).toEqual({
       type: 'CAPTURE',
       money: usd(1n),
@@ -71,7 +71,7 @@ describe('planCapture', () => {
     });
   });
 
-  it('captures a part, which is final if it is the last that the provider allows', () => {
+  it('planCapture captures a part, which is final if it is the last that the provider allows', () => {
     expect(planCapture(authorized(), usd(40n), 0, ABLE)).toMatchObject({ isWhole: false, isFinal: false });
     expect(planCapture(authorized(), usd(40n), 0, { ...ABLE, captures: 1 })).toMatchObject({
       money: usd(40n),
@@ -82,7 +82,7 @@ describe('planCapture', () => {
     expect([part(8), part(9)]).toMatchObject([{ isFinal: false }, { isFinal: true }]);
   });
 
-  it('is final if requested, and releases the rest', () => {
+  it('planCapture is final if requested, and releases the rest', () => {
     expect(planCapture(authorized(), usd(40n), 0, ABLE, true)).toMatchObject({
       isWhole: false,
       isFinal: true,
@@ -91,7 +91,7 @@ describe('planCapture', () => {
     expect(planCapture(authorized(), usd(40n), 0, only, true)).toMatchObject({ isFinal: true });
   });
 
-  it('is refused if the rest is to be kept and the provider would release it', () => {
+  it('planCapture is refused if the rest is to be kept and the provider would release it', () => {
     expect(planCapture(authorized(), usd(40n), 0, ABLE, false)).toMatchObject({ isFinal: false });
     const keeping = (made: number, can: Partial<Capabilities>, amount?: Money) =>
       planCapture(authorized(), amount, made, { ...ABLE, ...can }, false);
@@ -105,7 +105,7 @@ describe('planCapture', () => {
     expect(keeping(0, { captures: 1 })).toMatchObject({ isWhole: true, isFinal: true });
   });
 
-  it('allows no more than remains, and says how much that is', () => {
+  it('planCapture refuses more than the remaining amount, and names that amount', () => {
     expect(planCapture(authorized(), usd(100n), 0, ABLE)).toMatchObject({ money: usd(100n), isWhole: true });
     const refused = refusalOf(() => planCapture(authorized({ captured: 30n }), usd(71n), 0, ABLE));
     expect(refused).toMatchObject({
@@ -121,7 +121,7 @@ describe('planCapture', () => {
     });
   });
 
-  it('is refused in another currency', () => {
+  it('planCapture is refused in another currency', () => {
     const refused = refusalOf(() => planCapture(authorized(), { minorUnits: 1n, currency: 'EUR' }, 0, ABLE));
     expect(refused).toMatchObject({
       reason: 'CURRENCY_NOT_ALLOWED',
@@ -129,7 +129,7 @@ describe('planCapture', () => {
     });
   });
 
-  it('is refused when nothing remains, and when the provider does not capture', () => {
+  it('planCapture is refused when nothing remains, and when the provider does not capture', () => {
     expect(refusalOf(() => planCapture(authorized({ captured: 100n }), undefined, 0, ABLE))).toMatchObject({
       reason: 'INVALID_STATUS',
       message: expect.stringContaining('nothing left to capture; nothing was sent'),
@@ -142,7 +142,7 @@ describe('planCapture', () => {
 });
 
 describe('planCancel', () => {
-  it('releases all that is not captured, and is full while nothing is captured', () => {
+  it('planCancel releases all that is not captured, and is full while nothing is captured', () => {
     expect(planCancel(authorized(), ABLE)).toEqual({
       type: 'CANCEL',
       money: usd(100n),
@@ -152,7 +152,7 @@ describe('planCancel', () => {
     expect(planCancel(authorized({ captured: 99n }), ABLE)).toMatchObject({ money: usd(1n), isWhole: false });
   });
 
-  it('is refused when nothing remains, and when the provider does not cancel', () => {
+  it('planCancel is refused when nothing remains, and when the provider does not cancel', () => {
     expect(refusalOf(() => planCancel(purchased(), ABLE))).toMatchObject({ reason: 'INVALID_STATUS' });
     expect(refusalOf(() => planCancel(authorized(), CARDS_ONLY))).toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',
@@ -160,7 +160,7 @@ describe('planCancel', () => {
     });
   });
 
-  it('advises a refund only if an amount remains to refund', () => {
+  it('planCancel advises a refund only if an amount remains to refund', () => {
     const messageOf = (books: Books) => refusalOf(() => planCancel(books, ABLE)).message;
     const taken = [purchased(), purchased({ refunded: 99n }), authorized({ captured: 100n })];
     for (const books of taken)
@@ -174,7 +174,7 @@ describe('planCancel', () => {
 describe('planRefund', () => {
   const whole = { amount: 100n, refunded: 0n };
 
-  it('refunds all that remains, even one minor unit, when no amount is given', () => {
+  it('planRefund refunds all that remains, even one minor unit, when no amount is given', () => {
     expect(
       planRefund(purchased({ refunded: 99n }), { amount: 100n, refunded: 99n }, undefined, ABLE),
     ).toEqual({
@@ -185,7 +185,7 @@ describe('planRefund', () => {
     });
   });
 
-  it('refunds no more than remains of the transaction or of the payment', () => {
+  it('planRefund refunds no more than remains of the transaction or of the payment', () => {
     const books = authorized({ captured: 80n, refunded: 10n });
     expect(planRefund(books, { amount: 50n, refunded: 10n }, undefined, ABLE)).toMatchObject({
       money: usd(40n),
@@ -199,7 +199,7 @@ describe('planRefund', () => {
     });
   });
 
-  it('allows only full refunds if the provider allows one refund', () => {
+  it('planRefund allows only full refunds if the provider allows one refund', () => {
     const once = { ...ABLE, refunds: 'one' } as const;
     expect(planRefund(purchased(), whole, undefined, once)).toMatchObject({ isWhole: true });
     expect(refusalOf(() => planRefund(purchased(), whole, usd(99n), once))).toMatchObject({
@@ -209,7 +209,7 @@ describe('planRefund', () => {
     expect(planRefund(purchased(), whole, usd(99n), ABLE)).toMatchObject({ isWhole: false });
   });
 
-  it('is refused when nothing remains of the payment or the transaction, and when the provider does not refund', () => {
+  it('planRefund is refused if nothing remains, or if the provider does not refund', () => {
     expect(refusalOf(() => planRefund(authorized(), whole, undefined, ABLE))).toMatchObject({
       reason: 'INVALID_STATUS',
       message: expect.stringContaining('nothing left to refund'),
@@ -226,7 +226,7 @@ describe('planRefund', () => {
 });
 
 describe('booksAfter', () => {
-  it('adds captured amounts, and releases the rest after the last capture', () => {
+  it('booksAfter adds captured amounts, and releases the rest after the last capture', () => {
     const part = { type: 'CAPTURE', money: usd(40n), isFinal: false } as const;
     const books = authorized({ captured: 10n });
     expect(booksAfter(books, part)).toEqual({ ...books, captured: 50n });
@@ -238,7 +238,7 @@ describe('booksAfter', () => {
     expect(booksAfter({ ...books, isReleased: true }, part)).toMatchObject({ isReleased: true });
   });
 
-  it('releases canceled amounts, and adds refunds', () => {
+  it('booksAfter releases canceled amounts, and adds refunds', () => {
     expect(booksAfter(authorized(), { type: 'CANCEL', money: usd(100n), isFinal: true })).toEqual(
       authorized({ isReleased: true }),
     );

@@ -54,7 +54,7 @@ function released(
 
 const isReleasedAfter = (state: PaymentState) => change(state, 'first', FAILED).books.isReleased;
 
-it('an authorization is held again when the capture that released its rest failed after an earlier capture failed', () => {
+it('an authorization is held again after two captures failed, the second of which released its rest', () => {
   const final = { isFinal: true };
   expect(isReleasedAfter(released(operated('CAPTURE'), final))).toBe(false);
   expect(isReleasedAfter(released(operated('CAPTURE'), final, { status: 'DECLINED' }))).toBe(false);

@@ -40,7 +40,7 @@ it.each([
   [240_000, 0, 120],
   [240_000, -1, 120],
 ])(
-  'the pause before a payer is looked up is half the age, from a minute to an hour, and ends with their time: %i ms, %i ms left',
+  "the pause before a payer's look-up is half the age, within an hour and their time: %i ms, %i ms left",
   (ageMs, leftMs, pauseS) => {
     expect(payerPauseS(ageMs, leftMs)).toBe(pauseS);
   },
@@ -52,7 +52,7 @@ it.each([
   [100_000, 30],
   [1e9, 3_600],
 ])(
-  'the pause before kept news is looked at again is 0.3 of its age, from 2 s to an hour: %i ms',
+  'the pause before a waiting notification is retried is 0.3 of its age, from 2 s to an hour: %i ms',
   (ageMs, pauseS) => {
     expect(newsPauseS(ageMs)).toBeCloseTo(pauseS);
   },
@@ -65,7 +65,7 @@ it.each([
   ['has a silent provider and is about to end', 60, { isSilent: true, needsReview: false }, 60],
   ['is past its term', 0, { isSilent: true, needsReview: false }, 3_600],
   ['is past its term and needs review', -1, { isSilent: false, needsReview: true }, 86_400],
-])('the pause before the next check of an authorization that %s', (_what, restS, why, pauseS) => {
+])('the pause before the next check fits an authorization that %s', (_what, restS, why, pauseS) => {
   expect(heldPauseS(restS, why)).toBe(pauseS);
 });
 

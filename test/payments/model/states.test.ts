@@ -56,7 +56,7 @@ describe('statesOf', () => {
       'ERROR/ERROR ERROR REQUEST_REFUSED: Provider refused the request',
     ],
     [{ kind: 'expired', providerData }, 'EXPIRED/EXPIRED EXPIRED EXPIRED: Payment expired'],
-  ])('maps $kind as in the table', (outcome, expected) => {
+  ])('statesOf maps $kind as in the table', (outcome, expected) => {
     const { payment, subStatus, transaction, responseCode, responseMessage } = statesOf(outcome, TOLD);
     expect(
       `${Payment_Status[payment]}/${Payment_SubStatus_Value[subStatus]} ` +
@@ -77,7 +77,7 @@ describe('an approval', () => {
     [Transaction_Type.PURCHASE, Payment_Status.SUCCEEDED, Payment_SubStatus_Value.APPROVED],
     [Transaction_Type.AUTHORIZE, Payment_Status.PENDING, Payment_SubStatus_Value.AUTHORIZED],
     [Transaction_Type.VERIFY, Payment_Status.VERIFIED, Payment_SubStatus_Value.VERIFIED],
-  ])('of a transaction of type %i gives the payment %i / %i', (type, payment, subStatus) => {
+  ])('the approval of a transaction of type %i makes its payment %i / %i', (type, payment, subStatus) => {
     expect(statesOf(approved, { ...TOLD, type })).toMatchObject({
       ...{ payment, subStatus, transaction: Transaction_Status.SUCCEEDED, responseCode: 'SUCCEEDED' },
     });
@@ -100,7 +100,7 @@ it('only a decline that corrects a success is shown as a later failure of an ope
 });
 
 describe('a redirect', () => {
-  it('of a wallet has the payer pay there, and of a card is a challenge', () => {
+  it('a redirect of a wallet is ready to pay, and a redirect of a card is a challenge', () => {
     const redirect: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
     expect(statesOf(redirect, { ...TOLD, category: Transaction_Category.WALLET })).toMatchObject({
       payment: Payment_Status.READY_TO_PAY,
@@ -112,7 +112,7 @@ describe('a redirect', () => {
 });
 
 describe('an unsent attempt after a declined one', () => {
-  it('leaves the payment declined, and is itself an error', () => {
+  it('an unsent attempt after a declined one leaves the payment declined, and is itself an error', () => {
     const states = statesOf(
       { kind: 'not_sent', detail: '', because: 'unreachable' },
       { ...TOLD, isDeclinedBefore: true },
@@ -125,7 +125,7 @@ describe('an unsent attempt after a declined one', () => {
     });
   });
 
-  it('shows the fields that its provider refused', () => {
+  it('an unsent attempt after a declined one shows the fields that its provider refused', () => {
     const refused: Outcome = { kind: 'not_sent', detail: '', because: 'turned_away', refused: 'amount' };
     expect(statesOf(refused, { ...TOLD, isDeclinedBefore: true })).toMatchObject({
       payment: Payment_Status.DECLINED,
@@ -169,17 +169,17 @@ describe('currentStates', () => {
       { ...authorization, captured: 60n, refunded: 59n },
       'SUCCEEDED/PARTIALLY_REFUNDED',
     ],
-  ])('shows a payment that was %s as its books say', (_name, books, expected) => {
+  ])('currentStates follows the books of a payment that was %s', (_name, books, expected) => {
     expect(told(books)).toBe(expected);
   });
 
-  it('shows an authorization as authorized if the account wants that, until it is captured', () => {
+  it('currentStates shows an authorization as authorized if the account wants that, until it is captured', () => {
     expect(told(authorization, true)).toBe('PENDING/AUTHORIZED');
     expect(told({ ...authorization, captured: 1n }, true)).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
     expect(told(purchase, true)).toBe('SUCCEEDED/APPROVED');
   });
 
-  it('shows the expected state for an open operation that would end the payment', () => {
+  it('currentStates shows the expected state for an open operation that would end the payment', () => {
     expect(told(purchase, false, 'refund')).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
     expect(told(authorization, false, 'cancel')).toBe('CANCELED/PENDING_PROVIDER_CONFIRMATION');
   });
@@ -202,13 +202,13 @@ describe('shownTransaction', () => {
     return shownTransaction(create(PaymentSchema, { status, transactionsHistory }))?.id;
   };
 
-  it('is the last transaction', () => {
+  it('shownTransaction is the last transaction', () => {
     expect(told(Payment_Status.SUCCEEDED, DECLINED, SUCCEEDED)).toBe('1');
     expect(told(Payment_Status.ERROR, DECLINED, ERROR)).toBe('1');
     expect(told(Payment_Status.ERROR)).toBeUndefined();
   });
 
-  it('is the last declined transaction of a declined payment', () => {
+  it('shownTransaction is the last declined transaction of a declined payment', () => {
     expect(told(Payment_Status.DECLINED, DECLINED, DECLINED, ERROR)).toBe('1');
     expect(told(Payment_Status.DECLINED, ERROR)).toBe('0');
   });
@@ -230,7 +230,7 @@ describe('declineOf', () => {
     ['ACQUIRER_CONTINGENCY', 'soft', ['22', '80', '90', '91', '92', '96']],
     ['PROVIDER_TIMEOUT', 'hard', ['68']],
     ['DECLINED_BY_BANK', 'soft', ['99', '', '00', 'XX', '__proto__']],
-  ])('is %s (%s) for %j', (code, kind, iso8583Codes) => {
+  ])('declineOf is %s (%s) for %j', (code, kind, iso8583Codes) => {
     for (const iso8583Code of iso8583Codes) {
       expect(declineOf(iso8583Code)).toMatchObject({ code, hard: kind === 'hard' });
       expect(declineOf(iso8583Code).message).not.toBe('');
