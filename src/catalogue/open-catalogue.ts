@@ -187,8 +187,8 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
 }
 
 /**
- * Returns a connection's identity as stored with its attempts. Variables stay names: the mounted sandbox listens on
- * another port after each start, and is still the same provider.
+ * Returns a connection's identity as stored with its attempts. The values of variables are replaced by their names: the
+ * mounted sandbox gets a new port at each start, but is still the same provider.
  */
 function wholeIdentity(
   { identity, accountNamedBy }: ProviderConnection,

@@ -145,7 +145,7 @@ function targetLines({ choice, accountOverride, targets }: ExplainRouteResponse)
 function failoverText({ maxAttempts, softDeclines }: ExplainRouteResponse): string {
   if (maxAttempts === 1) return 'Failover: none; there is one attempt.';
   const after = softDeclines ? 'when nothing was sent and after a soft decline' : 'when nothing was sent';
-  return `Failover: up to ${maxAttempts} attempts; it fails over ${after}, never after a hard decline or an unknown outcome.`;
+  return `Failover: up to ${maxAttempts} attempts. The next target is tried ${after}, but never after a hard decline or an unknown outcome.`;
 }
 
 /** Runs the command. */

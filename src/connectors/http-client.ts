@@ -65,7 +65,7 @@ export type HttpResult =
       readonly headers: AnswerHeaders;
       readonly body: Uint8Array;
     }
-  /** Certainly no byte of the request was written to a socket. */
+  /** It is certain that no byte of the request was written to a socket. */
   | {
       readonly kind: 'not_sent';
       readonly detail: string;

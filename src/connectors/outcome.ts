@@ -82,7 +82,7 @@ export type Outcome =
       })
   /** The payer did not act in time, or the authorization lapsed: nothing was charged, and nothing will be. */
   | (Reported & { readonly kind: 'expired' })
-  /** Certainly nothing happened at the provider: the attempt may be made elsewhere. */
+  /** It is certain that nothing happened at the provider: the attempt may be made elsewhere. */
   | {
       readonly kind: 'not_sent';
       readonly because: NotSentReason;

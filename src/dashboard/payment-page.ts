@@ -71,9 +71,9 @@ function why({ payment, way }: PaymentView): Html {
     : NOTHING;
   const now =
     way instanceof ServiceError
-      ? html`<p>The catalogue in force would refuse it: ${way.message}</p>`
+      ? html`<p>The catalogue in force would refuse this payment: ${way.message}</p>`
       : explanation(way);
-  return html`${asMade}<details><summary>How the catalogue in force would route it now</summary>${now}</details>`;
+  return html`${asMade}<details><summary>How the catalogue in force would route this payment now</summary>${now}</details>`;
 }
 
 function payer({ payment: { customerPayer }, story: { personalDataErasedAt } }: PaymentView): Html {

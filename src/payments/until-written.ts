@@ -11,7 +11,7 @@ export type WriteObserver = {
    * @param isLearnedLater true: the payment's response was stored earlier and does not change.
    */
   finished(payment: Payment, isLearnedLater: boolean): void;
-  /** Called when a change cannot be written yet; the write will be retried. */
+  /** Called each time that a write fails, whether or not it will be retried. */
   finishFailed(paymentId: string, error: unknown): void;
 };
 

@@ -122,7 +122,7 @@ describe('routes from HTTP annotations', () => {
     ...members,
   });
 
-  it('fields are read from the path and the query string by their types', async () => {
+  it('fields are read from the path and the query string according to their types', async () => {
     const { status, body } = await call(
       'GET',
       '/v1/books/a%2Fb?page_count=3&lent=true&tags=x&shelf.number=7&other=1',

@@ -55,7 +55,7 @@ it('behind a pooler, the doctor does not compare a replica’s connections with 
   ]);
 });
 
-it('a clock off by seconds is a warning, by half a minute a failure, and neither if uncertain', () => {
+it('a clock that is off by seconds is a warning, one off by half a minute is a failure, and an uncertain difference is neither', () => {
   expect(diagnoseClock({ aheadMs: 900, uncertainMs: 0 }).state).toBe('ok');
   expect(diagnoseClock({ aheadMs: -2_000, uncertainMs: 0 })).toMatchObject({
     state: 'warning',

@@ -65,7 +65,7 @@ describe('the route command with another catalogue', () => {
       expect(stdout).toMatch(/ {2}[12] {2}first {2}First bank {2}66.7 %\n/);
       expect(stdout).toMatch(/ {2}[12] {2}second {2}Second bank {2}33.3 %\n/);
       expect(stdout).toContain(
-        'Failover: up to 2 attempts; it fails over when nothing was sent and after a soft decline,',
+        'Failover: up to 2 attempts. The next target is tried when nothing was sent and after a soft decline,',
       );
     }
     const firsts = new Set(printed.map(({ stdout }) => /^ {2}1 {2}(\w+) /m.exec(stdout)?.[1]));

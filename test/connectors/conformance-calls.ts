@@ -44,7 +44,7 @@ export type CallSuite = {
 };
 
 /**
- * Checks every call against the rules of `pay`: not_sent only if certainly nothing was sent, unknown if it may have
+ * Checks every call against the rules of `pay`: not_sent only if it is certain that nothing was sent, unknown if it may have
  * been sent; sent once; ended by its deadline. A look-up or a repeat that learns nothing is unknown, whatever happened
  * to its request.
  */

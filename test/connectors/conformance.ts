@@ -67,7 +67,7 @@ const TLS_DIRECTORY = join(import.meta.dirname, '../support/tls');
 const UNRESOLVABLE_HOST = `${'a'.repeat(64)}.invalid`;
 
 /**
- * Rules for every connector, whatever its provider: not_sent only if certainly nothing was sent, unknown if it may have
+ * Rules for every connector, whatever its provider: not_sent only if it is certain that nothing was sent, unknown if it may have
  * been sent; each attempt sent at most once; every call ended by its deadline; no secret in an outcome; a probe that
  * succeeds only after a proper response. Runs against real sockets.
  */
@@ -77,7 +77,7 @@ export function describeConformance(subject: ConformingConnector): void {
     const suite = createSuite(subject);
     afterEach(() => suite.cleanUp());
 
-    describe('attempts that were certainly not sent', () => {
+    describe('attempts that are known not to have been sent', () => {
       it('an attempt is not_sent if the connection is refused', async () => {
         await suite.expectNotSent(`http://127.0.0.1:${await freePort()}`);
       });

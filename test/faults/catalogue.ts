@@ -4,7 +4,7 @@ import type { Acquirer, Provider } from './providers/provider.ts';
 export const waitingLonger = (text: string) => text.replaceAll(/timeout_ms: \d+/g, 'timeout_ms: 6000');
 
 /**
- * Sends cards to the judge and, if it certainly took nothing or softly declined, to the judge's other acquirer. By
+ * Sends cards to the judge and, if it is known to have taken nothing or softly declined, to the judge's other acquirer. By
  * country, sends them to a provider that refuses connections, has no address or speaks no TLS, or to all three before
  * the judge.
  */

@@ -140,7 +140,7 @@ function judgePayments(
   }
 }
 
-/** The statuses of transactions that certainly moved no money. */
+/** The statuses of transactions that are known to have moved no money. */
 const CAME_TO_NOTHING: ReadonlySet<string> = new Set(['DECLINED', 'ERROR']);
 
 function judgeOrders(findings: Findings, rows: readonly Row[], orders: readonly Order[]): void {

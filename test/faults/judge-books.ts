@@ -11,7 +11,7 @@ const BOOKS = `SELECT p.id, base.id AS base, base.amount_minor_units AS amount, 
 const BEYOND_THE_BOOKS: ReadonlySet<string | null> = new Set(['57', '61']);
 
 /**
- * Compares the outcomes of operations with the columns that keep their limits and with the judge's sums.
+ * Compares the operations' outcomes with the columns that enforce their limits, and with the judge's totals.
  *
  * @returns the findings.
  */
@@ -33,7 +33,7 @@ export async function judgeBooks(world: World, ledger: readonly LedgerLine[]): P
       found.push(`${id} has an operation that stays open`);
     }
   }
-  // We must keep the limits, because some providers do not.
+  // We must enforce the limits ourselves, because some providers do not.
   for (const { id, kind, status, response_code } of ledger) {
     if (status === 'failed' && BEYOND_THE_BOOKS.has(response_code)) {
       found.push(`${id}: a ${kind} was asked for that the payment did not allow (${response_code})`);

@@ -169,7 +169,7 @@ export async function copyCheckout(root: string, plant?: Plant): Promise<Checkou
 }
 
 /**
- * Returns the text of a plant's file with the plant.
+ * Returns the text of the file with the fault planted in it.
  *
  * @throws Error if the text to replace does not occur exactly once.
  */

@@ -84,7 +84,7 @@ describe.skipIf(!isInstalled)(`Prism, as a mock server of the document,${skipped
     expect((await create(JSON.stringify(body))).status).toBe(422);
   });
 
-  it('a mock server answers reads of one payment, and lists', async () => {
+  it('a mock server answers requests for one payment and for a list', async () => {
     const read = await send('/v1/payments/019af0c5-0000-7000-8000-000000000000');
     expect([read.status, await read.json()]).toEqual([200, expect.objectContaining({ status: 'SUCCEEDED' })]);
     const list = await send('/v1/payments?page_size=2');

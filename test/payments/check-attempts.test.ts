@@ -208,9 +208,9 @@ describe('a worker that has lost its attempt', () => {
 describe('a card that waits for the outcome of its payment', () => {
   it.each([
     ['is kept when the payment is approved', APPROVED, [{ active: true }]],
-    ['is dropped when it is declined', DECLINED, []],
-    ['is dropped when it was never sent', NOT_SENT, []],
-    ['waits on while nobody knows', UNKNOWN, [{ active: false }]],
+    ['is dropped when the payment is declined', DECLINED, []],
+    ['is dropped if the payment was never sent', NOT_SENT, []],
+    ['keeps waiting while the outcome is unknown', UNKNOWN, [{ active: false }]],
   ])('a card that waits for the outcome of its payment %s', async (_name, outcome, tokens) => {
     const attempt = await claimAttempt(database, { vault: true });
     await checkDue(depsOf(outcome));

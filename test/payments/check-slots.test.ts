@@ -138,7 +138,7 @@ it('stopping the checker waits until the outcomes of running checks are written'
 });
 
 describe('two checkers at once', () => {
-  it('two checkers at once check different attempts', async () => {
+  it('two concurrent checkers check different attempts', async () => {
     await Promise.all(Array.from({ length: 30 }, () => claimAttempt(database)));
     const deps = depsOf(APPROVED);
     const taken = await Promise.all([checkDue(deps), checkDue(deps)]);

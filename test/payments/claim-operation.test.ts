@@ -169,7 +169,7 @@ describe('a claim that the database does not acknowledge', () => {
   it.each([
     ['may be stored, and the caller is told to retry', lost, { reason: 'REQUEST_IN_PROGRESS', cause: lost }],
     [
-      'was certainly not made, and the caller is told so',
+      'is known not to have been made, and the caller is told so',
       refused,
       { reason: 'SERVICE_UNAVAILABLE', cause: refused },
     ],

@@ -137,7 +137,7 @@ it('a correction emits one event, and leaves the response to the operation uncha
   expect(row?.response_record).not.toBeNull();
 });
 
-it('two processes that apply a correction at once subtract the amount from the books once', async () => {
+it('two processes that apply a correction concurrently subtract the amount from the books once', async () => {
   const payment = await authorize();
   const captured = (await capture(payment)).record;
   const transactionId = idOf(captured);

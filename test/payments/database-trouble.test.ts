@@ -217,7 +217,7 @@ it('every payment that succeeds has one charge, even if the database keeps break
       answered = true;
     });
     while (!answered) await tables.query(BREAK_CONNECTIONS);
-    // Accepted; or certainly not accepted, so that it may be sent again; or still unknown.
+    // Accepted; or known not to have been accepted, so that it may be sent again; or still unknown.
     for (const reply of await calls) expect([201, 503, 409]).toContain(reply.status);
   }
   for (const key of keys) {

@@ -80,7 +80,7 @@ describe('a capture made at the provider itself', () => {
     expect(parents.map((row) => row.parent_id)).toEqual([null, idOf(payment), captured?.id]);
   });
 
-  it('a capture made and refunded at the provider is recorded with both even if only one look-up answers', async () => {
+  it('a capture and its refund, both made at the provider, are recorded even if only one look-up is answered', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n, refunded: 1_000n });
     const { connection } = payments.provider;

@@ -13,7 +13,7 @@ it.each([
   ['', undefined],
   ['9417', '9417'],
 ])(
-  'a vaulted card shows no length of the security code "%s" sent with it; the provider gets the code',
+  'the record of a vaulted card omits the length of the security code "%s" sent with it, but the provider gets it',
   async (sent, given) => {
     const data = toBinary(CardDataSchema, create(CardDataSchema, { lfd: '1486', numberLength: 16 }));
     const vaultedToken = {

@@ -95,7 +95,7 @@ describe('the outcome of an operation', () => {
       const refund = await openRefund();
       const written = await write(refund, outcome);
       expect(await rowOf(refund)).toMatchObject(expected);
-      // The operation was answered before, and its response stays unchanged.
+      // The operation had already been answered, and its response does not change.
       const { record, earlier } = isWritten(written);
       expect(record.transactions?.id).toBe(refund.transactions?.id);
       const response = earlier && (await readResponse(payments.deps.responses, earlier));
@@ -208,8 +208,8 @@ describe("the outcome of a payment's own transaction", () => {
   it.each<[string, Outcome, unknown[]]>([
     ['is kept once it is approved', APPROVED, [{ active: true }]],
     ['is dropped once it is declined', DECLINED, []],
-    ['waits on while the provider has yet to decide', PENDING, [{ active: false }]],
-    ['waits on while the payer is away', REDIRECT, [{ active: false }]],
+    ['keeps waiting while the provider has yet to decide', PENDING, [{ active: false }]],
+    ['keeps waiting while the payer is away', REDIRECT, [{ active: false }]],
   ])('the card that waits for the outcome of a payment %s', async (_what, outcome, cards) => {
     const payment = await payments.pay({ wallet: true });
     const card = randomUUID();

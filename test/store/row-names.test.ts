@@ -18,7 +18,7 @@ import { databaseUrl, onOwnDatabase } from '../support/own-database.ts';
 // be read as undefined.
 
 const ROOT = join(import.meta.dirname, '../..');
-/** Files with one call each whose statement is not in a constant. */
+/** Files that each contain one call whose statement is not in a constant. */
 const NOT_HELD = ['src/store/engine/aged-rows.ts', 'src/store/engine/migrate.ts'];
 
 onOwnDatabase({ empties: 'payment' });

@@ -77,7 +77,7 @@ function form(expected: string): RegExp {
   return new RegExp(`^${parts.join('')}$`);
 }
 
-/** A number of a JSON text, as written. */
+/** A number in a JSON text, exactly as written. */
 class WrittenNumber {
   readonly text: string;
 

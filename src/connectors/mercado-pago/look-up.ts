@@ -37,11 +37,11 @@ import {
 } from './to-provider.ts';
 
 /**
- * Time from a preference's expiry until a search certainly lists all of its payments. Mercado Pago guarantees no
+ * Time from a preference's expiry until a search is sure to list all of its payments. Mercado Pago guarantees no
  * consistency.
  */
 const SEARCH_LAG_MS = 10 * 60_000;
-/** Time for which an idempotency key is certainly kept. The actual lifetime is undocumented. */
+/** Time for which we can rely on an idempotency key being kept. The actual lifetime is undocumented. */
 const KEY_LIVES_MS = 10 * 60_000;
 
 /** Milliseconds by which the provider's own clocks may differ, including the rounding of the date header. */
@@ -170,7 +170,7 @@ async function withLaterNews(
 /**
  * Looks up the outcome of a refund. If the response was lost, the refund's id is unknown: a later refund of the same
  * amount that no other transaction claims must be this one. Otherwise the request is repeated: under its key while the
- * key is certainly kept, and later only if the payment has no unclaimed refund of that amount.
+ * key is sure to be kept, and later only if the payment has no unclaimed refund of that amount.
  */
 async function lookUpRefund(query: LookUp, of: OfRefund, send: Send, asked: Asked): Promise<Outcome> {
   const { paymentId } = parseReference(of.payment.reference);

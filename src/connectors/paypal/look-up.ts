@@ -47,7 +47,7 @@ const HOUR_MS = 3_600_000;
 const REPEATABLE_MS = 5 * HOUR_MS;
 /** Time that a payer has to approve an order. Afterwards, PayPal no longer finds the order. */
 const ORDER_LIVES_MS = 3 * HOUR_MS;
-/** Time after which a refund that is missing from the order was certainly never accepted. */
+/** Time after which a refund that is missing from the order is known never to have been accepted. */
 const REFUND_SHOWS_MS = 6 * HOUR_MS;
 /** PayPal remembers the request ids of refunds for 45 days. One day less, because requests may wait in queues. */
 const REFUND_REPEATABLE_MS = 44 * 24 * HOUR_MS;

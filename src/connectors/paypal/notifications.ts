@@ -29,7 +29,7 @@ const EVENT_TYPE =
  * Reads a notification as far as possible without calling PayPal; pure. The certificate is not fetched: PayPal itself
  * verifies the signature.
  *
- * @returns only the reading if the notification is certainly forged.
+ * @returns only the reading if the notification is known to be forged.
  */
 export function readUnverified(
   { header, body }: RawNotification,

@@ -44,7 +44,8 @@ async function applyOutcome(
   const { outcome } = signed;
   const stays = (result: ExternalResult) => ({ result, fence: leased.fence });
   const isEnd = outcome.kind === 'expired' && isLapsing(transaction);
-  // A report that an ended transaction ended adds nothing, and its amount may be what a capture left over.
+  // Reporting the end of a transaction that has already ended adds nothing, and the reported amount may be only what a
+  // capture left uncaptured.
   if ((isEnd && isOver(found)) || !decides(deps, signed, found)) return stays('unchanged');
   if (!isEnd && isUndone(signed, found)) return stays('unchanged');
   const { id: transactionId, connectionId, ageMs } = transaction;

@@ -121,8 +121,8 @@ function targetsInTurn(
 const HELD_UP: Outcome = { kind: 'not_sent', detail: 'delayed before sending', because: 'turned_away' };
 
 /**
- * Returns true if a payment may fail over after an outcome: only if certainly no money moves. Never after a hard
- * decline, which any provider would repeat; NEVER while the outcome is unknown.
+ * Returns true if a payment may fail over after an outcome: only if it is certain that no money moves. Never after a
+ * hard decline, which any provider would repeat; NEVER while the outcome is unknown.
  */
 function mayGoOn(outcome: Outcome, softDeclines: boolean): boolean {
   switch (outcome.kind) {

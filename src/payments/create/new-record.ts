@@ -136,7 +136,7 @@ function recordedPayer(
   });
 }
 
-/** Returns true for an empty string, and for a message that contains only empty strings. */
+/** Returns true for undefined, an empty string, and a message that contains only these. */
 function saysNothing(value: unknown): boolean {
   if (!isMessage(value)) return value === undefined || value === '';
   return Object.entries(value).every(([name, inner]) => name.startsWith('$') || saysNothing(inner));

@@ -25,7 +25,7 @@ export type PlannedOperation = {
   readonly money: Money;
   /** true: covers everything left to capture, cancel or refund. */
   readonly isWhole: boolean;
-  /** true for the last capture. */
+  /** true if nothing can be captured afterwards. */
   readonly isFinal: boolean;
 };
 

@@ -79,7 +79,7 @@ export type AgedRows = keyof typeof AGED;
 const LOOKED_AT = 1_000;
 
 /**
- * Deletes the next rows that are older than `days` and no longer needed; a dry run only counts them. A step makes one
+ * Deletes the next rows that are older than `days` and no longer needed; a dry run only counts them. Each step is one
  * commit per account. Locked rows are left for the next run.
  *
  * @param options.after the age and the key of the last row that the previous step read.

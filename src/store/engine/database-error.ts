@@ -18,8 +18,8 @@ export class UnsafeDatabaseError extends Error {
 }
 
 /**
- * Returns true if a rejected statement certainly changed nothing: no connection was available, or the database reported
- * that it rolled the statement back. A broken connection proves nothing. Nor does a FATAL error: a connection pooler
+ * Returns true if a rejected statement is known to have changed nothing: no connection was available, or the database
+ * reported that it rolled the statement back. A broken connection proves nothing. Nor does a FATAL error: a connection pooler
  * reports one when it loses the server during a commit.
  */
 export function isSurelyNotCommitted(error: unknown): boolean {

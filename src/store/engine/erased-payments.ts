@@ -71,8 +71,8 @@ const WRITE_RESPONSES = `
 type Row<Stored> = Stored & { readonly id: string };
 
 /**
- * Erases the personal data of an account's next payments that have had no write for `days` and have nothing open. A
- * step makes one or a few commits. Payments being written are left for the next run.
+ * Erases the personal data of an account's next payments that have had no write for `days` and have nothing open. Each
+ * step is one or a few commits. Payments being written are left for the next run.
  *
  * @param erase undefined for a dry run.
  */

@@ -16,7 +16,7 @@ export type LeasedDelivery = {
     readonly id: string;
     readonly type: string;
     readonly sequence: number;
-    /** An encoded Payment; empty for webhook.test. */
+    /** An encoded Payment, or StoredPaymentMethod for `enrollment.*`; empty for webhook.test. */
     readonly record: Uint8Array;
     readonly createdAt: Date;
     /** The payment's stored idempotency key; null for an event without a payment. */

@@ -46,7 +46,7 @@ describe('3-D Secure challenges at Adyen', () => {
     expect(await completed(attempt, returnQuery)).toMatchObject({ kind: 'declined', iso8583Code: '1A' });
   });
 
-  it("Adyen's challenge accepts neither a forged result nor another payment's result", async () => {
+  it("an Adyen challenge accepts neither a forged result nor another payment's result", async () => {
     const [attempt, other] = [challenged(), challenged()];
     const url = await sentAway(attempt);
     const othersQuery = adyen.fake.payAt(await sentAway(other), true);
@@ -79,7 +79,7 @@ describe('3-D Secure challenges at Adyen', () => {
       { ...BROWSER, colorDepth: 'deep', screenWidth: '0' },
       'color_depth screen_width',
     ],
-  ])("Adyen's challenge names the missing browser fields if %s is known", (_what, known, missing) => {
+  ])('an Adyen challenge names the missing browser fields if %s is known', (_what, known, missing) => {
     const browser = known && create(BrowserInfoSchema, known);
     const { missingForChallenge } = adyen.connection.capabilities;
     expect(missingForChallenge?.(browser).join(' ')).toBe(missing);

@@ -9,7 +9,7 @@ const THREE_DECIMALS = ['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'];
 
 describe('money at Adyen', () => {
   it.each([...CURRENCIES])(
-    "Adyen's amount in %s is exact or rejected, and converts back to the same amount",
+    'an Adyen amount in %s is exact or rejected, and converts back to the same amount',
     (currency) => {
       const ours = currencyDigits(currency) ?? 0;
       const theirs = DIFFERENT[currency] ?? ours;
@@ -41,7 +41,7 @@ describe('money at Adyen', () => {
     [1_000_000n, 'IDR', 10_000],
     [5n, 'JPY', 5],
     [5_125n, 'KWD', 5_125],
-  ])("Adyen's amount for %d %s minor units is %d", (minorUnits, currency, value) => {
+  ])('an Adyen amount for %d %s minor units is %d', (minorUnits, currency, value) => {
     expect(toAdyenAmount({ minorUnits, currency })).toEqual({ currency, value });
   });
 
@@ -59,7 +59,7 @@ describe('money at Adyen', () => {
     'EUR 1',
     null,
     undefined,
-  ])("Adyen's amount %j is unreadable", (amount) => {
+  ])('an Adyen amount %j is unreadable', (amount) => {
     expect(fromAdyenAmount(amount)).toBeUndefined();
   });
 });

@@ -123,7 +123,7 @@ describe('a notification from Adyen', () => {
     expect(subjectOf(await read(connection, body)).transactionId).toBeUndefined();
   });
 
-  it("Adyen's notification of a technical cancel reports it, or nothing if Adyen found no payment", async () => {
+  it('an Adyen notification of a technical cancel reports it, or nothing if Adyen found no payment', async () => {
     const canceled = await read(connection, notificationOf(modified('TECHNICAL_CANCEL', true, ID), AMOUNT));
     expect(subjectOf(canceled)).toMatchObject({ transactionId: ID, reference: PAYMENT });
     expect(kindOf(subjectOf(canceled))).toBe('declined');
@@ -169,7 +169,7 @@ describe('a notification from Adyen', () => {
   });
 
   it.each(['REPORT_AVAILABLE', 'AUTHORISATION_ADJUSTMENT', 'DISPUTE_DEFENSE_PERIOD_ENDED', 'INVENTED', ''])(
-    "Adyen's notification about %j is genuine and ignored",
+    'an Adyen notification about %j is genuine and ignored',
     async (eventCode) => {
       const reading = await read(connection, notificationOf(item(eventCode, true), AMOUNT));
       expect(reading).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });
@@ -182,11 +182,11 @@ describe('a notification from Adyen', () => {
     ['a dispute of another payment system', { ...item('CHARGEBACK', true, 'order-1'), psp: 'not one' }],
     ['a payment that neither succeeded nor failed', { ...item('AUTHORISATION', true), success: 'perhaps' }],
     ['a payment whose own reference is malformed', { ...item('AUTHORISATION', true), psp: 'not one' }],
-  ])("Adyen's notification about %s is ignored", async (_what, about) => {
+  ])('an Adyen notification about %s is ignored', async (_what, about) => {
     expect(await read(connection, notificationOf(about, AMOUNT))).toMatchObject({ kind: 'ignored' });
   });
 
-  it("Adyen's notification is ignored if moved colons would make its signature fit other fields", async () => {
+  it('an Adyen notification is ignored if moving colons would make its signature match different fields', async () => {
     const genuine = item('AUTHORISATION', true, `${ID}:1130:EUR:CHARGEBACK`);
     const moved = {
       ...{ merchantReference: ID, amount: AMOUNT },
@@ -196,14 +196,14 @@ describe('a notification from Adyen', () => {
     expect(await read(connection, body)).toMatchObject({ kind: 'ignored' });
   });
 
-  it("Adyen's notification for another merchant account is ignored", async () => {
+  it('an Adyen notification for another merchant account is ignored', async () => {
     const other = connectAdyen({ merchant_account: 'OtherECOM' });
     const reading = await read(other, notificationOf(item('AUTHORISATION', true), AMOUNT));
     expect(reading).toMatchObject({ kind: 'ignored' });
     await other.close();
   });
 
-  it("Adyen's notification reports money only in whole ISO 4217 minor units", async () => {
+  it('an Adyen notification reports money only in whole ISO 4217 minor units', async () => {
     const pesos = (value: number) => notificationOf(item('AUTHORISATION', true), { value, currency: 'CLP' });
     expect(subjectOf(await read(connection, pesos(500)))).toMatchObject({
       signed: { minorUnits: 5n, currency: 'CLP' },
@@ -224,7 +224,7 @@ describe('a notification from Adyen', () => {
     ['signature left out', { additionalData: {} }],
     ['signature of another type', { additionalData: { hmacSignature: 1 } }],
     ['signature of another length', { additionalData: { hmacSignature: 'AAAA' } }],
-  ])("Adyen's notification is forged if its %s was changed", async (_name, change) => {
+  ])('an Adyen notification is forged if its %s was changed', async (_name, change) => {
     expect(await read(connection, tampered(change))).toEqual({
       kind: 'forged',
       detail: 'the signature is missing or wrong',
@@ -240,18 +240,18 @@ describe('a notification from Adyen', () => {
     '{"notificationItems":[1]}',
     '<xml/>',
     '{"notificationItems":{}}',
-  ])("Adyen's notification is forged if its body is %j", async (body) => {
+  ])('an Adyen notification is forged if its body is %j', async (body) => {
     expect(await read(connection, body)).toMatchObject({ kind: 'forged' });
   });
 
-  it("Adyen's notification is forged if one of its items is not signed", async () => {
+  it('an Adyen notification is forged if one of its items is not signed', async () => {
     const genuine = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT));
     const forged = JSON.parse(tampered({ success: 'false' }));
     const notificationItems = [...genuine.notificationItems, ...forged.notificationItems];
     expect(await read(connection, JSON.stringify({ notificationItems }))).toMatchObject({ kind: 'forged' });
   });
 
-  it("Adyen's notification is about each of its items", async () => {
+  it('an Adyen notification is about each of its items', async () => {
     const [first, second] = [item('AUTHORISATION', true), item('AUTHORISATION', false, ID.replace('3', '4'))];
     const notificationItems = [first, second].flatMap(
       (it) => JSON.parse(notificationOf(it, AMOUNT)).notificationItems,
@@ -260,7 +260,7 @@ describe('a notification from Adyen', () => {
     expect(reading.kind === 'about' && reading.subjects.map(kindOf)).toEqual(['approved', 'declined']);
   });
 
-  it("Adyen's notification keeps its deduplication key if sent again, and has another for another result", async () => {
+  it('an Adyen notification keeps its deduplication key if sent again, and has another for another result', async () => {
     const keyOf = async (body: string) => {
       const reading = await read(connection, body);
       return reading.kind === 'about' && reading.deduplicationKey;
@@ -274,7 +274,7 @@ describe('a notification from Adyen', () => {
     expect([again === first, corrected === first]).toEqual([true, false]);
   });
 
-  it("Adyen's notification is verified by either of two keys during a rotation, but by no third key", async () => {
+  it('an Adyen notification can be verified with either of two keys during a rotation, but not with a third', async () => {
     const rolling = connectAdyen({}, { ...SECRETS, hmac_key_next: new Secret(ANOTHER_KEY) });
     const kinds: string[] = [];
     for (const key of [FAKE_HMAC_KEY, ANOTHER_KEY, 'f'.repeat(64)]) {
@@ -284,7 +284,7 @@ describe('a notification from Adyen', () => {
     await rolling.close();
   });
 
-  it("Adyen's notification is signed over the fields that Adyen documents, in that order", () => {
+  it('an Adyen notification is signed over the fields that Adyen documents, in that order', () => {
     const signed = `${PAYMENT}::${FAKE_ACCOUNT}:${ID}:1130:EUR:AUTHORISATION:true`;
     const mac = createHmac('sha256', Buffer.from(FAKE_HMAC_KEY, 'hex')).update(signed).digest('base64');
     expect(notificationOf(item('AUTHORISATION', true), AMOUNT)).toContain(JSON.stringify(mac).slice(1, -1));

@@ -5,7 +5,7 @@ import { openMercadoPago, sentAway } from './mercado-pago-under-test.ts';
 
 const under = openedForEach(openMercadoPago);
 
-it('a preference that was closed early has expired once all its payments are certainly listed', async () => {
+it('a preference that was closed early has expired once all its payments are sure to be listed', async () => {
   const { attempt, reference } = await sentAway(under);
   await lookUp(under, attempt, reference, { close: true });
   const minutesLater = (minutes: number, close = false) =>

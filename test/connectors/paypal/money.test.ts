@@ -46,7 +46,7 @@ describe("PayPal's amounts", () => {
     ['500', 'TWD', '500'],
     ['0.05', 'EUR', '0.05'],
     ['500', 'COP', undefined],
-  ])("PayPal's amount for %s %s is written as %s", (text, currency, value) => {
+  ])('a PayPal amount for %s %s is written as %s', (text, currency, value) => {
     const money = parseMoney(text, currency);
     expect(money && toPayPalAmount(money)?.value).toBe(value);
   });

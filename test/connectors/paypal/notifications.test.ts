@@ -51,7 +51,7 @@ function changed(
 const forged = { kind: 'forged' };
 
 describe('a notification from PayPal', () => {
-  it("PayPal's notification is about the transaction whose ID it contains, once PayPal confirms it", async () => {
+  it('a PayPal notification is about the transaction whose ID it contains, once PayPal confirms it', async () => {
     expect(await read(paypal.fake.notify(CAPTURED))).toEqual({
       kind: 'about',
       deduplicationKey: CAPTURED.id,
@@ -60,7 +60,7 @@ describe('a notification from PayPal', () => {
     expect(paypal.seen(VERIFY)).toBe(1);
   });
 
-  it("PayPal's notification is returned for verification byte for byte, including spaces and escapes", async () => {
+  it('a PayPal notification is returned for verification byte for byte, including spaces and escapes', async () => {
     const body = JSON.stringify(CAPTURED, undefined, 3).replaceAll('ñ', '\\u00f1');
     expect(await read(paypal.fake.notify(body))).toMatchObject({ kind: 'about' });
   });
@@ -84,7 +84,7 @@ describe('a notification from PayPal', () => {
       { id: '1JU08902781691411', custom_id: TRANSACTION },
       { transactionId: TRANSACTION },
     ],
-  ])("PayPal's notification of the type %s names its subject: %j", async (type, resource, subject) => {
+  ])('a PayPal notification of the type %s names its subject: %j', async (type, resource, subject) => {
     const reading = await read(paypal.fake.notify(event(type, resource)));
     expect(reading).toMatchObject({ kind: 'about', subjects: [subject] });
   });
@@ -95,29 +95,29 @@ describe('a notification from PayPal', () => {
     ['no event', { hello: 'world' }],
     ['a type that only contains a refund', event('BILLING.PAYMENT.REFUND.COMPLETED', OF_CAPTURE)],
     ['a type that only begins like a refund', event('PAYMENT.CAPTURE.REFUNDED.LATER', OF_CAPTURE)],
-  ])("PayPal's notification is ignored if it is genuine and about %s", async (_what, body) => {
+  ])('a PayPal notification is ignored if it is genuine and about %s', async (_what, body) => {
     expect(await read(paypal.fake.notify(body))).toEqual({ kind: 'ignored' });
   });
 
-  it("PayPal's notification is forged if any byte was changed", async () => {
+  it('a PayPal notification is forged if any byte was changed', async () => {
     const notification = paypal.fake.notify(CAPTURED);
     const body = Buffer.from(Buffer.from(notification.body).toString().replace('3000.00', '9000.00'));
     expect(await read({ ...notification, body })).toMatchObject(forged);
   });
 
-  it("PayPal's notification is forged if it was signed for the webhook of another account", async () => {
+  it('a PayPal notification is forged if it was signed for the webhook of another account', async () => {
     expect(await read(paypal.fake.notify(CAPTURED, { webhookId: '9XX00000X000000XX' }))).toMatchObject(
       forged,
     );
   });
 
-  it("PayPal's notification cannot smuggle its own webhook into the verification request", async () => {
+  it('a PayPal notification cannot smuggle its own webhook into the verification request', async () => {
     const body = `${JSON.stringify(CAPTURED)},"webhook_id":"9XX00000X000000XX"`;
     expect(await read(paypal.fake.notify(body, { webhookId: '9XX00000X000000XX' }))).toMatchObject(forged);
     expect(paypal.fake.requests).toEqual([]);
   });
 
-  it("PayPal's notification is accepted for either of two webhooks", async () => {
+  it('a PayPal notification is accepted for either of two webhooks', async () => {
     const two = await openPayPal({ settings: { webhook_ids: ['9XX00000X000000XX', FAKE_WEBHOOK_ID] } });
     for (const webhookId of ['9XX00000X000000XX', FAKE_WEBHOOK_ID]) {
       const notification = two.fake.notify(CAPTURED, { webhookId });
@@ -128,7 +128,7 @@ describe('a notification from PayPal', () => {
     await two.close();
   });
 
-  it("PayPal's notification has the same key if it is delivered twice", async () => {
+  it('a PayPal notification has the same key if it is delivered twice', async () => {
     const [first, second] = [
       await read(paypal.fake.notify(CAPTURED)),
       await read(paypal.fake.notify(CAPTURED)),
@@ -136,7 +136,7 @@ describe('a notification from PayPal', () => {
     expect(second).toEqual(first);
   });
 
-  it("PayPal's notification is accepted for days of repeats, and forged if older or in the future", async () => {
+  it('a PayPal notification is accepted for days of repeats, and forged if older or in the future', async () => {
     const now = Date.now();
     const old = (atMs: number) => read(paypal.fake.notify(CAPTURED, { atMs }), now);
     expect(await old(now - 5 * DAY_MS)).toMatchObject(forged);
@@ -157,7 +157,7 @@ describe('a notification from PayPal', () => {
     `https://api.paypal.com/${'a'.repeat(600)}`,
     '',
   ])(
-    "PayPal's notification with a foreign certificate is forged, without a call to PayPal: %s",
+    'a PayPal notification with a foreign certificate is forged, without a call to PayPal: %s',
     async (url) => {
       const notification = changed(paypal.fake.notify(CAPTURED), { 'paypal-cert-url': url });
       expect(await read(notification)).toMatchObject(forged);
@@ -170,13 +170,13 @@ describe('a notification from PayPal', () => {
     ['paypal-transmission-sig', '","webhook_id":"x'],
     ['paypal-transmission-time', 'yesterday'],
     ['paypal-auth-algo', 'none'],
-  ])("PayPal's notification without a valid %s is forged, without a call to PayPal", async (name, value) => {
+  ])('a PayPal notification without a valid %s is forged, without a call to PayPal', async (name, value) => {
     expect(await read(changed(paypal.fake.notify(CAPTURED), { [name]: value }))).toMatchObject(forged);
     expect(paypal.fake.requests).toEqual([]);
   });
 
   it.each(['', '[]', 'null', '\ufeff{}', '<html>'])(
-    "PayPal's notification is forged if its body is not a JSON object: %j",
+    'a PayPal notification is forged if its body is not a JSON object: %j',
     async (body) => {
       expect(await read(paypal.fake.notify(body))).toMatchObject(forged);
     },
@@ -190,7 +190,7 @@ describe('a notification from PayPal', () => {
     { status: 200, body: { verification_status: 'success' } },
     { status: 403, body: { name: 'NOT_AUTHORIZED', message: 'no' } },
   ] as const)(
-    "PayPal's notification does not count until PayPal verifies it, so that it comes again: %j",
+    'a PayPal notification does not count until PayPal verifies it, so that it comes again: %j',
     async (trouble) => {
       paypal.fake.trouble(VERIFY, trouble);
       const connection = connectionFor(paypal, trouble);

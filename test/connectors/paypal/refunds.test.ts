@@ -101,7 +101,7 @@ describe('a refund by PayPal', () => {
     expect(closed).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('a PayPal refund is closed hours later if its last repeat was certainly never sent', async () => {
+  it('a PayPal refund is closed hours later if its last repeat is known not to have been sent', async () => {
     const { attempt, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     const refused = { error: 'invalid_token', error_description: 'The token was not found' };

@@ -43,7 +43,7 @@ function readSigned(body: string, over: Partial<typeof settings> = {}): Notifica
 }
 
 describe('a notification from Stripe', () => {
-  it("Stripe's notification of the creation of an intent is ignored, since the intent is unconfirmed", () => {
+  it('a Stripe notification of the creation of an intent is ignored, since the intent is unconfirmed', () => {
     const { kind } = readSigned(event('payment_intent.created', intentAnswer(attempt)));
     expect(kind).toBe('ignored');
   });
@@ -80,7 +80,7 @@ describe('a notification from Stripe', () => {
     ['the new secret', [NEW]],
     ['both, as during a rotation', [OLD, NEW]],
     ['another and one of ours', ['whsec_other', NEW]],
-  ])("Stripe's notification is genuine if it is signed with %s", (_what, secrets) => {
+  ])('a Stripe notification is genuine if it is signed with %s', (_what, secrets) => {
     expect(read(SUCCEEDED, stripeSignature(SUCCEEDED, secrets, NOW_S))).toEqual({
       kind: 'about',
       deduplicationKey: 'evt_1',
@@ -102,17 +102,17 @@ describe('a notification from Stripe', () => {
     ['a scheme other than v1', good.replace('v1=', 'v0=')],
     ['a signature cut short', good.replace(/v1=(\w{63})\w/, 'v1=$1')],
     ['a signature that is not hexadecimal', good.replace(/v1=\w{64}/, `v1=${'z'.repeat(64)}`)],
-  ])("Stripe's notification with %s is forged", (_what, signature) => {
+  ])('a Stripe notification with %s is forged', (_what, signature) => {
     const reading = read(SUCCEEDED, signature);
     expect(reading).toMatchObject({ kind: 'forged' });
     expect(JSON.stringify(reading)).not.toContain('whsec');
   });
 
-  it("Stripe's notification is forged if the connection has no secret", () => {
+  it('a Stripe notification is forged if the connection has no secret', () => {
     expect(readSigned(SUCCEEDED, { webhookSecrets: [] })).toMatchObject({ kind: 'forged' });
   });
 
-  it("Stripe's notification has the same key when it is delivered again", () => {
+  it('a Stripe notification has the same key when it is delivered again', () => {
     const again = read(SUCCEEDED, stripeSignature(SUCCEEDED, [OLD], NOW_S - 200));
     expect(again).toEqual(readSigned(SUCCEEDED));
   });
@@ -171,7 +171,7 @@ describe('a notification from Stripe', () => {
     ['nothing', '{}'],
     ['no JSON', 'hello'],
     ['a list', '[]'],
-  ])("Stripe's notification of %s is ignored", (_what, body) => {
+  ])('a Stripe notification of %s is ignored', (_what, body) => {
     expect(readSigned(body)).toEqual({ kind: 'ignored' });
   });
 
@@ -188,13 +188,13 @@ describe('a notification from Stripe', () => {
     });
   });
 
-  it("Stripe's notification that names our own account is read", () => {
+  it('a Stripe notification that names our own account is read', () => {
     const body = event('payment_intent.succeeded', intentAnswer(attempt), { account: 'acct_1' });
     expect(readSigned(body)).toMatchObject({ kind: 'about' });
   });
 
   it.each(['refund.created', 'refund.updated', 'refund.failed', 'charge.refund.updated'])(
-    "Stripe's notification %s is about the refund",
+    'a Stripe notification %s is about the refund',
     (type) => {
       const transactionId = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
       expect(readSigned(event(type, refundAnswer(transactionId, 100)))).toMatchObject({
@@ -208,16 +208,16 @@ describe('a notification from Stripe', () => {
     ['refund.updated', { ...refundAnswer('', 100), metadata: { transaction_id: 'theirs' } }],
     ['charge.refunded', { object: 'charge', payment_intent: INTENT_ID, metadata: {} }],
     ['charge.captured', { object: 'charge', payment_intent: INTENT_ID }],
-  ])("Stripe's notification %s about an external action at Stripe is about the payment", (type, object) => {
+  ])('a Stripe notification %s about an external action at Stripe is about the payment', (type, object) => {
     expect(readSigned(event(type, object))).toMatchObject({ subjects: [{ reference: INTENT_ID }] });
   });
 
-  it("Stripe's notification of a refund or a charge without a payment is ignored", () => {
+  it('a Stripe notification of a refund or a charge without a payment is ignored', () => {
     const body = event('charge.refunded', { object: 'charge', payment_intent: null });
     expect(readSigned(body)).toEqual({ kind: 'ignored' });
   });
 
-  it("Stripe's notification of any other object that names a payment is ignored", () => {
+  it('a Stripe notification of any other object that names a payment is ignored', () => {
     for (const [type, object] of [
       ['charge.succeeded', 'charge'],
       ['invoice.paid', 'invoice'],
@@ -234,7 +234,7 @@ describe('a notification from Stripe', () => {
     ['charge.dispute.closed', 'lost', 'lost'],
     ['charge.dispute.closed', 'won', 'won'],
     ['charge.dispute.created', 'lost', 'lost'],
-  ])("Stripe's notification %s with the status %s has the stage %s", (type, status, stage) => {
+  ])('a Stripe notification %s with the status %s has the stage %s', (type, status, stage) => {
     const body = event(type, { object: 'dispute', status, payment_intent: INTENT_ID });
     expect(readSigned(body)).toMatchObject({ subjects: [{ reference: INTENT_ID, dispute: { stage } }] });
   });
@@ -244,7 +244,7 @@ describe('a notification from Stripe', () => {
     ['isk', 2_500, { minorUnits: 25n, currency: 'ISK' }],
     ['usd', '2500', undefined],
   ])(
-    "Stripe's notification of a dispute reports its ID and the disputed money: %s %j",
+    'a Stripe notification of a dispute reports its ID and the disputed money: %s %j',
     (currency, amount, money) => {
       const dispute = { object: 'dispute', id: 'dp_1', status: 'lost', payment_intent: INTENT_ID };
       expect(readSigned(event('charge.dispute.closed', { ...dispute, amount, currency }))).toMatchObject({

@@ -164,7 +164,7 @@ it.each<[string, readonly Dispute[], Dispute, string | undefined]>([
   expect(typeof made === 'string' ? undefined : made.added?.id).toBe(id);
 });
 
-it('a payment shows a lost dispute before an open one, and its books once its disputes are won', () => {
+it('a lost dispute takes precedence over an open one in the status, and the books decide once all disputes are won', () => {
   const shownAfter = (...disputes: readonly Dispute[]) => Payment_Status[disputed(...disputes).record.status];
   expect(shownAfter(named('a', 'lost'), named('b'))).toBe('CHARGEBACK');
   expect(shownAfter(named('a', 'won'), named('b'))).toBe('IN_DISPUTE');
