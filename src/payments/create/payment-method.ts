@@ -96,7 +96,7 @@ function chooseCard(input: PaymentMethodInput, card: CardDataInput | undefined) 
   const codeAlone = card && vaultedToken && isCodeAlone(card);
   if ([card && !codeAlone, token, vaultedToken].filter(Boolean).length > 1) {
     const field = `payment_method.${token ? 'token' : 'vaulted_token'}`;
-    throw notAllowed(field, 'cannot be combined: send only one of card_data, token and vaulted_token');
+    throw notAllowed(field, 'must be sent alone: send only one of card_data, token and vaulted_token');
   }
   if (token) return { kind: 'token_card' as const };
   if (vaultedToken) {
