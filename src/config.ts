@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { BlockList } from 'node:net';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { DEFAULT_MAX_IN_FLIGHT, DEFAULT_WORKERS } from './machine.ts';
 import { type Environment, isUrlOf, variablesOf } from './variables.ts';
 
 /** The process's configuration. Only this file reads process.env; docs/configuration.md lists the variables. */
@@ -98,9 +98,6 @@ export const SANDBOX_OPERATOR_READ_KEY = 'op_sandbox_read';
 /** Root of the source checkout; relative defaults start here. */
 export const CHECKOUT_DIR = join(import.meta.dirname, '..');
 
-/** One for each core, as far as any database has enough connections. Of two cores, the database needs one. */
-const DEFAULT_WORKERS = availableParallelism() > 2 ? Math.min(availableParallelism(), 8) : 1;
-
 /**
  * Reads the configuration.
  *
@@ -142,7 +139,7 @@ export function readConfig(environment: Environment = process.env): Config {
     homePage: flag('HOME_PAGE', sandbox),
     logLevel: oneOf('LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),
-    maxInFlight: integer('MAX_IN_FLIGHT', 1_000, 1, 100_000),
+    maxInFlight: integer('MAX_IN_FLIGHT', DEFAULT_MAX_IN_FLIGHT, 1, 100_000),
     maxAtWork: integer('MAX_AT_WORK', 256, 1, 100_000),
     accountSharePercent: integer('ACCOUNT_SHARE_PERCENT', 75, 1, 100),
     addressSharePercent: integer('ADDRESS_SHARE_PERCENT', 50, 1, 100),

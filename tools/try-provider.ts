@@ -77,6 +77,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
     connectors: CONNECTORS,
     environment,
     variables: {},
+    maxInFlight: 100,
     identityKey: new Uint8Array(32),
     rates: createApprovalRates(),
     observer: { conditionFailed: () => {}, circuitChanged: () => {}, connectionRetired: () => {} },

@@ -4,11 +4,14 @@ import type { Credentials } from './authenticate.ts';
 import { type ShareLimits, sharesOf } from './shares.ts';
 import { createSlots, type Share, type Slots } from './slots.ts';
 
+/** Limit on the bodies being received. Clients send them within milliseconds, so few arrive at the same time. */
+const MAX_RECEIVING = 1_000;
+
 /** Limits on calls in progress. A call that exceeds one is refused at once: nothing is sent and no key is claimed. */
 export type AdmissionLimits = ShareLimits & {
   /**
    * Maximum number of calls between the end of the request body and the client's receipt of the response. Each takes
-   * memory. As many again may be sending their bodies.
+   * memory. As many again, up to `MAX_RECEIVING`, may be sending their bodies.
    */
   readonly maxInFlight: number;
   /**
@@ -74,7 +77,7 @@ export type Ticket = {
  * and a caller that waits in vain delays the others.
  */
 export function createAdmission(limits: AdmissionLimits): Admission {
-  const receiving = createSlots(limits.maxInFlight);
+  const receiving = createSlots(Math.min(limits.maxInFlight, MAX_RECEIVING));
   const inFlight = createSlots(limits.maxInFlight);
   const atWork = createSlots(limits.maxAtWork);
   const work = trackWork(atWork);

@@ -8,6 +8,7 @@ import {
 import type { CircuitState } from '#src/connectors/circuit.ts';
 import { type ConnectionHealth, guardConnection } from '#src/connectors/circuit-breaker.ts';
 import type { Connector, ProviderConnection } from '#src/connectors/connector.ts';
+import { defaultCallLimit, limitCalls } from '#src/connectors/limit-calls.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { createBinTable } from '#src/payments/create/bin-table.ts';
 import type { LiveCatalogue } from '#src/payments/create/live-catalogue.ts';
@@ -29,6 +30,8 @@ export type OpenCatalogueOptions = {
   /** Approval rates of connections, which outlive a catalogue. */
   readonly rates: ApprovalRates;
   readonly observer: CatalogueObserver;
+  /** Limit on the calls that the process has in flight, from which the default limit of a connection follows. */
+  readonly maxInFlight: number;
   /** Monotonic clock of the circuit breakers, in milliseconds; by default the process's own. */
   readonly nowMs?: (() => number) | undefined;
 };
@@ -69,14 +72,15 @@ export function openCatalogue(
   const connections = new Map<string, ProviderConnection>();
   const health = new Map<string, ConnectionHealth>();
   const signals: Signals = {
-    isAvailable: (id) => health.get(id)?.isAvailable() ?? true,
+    isAvailable: (id) =>
+      (health.get(id)?.isAvailable() ?? true) && (connections.get(id)?.slots?.hasRoom() ?? true),
     approvalRate: (id, facts) => rates.rate(id, facts).rate,
   };
 
   function open(definition: ConnectionConfig): void {
     const { id } = definition;
     const kept = takeOver(definition, predecessor);
-    const connection = kept ?? withTerms(openConnection(definition, options), definition);
+    const connection = kept ?? withTerms(openConnection(definition, options), definition, options);
     connections.set(id, connection);
     const before = predecessor?.reachable.get(id);
     if (before && before.identity !== connection.identity) {
@@ -140,14 +144,20 @@ async function closeAll(
   await Promise.all(ended.map((connection) => connection.close()));
 }
 
-/** Merges terms: the operator's terms with the provider override the connector's own. */
-function withTerms(connection: ProviderConnection, definition: ConnectionConfig): ProviderConnection {
+/** Applies the operator's terms with the provider, which override the connector's own and the defaults. */
+function withTerms(
+  connection: ProviderConnection,
+  definition: ConnectionConfig,
+  { maxInFlight }: OpenCatalogueOptions,
+): ProviderConnection {
   const { capabilities } = connection;
   const {
     authorizationValidDays = capabilities.authorizationValidDays,
     redirectValidMinutes = capabilities.redirectValidMinutes,
   } = definition;
-  return { ...connection, capabilities: { ...capabilities, authorizationValidDays, redirectValidMinutes } };
+  const terms = { ...capabilities, authorizationValidDays, redirectValidMinutes };
+  const limit = definition.maxInFlight ?? defaultCallLimit(maxInFlight);
+  return limitCalls({ ...connection, capabilities: terms }, limit);
 }
 
 /** Returns a breaker's settings; undefined if it is off. */

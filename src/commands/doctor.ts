@@ -140,6 +140,7 @@ async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
     connectors: CONNECTORS,
     environment: (name) =>
       config.environment(name) ?? (config.sandbox ? SANDBOX_ENVIRONMENT[name] : undefined),
+    maxInFlight: config.maxInFlight,
     identityKey: hashKeys(config.hashKey ?? new Uint8Array()).identityKey,
     variables: config.sandbox ? { SANDBOX_URL: 'http://127.0.0.1:1' } : {},
     rates: createApprovalRates(),

@@ -1,7 +1,7 @@
 import { type BreakerSettings, type CircuitState, createCircuit } from './circuit.ts';
 import type { ProviderConnection } from './connector.ts';
 import { assertNever, type Outcome } from './outcome.ts';
-import { aroundCalls, type CallName } from './provider-calls.ts';
+import { aroundCalls, BEGINS } from './provider-calls.ts';
 
 /** A connection's health, judged by the outcomes of its calls. */
 export type ConnectionHealth = {
@@ -31,24 +31,9 @@ export type GuardOptions = {
 const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', because: 'circuit_open' };
 
 /**
- * The calls that an open circuit blocks. Calls that look up or complete a transaction always pass and do not count:
- * only the provider knows where the money is.
- */
-const IS_HELD_BACK: Readonly<Record<CallName, boolean>> = {
-  pay: true,
-  capture: true,
-  cancel: true,
-  refund: true,
-  complete: false,
-  lookUp: false,
-  repeatOperation: false,
-  enrollWallet: true,
-  lookUpEnrollment: false,
-};
-
-/**
- * Wraps a connection in a circuit breaker: while the circuit is open, calls are `not_sent` at once. `not_sent` and
- * `unknown` count as failures, but an attempt that was turned away does not count at all. After the pause, the breaker
+ * Wraps a connection in a circuit breaker: while the circuit is open, calls that begin something are `not_sent` at once.
+ * Calls that look up or complete a transaction always pass and do not count: only the provider knows where the money is.
+ * `not_sent` and `unknown` count as failures, but an attempt that was turned away does not count at all. After the pause, the breaker
  * probes the provider if possible. Once the probe has succeeded, one call passes as the trial, and its success closes
  * the circuit.
  */
@@ -89,9 +74,7 @@ export function guardConnection(
   }
 
   const { state, isAvailable, isLeftAlone } = circuit;
-  const guarded = aroundCalls(connection, (name, _argument, call) =>
-    IS_HELD_BACK[name] ? send(call) : call(),
-  );
+  const guarded = aroundCalls(connection, (name, _argument, call) => (BEGINS[name] ? send(call) : call()));
   return { ...guarded, close, health: { isAvailable, isLeftAlone, probeIfDue, state } };
 }
 

@@ -48,6 +48,8 @@ export type ProviderConnection = {
   readonly accountNamedBy?: Secret | undefined;
   /** The provider's capabilities; routing skips connections that lack a capability that a payment needs. */
   readonly capabilities: Capabilities;
+  /** The slots of its calls in flight, set by `limitCalls`. undefined: no limit. */
+  readonly slots?: CallSlots | undefined;
   /** Deadline of every call, in milliseconds. */
   readonly deadlineMs: number;
   /** Sends one attempt, once. A card with `verify` is checked without being charged. */
@@ -103,6 +105,18 @@ export type ProviderConnection = {
   readonly probe: (() => Promise<boolean>) | undefined;
   /** Waits for calls in flight, then closes its sockets. */
   close(): Promise<void>;
+};
+
+/** The slots of a connection: one for each of its calls in flight. */
+export type CallSlots = {
+  /** Returns true if a payment could take a slot now. */
+  hasRoom(): boolean;
+  /**
+   * Takes a slot for an attempt of a payment, before the attempt is stored.
+   *
+   * @returns a function that releases the slot, once; undefined if no slot is free.
+   */
+  take(): (() => void) | undefined;
 };
 
 /** Kind of an operation on a payment. */

@@ -12,11 +12,11 @@ export type HttpClient = {
 export type HttpClientOptions = {
   /** Scheme, host and port: `https://api.provider.example`. */
   readonly origin: string;
-  /** One deadline for everything: waiting for a socket, connecting, sending, and receiving the response's last byte. */
+  /** One deadline for everything: connecting, sending, and receiving the response's last byte. */
   readonly timeoutMs: number;
   readonly maxResponseBytes: number;
-  /** Maximum number of open sockets. Eight times as many requests may be in flight; any more are `not_sent`. */
-  readonly maxConnections: number;
+  /** Maximum number of requests in flight, each on a socket of its own; any more are `not_sent`. Default: no limit. */
+  readonly maxInFlight?: number;
 };
 
 /** One call. */
@@ -75,8 +75,6 @@ export type HttpResult =
   /** Some of the request may have reached the provider. */
   | { readonly kind: 'unknown'; readonly detail: string };
 
-/** Keeps the calls to a provider that hangs (64 × 8) well below MAX_IN_FLIGHT, so that calls to others still pass. */
-const REQUESTS_PER_CONNECTION = 8;
 const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 30_000;
 const MAX_HEADER_LENGTH = 256;
@@ -92,7 +90,8 @@ const ABANDONED = new Error('abandoned');
  */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const pool = new Pool(options.origin, {
-    connections: options.maxConnections,
+    // Without a limit, no request waits for another's socket.
+    connections: null,
     pipelining: 1,
     allowH2: false,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -102,14 +101,14 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  const maxInFlight = options.maxConnections * REQUESTS_PER_CONNECTION;
+  const { maxInFlight = Number.POSITIVE_INFINITY } = options;
   let inFlight = 0;
   let whenIdle: (() => void) | undefined;
   let closed: Promise<void> | undefined;
 
   async function request(httpRequest: HttpRequest): Promise<HttpResult> {
     if (closed) return notSent('CLOSED');
-    if (inFlight >= maxInFlight) return notSent('TOO_MANY_WAITING', 'turned_away');
+    if (inFlight >= maxInFlight) return notSent('TOO_MANY_IN_FLIGHT', 'turned_away');
     const nowMs = performance.now();
     const dueMs = Math.min(httpRequest.deadlineAtMs ?? Number.POSITIVE_INFINITY, nowMs + options.timeoutMs);
     if (dueMs <= nowMs) return notSent('DEADLINE');
@@ -173,7 +172,7 @@ function exchange(
 
     const deadline = setTimeout(() => {
       fail('DEADLINE');
-      // Destroys the socket. A request that still waits for one has no controller, and is refused when its turn comes.
+      // Destroys the socket. A request whose socket is still connecting has no controller, and is refused afterwards.
       controller?.abort(ABANDONED);
     }, timeoutMs);
 
@@ -182,7 +181,7 @@ function exchange(
       {
         onRequestStart(started) {
           if (controller !== undefined) fail('RESEND_REFUSED');
-          // Thrown rather than aborted: aborting would destroy a healthy socket that others wait for.
+          // Thrown rather than aborted: aborting would destroy a healthy socket that others can use.
           if (settled) throw ABANDONED;
           controller = started;
         },

@@ -13,18 +13,24 @@ export type CallName = {
 /** The argument of such a method. */
 export type CallArgument = Parameters<NonNullable<ProviderConnection[CallName]>>[0];
 
-/** All such methods. If the port gains a method, this does not compile until the method is added. */
-const CALLS = Object.keys({
+/**
+ * The calls, and whether each begins something at the provider, rather than look up or complete what an earlier call
+ * began. If the port gains a call, this does not compile until it is added.
+ */
+export const BEGINS: Readonly<Record<CallName, boolean>> = {
   pay: true,
   capture: true,
   cancel: true,
   refund: true,
-  complete: true,
-  lookUp: true,
-  repeatOperation: true,
+  complete: false,
+  lookUp: false,
+  repeatOperation: false,
   enrollWallet: true,
-  lookUpEnrollment: true,
-} satisfies Record<CallName, true>) as CallName[];
+  lookUpEnrollment: false,
+};
+
+/** All calls. */
+const CALLS = Object.keys(BEGINS) as CallName[];
 
 /**
  * Wraps each call of a connection; missing methods stay absent.

@@ -45,15 +45,13 @@ export function accountAt(
 }
 
 const MAX_RESPONSE_BYTES = 256 * 1024;
-const MAX_CONNECTIONS = 64;
 
 /** Opens a client. @param toRequest adds the parts common to every request; it may reveal a secret. */
 export function openProviderClient<Target>(
   options: Pick<HttpClientOptions, 'origin' | 'timeoutMs'> & Partial<HttpClientOptions>,
   toRequest: (target: Target) => HttpRequest,
 ): ProviderClient<Target> {
-  const limits = { maxResponseBytes: MAX_RESPONSE_BYTES, maxConnections: MAX_CONNECTIONS };
-  const client = createHttpClient({ ...limits, ...options });
+  const client = createHttpClient({ maxResponseBytes: MAX_RESPONSE_BYTES, ...options });
   return {
     begin() {
       const deadlineAtMs = performance.now() + options.timeoutMs;

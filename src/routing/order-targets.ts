@@ -10,7 +10,7 @@ export type TargetPlan = {
 
 /** Current state of the connections. */
 export type Signals = {
-  /** Returns false while a connection's circuit is open, so a call would be rejected immediately. */
+  /** Returns false while a connection's circuit is open or all its slots are taken: a payment would not be sent. */
   isAvailable(connectionId: string): boolean;
   /** Returns the recent approval rate, from 0 to 1, for payments like this one. */
   approvalRate(connectionId: string, facts: RoutingFacts): number;
@@ -32,7 +32,7 @@ export function drawSeed(accountId: string, idempotencyKey: string): string {
 }
 
 /**
- * Orders a payment's targets for its attempts. Targets with an open circuit come last, whatever the rule.
+ * Orders a payment's targets for its attempts. Targets that are not available come last, whatever the rule.
  *
  * @param seed see drawSeed; the only source of randomness.
  */

@@ -76,6 +76,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     connectors: CONNECTORS,
     environment: (name) => config.environment(name) ?? sandbox?.environment[name],
     identityKey,
+    maxInFlight: config.maxInFlight,
     rates: createApprovalRates(),
     observer: observers.catalogue,
     nowMs: options.nowMs,

@@ -25,6 +25,7 @@ const open = (text: string, predecessor?: OpenedCatalogue, over: Over = {}) =>
       connectors: over.connectors ?? CONNECTORS,
       environment: (name) => ({ ONE_KEY: over.apiKey ?? 'key-7391' })[name],
       variables: { SANDBOX_URL: over.sandboxUrl ?? 'http://127.0.0.1:1/sandbox' },
+      maxInFlight: 1_000,
       identityKey: new Uint8Array(32),
       rates: createApprovalRates(),
       observer: {
@@ -58,6 +59,32 @@ it('an opened connection removes card numbers from outcomes', async () => {
   expect(await catalogue.connections.get('one')?.pay(cardAttempt())).toMatchObject({
     detail: 'card [removed]-1111',
   });
+  await catalogue.close();
+});
+
+it('a connection with all its slots taken is not available, and payments choose another', async () => {
+  const [, one = ''] = /connections:\n([\s\S]*)routes:/.exec(SMALL) ?? [];
+  const two = change('routes:', `${one.replace('id: one', 'id: two\n    max_in_flight: 2')}routes:`).replace(
+    '      - connection: one',
+    '      - connection: two\n      - connection: one',
+  );
+  const catalogue = open(two);
+  const facts = create(RoutingFactsSchema, { type: 'CARD' });
+  const chosen = () => catalogue.router.choose(facts, 'seed')?.targets.map(({ id }) => id);
+  expect(chosen()).toEqual(['two', 'one']);
+  const release = catalogue.connections.get('two')?.slots?.take();
+  expect(catalogue.signals.isAvailable('two')).toBe(false);
+  expect(chosen()).toEqual(['one', 'two']);
+  release?.();
+  expect(chosen()).toEqual(['two', 'one']);
+  await catalogue.close();
+});
+
+it('a connection has three quarters of the calls in flight unless the catalogue gives its limit', async () => {
+  const catalogue = open(SMALL);
+  const slots = catalogue.connections.get('one')?.slots;
+  for (let taken = 0; taken < 656; taken++) expect(slots?.take()).toBeDefined();
+  expect(slots?.take()).toBeUndefined();
   await catalogue.close();
 });
 

@@ -29,6 +29,7 @@ it.each([
     connectors: CONNECTORS,
     environment: (variable) => ENVIRONMENT[variable],
     variables: {},
+    maxInFlight: 1_000,
     identityKey: new Uint8Array(32),
     rates: createApprovalRates(),
     observer: { conditionFailed: () => {}, circuitChanged: () => {}, connectionRetired: () => {} },

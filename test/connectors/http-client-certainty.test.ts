@@ -27,7 +27,6 @@ it.each(['POST', 'PUT'] as const)(
     const client = createHttpClient({
       origin: `http://127.0.0.1:${server.port}`,
       timeoutMs: 120,
-      maxConnections: 6,
       maxResponseBytes: 1_024,
     });
     const results = new Map<string, string>();

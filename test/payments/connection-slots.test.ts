@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { acquireSlot, MAX_CONNECTION_SLOTS } from '#src/payments/create/connection-slots.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { limitCalls } from '#src/connectors/limit-calls.ts';
+import { acquireSlot, type ConnectionSlot } from '#src/payments/create/connection-slots.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create/create-payment.ts';
 import type { PreparedPayment } from '#src/payments/create/prepare-payment.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
@@ -11,8 +13,13 @@ it("a payment beyond a hanging provider's slots is refused with its key unused, 
   const { request } = await payments.payAs(payments.caller());
   const answering = Promise.withResolvers<void>();
   let held = 0;
+  const catalogue = payments.deps.catalogue();
+  const connections = new Map(
+    [...catalogue.connections].map(([id, connection]) => [id, limitCalls(connection, 16)]),
+  );
   const deps: PaymentDeps = {
     ...payments.deps,
+    catalogue: () => ({ ...catalogue, connections }),
     observer: {
       ...payments.deps.observer,
       async providerCall(_connectionId, _transactionId, call) {
@@ -24,8 +31,8 @@ it("a payment beyond a hanging provider's slots is refused with its key unused, 
   };
   const pay = (key?: string) => createPayment(deps, request, payments.caller(key));
   const first = pay('first');
-  const others = Array.from({ length: MAX_CONNECTION_SLOTS - 1 }, () => pay());
-  await expect.poll(() => held).toBe(MAX_CONNECTION_SLOTS);
+  const others = Array.from({ length: 13 }, () => pay());
+  await expect.poll(() => held).toBe(14);
 
   await expect(pay('late')).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE', status: 503 });
   const { rows } = await payments.database.query(
@@ -47,37 +54,54 @@ describe('a connection slot', () => {
     vi.restoreAllMocks();
   });
 
-  /**
-   * Prepares payments whose first connection is one of these, by a route with the given number of
-   * targets and attempts.
-   */
+  /** Prepares payments whose first connection is one of these, each with slots for two payments. */
   function preparedAt(...names: readonly string[]) {
-    const connections = new Map(names.map((name) => [name, { name }]));
-    return (connectionId: string, { targets = 1, maxAttempts = 1 } = {}) =>
-      ({
-        catalogue: { connections },
-        chosen: { targets: Array(targets).fill({ id: connectionId }), maxAttempts },
-        claim: { connectionId },
-      }) as unknown as PreparedPayment;
+    const connections = new Map(names.map((name) => [name, limitCalls({} as ProviderConnection, 3)]));
+    const prepared = (connectionId: string) =>
+      ({ catalogue: { connections }, claim: { connectionId } }) as unknown as PreparedPayment;
+    const moveTo = (slot: ConnectionSlot, name: string) =>
+      slot.moveTo(connections.get(name) as ProviderConnection);
+    return { acquire: (name: string) => acquireSlot(prepared(name)), moveTo };
   }
 
   it('each payment holds a slot of its connection until it is released', () => {
-    const prepared = preparedAt('one', 'another');
-    const taken = Array.from({ length: MAX_CONNECTION_SLOTS }, () => acquireSlot(prepared('one')));
-    expect(() => acquireSlot(prepared('one'))).toThrow('too many payments wait for their provider');
-    acquireSlot(prepared('another'));
-    for (const giveBack of taken.slice(0, 2)) giveBack();
-    acquireSlot(prepared('one'));
-    acquireSlot(prepared('one'));
-    expect(() => acquireSlot(prepared('one'))).toThrow('too many payments wait for their provider');
+    const { acquire } = preparedAt('one', 'another');
+    const taken = [acquire('one'), acquire('one')];
+    expect(() => acquire('one')).toThrow('too many payments wait for their provider');
+    acquire('another');
+    for (const slot of taken) slot.release();
+    acquire('one');
+    acquire('one');
+    expect(() => acquire('one')).toThrow('too many payments wait for their provider');
   });
 
-  it('a payment that can fail over acquires a slot for its other targets, too', () => {
-    const prepared = preparedAt('one');
-    for (let i = 0; i < MAX_CONNECTION_SLOTS; i++) acquireSlot(prepared('one'));
-    expect(() => acquireSlot(prepared('one', { targets: 1, maxAttempts: 2 }))).toThrow();
-    expect(() => acquireSlot(prepared('one', { targets: 2, maxAttempts: 1 }))).toThrow();
-    expect(() => acquireSlot(prepared('one', { targets: 2, maxAttempts: 2 }))).not.toThrow();
+  it('a payment that fails over moves to a slot of its next connection', () => {
+    const { acquire, moveTo } = preparedAt('one', 'another');
+    const [first] = [acquire('one'), acquire('one')];
+    expect(moveTo(first as ConnectionSlot, 'another')).toBe(true);
+    acquire('one');
+    acquire('another');
+    expect(() => acquire('another')).toThrow();
+    first?.release();
+    acquire('another');
+    expect(() => acquire('one')).toThrow();
+  });
+
+  it('a payment whose next connection has no slot keeps its own', () => {
+    const { acquire, moveTo } = preparedAt('one', 'another');
+    const [first] = [acquire('one'), acquire('one'), acquire('another'), acquire('another')];
+    expect(moveTo(first as ConnectionSlot, 'another')).toBe(false);
+    expect(() => acquire('one')).toThrow();
+    first?.release();
+    acquire('one');
+  });
+
+  it('a connection without a limit always has a slot', () => {
+    const connections = new Map([['one', {}]]);
+    const prepared = { catalogue: { connections }, claim: { connectionId: 'one' } };
+    const slot = acquireSlot(prepared as unknown as PreparedPayment);
+    expect(slot.moveTo({} as ProviderConnection)).toBe(true);
+    slot.release();
   });
 
   it.each([
@@ -87,10 +111,11 @@ describe('a connection slot', () => {
   ])(
     'a payment refused for lack of slots may be retried after a random 1 to 3 s: %j → %i s',
     (drawn, retryAfterS) => {
-      const prepared = preparedAt('one');
-      for (let i = 0; i < MAX_CONNECTION_SLOTS; i++) acquireSlot(prepared('one'));
+      const { acquire } = preparedAt('one');
+      acquire('one');
+      acquire('one');
       vi.spyOn(Math, 'random').mockReturnValue(drawn);
-      expect(() => acquireSlot(prepared('one'))).toThrow(
+      expect(() => acquire('one')).toThrow(
         expect.objectContaining({ reason: 'SERVICE_UNAVAILABLE', retryAfterS }),
       );
     },

@@ -146,6 +146,29 @@ describe('a second attempt', () => {
     expect(goesOn.calls.map(({ connectionId }) => connectionId)).toEqual(['t1', 't3']);
   });
 
+  it('a second attempt skips a target without a free slot, and releases its own at the end', async () => {
+    const held = new Set<string>();
+    const slotsOf = (id: string) => ({
+      hasRoom: () => true,
+      take() {
+        if (id === 't2') return undefined;
+        held.add(id);
+        return () => held.delete(id);
+      },
+    });
+    const payment = payments.payment(CARD, {
+      outcomes: [NOT_SENT, APPROVED, APPROVED],
+      slots: new Map(['t1', 't2', 't3'].map((id) => [id, slotsOf(id)])),
+      aroundCall: (connectionId, call) => {
+        expect([...held]).toEqual([connectionId]);
+        return call();
+      },
+    });
+    expect((await payment.send()).record.status).toBe(Payment_Status.SUCCEEDED);
+    expect(payment.calls.map(({ connectionId }) => connectionId)).toEqual(['t1', 't3']);
+    expect([...held]).toEqual([]);
+  });
+
   it('a circuit that opens at the last moment does not use up an attempt', async () => {
     const untried: Outcome = { kind: 'not_sent', detail: 'circuit open', because: 'circuit_open' };
     const payment = payments.payment(CARD, { outcomes: [untried, NOT_SENT, APPROVED], maxAttempts: 1 });

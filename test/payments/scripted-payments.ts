@@ -13,7 +13,7 @@ import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.
 import { systemClock } from '#src/clock.ts';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
-import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { CallSlots, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { createBinTable } from '#src/payments/create/bin-table.ts';
@@ -44,6 +44,7 @@ export type Script = {
   readonly softDeclines?: boolean;
   /** Returns true if a target's circuit lets payments pass; all do by default. */
   readonly isAvailable?: (connectionId: string) => boolean;
+  readonly slots?: ReadonlyMap<string, CallSlots>;
   /** Outcome that a look-up returns for a sent attempt that is unknown or pending. */
   readonly truth?: Outcome;
   /** Runs instead of each statement to the database, with its name. */
@@ -265,6 +266,7 @@ function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map
   const closed = new Set<string>();
   const connectionOf = (connectionId: string, outcome: Outcome): ProviderConnection => ({
     identity: connectionId,
+    slots: script.slots?.get(connectionId),
     capabilities: {
       ...CARDS_ONLY,
       methods: ['card', 'wallet_enrollment'],

@@ -34,7 +34,7 @@ type Rule = (path: string, text: string, code: string) => string[];
  * A part is a file, or a folder with all its contents.
  */
 const LAYERS: readonly (readonly string[])[] = [
-  ['gen', 'src/variables'],
+  ['gen', 'src/machine', 'src/variables'],
   [
     'src/money',
     'src/luhn',

@@ -16,9 +16,15 @@ export let provider: HeldProvider;
 export let clients: ApiClients;
 export let tables: Tables;
 
-export async function open(config: Parameters<typeof startTestServer>[0]): Promise<void> {
+/** Starts the service. @param maxInFlight limit of each connection; by default the service's. */
+export async function open(
+  options: Parameters<typeof startTestServer>[0],
+  { maxInFlight }: { readonly maxInFlight?: number } = {},
+): Promise<void> {
   provider = await startHeldProvider();
-  server = await startTestServer({ ...config, catalogue: provider.catalogue });
+  const limit = maxInFlight === undefined ? '' : `max_in_flight: ${maxInFlight}\n    `;
+  const catalogue = provider.catalogue.replaceAll('connector: ', `${limit}connector: `);
+  server = await startTestServer({ ...options, catalogue });
   provider.frontOf(server.url);
   clients = apiClients(server.url);
   tables = await openTables(server.databaseUrl);

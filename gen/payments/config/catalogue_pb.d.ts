@@ -159,6 +159,15 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
    * @generated from field: optional int32 redirect_valid_minutes = 9;
    */
   redirectValidMinutes?: number | undefined;
+
+  /**
+   * Maximum number of calls that one process has in flight at this connection; three quarters of MAX_IN_FLIGHT when
+   * absent. Payments take up to seven eighths of them. A payment whose route has no target with room is refused, and
+   * its key stays unused.
+   *
+   * @generated from field: optional int32 max_in_flight = 10;
+   */
+  maxInFlight?: number | undefined;
 };
 
 /**

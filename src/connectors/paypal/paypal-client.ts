@@ -14,16 +14,15 @@ export type PayPalClient = ProviderClient<ApiRequest> & {
 };
 
 const MAX_RESPONSE_BYTES = 512 * 1024;
-const MAX_CONNECTIONS = 64;
 /** Few, since anyone can post a forged notification. */
-const MAX_VERIFYING_CONNECTIONS = 4;
+const MAX_VERIFICATIONS_IN_FLIGHT = 32;
 
 /** Opens a client. */
 export function openPayPalClient(settings: PayPalSettings): PayPalClient {
   const { origin, timeoutMs } = settings;
   const limits = { origin, timeoutMs, maxResponseBytes: MAX_RESPONSE_BYTES };
-  const client = createHttpClient({ ...limits, maxConnections: MAX_CONNECTIONS });
-  const verifier = createHttpClient({ ...limits, maxConnections: MAX_VERIFYING_CONNECTIONS });
+  const client = createHttpClient(limits);
+  const verifier = createHttpClient({ ...limits, maxInFlight: MAX_VERIFICATIONS_IN_FLIGHT });
   const tokens = createAccessTokens(client, settings);
 
   function beginAt(via: HttpClient): Send {

@@ -11,7 +11,7 @@ import { hashPaymentRequest, type RequestHash } from '../request-hash.ts';
 import type { KeyedResponse } from '../stored-response.ts';
 import { type WriteObserver, within, writeWaitMs } from '../until-written.ts';
 import { type WriteDeps, writeOwnOutcome } from '../write-change.ts';
-import { acquireSlot } from './connection-slots.ts';
+import { acquireSlot, type ConnectionSlot } from './connection-slots.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 
@@ -54,10 +54,10 @@ export async function createPayment(
   // anything is sent.
   const claimed = await prepareAndClaim(deps, request, requestHash, { ...caller, idempotencyKey }, read);
   if ('holder' in claimed) return replay(deps, 'payment', claimed.holder, requestHash, read);
-  const { prepared, claim, claimBeforeMs, releaseSlot } = claimed;
+  const { prepared, claim, claimBeforeMs, slot } = claimed;
 
   // 3. The provider is called, once; another provider only if the call before is known to have failed.
-  const attempts = makeAttempts(deps, prepared, claimBeforeMs).finally(releaseSlot);
+  const attempts = makeAttempts(deps, prepared, slot, claimBeforeMs).finally(slot.release);
   const { transactionId, outcome, record, version } = await attempts;
 
   // 4. Commit 2: the outcome so far, and the response.
@@ -107,8 +107,8 @@ type Claimed = {
   readonly prepared: PreparedPayment;
   readonly claim: Claim;
   readonly claimBeforeMs: number;
-  /** Releases the slot that `acquireSlot` acquired; called once the attempts are over. */
-  readonly releaseSlot: () => void;
+  /** The payment's slot, released once the attempts are over. */
+  readonly slot: ConnectionSlot;
 };
 
 /** Limit on tries to claim: a session may change after its payment is prepared, but hardly this often by accident. */
@@ -125,10 +125,10 @@ async function prepareAndClaim(
   const { accountId, idempotencyKey } = caller;
   for (let tries = 1; ; tries++) {
     let prepared: PreparedPayment;
-    let releaseSlot: () => void;
+    let slot: ConnectionSlot;
     try {
       prepared = await orUnavailable(preparePayment(deps, request, caller));
-      releaseSlot = acquireSlot(prepared);
+      slot = acquireSlot(prepared);
     } catch (refusal) {
       if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
       // A response outlives its request's references: the token may be gone by now, or the route closed.
@@ -141,11 +141,11 @@ async function prepareAndClaim(
     const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash, requestShape };
     try {
       const holder = await claimKey(deps, claim, read, claimBeforeMs);
-      if (!holder) return { prepared, claim, claimBeforeMs, releaseSlot };
-      releaseSlot();
+      if (!holder) return { prepared, claim, claimBeforeMs, slot };
+      slot.release();
       return { holder };
     } catch (error) {
-      releaseSlot();
+      slot.release();
       // Another payment was faster, or the session has changed: prepare again from the current session.
       if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
     }

@@ -4,7 +4,6 @@ import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { declineOf } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
-import type { Signals } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { referenceOf } from '../model/change.ts';
@@ -12,6 +11,7 @@ import { recordOutcome, withAttempt } from '../model/record.ts';
 import { leaseS } from '../model/schedule.ts';
 import { WAITING } from '../model/states.ts';
 import { type CallObserver, type WriteDeps, writeNextAttempt } from '../write-change.ts';
+import type { ConnectionSlot } from './connection-slots.ts';
 import { openConnection } from './live-catalogue.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
@@ -42,16 +42,20 @@ const GOES_ON_FOR_MS = 10_000;
  * Makes a payment's attempts one after another, until an outcome ends them. Each is committed before it is sent,
  * together with the end of the previous one.
  *
+ * @param slot the payment's slot, at the first attempt's connection.
  * @param beginBeforeMs deadline for sending the first attempt, which is already committed: a process delayed for
  * longer is near the end of its lease, and does not send it.
  */
 export async function makeAttempts(
   deps: AttemptDeps,
   prepared: PreparedPayment,
+  slot: ConnectionSlot,
   beginBeforeMs: number,
 ): Promise<LastAttempt> {
   const { chosen, catalogue, facts } = prepared;
-  const nextTarget = targetsInTurn(chosen, catalogue.signals);
+  const canTake = ({ id }: ConnectionConfig) =>
+    catalogue.signals.isAvailable(id) && slot.moveTo(openConnection(catalogue, id));
+  const nextTarget = targetsInTurn(chosen, canTake);
   const goesOnUntilMs = performance.now() + GOES_ON_FOR_MS;
   let { attempt, record } = prepared;
   let beforeMs = beginBeforeMs;
@@ -66,8 +70,8 @@ export async function makeAttempts(
     catalogue.learn(connectionId, facts, outcome);
 
     const last: LastAttempt = { transactionId, outcome, record, version };
-    const target = nextTarget(outcome);
-    if (!target || performance.now() > goesOnUntilMs) return last;
+    const target = performance.now() > goesOnUntilMs ? undefined : nextTarget(outcome);
+    if (!target) return last;
 
     const { transaction } = recordOutcome(record, outcome, undefined, deps.now());
     const next = { transactionId: randomUUIDv7() };
@@ -99,12 +103,13 @@ export async function makeAttempts(
 
 /**
  * Returns a function that takes a payment's outcomes in turn, starting with the first target's, and returns the
- * target to try next; undefined ends the attempts. A target whose circuit is open is skipped, since it would only
- * reject the call, and an attempt that met an open circuit does not count.
+ * target to try next; undefined ends the attempts. An attempt that met an open circuit does not count.
+ *
+ * @param canTake returns false for a target that must be skipped, because it would reject the call.
  */
 function targetsInTurn(
   { targets, maxAttempts, softDeclines }: ChosenRoute,
-  { isAvailable }: Signals,
+  canTake: (target: ConnectionConfig) => boolean,
 ): (outcome: Outcome) => ConnectionConfig | undefined {
   const left = targets.slice(1);
   let tried = 0;
@@ -112,7 +117,7 @@ function targetsInTurn(
     if (!(outcome.kind === 'not_sent' && outcome.because === 'circuit_open')) tried += 1;
     if (tried >= maxAttempts || !mayGoOn(outcome, softDeclines)) return undefined;
     for (let target = left.shift(); target; target = left.shift()) {
-      if (isAvailable(target.id)) return target;
+      if (canTake(target)) return target;
     }
     return undefined;
   };

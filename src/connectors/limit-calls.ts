@@ -1,0 +1,51 @@
+import type { CallSlots, ProviderConnection } from './connector.ts';
+import type { Outcome } from './outcome.ts';
+import { aroundCalls, BEGINS } from './provider-calls.ts';
+
+/** Share of the slots that payments may take; the rest is left to captures, cancels, refunds and look-ups. */
+const PAYMENTS_SHARE = 7 / 8;
+
+const FULL: Outcome = { kind: 'not_sent', detail: 'too many calls in flight', because: 'turned_away' };
+
+/**
+ * Returns the default limit of one connection: three quarters of the process's calls, so that a provider that hangs
+ * leaves room for the calls to others, but at least 64.
+ *
+ * @param maxInFlight limit on the calls that the process has in flight.
+ */
+export function defaultCallLimit(maxInFlight: number): number {
+  return Math.max(64, Math.floor((maxInFlight * 3) / 4));
+}
+
+/**
+ * Limits the calls that a connection has in flight. A payment holds its slot from before its attempt is stored until
+ * the attempt has ended, so an attempt that is stored is also sent. Any other call that begins something is `not_sent`
+ * if no slot is free. Calls that look up or complete a transaction always pass, but count.
+ */
+export function limitCalls(connection: ProviderConnection, limit: number): ProviderConnection {
+  const paymentLimit = Math.floor(limit * PAYMENTS_SHARE);
+  let inFlight = 0;
+
+  function take(below: number): (() => void) | undefined {
+    if (inFlight >= below) return undefined;
+    inFlight += 1;
+    let isHeld = true;
+    return () => {
+      if (isHeld) inFlight -= 1;
+      isHeld = false;
+    };
+  }
+
+  const limited = aroundCalls(connection, async (name, _argument, call) => {
+    if (name === 'pay') return call();
+    const release = take(BEGINS[name] ? limit : Number.POSITIVE_INFINITY);
+    if (!release) return FULL;
+    try {
+      return await call();
+    } finally {
+      release();
+    }
+  });
+  const slots: CallSlots = { hasRoom: () => inFlight < paymentLimit, take: () => take(paymentLimit) };
+  return { ...limited, slots };
+}
