@@ -1,10 +1,9 @@
 import pg from 'pg';
 import { readArguments } from '#src/commands/command-line.ts';
 import { closedLoop } from './closed-loop.ts';
-import { openGrpcClient } from './grpc-client.ts';
+import { type EndedCall, openClient, openLoop, quantile } from './open-loop.ts';
 import { cpuMs, machineName } from './proc.ts';
 import { newRunId } from './request.ts';
-import { type Client, openRestClient } from './rest-client.ts';
 import { startService } from './service.ts';
 import { startSurroundings } from './surroundings.ts';
 
@@ -24,17 +23,15 @@ const { values } = readArguments(USAGE, {
   },
 });
 const measuredMs = Number(values.seconds) * 1000;
-const overGrpc = values.protocol === 'grpc';
+const protocol = values.protocol === 'grpc' ? 'grpc' : 'rest';
 /** Maximum number of concurrent calls. */
 const SLOTS = 1_500;
-/** Number of connections for gRPC, so that each carries fewer calls than its stream limit. */
-const GRPC_CONNECTIONS = 6;
 const CAPACITY_CONCURRENCY = 64;
 /** Time within which every call must end. */
 const DEADLINE_MS = 5_000;
-const TICK_MS = 2;
 /** Time that is not measured: throughput is lower until the wait of accepted calls has stabilized. */
 const LEAD_IN_MS = 2_000;
+const OFFERED_MS = LEAD_IN_MS + measuredMs;
 
 /** Cleanup at the end, in reverse order. */
 const ending: (() => unknown)[] = [];
@@ -53,12 +50,13 @@ async function bench(): Promise<void> {
   // The first round is not measured: nothing was refused before, so the code that refuses calls is not compiled yet.
   for (let round = 0; round <= Number(values.rounds); round++) {
     for (const [name, taken] of Object.entries(slices)) {
-      const client = await openClient(port, SLOTS, newRunId());
+      const client = await openClient(protocol, port, SLOTS, newRunId());
       const before = cpuMs(pid);
-      const slice = await openLoop(capacity * Number.parseInt(name, 10), client.send);
-      if (round > 0) taken.push({ ...slice, serverCpuMs: cpuMs(pid) - before });
+      const perSecond = capacity * Number.parseInt(name, 10);
+      const calls = await openLoop({ perSecond, forMs: OFFERED_MS, slots: SLOTS }, client.send);
+      if (round > 0) taken.push({ calls, serverCpuMs: cpuMs(pid) - before });
       client.close();
-      await compare(slice.accepted.length);
+      await compare(calls.filter(({ ok }) => ok).length);
     }
   }
   console.log(`Capacity, ${CAPACITY_CONCURRENCY} at a time: ${Math.round(capacity)} payments per second`);
@@ -68,9 +66,7 @@ async function bench(): Promise<void> {
 type Compare = (accepted: number) => Promise<void>;
 
 async function findCapacity(port: number, compare: Compare, forMs: number): Promise<number> {
-  // Spread evenly over the connections.
-  const slots = Math.ceil(CAPACITY_CONCURRENCY / GRPC_CONNECTIONS) * GRPC_CONNECTIONS;
-  const client = await openClient(port, slots, newRunId());
+  const client = await openClient(protocol, port, CAPACITY_CONCURRENCY, newRunId());
   const plan = { concurrency: CAPACITY_CONCURRENCY, leadInMs: 300, measuredMs: forMs };
   const { perSecond, sent, failed } = await closedLoop(plan, client.send);
   client.close();
@@ -78,93 +74,35 @@ async function findCapacity(port: number, compare: Compare, forMs: number): Prom
   return perSecond;
 }
 
-/** A client for up to `SLOTS` concurrent calls. */
-async function openClient(port: number, slots: number, runId: string): Promise<Client> {
-  if (!overGrpc) return openRestClient(port, slots, runId);
-  const clients = await Promise.all(
-    Array.from({ length: GRPC_CONNECTIONS }, () => openGrpcClient(port, slots / GRPC_CONNECTIONS, runId)),
-  );
-  return {
-    send: (slot, sequence, done) =>
-      clients[slot % GRPC_CONNECTIONS]?.send(Math.floor(slot / GRPC_CONNECTIONS), sequence, done),
-    close() {
-      for (const client of clients) client.close();
-    },
-  };
-}
-
-/** The calls of a period by latency, and the number of accepted calls that ended under load after the lead-in. */
-type Latencies = { readonly accepted: number[]; readonly refused: number[]; acceptedUnderLoad: number };
-type Slice = Latencies & { readonly serverCpuMs: number };
-
-/** Sends calls at a fixed rate, regardless of responses, and waits for the last response. */
-function openLoop(perSecond: number, send: Client['send']): Promise<Latencies> {
-  const free = Array.from({ length: SLOTS }, (_, slot) => slot);
-  const latencies: Latencies = { accepted: [], refused: [], acceptedUnderLoad: 0 };
-  const offeredMs = LEAD_IN_MS + measuredMs;
-  let offered = 0;
-  let sent = 0;
-  const beginMs = performance.now();
-
-  function sendOne(slot: number): void {
-    const startedMs = performance.now();
-    send(slot, sent++, (ok) => {
-      const nowMs = performance.now();
-      latencies[ok ? 'accepted' : 'refused'].push(nowMs - startedMs);
-      const elapsedMs = nowMs - beginMs;
-      if (ok && elapsedMs >= LEAD_IN_MS && elapsedMs < offeredMs) latencies.acceptedUnderLoad += 1;
-      free.push(slot);
-    });
-  }
-
-  return new Promise((resolve) => {
-    const timer = setInterval(() => {
-      const elapsedMs = performance.now() - beginMs;
-      if (elapsedMs >= offeredMs) {
-        if (free.length < SLOTS) return;
-        clearInterval(timer);
-        resolve(latencies);
-        return;
-      }
-      for (const due = Math.floor((elapsedMs / 1000) * perSecond); offered < due; offered++) {
-        const slot = free.pop();
-        if (slot !== undefined) sendOne(slot);
-      }
-    }, TICK_MS);
-  });
-}
+/** The calls of a period, and the processor time that they took. */
+type Slice = { readonly calls: readonly EndedCall[]; readonly serverCpuMs: number };
 
 function summary(slices: readonly Slice[]): Record<string, number> {
-  const sum = (of: (slice: Slice) => number) => slices.reduce((total, slice) => total + of(slice), 0);
+  const calls = slices.flatMap((slice) => slice.calls);
+  const latencies = (ok: boolean) => calls.filter((call) => call.ok === ok).map((call) => call.latencyMs);
+  const [accepted, refused] = [latencies(true), latencies(false)];
+  const underLoad = calls.filter(
+    (call) => call.ok && call.endedAtMs >= LEAD_IN_MS && call.endedAtMs < OFFERED_MS,
+  );
   const per = (count: number, ms: number) => Math.round((1000 * count) / (slices.length * ms));
-  const accepted = slices.flatMap((slice) => slice.accepted);
-  const refused = slices.flatMap((slice) => slice.refused);
-  const all = [...accepted, ...refused];
+  const cpuMsInAll = slices.reduce((total, slice) => total + slice.serverCpuMs, 0);
   return {
-    'sent/s': per(all.length, LEAD_IN_MS + measuredMs),
-    'accepted/s': per(
-      sum((slice) => slice.acceptedUnderLoad),
-      measuredMs,
-    ),
-    'refused %': Math.round((100 * refused.length) / all.length),
+    'sent/s': per(calls.length, OFFERED_MS),
+    'accepted/s': per(underLoad.length, measuredMs),
+    'refused %': Math.round((100 * refused.length) / calls.length),
     'accepted p50 ms': quantile(accepted, 0.5),
     'accepted p99 ms': quantile(accepted, 0.99),
     'refused p50 ms': quantile(refused, 0.5),
     'refused p99 ms': quantile(refused, 0.99),
-    'slowest ms': quantile(all, 1),
-    late: all.filter((ms) => ms > DEADLINE_MS).length,
-    'server CPU ms/call': round2(sum((slice) => slice.serverCpuMs) / all.length),
-    'server CPU ms/accepted': round2(sum((slice) => slice.serverCpuMs) / accepted.length),
+    'slowest ms': quantile([...accepted, ...refused], 1),
+    late: calls.filter((call) => call.latencyMs > DEADLINE_MS).length,
+    'server CPU ms/call': round2(cpuMsInAll / calls.length),
+    'server CPU ms/accepted': round2(cpuMsInAll / accepted.length),
   };
 }
 
 function round2(value: number): number {
   return Math.round(100 * value) / 100;
-}
-
-function quantile(latenciesMs: readonly number[], q: number): number {
-  const sorted = Float64Array.from(latenciesMs).sort();
-  return round2(sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN);
 }
 
 /** Starts everything; the database waits for the disk as in production. */

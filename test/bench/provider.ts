@@ -1,20 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { latencyMs } from './provider-latency.ts';
 import { ready } from './worker.ts';
 
-// The provider stub: approves every charge at once and keeps the charges in memory. It implements only the part of the
-// sandbox provider's API that the load needs.
+// The provider stub: approves every charge, at once or with the latency of its arguments (median and 99th percentile in
+// milliseconds), and keeps the charges in memory. It implements only the part of the sandbox provider's API that the load
+// needs.
+
+const [medianMs = 0, p99Ms = 0] = process.argv.slice(2).map(Number);
 
 /** A line for every charge: its idempotency key and its amount. A repeated key appears twice. */
 let ledger: string[] = [];
 let held: (() => void)[] | undefined;
+let openSockets = 0;
+let peakSockets = 0;
 
 const routes: Readonly<Record<string, (request: IncomingMessage, response: ServerResponse) => void>> = {
   'POST /v1/charges': (request, response) => {
     readBody(request, (body) => {
-      const approve = () => answer(response, 201, JSON.stringify(charge(request, JSON.parse(body))));
+      const asked: ChargeRequest = JSON.parse(body);
+      const approve = () => answer(response, 201, JSON.stringify(charge(request, asked)));
       if (held) held.push(approve);
+      else if (medianMs > 0) setTimeout(approve, latencyMs({ medianMs, p99Ms }, asked.amount));
       else approve();
     });
   },
@@ -22,6 +30,11 @@ const routes: Readonly<Record<string, (request: IncomingMessage, response: Serve
   'DELETE /ledger': (_request, response) => {
     ledger = [];
     answer(response, 200, '');
+  },
+  /** The peak number of open connections since the last such request. */
+  'GET /sockets': (_request, response) => {
+    answer(response, 200, String(peakSockets));
+    peakSockets = openSockets;
   },
   /** Responses wait until they are released, so that a payment can be examined while its outcome is open. */
   'POST /hold': (_request, response) => {
@@ -39,6 +52,13 @@ const server = http.createServer({ keepAliveTimeout: 60_000 }, (request, respons
   const route = routes[`${request.method} ${request.url}`];
   if (route) route(request, response);
   else answer(response, 404, '');
+});
+server.on('connection', (socket) => {
+  openSockets += 1;
+  peakSockets = Math.max(peakSockets, openSockets);
+  socket.on('close', () => {
+    openSockets -= 1;
+  });
 });
 server.listen(0, '127.0.0.1', () => ready((server.address() as AddressInfo).port));
 

@@ -9,7 +9,7 @@ export const CURRENCY = 'USD';
 /** Both are patched into pre-encoded requests, so they always have these lengths. */
 export const KEY_PLACEHOLDER = 'bench-0000000000000-00000000';
 const AMOUNT_PLACEHOLDER = '100000.00';
-const FIRST_AMOUNT_CENTS = 10_000_000;
+export const FIRST_AMOUNT_CENTS = 10_000_000;
 
 /** The idempotency key of a request, unique within a session. */
 export function idempotencyKey(runId: string, sequence: number): string {

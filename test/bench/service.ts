@@ -27,6 +27,10 @@ export async function startService(options: {
   readonly nodeOptions: readonly string[];
   /** Number of routes that a payment skips before its route; none by default. */
   readonly routesBefore?: number;
+  /** Terms of the connection to the provider stub, as in the catalogue. */
+  readonly terms?: { readonly timeoutMs?: number | undefined; readonly maxInFlight?: number | undefined };
+  /** Port of a provider that hangs: payments from 200,000.00 go to it alone, and from 300,000.00 fail over from it. */
+  readonly hangingPort?: number | undefined;
   /** Number of worker processes; one by default. */
   readonly workers?: number;
   /** Other settings. */
@@ -36,7 +40,7 @@ export async function startService(options: {
 }): Promise<Service> {
   const { name, home, checkout = ROOT } = options;
   const catalogueFile = join(home, `${name}.yaml`);
-  writeFileSync(catalogueFile, catalogue(options.providerPort, options.routesBefore ?? 0));
+  writeFileSync(catalogueFile, catalogue(options));
   const logFile = join(home, `${name}.log`);
   const start = startCommand(checkout);
   const child = spawn(process.execPath, [...options.nodeOptions, ...start.arguments], {
@@ -106,20 +110,34 @@ const CONDITIONS = [
   "!vaulted && issuer_type == 'CREDIT' && iin in ['41111111', '51051051', '55555555']",
 ];
 
-function catalogue(providerPort: number, routesBefore: number): string {
+function catalogue({
+  providerPort,
+  routesBefore = 0,
+  terms = {},
+  hangingPort,
+}: Parameters<typeof startService>[0]): string {
   const before = Array.from({ length: routesBefore }, (_, i) => {
     const condition = JSON.stringify(CONDITIONS[i % CONDITIONS.length]);
     return `  - { id: ${i + 2}, condition: ${condition}, targets: [{ connection: bench }] }\n`;
   });
+  const connection = (id: string, port: number) => `
+  - id: ${id}
+    provider_id: BENCH
+    connector: sandbox
+    settings: { base_url: "http://127.0.0.1:${port}", timeout_ms: ${terms.timeoutMs ?? 10_000} }
+    secrets_from_environment: { api_key: BENCH_PROVIDER_KEY }${terms.maxInFlight ? `\n    max_in_flight: ${terms.maxInFlight}` : ''}`;
+  const connections = [connection('bench', providerPort)];
+  if (hangingPort) {
+    connections.push(connection('hanging', hangingPort), connection('failing', hangingPort));
+    before.push(
+      '  - { id: 1001, condition: "amount >= 300000", targets: [{ connection: failing }, { connection: bench }] }\n',
+      '  - { id: 1002, condition: "amount >= 200000", targets: [{ connection: hanging }] }\n',
+    );
+  }
   return `
 payment_method_types:
   - { type: CARD, category: CARD, workflows: [DIRECT] }
-connections:
-  - id: bench
-    provider_id: BENCH
-    connector: sandbox
-    settings: { base_url: "http://127.0.0.1:${providerPort}" }
-    secrets_from_environment: { api_key: BENCH_PROVIDER_KEY }
+connections:${connections.join('')}
 routes:
 ${before.join('')}  - { id: 1, name: Everything, targets: [{ connection: bench }] }
 bins:

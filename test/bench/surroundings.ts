@@ -7,6 +7,7 @@ import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { openDatabase } from '#src/store/engine/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
+import type { Latency } from './provider-latency.ts';
 import { addAccount } from './service.ts';
 import { startWorker } from './worker.ts';
 
@@ -34,8 +35,9 @@ export async function cleanUpAfter(run: (ending: Ending) => Promise<void>): Prom
  * the provider stub.
  *
  * @param ending collects the cleanup, which runs in reverse order.
+ * @param latency the provider's; by default, it answers at once.
  */
-export async function startSurroundings(name: string, ending: Ending) {
+export async function startSurroundings(name: string, ending: Ending, latency?: Latency) {
   const home = mkdtempSync(join(tmpdir(), `payments-${name}-`));
   ending.push(() => rmSync(home, { recursive: true, force: true }));
   // As root, PostgreSQL runs as another user, who needs access to the directory.
@@ -51,7 +53,10 @@ export async function startSurroundings(name: string, ending: Ending) {
   await database.close();
   await addAccount(databaseUrl);
 
-  const provider = await startWorker('provider.ts');
+  const provider = await startWorker(
+    'provider.ts',
+    latency ? [String(latency.medianMs), String(latency.p99Ms)] : [],
+  );
   ending.push(provider.stop);
   const [postmaster] = readFileSync(join(dataDir, 'postgres/data/postmaster.pid'), 'utf8').split('\n');
   return { home, databaseUrl, provider, postmaster: Number(postmaster) };

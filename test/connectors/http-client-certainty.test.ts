@@ -27,6 +27,8 @@ it.each(['POST', 'PUT'] as const)(
     const client = createHttpClient({
       origin: `http://127.0.0.1:${server.port}`,
       timeoutMs: 120,
+      // One fewer than the workers below, so that some requests are refused at once.
+      maxInFlight: 23,
       maxResponseBytes: 1_024,
     });
     const results = new Map<string, string>();

@@ -25,7 +25,7 @@ const schedule = { leaseMarginMs: 60_000, firstCheckMs: 1_000, closingMarginMs: 
 /** Dependencies on a database with a constant answer. */
 function depsOf(query: () => Promise<{ rows: readonly unknown[] }>): WriteDeps {
   return {
-    database: { query } as unknown as Database,
+    database: { query, roundTripMs: () => 0 } as unknown as Database,
     now: () => timestampFromDate(new Date('2026-01-31T09:08:07.000Z')),
     responses: RESPONSES,
     observer: {

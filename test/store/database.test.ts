@@ -50,6 +50,13 @@ describe('queries', () => {
     await other.end();
   });
 
+  it('the round trip is the shortest recent query, without the wait for a connection', async () => {
+    const single = open({ maxConnections: 1 });
+    expect(single.roundTripMs()).toBe(0);
+    await Promise.all([single.query(SLEEP, [0.2]), single.query(CHECK)]);
+    expect(single.roundTripMs()).toSatisfy((ms) => ms > 0 && ms < 150);
+  });
+
   it('a query returns bytes unchanged, from a Buffer or any Uint8Array', async () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
     const echo = { name: 'echo', text: 'SELECT $1::bytea AS whole, $2::bytea AS part' };

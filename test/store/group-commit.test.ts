@@ -5,10 +5,13 @@ import type { Database } from '#src/store/engine/database.ts';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { groupCommits } from '#src/store/engine/group-commit.ts';
 
-const DATABASE = {} as Database;
+const databaseAt = (roundTripMs: number) => ({ roundTripMs: () => roundTripMs }) as Database;
 
 /** Returns a write that records its rows and waits until the test releases it. */
-function scripted(many: (rows: readonly string[]) => readonly (string | undefined)[] | Error) {
+function scripted(
+  many: (rows: readonly string[]) => readonly (string | undefined)[] | Error,
+  database = databaseAt(0),
+) {
   const asked: (string | readonly string[])[] = [];
   const gates: (() => void)[] = [];
   const gate = () => new Promise<void>((resolve) => gates.push(resolve));
@@ -27,7 +30,7 @@ function scripted(many: (rows: readonly string[]) => readonly (string | undefine
     },
   });
   return {
-    write: (row: string) => write(DATABASE, row),
+    write: (row: string) => write(database, row),
     asked,
     /** Ends the longest-running write, and waits until the next has begun. */
     async letFirstGo(): Promise<void> {
@@ -124,7 +127,7 @@ describe('grouped writes', () => {
       many: note,
     });
     const rows = ['a', 'b', 'c', 'd'];
-    await Promise.all(rows.map((row) => context.run(row, () => write(DATABASE, row))));
+    await Promise.all(rows.map((row) => context.run(row, () => write(databaseAt(0), row))));
     expect(seen.slice(0, 2)).toEqual(['a', 'b']);
   });
 });
@@ -151,6 +154,29 @@ describe('a slow write', () => {
     expect(await first).toBe('a alone');
     expect(await others).toEqual(['held up alone', 'b together', 'c together']);
   });
+
+  it.each([
+    [2.9, 50],
+    [8, 2],
+    [100, 25],
+    [400, 50],
+  ])(
+    'writes to a database with a round trip of %s ms gather for at most %i ms',
+    async (roundTripMs, longestMs) => {
+      const { write, asked, letGo } = scripted(together, databaseAt(roundTripMs));
+      const results = Promise.all(['a', 'b', 'c'].map(write));
+      vi.advanceTimersByTime(longestMs - 1);
+      expect(asked).toEqual(['a']);
+      vi.advanceTimersByTime(1);
+      expect(asked).toEqual(['a', ['b', 'c']]);
+      const later = write('d');
+      vi.advanceTimersByTime(longestMs);
+      expect(asked).toEqual(['a', ['b', 'c'], 'd']);
+      await letGo();
+      expect(await results).toEqual(['a alone', 'b together', 'c together']);
+      expect(await later).toBe('d alone');
+    },
+  );
 
   it('a slow write that ends starts no group while another write is in progress', async () => {
     const { write, asked, letFirstGo, letGo } = scripted(together);

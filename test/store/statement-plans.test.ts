@@ -25,6 +25,7 @@ const collector = {
     statements.set(statement.name, statement);
     return { rows: [{ accountId: ACCOUNT_ONE, id: ACCOUNT_ONE }] };
   },
+  roundTripMs: () => 0,
 } as unknown as Database;
 
 beforeAll(async () => {

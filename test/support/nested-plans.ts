@@ -51,7 +51,11 @@ export async function openShowing(url: string): Promise<ShowingDatabase> {
     called.add(text);
     return client.query(text, values);
   };
-  return { database: { query } as unknown as Database, nested, close: () => client.end() };
+  return {
+    database: { query, roundTripMs: () => 0 } as unknown as Database,
+    nested,
+    close: () => client.end(),
+  };
 }
 
 /** Returns the scans of tables in a plan. */

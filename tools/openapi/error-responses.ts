@@ -113,7 +113,7 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
       type: {
         type: 'string',
         const: 'about:blank',
-        description: 'Always the same; `code` tells the reason.',
+        description: 'Always the same; `code` gives the reason.',
       },
       title: { type: 'string', description: '`code` in words.' },
       status: { type: 'integer', description: 'The HTTP status.' },

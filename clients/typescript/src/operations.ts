@@ -1402,7 +1402,7 @@ export type PhoneInput = {
 
 /** A refused call (RFC 9457). A decline, an unknown outcome and a provider that cannot be reached are not refusals: they are payments that say so. The rpc protocols carry the same as `google.rpc.ErrorInfo` of the domain `payments.v1`. */
 export type Problem = {
-  /** Always the same; `code` tells the reason. */
+  /** Always the same; `code` gives the reason. */
   readonly type: "about:blank";
   /** `code` in words. */
   readonly title: string;

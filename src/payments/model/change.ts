@@ -14,7 +14,7 @@ export type Change = {
   readonly added: AddedTransaction | undefined;
   /** The authorization whose schedule changes, and the seconds until its next check. */
   readonly parent: { readonly id: string; readonly checkInS: number } | undefined;
-  /** Type of the webhook event that reports the change; undefined if and only if the record does not change. */
+  /** Type of the webhook event that reports the change; undefined if the record does not change, and only then. */
   readonly event: string | undefined;
   /** The fate of the transaction's stored method; undefined if it does not change. */
   readonly method: MethodChange | undefined;

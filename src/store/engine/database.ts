@@ -8,6 +8,7 @@ import {
   READ_ONLY,
   UnsafeDatabaseError,
 } from './database-error.ts';
+import { createShortestRecent } from './shortest-recent.ts';
 
 /**
  * A statement, prepared under its name once per connection or, with `isPrepared: false`, planned each time. A name
@@ -76,6 +77,8 @@ export type Database = {
    * @throws UnsafeDatabaseError naming the settings at fault.
    */
   assertDurable(allowUnsafe: boolean): Promise<void>;
+  /** Returns the duration of the shortest recent statement, in milliseconds: how far away the database is. */
+  roundTripMs(): number;
   /** Waits for running statements, then closes the connections. */
   close(): Promise<void>;
 };
@@ -113,15 +116,18 @@ export function openDatabase(options: DatabaseOptions): Database {
     isPooled = false,
   } = options;
   const connections = openConnections({ ...options, connectTimeoutMs, statementTimeoutMs, isPooled });
+  const roundTrips = createShortestRecent();
 
   const query: Database['query'] = async (statement, values) => {
     const client = await connections.take();
+    const startedMs = performance.now();
     try {
       const result = await client.query({
         ...(statement.isPrepared !== false && { name: statement.name }),
         text: statement.text,
         values: values as unknown[],
       });
+      roundTrips.add(performance.now() - startedMs);
       client.release();
       return result;
     } catch (error) {
@@ -162,6 +168,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       const off = rows.filter((row) => row.value === 'off').map((row) => row.name);
       if (off.length > 0 && !allowUnsafe) throw new UnsafeDatabaseError(`${UNSAFE}: ${off.join(', ')} off`);
     },
+    roundTripMs: () => roundTrips.shortestMs() ?? 0,
     close: () => connections.close(),
   };
 }

@@ -17,6 +17,10 @@ export type GroupedWrite<Row, Result> = {
 const MAX_ROWS = 64;
 /** Time after which later writes stop waiting for a statement, since something, such as a row lock, blocks it. */
 const SLOW_MS = 50;
+/** Round trip from which the database is distant: a commit takes longer than it costs. */
+const DISTANT_MS = 3;
+/** Part of a round trip for which writes to a distant database gather. */
+const GATHERING_SHARE = 1 / 4;
 
 type Waiting<Row, Result> = {
   readonly row: Row;
@@ -28,7 +32,8 @@ type Waiting<Row, Result> = {
 
 /**
  * Groups writes that arrive during another into the next commit: a commit costs the database about as much for many
- * rows as for one. A write that meets no other does not wait.
+ * rows as for one. A write that meets no other does not wait. If the database is distant, a group begins soon after the
+ * one before, rather than at its end.
  *
  * A faulty row fails alone: if the database rolls a group back, each row is written by itself. If it is unknown
  * whether a group was committed, each of its rows is rejected, as a single write would be.
@@ -47,6 +52,11 @@ export function groupCommits<Row, Result>(
   };
 }
 
+/** Returns how long writes wait for the group before theirs. */
+function longestWaitMs(roundTripMs: number): number {
+  return roundTripMs < DISTANT_MS ? SLOW_MS : Math.min(roundTripMs * GATHERING_SHARE, SLOW_MS);
+}
+
 function groupOf<Row, Result>(database: Database, write: GroupedWrite<Row, Result>) {
   const waiting: Waiting<Row, Result>[] = [];
   let isBusy = false;
@@ -60,7 +70,7 @@ function groupOf<Row, Result>(database: Database, write: GroupedWrite<Row, Resul
     const late = setTimeout(() => {
       isLate = true;
       next();
-    }, SLOW_MS);
+    }, longestWaitMs(database.roundTripMs()));
     void first
       .inContext(() => writeAll(rows))
       .then(() => {

@@ -12,13 +12,14 @@ import { PAYERS } from './payers.ts';
 import { PROVIDER } from './provider.ts';
 import { RELEASES } from './releases.ts';
 import { REPLICAS } from './replicas.ts';
+import { SLOW } from './slow.ts';
 import { TOKENS } from './tokens.ts';
 import { WEBHOOKS } from './webhooks.ts';
 
 /** Every case. */
 export const CASES: readonly Case[] = [
   ...[...KILLS, ...GROUPS, ...DATABASE, ...DISK],
-  ...[...PROVIDER, ...FAILOVER, ...LOOK_UPS],
+  ...[...PROVIDER, ...SLOW, ...FAILOVER, ...LOOK_UPS],
   ...[...OPERATIONS, ...PAYERS, ...TOKENS, ...WEBHOOKS],
   ...[...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],
 ];

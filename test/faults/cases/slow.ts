@@ -1,0 +1,54 @@
+import { send } from '../orders.ts';
+import type { World } from '../world.ts';
+import type { Case } from './case.ts';
+
+/** A provider that takes long to answer, with many payments at it. */
+export const SLOW: readonly Case[] = [
+  {
+    name: 'killed while 500 payments are at the provider',
+    async run(world) {
+      const { held, replica, sent } = await hold500(world);
+      await replica.kill();
+      await Promise.all(sent);
+      held.release();
+      await world.startReplica({ unhurried: true });
+      await world.endLeases();
+      await expectRecovery(world);
+    },
+  },
+  {
+    name: 'the provider closes its connections while 500 payments are at it',
+    async run(world) {
+      const { held, sent } = await hold500(world);
+      world.provider.down();
+      held.release();
+      await Promise.all(sent);
+      world.provider.up();
+      await expectRecovery(world);
+    },
+  },
+];
+
+const WAVES = 5;
+/** Fewer payments at once than the service has at work. */
+const WAVE = 100;
+
+/** Sends 500 payments, whose requests or answers stop on their way. */
+async function hold500(world: World) {
+  const replica = await world.startReplica({ unhurried: true });
+  const held = world.gate.holdAll(world.random.pick(['charge:request', 'charge:response']));
+  const sent: Promise<unknown>[] = [];
+  for (let wave = 1; wave <= WAVES; wave++) {
+    for (let i = 0; i < WAVE; i++) sent.push(send(replica.url, world.order()));
+    await world.until(`${wave * WAVE} payments at the provider`, () => held.held() === wave * WAVE);
+  }
+  return { held, replica, sent };
+}
+
+/** Expects every outcome within a minute, and then the same response for every retry. */
+async function expectRecovery(world: World): Promise<void> {
+  world.expect(await world.drain(), 'recovery took more than a minute');
+  for (let at = 0; at < world.orders.length; at += WAVE) {
+    await Promise.all(world.orders.slice(at, at + WAVE).map(world.insist));
+  }
+}
