@@ -1,22 +1,25 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import pg from 'pg';
 import { readArguments } from '#src/commands/command-line.ts';
+import { curveSvg } from './curve-svg.ts';
 import { checkOut } from './older-checkout.ts';
-import { type EndedCall, openClient, openLoop, quantile } from './open-loop.ts';
+import { type EndedCall, type Offer, openClient, openLoop, quantile } from './open-loop.ts';
 import { cpuMs, cpuOfTreeMs, machineName, peakResidentMb } from './proc.ts';
 import { latencyMs } from './provider-latency.ts';
 import { FIRST_AMOUNT_CENTS, newRunId } from './request.ts';
-import { startService } from './service.ts';
-import { cleanUpAfter, type Ending, startSurroundings } from './surroundings.ts';
+import { addAccount, startService } from './service.ts';
+import { cleanUpAfter, createDatabase, type Ending, startSurroundings } from './surroundings.ts';
 import { startWorker } from './worker.ts';
 
-const USAGE = `Usage: npm run bench:slow -- [--rates 100,200,400 --seconds 20 --median-ms 800 --p99-ms 4000 --timeout-ms 10000 --protocol rest --slots N --hang --database-delay-ms N --against <ref>]
+const USAGE = `Usage: npm run bench:slow -- [--rates 100,200,400 --seconds 20 --median-ms 800 --p99-ms 4000 --timeout-ms 10000 --protocol rest --slots N --hang --database-delay-ms N --against <ref> --svg FILE]
 
 Offers payments at steady rates, whether or not the service responds, at a provider with a log-normal latency of this
 median and 99th percentile. One process of the service runs with its defaults, and everything shares the machine. For
 each rate, it prints what became of the payments, and the time that the service added to the provider's own. --slots is
 the connection's max_in_flight. --hang also offers the rate to a connection that never answers, and then to one from
 which payments can fail over. --database-delay-ms delays each direction between the service and its database. --against
-measures the service of another commit. After every rate, the provider's charges and the database must agree.`;
+also measures the service of another commit. --svg draws the result. After every rate, the provider's charges and the database must agree.`;
 
 const { values } = readArguments(USAGE, {
   options: {
@@ -30,8 +33,10 @@ const { values } = readArguments(USAGE, {
     hang: { type: 'boolean', default: false },
     'database-delay-ms': { type: 'string' },
     against: { type: 'string' },
+    svg: { type: 'string' },
   },
 });
+const ROOT = join(import.meta.dirname, '../..');
 const rates = values.rates.split(',').map((text) => positive('rates', text));
 const forMs = positive('seconds', values.seconds) * 1000;
 const latency = {
@@ -48,49 +53,92 @@ const LEAD_IN = { perSecond: 50, forMs: 5_000 };
 
 await cleanUpAfter(bench);
 
+/** A service under load, with its database. */
+type Subject = {
+  readonly label: string;
+  readonly port: number;
+  readonly pid: number;
+  readonly books: pg.Client;
+};
+
 async function bench(ending: Ending): Promise<void> {
-  const { home, databaseUrl, provider, postmaster } = await startSurroundings('slow', ending, latency);
+  const site = await startSurroundings('slow', ending, latency);
   const hanging = values.hang ? await startWorker('provider.ts') : undefined;
   if (hanging) {
     ending.push(hanging.stop);
     await fetch(`http://127.0.0.1:${hanging.port}/hold`, { method: 'POST' });
   }
-  const older = values.against === undefined ? undefined : checkOut(process.cwd(), values.against);
-  if (older) ending.push(older.remove);
-  const service = await startService({
-    ...{ name: 'slow', home, databaseUrl: await delayed(databaseUrl, ending), nodeOptions: [] },
-    ...{ providerPort: provider.port, hangingPort: hanging?.port, ...(older && { checkout: older.path }) },
-    terms: { timeoutMs: optional('timeout-ms'), maxInFlight: optional('slots') },
-  });
-  ending.push(service.stop);
-  const books = new pg.Client(databaseUrl);
-  await books.connect();
-  ending.push(() => books.end());
 
-  console.log(`${machineName()}, ${protocol}, provider ${latency.medianMs} ms, p99 ${latency.p99Ms} ms`);
-  const pids = { server: service.pid, postmaster };
-  const offer = (perSecond: number, from = FIRST_AMOUNT_CENTS, ms = forMs) =>
-    load(service.port, perSecond, from - FIRST_AMOUNT_CENTS, ms);
-  await offer(LEAD_IN.perSecond, FIRST_AMOUNT_CENTS, LEAD_IN.forMs);
-  await empty(books, provider.port);
-  for (const rate of rates) {
-    const alone = await measured(pids, books, provider.port, () => offer(rate));
-    console.table({ [`${rate}/s`]: alone });
-    if (!values.hang) continue;
-    let hung: readonly EndedCall[] = [];
-    const beside = await measured(pids, books, provider.port, async () => {
-      const other = offer(rate, HANGING_FROM);
-      const calls = await offer(rate);
-      hung = await other;
-      return calls;
+  async function start(label: string, databaseUrl: string, checkout = ROOT): Promise<Subject> {
+    const started = await startService({
+      ...{ name: label.replaceAll(' ', '-'), home: site.home, nodeOptions: [], checkout },
+      ...{ databaseUrl: await delayed(databaseUrl, ending), providerPort: site.provider.port },
+      ...{
+        hangingPort: hanging?.port,
+        terms: { timeoutMs: optional('timeout-ms'), maxInFlight: optional('slots') },
+      },
     });
-    const failing = await measured(pids, books, provider.port, () => offer(rate, FAILING_FROM));
-    console.table({
-      [`${rate}/s beside a connection that hangs`]: beside,
-      [`${rate}/s that can fail over from it`]: failing,
-    });
-    console.log(`At the connection that hangs, ${percent(hung, ({ ok }) => !ok)} % were refused.`);
+    ending.push(started.stop);
+    const books = new pg.Client(databaseUrl);
+    await books.connect();
+    ending.push(() => books.end());
+    return { label, port: started.port, pid: started.pid, books };
   }
+
+  const subjects = [await start('service', site.databaseUrl)];
+  if (values.against !== undefined) {
+    const older = checkOut(ROOT, values.against);
+    ending.push(older.remove);
+    const url = await createDatabase(site.databaseUrl, 'older');
+    subjects.push(await start(`at ${older.commit}`, url, older.path));
+    await addAccount(url);
+  }
+  console.log(`${machineName()}, ${protocol}, provider ${latency.medianMs} ms, p99 ${latency.p99Ms} ms`);
+  const measuredOf = (subject: Subject) => (run: () => Promise<EndedCall[]>) =>
+    measured(subject, site.postmaster, site.provider.port, run);
+  for (const subject of subjects) await measuredOf(subject)(() => load(subject.port, LEAD_IN));
+  const taken = new Map(subjects.map(({ label }) => [label, [] as Row[]]));
+  for (const perSecond of rates) {
+    for (const subject of subjects) {
+      const row = await measuredOf(subject)(() => load(subject.port, { perSecond, forMs }));
+      taken.get(subject.label)?.push(row);
+      console.table({ [`${perSecond}/s, ${subject.label}`]: row });
+      if (hanging) await besideHanging(subject, perSecond, measuredOf(subject));
+    }
+  }
+  if (values.svg) writeFileSync(values.svg, drawn(taken));
+}
+
+/** Offers the rate beside a connection that hangs, and then to payments that can fail over from one. */
+async function besideHanging(
+  { label, port }: Subject,
+  perSecond: number,
+  measure: (run: () => Promise<EndedCall[]>) => Promise<Row>,
+): Promise<void> {
+  let hung: readonly EndedCall[] = [];
+  const beside = await measure(async () => {
+    const other = load(port, { perSecond, forMs }, HANGING_FROM);
+    const calls = await load(port, { perSecond, forMs });
+    hung = await other;
+    return calls;
+  });
+  const failing = await measure(() => load(port, { perSecond, forMs }, FAILING_FROM));
+  console.table({
+    [`${perSecond}/s beside a connection that hangs, ${label}`]: beside,
+    [`${perSecond}/s that can fail over from it, ${label}`]: failing,
+  });
+  console.log(`At the connection that hangs, ${percent(hung, ({ ok }) => !ok)} % were refused.`);
+}
+
+function drawn(taken: ReadonlyMap<string, readonly Row[]>): string {
+  const panel = (title: string, of: (row: Row) => number) => ({
+    title,
+    lines: Object.fromEntries([...taken].map(([label, rows]) => [label, rows.map(of)])),
+  });
+  return curveSvg(rates, [
+    panel('% approved, by payments offered per second', (row) => (100 * row.approved) / row.sent),
+    panel('ms added to the provider’s own, median', (row) => row['added p50 ms']),
+  ]);
 }
 
 /** Returns the database's URL, through a proxy if it is to be distant. */
@@ -104,38 +152,48 @@ async function delayed(databaseUrl: string, ending: Ending): Promise<string> {
   return url.href;
 }
 
-async function load(port: number, perSecond: number, first: number, ms: number): Promise<EndedCall[]> {
+async function load(
+  port: number,
+  offer: Pick<Offer, 'perSecond' | 'forMs'>,
+  from = FIRST_AMOUNT_CENTS,
+): Promise<EndedCall[]> {
   const longestMs = optional('timeout-ms') ?? 10_000;
-  const slots = Math.min(MAX_SLOTS, Math.ceil((perSecond * longestMs) / 1000) + 500);
+  const slots = Math.min(MAX_SLOTS, Math.ceil((offer.perSecond * longestMs) / 1000) + 500);
   const client = await openClient(protocol, port, slots, newRunId());
-  const calls = await openLoop({ perSecond, forMs: ms, slots, first }, client.send);
+  const calls = await openLoop({ ...offer, slots, first: from - FIRST_AMOUNT_CENTS }, client.send);
   client.close();
   return calls;
 }
 
-type Pids = { readonly server: number; readonly postmaster: number };
+/** Figures of one load. */
+type Row = Awaited<ReturnType<typeof measured>>;
 
-/** Runs a load, and returns the row of the table about it. */
-async function measured(pids: Pids, books: pg.Client, providerPort: number, run: () => Promise<EndedCall[]>) {
-  const cpu = () => [cpuMs(pids.server), cpuOfTreeMs(pids.postmaster)] as const;
+async function measured(
+  { pid, books }: Subject,
+  postmaster: number,
+  providerPort: number,
+  run: () => Promise<EndedCall[]>,
+) {
+  const cpu = () => [cpuMs(pid), cpuOfTreeMs(postmaster)] as const;
   const before = cpu();
   const calls = await run();
   const after = cpu();
   const sockets = await (await fetch(`http://127.0.0.1:${providerPort}/sockets`)).text();
-  const byStatus = await compareBooks(books, providerPort, calls);
+  const { SUCCEEDED: approved = 0, ...others } = await compareBooks(books, providerPort, calls);
   const added = calls
     .filter(({ ok }) => ok)
     .map((call) => call.latencyMs - latencyMs(latency, FIRST_AMOUNT_CENTS + call.sequence));
   const perCall = (ms: number) => Math.round((100 * ms) / calls.length) / 100;
   return {
     sent: calls.length,
-    ...byStatus,
+    approved,
+    ...others,
     'refused %': percent(calls, ({ ok }) => !ok),
     'added p50 ms': quantile(added, 0.5),
     'added p99 ms': quantile(added, 0.99),
     'CPU ms: server': perCall(after[0] - before[0]),
     PostgreSQL: perCall(after[1] - before[1]),
-    'peak MB so far': Math.round(peakResidentMb(pids.server)),
+    'peak MB so far': Math.round(peakResidentMb(pid)),
     'provider sockets': Number(sockets),
   };
 }
@@ -149,7 +207,11 @@ function percent(calls: readonly EndedCall[], matches: (call: EndedCall) => bool
  *
  * @throws Error if an accepted payment is not stored, or one that the database calls paid is not at the provider once.
  */
-async function compareBooks(books: pg.Client, providerPort: number, calls: readonly EndedCall[]) {
+async function compareBooks(
+  books: pg.Client,
+  providerPort: number,
+  calls: readonly EndedCall[],
+): Promise<Readonly<Record<string, number>>> {
   const { rows } = await books.query<{ status: string; count: number }>(
     'SELECT status, count(*)::int AS count FROM payment GROUP BY status',
   );

@@ -1,4 +1,5 @@
-import { send } from '../orders.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Order, send } from '../orders.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
@@ -39,10 +40,15 @@ async function hold500(world: World) {
   const held = world.gate.holdAll(world.random.pick(['charge:request', 'charge:response']));
   const sent: Promise<unknown>[] = [];
   for (let wave = 1; wave <= WAVES; wave++) {
-    for (let i = 0; i < WAVE; i++) sent.push(send(replica.url, world.order()));
+    for (let i = 0; i < WAVE; i++) sent.push(sendUntilAccepted(replica.url, world.order()));
     await world.until(`${wave * WAVE} payments at the provider`, () => held.held() === wave * WAVE);
   }
   return { held, replica, sent };
+}
+
+/** Sends an order again while it is refused, since the database of a busy machine may be slow. */
+async function sendUntilAccepted(url: string, order: Order): Promise<void> {
+  while ((await send(url, order)).status === 503) await sleep(100);
 }
 
 /** Expects every outcome within a minute, and then the same response for every retry. */
