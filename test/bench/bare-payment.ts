@@ -39,7 +39,8 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
   const pool = new pg.Pool({ connectionString: databaseUrl, max: POOL_SIZE });
   const database = {
     query: (statement, values) => pool.query({ ...statement, values: values as unknown[] }),
-  } as Pick<Database, 'query'> as Database;
+    roundTripMs: () => 0,
+  } as Pick<Database, 'query' | 'roundTripMs'> as Database;
   const requestHash = Buffer.alloc(32, 7);
 
   return {
