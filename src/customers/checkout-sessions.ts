@@ -58,7 +58,7 @@ export function createSession(
   const { accountId } = caller;
   return callOnce(deps.database, creation(deps, request, caller), async (run) => {
     await requireCustomer(run, accountId, terms.customerId);
-    const stored = await insertSession(run, { accountId, id: deps.newId() }, terms, LIVES_S);
+    const stored = await insertSession(run, { accountId, id: deps.newId(accountId) }, terms, LIVES_S);
     requireTimeToCome(stored);
     return sessionMessage(stored);
   });

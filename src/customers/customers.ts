@@ -34,7 +34,7 @@ export type CustomerDeps = {
   readonly database: Database;
   /** Key of the hash that distinguishes a retry from a different request. */
   readonly requestHashKey: Uint8Array;
-  readonly newId: () => string;
+  readonly newId: (accountId: string) => string;
 };
 
 const creation = onceCallsOf(CustomerService.method.createCustomer);
@@ -50,7 +50,7 @@ export function createCustomer(
   const { accountId } = caller;
   return callOnce(deps.database, creation(deps, request, caller), async (run) => {
     const { $typeName: _, ...fields } = request;
-    const customer = create(CustomerSchema, { ...fields, id: deps.newId(), accountId });
+    const customer = create(CustomerSchema, { ...fields, id: deps.newId(accountId), accountId });
     const stored = await insertNewCustomer(run, fieldsOf(customer));
     if (!stored) throw duplicated();
     return toMessage(stored);

@@ -57,7 +57,7 @@ export async function enrollWallet(
   const connectionId = chooseConnection(deps, catalogue, request, caller.accountId);
   const { identity, enrollWallet: ask } = openConnection(catalogue, connectionId);
   if (!ask) throw new Error('the connection does not enroll wallets');
-  const id = deps.newId();
+  const id = deps.newId(caller.accountId);
   const { type, country, callbackUrl } = request;
   const outcome = await deps.observer.providerCall(connectionId, undefined, () =>
     ask({

@@ -61,7 +61,7 @@ async function makeToken(
   { sessionId, ...call }: OnceCall<typeof OneTimeTokenSchema> & { readonly sessionId?: string },
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
   const { accountId } = call.caller;
-  const id = deps.newId();
+  const id = deps.newId(accountId);
   const fingerprint = cardFingerprint(deps.fingerprintKey, accountId, card.number);
   const data = cardData(card, deps.catalogue().bins(card.number), fingerprint);
   const securityCode = card.securityCode ? new Secret(card.securityCode) : undefined;

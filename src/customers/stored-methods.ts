@@ -60,7 +60,7 @@ export async function enrollMethod(
   const customer = { accountId: caller.accountId, customerId: customerId.toLowerCase() };
   const fingerprint = cardFingerprint(deps.fingerprintKey, customer.accountId, card.number);
   const data = cardData({ ...card, securityCode: '' }, deps.catalogue().bins(card.number), fingerprint);
-  const id = deps.newId();
+  const id = deps.newId(customer.accountId);
   const method = {
     ...{ ...customer, id, type: CARD_TYPE, country, fingerprint, card: toBinary(CardDataSchema, data) },
     cardNumber: await deps.vault.seal(new Secret(card.number), id),

@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from 'node:crypto';
 import type { DescService } from '@bufbuild/protobuf';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -34,6 +33,7 @@ import { refuseWrongForms } from '#src/api/rpc-forms.ts';
 import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import type { Config } from '#src/config.ts';
+import { newId } from '#src/new-id.ts';
 import type { Metrics } from '#src/observe/metrics.ts';
 import {
   observeAuthentication,
@@ -99,7 +99,7 @@ type Calls = {
 
 function mountedServices(api: Api): readonly MountedService[] {
   const { deps, live, inFlight } = api;
-  const customers = { ...deps, newId: randomUUIDv7 };
+  const customers = { ...deps, newId };
   const mounted = <Service extends DescService>(
     service: Service,
     handlers: ServiceHandlers<Service, Caller>,

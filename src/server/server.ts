@@ -13,6 +13,7 @@ import type { UnaskableOutcomes } from '#src/payments/check/open-outcomes.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Database } from '#src/store/engine/database.ts';
+import { isDistributed } from '#src/store/engine/distribution.ts';
 import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { DEFAULT_SETTINGS } from '#src/webhooks/start-webhooks.ts';
@@ -82,7 +83,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     nowMs: options.nowMs,
   });
   const admission = createAdmission(config);
-  const database = observers.database(options.database);
+  const database = observers.database({
+    ...options.database,
+    isDistributed: await isDistributed(options.database),
+  });
   const deps = paymentDeps(config, admission, {
     database,
     responses: await openStoredResponses(database),

@@ -22,7 +22,7 @@ const deps = (): MethodDeps => ({
   database,
   vault: cardVault(new Map([['test-1', KEY]])),
   ...{ requestHashKey: KEY, fingerprintKey: KEY },
-  newId: randomUUID,
+  newId: () => randomUUID(),
   catalogue: () => ({ bins: createBinTable([]) }) as unknown as LiveCatalogue,
   now: timestampNow,
   publicUrl: () => 'https://payments.example',

@@ -6,6 +6,8 @@ import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
 import { groupCommits } from '#src/store/engine/group-commit.ts';
 
 const databaseAt = (roundTripMs: number) => ({ roundTripMs: () => roundTripMs }) as Database;
+/** A row whose account is its first letter. */
+type Row = { readonly accountId: string; readonly row: string };
 
 /** Returns a write that records its rows and waits until the test releases it. */
 function scripted(
@@ -15,13 +17,14 @@ function scripted(
   const asked: (string | readonly string[])[] = [];
   const gates: (() => void)[] = [];
   const gate = () => new Promise<void>((resolve) => gates.push(resolve));
-  const write = groupCommits<string, string>({
-    async one(_database, row) {
+  const write = groupCommits<Row, string>({
+    async one(_database, { row }) {
       asked.push(row);
       await gate();
       return `${row} alone`;
     },
-    async many(_database, rows) {
+    async many(_database, given) {
+      const rows = given.map(({ row }) => row);
       asked.push(rows);
       await gate();
       const results = many(rows);
@@ -30,7 +33,7 @@ function scripted(
     },
   });
   return {
-    write: (row: string) => write(database, row),
+    write: (row: string) => write(database, { accountId: row.charAt(0), row }),
     asked,
     /** Ends the longest-running write, and waits until the next has begun. */
     async letFirstGo(): Promise<void> {
@@ -79,6 +82,16 @@ describe('grouped writes', () => {
     expect(asked.map((rows) => (typeof rows === 'string' ? 1 : rows.length))).toEqual([1, 64, 5]);
   });
 
+  it('on a distributed database a group holds one account, and no account waits for another', async () => {
+    const { write, asked, letGo } = scripted(together, { isDistributed: true } as Database);
+    const rows = ['a1', 'b1', 'a2', 'b2', 'a3'];
+    const results = Promise.all(rows.map(write));
+    expect(asked).toEqual(['a1', 'b1']);
+    await letGo();
+    expect(await results).toEqual(['a1 alone', 'b1 alone', 'a2 together', 'b2 alone', 'a3 together']);
+    expect(asked).toEqual(['a1', 'b1', ['a2', 'a3'], 'b2']);
+  });
+
   it('a write whose result the group does not know is written alone', async () => {
     const { write, asked, letGo } = scripted((rows) => rows.map((row) => (row === 'c' ? undefined : row)));
     const results = Promise.all(['a', 'b', 'c'].map(write));
@@ -119,15 +132,15 @@ describe('grouped writes', () => {
       seen.push(context.getStore());
       return [];
     };
-    const write = groupCommits<string, string>({
-      one: async (_database, row) => {
+    const write = groupCommits<Row, string>({
+      one: async (_database, { row }) => {
         await note();
         return row;
       },
       many: note,
     });
     const rows = ['a', 'b', 'c', 'd'];
-    await Promise.all(rows.map((row) => context.run(row, () => write(databaseAt(0), row))));
+    await Promise.all(rows.map((row) => context.run(row, () => write(databaseAt(0), { accountId: '', row }))));
     expect(seen.slice(0, 2)).toEqual(['a', 'b']);
   });
 });

@@ -8,6 +8,7 @@ import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { type Database, type DatabaseOptions, openDatabase } from '#src/store/engine/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
+import { cloneCitus, createCitusTemplate, dropCitus } from './citus.ts';
 import { COMPILED, compileAhead } from './compiled.ts';
 
 const CLUSTER_URL = 'TEST_CLUSTER_URL';
@@ -22,7 +23,8 @@ export type TestDatabase = {
 };
 
 /**
- * Creates a database with the payments schema, cloned from a migrated template, in this test run's PostgreSQL.
+ * Creates a database with the payments schema, cloned from a migrated template, in this test run's PostgreSQL, or on
+ * Citus if CITUS_URL names a coordinator.
  *
  * @param options.empty creates it without any schema.
  */
@@ -31,6 +33,10 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
   if (!clusterUrl)
     throw new Error(`${CLUSTER_URL} is not set: vitest.config.ts names this file as globalSetup`);
   const name = `test_${randomBytes(8).toString('hex')}`;
+  const citusUrl = process.env.CITUS_URL;
+  if (citusUrl && !options.empty) {
+    return { url: await cloneCitus(citusUrl, name), drop: () => dropCitus(citusUrl, name) };
+  }
   const template = options.empty ? 'template0' : TEMPLATE;
   // Copies files: the default, a copy through the log, would write every page twice.
   await runIn(clusterUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
@@ -46,7 +52,8 @@ export function openTestDatabase(
   maxConnections: number,
   log: DatabaseOptions['log'] = pino({ level: 'silent' }),
 ): Database {
-  return openDatabase({ url, maxConnections, connectTimeoutMs: 30_000, log });
+  const database = openDatabase({ url, maxConnections, connectTimeoutMs: 30_000, log });
+  return process.env.CITUS_URL ? { ...database, isDistributed: true } : database;
 }
 
 /**
@@ -69,6 +76,7 @@ export default async function setup(): Promise<() => Promise<void>> {
   };
   try {
     await createTemplate(postgres.url);
+    if (process.env.CITUS_URL) await createCitusTemplate(process.env.CITUS_URL);
   } catch (error) {
     await teardown();
     throw error;

@@ -40,6 +40,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/luhn',
     'src/secret',
     'src/clock',
+    'src/new-id',
     'src/repeat',
     'src/rename-durably',
     'src/service-error',

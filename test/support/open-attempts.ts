@@ -9,6 +9,7 @@ import {
   Transaction_Category,
   Transaction_Status,
 } from '#gen/payments/v1/payment_pb.js';
+import { newId } from '#src/new-id.ts';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import { type Claim, claimPayment } from '#src/store/engine/claim-payment.ts';
 import type { Database } from '#src/store/engine/database.ts';
@@ -40,8 +41,8 @@ type AttemptOptions = { leaseS?: number; connectionId?: string; identity?: strin
 /** An attempt with its initial claim. */
 export function attemptToClaim(options: AttemptOptions = {}): { claim: Claim; attempt: OpenAttempt } {
   const { leaseS = 0, connectionId = 'scripted', identity = 'scripted' } = options;
-  const [paymentId, transactionId, idempotencyKey] = [randomUUID(), randomUUID(), randomUUID()];
-  const vaultedToken = options.vault ? randomUUID() : undefined;
+  const [paymentId, transactionId, idempotencyKey] = [newId(ACCOUNT_ONE), newId(ACCOUNT_ONE), randomUUID()];
+  const vaultedToken = options.vault ? newId(ACCOUNT_ONE) : undefined;
   const detail = create(PaymentMethodDetailSchema, { kind: { case: 'card', value: create(CardSchema) } });
   const transactions = {
     id: transactionId,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { newId } from '#src/new-id.ts';
 import type { OperationClaim } from '#src/store/engine/claim-operation.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
@@ -40,7 +41,7 @@ export function operationClaimOf(base: OpenAttempt, changes: Partial<OperationCl
     version: 1,
     status: 'SUCCEEDED',
     record: Buffer.from('claimed'),
-    transactionId: randomUUID(),
+    transactionId: newId(ACCOUNT_ONE),
     type: 'CAPTURE',
     baseId: base.transactionId,
     parentId: base.transactionId,

@@ -1,6 +1,6 @@
-import { randomUUIDv7 } from 'node:crypto';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
+import { newId } from '#src/new-id.ts';
 import type { ExternalOperation } from '../model/external.ts';
 import type { TransactionInState } from '../model/state.ts';
 import { type LeasedTransaction, type Reported, writeReport, writeReportOn } from '../write-change.ts';
@@ -23,7 +23,7 @@ export async function reportDispute(
   { onlyOpen = false }: { readonly onlyOpen?: boolean } = {},
 ): Promise<ExternalResult> {
   return resultOf(
-    await writeReport(deps, leased, { kind: 'dispute', dispute, newId: randomUUIDv7(), onlyOpen }),
+    await writeReport(deps, leased, { kind: 'dispute', dispute, newId: newId(leased.accountId), onlyOpen }),
   );
 }
 
@@ -43,7 +43,7 @@ export async function recordExternal(
   operation: ExternalOperation,
 ): Promise<ExternalResult> {
   const { id: transactionId, connectionId } = before.transaction;
-  const report = { kind: 'external', transactionId, operation, newId: randomUUIDv7(), can } as const;
+  const report = { kind: 'external', transactionId, operation, newId: newId(leased.accountId), can } as const;
   const reported = await writeReportOn(deps, leased, before, report);
   if (reported === 'mismatch') deps.checked.learned({ transactionId, connectionId }, reported);
   return resultOf(reported);

@@ -1,9 +1,9 @@
-import { randomUUIDv7 } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { declineOf } from '#src/connectors/decline.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
+import { newId } from '#src/new-id.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { referenceOf } from '../model/change.ts';
@@ -74,7 +74,7 @@ export async function makeAttempts(
     if (!target) return last;
 
     const { transaction } = recordOutcome(record, outcome, undefined, deps.now());
-    const next = { transactionId: randomUUIDv7() };
+    const next = { transactionId: newId(record.accountId) };
     const moved = withAttempt(record, next.transactionId, target, deps.now());
     beforeMs = Math.min(performance.now() + deps.schedule.leaseMarginMs / 2, goesOnUntilMs);
     const nextConnection = openConnection(catalogue, target.id);

@@ -1,4 +1,4 @@
-import { randomUUID, randomUUIDv7 } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
@@ -12,6 +12,7 @@ import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.j
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { type Money, parseMoney } from '#src/money.ts';
+import { newId } from '#src/new-id.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import type { Claim } from '#src/store/engine/claim-payment.ts';
@@ -97,8 +98,8 @@ export async function preparePayment(
 
   const type = transactionType(method, tellsAuthorized);
   const record = newRecord({
-    paymentId: randomUUIDv7(),
-    transactionId: randomUUIDv7(),
+    paymentId: newId(accountId),
+    transactionId: newId(accountId),
     type,
     request,
     money,

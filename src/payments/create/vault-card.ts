@@ -1,6 +1,6 @@
-import { randomUUIDv7 } from 'node:crypto';
 import { toBinary } from '@bufbuild/protobuf';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { newId } from '#src/new-id.ts';
 import { fieldRefusal } from '#src/service-error.ts';
 import type { Claim } from '#src/store/engine/claim-payment.ts';
 import type { Database, Queries } from '#src/store/engine/database.ts';
@@ -44,7 +44,7 @@ export async function cardToVault(
     if (found) return { vault: undefined, storedMethod: found.id };
     await requireRoom(database, customer, 'payment_method.vault_on_success');
   }
-  const token = randomUUIDv7();
+  const token = newId(accountId);
   const kept = {
     ...{ token, type: method.type, country, fingerprint, customerId },
     card: toBinary(CardDataSchema, { ...card.data, securityCodeLength: 0 }),

@@ -1,6 +1,6 @@
-import { randomUUIDv7 } from 'node:crypto';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { newId } from '#src/new-id.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
 import { claimOperation, type OperationClaim } from '#src/store/engine/claim-operation.ts';
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/engine/database-error.ts';
@@ -185,7 +185,7 @@ function claimOf(
   { planned, target }: Pick<ClaimedOperation, 'planned' | 'target'>,
   accountId: string,
 ): OperationClaim {
-  const transactionId = randomUUIDv7();
+  const transactionId = newId(accountId);
   const record = decodeRecord(stored.payment.record);
   const base = transactionOf(record, stored.base.id);
   const facts = { ...namedBy(requested, transactionId), parentId: target.id };

@@ -1,6 +1,13 @@
 import { MAX_SESSION_PAYMENTS, type SessionUse, usingOnce } from '../tables/single-uses.ts';
 import type { Database } from './database.ts';
-import { arraysOf, callsValues, callText, callValues, type Parameter } from './function-call.ts';
+import {
+  arraysOf,
+  callsOfAccount,
+  callsValues,
+  callText,
+  callValues,
+  type Parameter,
+} from './function-call.ts';
 import { groupCommits } from './group-commit.ts';
 import { onlyRow } from './rows.ts';
 
@@ -122,6 +129,12 @@ const CLAIM_MANY = {
     SELECT id FROM claimed`,
 };
 
+/** The same on the node of one account, for an engine that stores each account on one node. */
+const CLAIM_MANY_OF_ACCOUNT = {
+  name: 'claim_many_of_account',
+  text: `SELECT * FROM claim_payments_1($1::uuid, ${arraysOf(PLAIN.slice(1), 2)}) AS id`,
+};
+
 type ClaimedRow = { readonly result: boolean };
 
 /**
@@ -152,7 +165,9 @@ async function claimMany(database: Database, claims: readonly Claim[]): Promise<
   // All groups write their rows in the same order, so that two groups with the same keys cannot deadlock.
   const plain = claims.filter(isPlain).sort(byKey);
   if (plain.length === 0) return claims.map(() => undefined);
-  const { rows } = await database.query<{ id: string }>(CLAIM_MANY, callsValues(PLAIN, plain));
+  const { rows } = database.isDistributed
+    ? await database.query<{ id: string }>(CLAIM_MANY_OF_ACCOUNT, callsOfAccount(PLAIN, plain))
+    : await database.query<{ id: string }>(CLAIM_MANY, callsValues(PLAIN, plain));
   const claimed = new Set(rows.map(({ id }) => id));
   return claims.map((claim) => (isPlain(claim) ? claimed.has(claim.paymentId) : undefined));
 }

@@ -81,6 +81,8 @@ export type Database = {
   roundTripMs(): number;
   /** Waits for running statements, then closes the connections. */
   close(): Promise<void>;
+  /** true: a distributed engine stores each account on one node (engine/distribution), so a commit holds one account. */
+  readonly isDistributed?: boolean;
 };
 
 /** Default time limits of a statement and of a pause within a transaction. */

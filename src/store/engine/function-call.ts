@@ -10,8 +10,8 @@ export function callText<Row>(name: string, parameters: readonly Parameter<Row>[
 }
 
 /** Returns the parameters of a statement for many rows, each an array: `$1::uuid[], $2::text[]`. */
-export function arraysOf<Row>(parameters: readonly Parameter<Row>[]): string {
-  return parameters.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ');
+export function arraysOf<Row>(parameters: readonly Parameter<Row>[], first = 1): string {
+  return parameters.map(([, type], index) => `$${first + index}::${type}[]`).join(', ');
 }
 
 /** Returns the values of a call. */
@@ -25,4 +25,10 @@ export function callsValues<Row>(parameters: readonly Parameter<Row>[], rows: re
     const column = rows.map((row) => value(row) ?? null);
     return type === 'bytea' ? byteaArray(column as (Uint8Array | null)[]) : column;
   });
+}
+
+/** Returns the same for rows of one account, which is the first parameter and passed once. */
+export function callsOfAccount<Row>(parameters: readonly Parameter<Row>[], rows: readonly Row[]): unknown[] {
+  const [accounts, ...others] = callsValues(parameters, rows);
+  return [(accounts as unknown[])[0], ...others];
 }

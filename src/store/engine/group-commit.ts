@@ -2,12 +2,15 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Database } from './database.ts';
 import { DatabaseUnavailableError, isSurelyNotCommitted } from './database-error.ts';
 
+/** A row of an account. */
+type OfAccount = { readonly accountId: string };
+
 /** A kind of write, for one row and for many. */
-export type GroupedWrite<Row, Result> = {
+export type GroupedWrite<Row extends OfAccount, Result> = {
   /** Writes one row. */
   one(database: Database, row: Row): Promise<Result>;
   /**
-   * Writes many rows in one commit. The results are in the order of the rows; undefined for a row that was not
+   * Writes many rows in one commit, of one account if the database is distributed. The results are in the order of the rows; undefined for a row that was not
    * written and is left to `one`.
    */
   many(database: Database, rows: readonly Row[]): Promise<readonly (Result | undefined)[]>;
@@ -38,15 +41,18 @@ type Waiting<Row, Result> = {
  * A faulty row fails alone: if the database rolls a group back, each row is written by itself. If it is unknown
  * whether a group was committed, each of its rows is rejected, as a single write would be.
  */
-export function groupCommits<Row, Result>(
+export function groupCommits<Row extends OfAccount, Result>(
   write: GroupedWrite<Row, Result>,
 ): (database: Database, row: Row) => Promise<Result> {
-  const groups = new WeakMap<Database, (row: Row) => Promise<Result>>();
+  const byDatabase = new WeakMap<Database, Map<string, (row: Row) => Promise<Result>>>();
   return (database, row) => {
-    let group = groups.get(database);
+    const groups = byDatabase.get(database) ?? new Map<string, (row: Row) => Promise<Result>>();
+    byDatabase.set(database, groups);
+    const name = database.isDistributed ? row.accountId : ALL_ACCOUNTS;
+    let group = groups.get(name);
     if (!group) {
-      group = groupOf(database, write);
-      groups.set(database, group);
+      group = groupOf(database, write, () => groups.delete(name));
+      groups.set(name, group);
     }
     return group(row);
   };
@@ -57,7 +63,15 @@ function longestWaitMs(roundTripMs: number): number {
   return roundTripMs < DISTANT_MS ? SLOW_MS : Math.min(roundTripMs * GATHERING_SHARE, SLOW_MS);
 }
 
-function groupOf<Row, Result>(database: Database, write: GroupedWrite<Row, Result>) {
+/** Name of the group of a database that is not distributed. */
+const ALL_ACCOUNTS = '';
+
+/** @param idle called when no row is left; the next row may begin another group. */
+function groupOf<Row extends OfAccount, Result>(
+  database: Database,
+  write: GroupedWrite<Row, Result>,
+  idle: () => void,
+) {
   const waiting: Waiting<Row, Result>[] = [];
   let isBusy = false;
 
@@ -65,7 +79,10 @@ function groupOf<Row, Result>(database: Database, write: GroupedWrite<Row, Resul
     const rows = waiting.splice(0, MAX_ROWS);
     const [first] = rows;
     isBusy = first !== undefined;
-    if (!first) return;
+    if (!first) {
+      idle();
+      return;
+    }
     let isLate = false;
     const late = setTimeout(() => {
       isLate = true;

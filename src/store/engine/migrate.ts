@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, Run } from './database.ts';
+import { distribute, isDistributed, planDistribution } from './distribution.ts';
 
 type Migration = {
   readonly version: number;
@@ -52,7 +53,7 @@ const CREATE_TABLE = `
  * Brings the schema up to date: runs the pending `NNNN_name.sql` files of a directory in order, each in a transaction
  * together with its row in schema_migration. A file whose first line is `-- migrate: concurrently` may only build and
  * drop indexes. Its statements run one by one, outside transactions, while the table is read and written; if
- * interrupted, the next run repeats them. Several replicas may migrate at the same time. Migrations of a later release
+ * interrupted, the next run repeats them. A distributed database then distributes new tables and functions. Several replicas may migrate at the same time. Migrations of a later release
  * are left alone: they remove nothing that the previous release uses, so it can keep running and can be rolled back to.
  *
  * @returns the names of the files that were run.
@@ -70,6 +71,9 @@ export async function migrate(database: Database, directory: string): Promise<st
       ? lockedSession(database, (run) => applyOnce(run, migration, runConcurrently))
       : locked(database, (run) => applyOnce(run, migration, (run, { text }) => run(text)));
     if (await apply) done.push(fileName(migration));
+  }
+  if (await isDistributed(database)) {
+    await locked(database, async (run) => distribute(run, await planDistribution(run)));
   }
   return done;
 }

@@ -1,7 +1,14 @@
 import type { AddedTransaction, Change, TransactionChange } from '#src/payments/model/change.ts';
 import type { Database } from './database.ts';
 import { isLost } from './database-error.ts';
-import { arraysOf, callsValues, callText, callValues, type Parameter } from './function-call.ts';
+import {
+  arraysOf,
+  callsOfAccount,
+  callsValues,
+  callText,
+  callValues,
+  type Parameter,
+} from './function-call.ts';
 import { groupCommits } from './group-commit.ts';
 import { onlyRow } from './rows.ts';
 
@@ -120,6 +127,12 @@ const OUTCOMES = {
   text: `SELECT * FROM write_outcomes_1(${arraysOf(PLAIN)})`,
 };
 
+/** The same on the node of one account, for an engine that stores each account on one node. */
+const OUTCOMES_OF_ACCOUNT = {
+  name: 'write_outcomes_of_account',
+  text: `SELECT * FROM write_changes_1($1::uuid, ${arraysOf(PLAIN.slice(1), 2)})`,
+};
+
 /**
  * Writes the whole effect of a report on a payment, in one call, and in one commit with other changes that arrive at
  * the same time.
@@ -160,7 +173,9 @@ async function writeOutcomes(
   const plain = changes.filter(isPlain).sort(byPayment);
   if (plain.length === 0) return changes.map(() => undefined);
   type Row = WrittenRow & { readonly place: bigint };
-  const { rows } = await database.query<Row>(OUTCOMES, callsValues(PLAIN, plain));
+  const { rows } = database.isDistributed
+    ? await database.query<Row>(OUTCOMES_OF_ACCOUNT, callsOfAccount(PLAIN, plain))
+    : await database.query<Row>(OUTCOMES, callsValues(PLAIN, plain));
   const written = new Map(rows.map((row) => [plain[Number(row.place) - 1], toWritten(row)]));
   return changes.map((change) => written.get(change));
 }

@@ -19,6 +19,9 @@ CREATE TABLE account (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
+-- An object's id ends with the last digits of its account's, so the account is found by it.
+CREATE INDEX account_by_digits ON account (right(id::text, 6));
+
 CREATE TABLE public_key (
   -- The value of the public-api-key header; not secret.
   public_key text COLLATE "C" PRIMARY KEY,
@@ -98,8 +101,6 @@ CREATE TABLE checkout_session (
   PRIMARY KEY (account_id, id),
   CONSTRAINT checkout_session_customer FOREIGN KEY (account_id, customer_id) REFERENCES customer (account_id, id)
 );
--- A payer at the checkout page names only the session.
-CREATE INDEX checkout_session_by_id ON checkout_session (id);
 
 -- Stored payment methods: cards and enrolled wallets.
 CREATE TABLE vaulted_token (
@@ -143,8 +144,6 @@ CREATE TABLE vaulted_token (
   CONSTRAINT vaulted_token_number_of_card CHECK (card_number IS NULL OR card IS NOT NULL)
 );
 CREATE INDEX vaulted_token_of_customer ON vaulted_token (account_id, customer_id, id) WHERE customer_id IS NOT NULL;
--- A payer who returns from enrolling a wallet, and a notification about it, name only its id.
-CREATE INDEX vaulted_token_by_id ON vaulted_token (id);
 CREATE INDEX vaulted_token_check ON vaulted_token (check_at) WHERE check_at IS NOT NULL;
 CREATE INDEX vaulted_token_ended_by_age ON vaulted_token (updated_at)
   WHERE status IN ('UNENROLLED', 'DECLINED', 'EXPIRED');
@@ -286,7 +285,7 @@ CREATE TABLE transaction (
   PRIMARY KEY (account_id, id)
 ) WITH (fillfactor = 80);
 CREATE INDEX transaction_payment ON transaction (payment_id);
--- Payers' returns and notifications name no account.
+-- For searches over all accounts.
 CREATE INDEX transaction_by_id ON transaction (id);
 CREATE INDEX transaction_reference ON transaction (connection_id, reference) WHERE reference IS NOT NULL;
 CREATE INDEX transaction_by_merchant_reference ON transaction (account_id, merchant_reference)
@@ -597,6 +596,118 @@ BEGIN
   RETURN true;
 END $$;
 
+-- Claims many plain payments of one account, in order, and returns those that are claimed. A distributed engine runs the
+-- call on the account's node; elsewhere one statement for many accounts costs less.
+CREATE FUNCTION claim_payments_1(
+  the_account uuid,
+  the_payments uuid[],
+  the_keys text[],
+  the_hashes bytea[],
+  the_shapes bytea[],
+  the_statuses text[],
+  the_records bytea[],
+  the_orders text[],
+  the_last_fours text[],
+  created timestamptz[],
+  the_transactions uuid[],
+  the_transaction_statuses text[],
+  the_types text[],
+  the_connections text[],
+  the_identities text[],
+  the_minor_units bigint[],
+  the_currencies text[],
+  are_captures boolean[],
+  the_merchant_references text[],
+  the_methods uuid[],
+  leases_s float8[]
+) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 1 .. cardinality(the_payments) LOOP
+    IF claim_payment_1(the_account, the_payments[i], the_keys[i], the_hashes[i], the_shapes[i], the_statuses[i],
+      the_records[i], the_orders[i], the_last_fours[i], created[i], the_transactions[i], the_transaction_statuses[i],
+      the_types[i], the_connections[i], the_identities[i], the_minor_units[i], the_currencies[i], are_captures[i],
+      the_merchant_references[i], the_methods[i], leases_s[i]) THEN
+      RETURN NEXT the_payments[i];
+    END IF;
+  END LOOP;
+END $$;
+
+-- Claims an operation: reserves its amount, opens it and inserts its transaction. The first statement checks the bounds
+-- against the rows, so no claim exceeds them, whatever its caller read earlier and whoever else claims. Returns false if it
+-- refuses. A key that another operation holds violates the unique index, which rolls everything back. A merchant's reference
+-- can be used once per payment and method. It needs no index, since every claim changes the version that other claims check.
+CREATE FUNCTION claim_operation_1(
+  the_account uuid,
+  the_payment uuid,
+  -- The version of the payment on which the operation was planned.
+  the_version integer,
+  the_status text,
+  the_record bytea,
+  the_transaction uuid,
+  -- CAPTURE, CANCEL or REFUND.
+  the_type text,
+  -- The purchase or authorization.
+  the_base uuid,
+  -- The transaction that the operation acts on.
+  the_parent uuid,
+  the_connection text,
+  the_identity text,
+  the_minor_units bigint,
+  the_currency text,
+  is_final boolean,
+  lease_s float8,
+  the_method text,
+  the_key text,
+  the_hash bytea,
+  the_shape bytea,
+  the_merchant_reference text
+) RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  leased_until timestamptz := now() + make_interval(secs => lease_s);
+  claimed_at timestamptz := now();
+BEGIN
+  UPDATE payment p
+  SET open_operation = the_transaction, version = p.version + 1, status = the_status, record = the_record,
+    updated_at = claimed_at,
+    answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END
+  FROM transaction base
+  WHERE p.account_id = the_account AND p.id = the_payment AND p.version = the_version AND p.open_operation IS NULL
+    AND base.account_id = the_account AND base.id = the_base AND base.payment_id = the_payment AND base.status = 'SUCCEEDED'
+    AND CASE
+      WHEN the_type = 'CAPTURE' THEN
+        NOT base.capture AND NOT p.released AND p.captured_minor_units + the_minor_units <= base.amount_minor_units
+      WHEN the_type = 'CANCEL' THEN
+        NOT base.capture AND NOT p.released AND p.captured_minor_units < base.amount_minor_units
+      WHEN the_type = 'REFUND' THEN
+        p.refunded_minor_units + the_minor_units
+          <= CASE WHEN base.capture THEN base.amount_minor_units ELSE p.captured_minor_units END
+        AND the_minor_units + (
+          SELECT coalesce(sum(r.amount_minor_units), 0) FROM transaction r
+          WHERE r.account_id = the_account AND r.payment_id = the_payment AND r.type = 'REFUND' AND r.parent_id = the_parent
+            AND r.status IN ('SUCCEEDED', 'PENDING')
+        ) <= (
+          SELECT t.amount_minor_units FROM transaction t
+          WHERE t.account_id = the_account AND t.id = the_parent AND t.payment_id = the_payment
+        )
+      ELSE false
+    END
+    AND NOT EXISTS (
+      SELECT 1 FROM transaction o
+      WHERE o.account_id = the_account AND o.payment_id = the_payment AND o.method = the_method
+        AND o.merchant_reference = the_merchant_reference
+    );
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  INSERT INTO transaction (account_id, id, payment_id, type, parent_id, connection_id, connection_identity, status,
+    amount_minor_units, currency, capture, final, check_at, method, idempotency_key, request_hash, request_shape,
+    merchant_reference)
+  VALUES (the_account, the_transaction, the_payment, the_type, the_parent, the_connection, the_identity, 'PENDING',
+    the_minor_units, the_currency, false, is_final, leased_until, the_method, the_key, the_hash, the_shape,
+    the_merchant_reference);
+  RETURN true;
+END $$;
+
 -- Rolls back a write if the writer has lost its transaction; the error has its own code.
 CREATE FUNCTION raise_lost_1() RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN
@@ -877,4 +988,73 @@ BEGIN
     EXISTS (SELECT 1 FROM told JOIN input i ON i.payment_id = told.payment_id WHERE i.n = c.n),
     c.response, CASE WHEN c.response IS NOT NULL THEN c.answered_record END
   FROM changed c LEFT JOIN moved m ON m.n = c.n;
+END $$;
+
+-- Does the same as write_outcomes_1 for changes of one account, in order: a distributed engine runs the call on the account's
+-- node. Leaves out changes that write_change_1 does not write.
+CREATE FUNCTION write_changes_1(
+  the_account uuid,
+  the_payments uuid[],
+  the_versions integer[],
+  new_statuses text[],
+  new_records bytea[],
+  new_events text[],
+  new_responses bytea[],
+  the_transactions uuid[],
+  new_transaction_statuses text[],
+  new_references text[],
+  new_awaits_payers boolean[],
+  the_fences integer[],
+  are_open boolean[],
+  checks_in_s float8[]
+) RETURNS TABLE (
+  -- The position of the change, from 1.
+  place bigint,
+  fence integer,
+  has_event boolean,
+  earlier_response bytea,
+  earlier_record bytea
+) LANGUAGE plpgsql AS $$
+DECLARE
+  written record;
+BEGIN
+  FOR i IN 1 .. cardinality(the_payments) LOOP
+    written := write_change_1(the_account, the_payments[i], the_versions[i], new_statuses[i], new_records[i], new_events[i],
+      new_responses[i], the_transactions[i], new_transaction_statuses[i], new_references[i], new_awaits_payers[i],
+      the_fences[i], are_open[i], checks_in_s[i]);
+    IF written.result = 'written' THEN
+      place := i;
+      fence := written.fence;
+      has_event := written.has_event;
+      earlier_response := written.earlier_response;
+      earlier_record := written.earlier_record;
+      RETURN NEXT;
+    END IF;
+  END LOOP;
+END $$;
+
+-- Creates the deliveries of an account's events, unless another replica holds or has relayed them. Returns the number of
+-- events relayed, and the webhooks with new deliveries.
+CREATE FUNCTION relay_events_1(the_account uuid, the_events uuid[], OUT relayed integer, OUT webhooks uuid[])
+LANGUAGE plpgsql AS $$
+DECLARE
+  open record;
+  receiver uuid;
+BEGIN
+  relayed := 0;
+  webhooks := '{}';
+  FOR open IN
+    SELECT e.id, e.type FROM event e
+    WHERE e.account_id = the_account AND e.id = ANY (the_events) AND e.relayed_at IS NULL
+    ORDER BY e.created_at FOR UPDATE SKIP LOCKED
+  LOOP
+    FOR receiver IN
+      SELECT w.id FROM webhook w WHERE w.account_id = the_account AND w.active AND open.type = ANY (w.events)
+    LOOP
+      INSERT INTO delivery (account_id, id, webhook_id, event_id) VALUES (the_account, uuid_v7_1(), receiver, open.id);
+      webhooks := webhooks || receiver;
+    END LOOP;
+    UPDATE event e SET relayed_at = now() WHERE e.account_id = the_account AND e.id = open.id;
+    relayed := relayed + 1;
+  END LOOP;
 END $$;

@@ -25,6 +25,30 @@ export async function findAccountKeys(
   return (await database.query<AccountKeys>(FIND_KEYS, [publicKey])).rows[0];
 }
 
+// By the digits that an object's id shares with its account's (new-id), which another account may have too.
+const FIND_BY_DIGITS = {
+  name: 'find_accounts_by_digits',
+  text: 'SELECT id FROM account WHERE right(id::text, 6) = right(($1::uuid)::text, 6)',
+};
+
+/**
+ * Finds an object by an id that came back from a payer or provider, without its account.
+ *
+ * @param id a UUID.
+ * @param find looks for the object in one account.
+ */
+export async function findInAccounts<T>(
+  database: Database,
+  id: string,
+  find: (accountId: string) => Promise<T | undefined>,
+): Promise<T | undefined> {
+  for (const account of (await database.query<{ id: string }>(FIND_BY_DIGITS, [id])).rows) {
+    const found = await find(account.id);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 const INSERT_ACCOUNT = {
   name: 'insert_account',
   text: `

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Queries } from '../engine/database.ts';
 import { NIL_UUID } from '../engine/rows.ts';
 import { UUID_V7 } from './outbox.ts';
@@ -43,12 +44,11 @@ const ADD_FAILED_SIGN_INS = {
   name: 'add_failed_sign_ins',
   text: `
     INSERT INTO audit_log (account_id, id, actor, action, subject, detail)
-    SELECT '${INSTALLATION}', (lpad(to_hex((extract(epoch FROM date_trunc('minute', now())) * 1000)::bigint), 12, '0')
-      || '7' || substr(hash, 1, 3) || '8' || substr(hash, 4, 15))::uuid, $1, 'failed-sign-in', '',
-      'tries: ' || $2::bigint
-    FROM encode(sha256(convert_to($1, 'UTF8')), 'hex') AS hash
+    VALUES ('${INSTALLATION}',
+      (lpad(to_hex((extract(epoch FROM date_trunc('minute', now())) * 1000)::bigint), 12, '0') || $3)::uuid, $1,
+      'failed-sign-in', '', 'tries: ' || $2::text)
     ON CONFLICT (account_id, id) DO UPDATE
-    SET detail = 'tries: ' || substr(audit_log.detail, length('tries: ') + 1)::bigint + $2::bigint`,
+    SET detail = 'tries: ' || (substr(audit_log.detail, length('tries: ') + 1)::bigint + $2::bigint)::text`,
 };
 
 /**
@@ -57,7 +57,10 @@ const ADD_FAILED_SIGN_INS = {
  * @param from the client's address, or a name for several addresses; up to 500 characters.
  */
 export async function addFailedSignIns(queries: Queries, from: string, tries: number): Promise<void> {
-  await queries.query(ADD_FAILED_SIGN_INS, [`unknown from ${from}`, tries]);
+  const actor = `unknown from ${from}`;
+  const hash = createHash('sha256').update(actor).digest('hex');
+  const lastDigits = `7${hash.slice(0, 3)}8${hash.slice(3, 18)}`;
+  await queries.query(ADD_FAILED_SIGN_INS, [actor, tries, lastDigits]);
 }
 
 const LIST = {

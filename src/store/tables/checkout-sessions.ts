@@ -1,5 +1,6 @@
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
+import { findInAccounts } from './accounts.ts';
 
 /**
  * Terms of a checkout session. Its payment must match them, and absent fields of the request are filled in from them.
@@ -47,17 +48,16 @@ const COLUMNS = `s.account_id AS "accountId", s.id, s.merchant_order_id AS "merc
   s.payment_description AS "paymentDescription", s.country, s.currency, s.amount_minor_units AS "minorUnits",
   s.customer_id AS "customerId", s.callback_url AS "callbackUrl", s.metadata, s.workflow, s.version,
   s.payment_id AS "paymentId",
-  EXISTS (SELECT FROM single_use u WHERE u.account_id = s.account_id AND u.object_id = s.id) AS used,
+  EXISTS (SELECT 1 FROM single_use u WHERE u.account_id = $1 AND u.object_id = $2) AS used,
   coalesce(s.expires_at <= now(), false) AS expired, s.payments, s.expires_at AS "expiresAt",
   s.payment_method_types AS "paymentMethodTypes",
   s.created_at AS "createdAt", s.updated_at AS "updatedAt"`;
 
 const INSERT = `
-  INSERT INTO checkout_session AS s (account_id, id, merchant_order_id, payment_description, country, currency,
+  INSERT INTO checkout_session (account_id, id, merchant_order_id, payment_description, country, currency,
     amount_minor_units, customer_id, callback_url, metadata, workflow, payment_method_types, expires_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-    coalesce($13::timestamptz, now() + make_interval(secs => $14)))
-  RETURNING ${COLUMNS}`;
+    coalesce($13::timestamptz, now() + make_interval(secs => $14)))`;
 const GET = {
   name: 'get_checkout_session',
   text: `SELECT ${COLUMNS} FROM checkout_session s WHERE s.account_id = $1 AND s.id = $2`,
@@ -67,8 +67,8 @@ const FIND_OWNER = {
   name: 'find_checkout_session_owner',
   text: `
     SELECT s.account_id AS "accountId", p.public_key AS "publicKey", a.display_name AS "displayName"
-    FROM checkout_session s JOIN public_key p ON p.account_id = s.account_id JOIN account a ON a.id = s.account_id
-    WHERE s.id = $1 AND p.revoked_at IS NULL ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
+    FROM checkout_session s JOIN public_key p ON p.account_id = $1 JOIN account a ON a.id = $1
+    WHERE s.account_id = $1 AND s.id = $2 AND p.revoked_at IS NULL ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
 };
 // A claim writes this row too, so it either comes before the lock and is seen, or comes after the change and is
 // refused.
@@ -77,8 +77,7 @@ const UPDATE = `
   UPDATE checkout_session s SET merchant_order_id = $3, payment_description = $4, country = $5, currency = $6,
     amount_minor_units = $7, customer_id = $8, callback_url = $9, metadata = $10, workflow = $11,
     payment_method_types = $12, expires_at = coalesce($13::timestamptz, expires_at), version = version + 1, updated_at = now()
-  WHERE s.account_id = $1 AND s.id = $2
-  RETURNING ${COLUMNS}`;
+  WHERE s.account_id = $1 AND s.id = $2`;
 
 /** Adds a checkout session. It expires after `livesS` seconds unless its terms set another time. */
 export async function insertSession(
@@ -87,7 +86,8 @@ export async function insertSession(
   terms: SessionTerms,
   livesS: number,
 ): Promise<StoredSession> {
-  return withoutNulls(onlyRow(await run<Row>(INSERT, [...valuesOf(name, terms), livesS])));
+  await run(INSERT, [...valuesOf(name, terms), livesS]);
+  return readWritten(run, name);
 }
 
 /** Reads a checkout session. @param id a UUID. */
@@ -110,7 +110,11 @@ export type SessionOwner = {
 
 /** Finds the account of a checkout session for a payer, who knows only the session's id. @param id a UUID. */
 export async function findSessionOwner(database: Database, id: string): Promise<SessionOwner | undefined> {
-  return (await database.query<SessionOwner>(FIND_OWNER, [id])).rows[0];
+  return findInAccounts(
+    database,
+    id,
+    async (accountId) => (await database.query<SessionOwner>(FIND_OWNER, [accountId, id])).rows[0],
+  );
 }
 
 /** Locks a checkout session until the transaction ends, and reads it. @param id a UUID. */
@@ -129,7 +133,16 @@ export async function updateSession(
   name: { readonly accountId: string; readonly id: string },
   terms: SessionTerms,
 ): Promise<StoredSession> {
-  return withoutNulls(onlyRow(await run<Row>(UPDATE, valuesOf(name, terms))));
+  await run(UPDATE, valuesOf(name, terms));
+  return readWritten(run, name);
+}
+
+/** Reads a session that the same transaction has written. */
+async function readWritten(
+  run: Run,
+  { accountId, id }: { readonly accountId: string; readonly id: string },
+): Promise<StoredSession> {
+  return withoutNulls(onlyRow(await run<Row>(GET.text, [accountId, id])));
 }
 
 function valuesOf({ accountId, id }: { accountId: string; id: string }, terms: SessionTerms): unknown[] {

@@ -1,6 +1,7 @@
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Database, Nullable, Queries } from '../engine/database.ts';
 import { NIL_UUID, takeByAccount, withoutNulls } from '../engine/rows.ts';
+import { findInAccounts } from './accounts.ts';
 
 /** Identifies one subject of a provider's notification, or an action of a payer. */
 export type NewsName = {
@@ -29,16 +30,8 @@ const INSERT = {
     INSERT INTO notification
       (account_id, connection_id, deduplication_key, subject, transaction_id, reference, body, query, headers,
         dispute, dispute_reference, disputed_minor_units, disputed_currency)
-    SELECT coalesce(t.account_id, '${NIL_UUID}'), $1, $2, s.number,
-      coalesce(s.transaction_id, t.id), s.reference, $6, $7, $8,
-      s.dispute, s.dispute_reference, s.disputed_minor_units, s.disputed_currency
-    FROM unnest($3::integer[], $4::uuid[], $5::text[], $9::text[], $10::text[], $11::bigint[], $12::text[])
-      AS s(number, transaction_id, reference, dispute, dispute_reference, disputed_minor_units, disputed_currency)
-    LEFT JOIN LATERAL (
-      SELECT id, account_id FROM transaction
-      WHERE connection_id = $1 AND (id = s.transaction_id OR s.transaction_id IS NULL AND reference = s.reference) LIMIT 1
-    ) t ON true
-    ON CONFLICT DO NOTHING
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    ON CONFLICT (account_id, connection_id, deduplication_key, subject) DO NOTHING
     RETURNING account_id AS "accountId", connection_id AS "connectionId", deduplication_key AS "deduplicationKey",
       subject, kind, transaction_id AS "transactionId", reference`,
 };
@@ -64,22 +57,23 @@ export async function insertNotification(
     readonly headers: string;
   },
 ): Promise<UnroutedNews[]> {
-  const { subjects } = notification;
-  const { rows } = await database.query<Nullable<Omit<UnroutedNews, 'ageMs'>>>(INSERT, [
-    notification.connectionId,
-    notification.deduplicationKey,
-    subjects.map((_, i) => i),
-    subjects.map(({ transactionId }) => transactionId ?? null),
-    subjects.map(({ reference }) => reference ?? null),
-    notification.body,
-    notification.query,
-    notification.headers,
-    subjects.map(({ dispute }) => dispute?.stage ?? null),
-    subjects.map(({ dispute }) => dispute?.reference ?? null),
-    subjects.map(({ dispute }) => dispute?.money?.minorUnits ?? null),
-    subjects.map(({ dispute }) => dispute?.money?.currency ?? null),
-  ]);
-  return rows.map((row) => ({ ...withoutNulls(row), ageMs: 0 }));
+  const { connectionId, deduplicationKey, body, query, headers } = notification;
+  const stored: UnroutedNews[] = [];
+  for (const [subject, { transactionId, reference, dispute }] of notification.subjects.entries()) {
+    const known = { connectionId, transactionId, reference: undefined };
+    const found = transactionId === undefined ? undefined : await findNotifiedTransaction(database, known);
+    const values = [
+      found?.accountId ?? NIL_UUID,
+      ...[connectionId, deduplicationKey, subject, transactionId, reference, body, query, headers],
+      ...[dispute?.stage, dispute?.reference, dispute?.money?.minorUnits, dispute?.money?.currency],
+    ];
+    const { rows } = await database.query<Nullable<Omit<UnroutedNews, 'ageMs'>>>(
+      INSERT,
+      values.map((value) => value ?? null),
+    );
+    stored.push(...rows.map((row) => ({ ...withoutNulls(row), ageMs: 0 })));
+  }
+  return stored;
 }
 
 /** An action of a payer, as stored. */
@@ -182,21 +176,17 @@ export async function takeDueNews(
   });
 }
 
-/**
- * Statements that find a transaction, each by its own index. One condition for both could get a plan that reads the
- * whole table.
- */
-const FIND = {
-  id: {
-    name: 'find_notified_transaction',
-    text: `SELECT account_id AS "accountId", id AS "transactionId" FROM transaction
-      WHERE connection_id = $1 AND id = $2::uuid LIMIT 1`,
-  },
-  reference: {
-    name: 'find_referred_transaction',
-    text: `SELECT account_id AS "accountId", id AS "transactionId" FROM transaction
-      WHERE connection_id = $1 AND reference = $2 LIMIT 1`,
-  },
+const FIND_BY_ID = {
+  name: 'find_notified_transaction',
+  text: `
+    SELECT account_id AS "accountId", id AS "transactionId" FROM transaction
+    WHERE account_id = $1 AND id = $2 AND connection_id = $3`,
+};
+const FIND_BY_REFERENCE = {
+  name: 'find_referred_transaction',
+  text: `
+    SELECT account_id AS "accountId", id AS "transactionId" FROM transaction
+    WHERE connection_id = $1 AND reference = $2 LIMIT 1`,
 };
 
 /**
@@ -211,10 +201,14 @@ export async function findNotifiedTransaction(
     reference,
   }: Pick<UnroutedNews, 'connectionId' | 'transactionId' | 'reference'>,
 ): Promise<{ readonly accountId: string; readonly transactionId: string } | undefined> {
-  const by = transactionId === undefined ? 'reference' : 'id';
-  const values = [connectionId, transactionId ?? reference ?? null];
   type Row = { readonly accountId: string; readonly transactionId: string };
-  return (await database.query<Row>(FIND[by], values)).rows[0];
+  if (transactionId === undefined) {
+    return (await database.query<Row>(FIND_BY_REFERENCE, [connectionId, reference ?? null])).rows[0];
+  }
+  return findInAccounts(database, transactionId, async (accountId) => {
+    const values = [accountId, transactionId, connectionId];
+    return (await database.query<Row>(FIND_BY_ID, values)).rows[0];
+  });
 }
 
 const ROUTE = {

@@ -113,7 +113,7 @@ export async function listTroubledWebhooks(database: Database, limit: number): P
 
 const COUNT_PENDING = {
   name: 'count_pending_deliveries',
-  text: 'SELECT count(*)::integer AS n FROM (SELECT FROM delivery WHERE due_at IS NOT NULL LIMIT $1::integer) open',
+  text: 'SELECT count(*)::integer AS n FROM (SELECT 1 FROM delivery WHERE due_at IS NOT NULL LIMIT $1::integer) open',
 };
 
 /** Counts pending deliveries, up to `most`. */

@@ -1,5 +1,6 @@
-import type { Database, Nullable, Run } from '../engine/database.ts';
-import { NIL_UUID, onlyRow } from '../engine/rows.ts';
+import type { Due } from '../engine/checks.ts';
+import type { Database, Run } from '../engine/database.ts';
+import { NIL_UUID, onlyRow, takeByAccount } from '../engine/rows.ts';
 
 /** SQL for a UUIDv7 by the database's clock. Not a subquery, which would give all rows of a statement the same id. */
 export const UUID_V7 = 'uuid_v7_1()';
@@ -20,57 +21,47 @@ export async function insertMethodEvent(
 /** Identifies a webhook. */
 export type WebhookName = { readonly accountId: string; readonly webhookId: string };
 
-// Events locked by another replica are skipped.
+const FIND_OPEN = {
+  name: 'find_open_events',
+  text: `
+    SELECT account_id AS "accountId", id FROM event WHERE relayed_at IS NULL ORDER BY created_at LIMIT $1::integer`,
+};
 const RELAY = {
   name: 'relay_events',
-  text: `
-    WITH open AS (
-      SELECT account_id, id FROM event WHERE relayed_at IS NULL
-      ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED
-    ), relayed AS (
-      UPDATE event e SET relayed_at = now() FROM open o
-      WHERE e.account_id = o.account_id AND e.id = o.id
-      RETURNING e.account_id, e.id, e.type
-    ), made AS (
-      INSERT INTO delivery (account_id, id, webhook_id, event_id)
-      SELECT r.account_id, ${UUID_V7}, w.id, r.id
-      FROM relayed r JOIN webhook w ON w.account_id = r.account_id AND w.active AND r.type = ANY (w.events)
-      RETURNING account_id, webhook_id
-    )
-    SELECT (SELECT count(*) FROM relayed)::integer AS relayed,
-      made.account_id AS "accountId", made.webhook_id AS "webhookId"
-    FROM (VALUES (1)) AS always (n) LEFT JOIN (SELECT DISTINCT account_id, webhook_id FROM made) made ON true`,
+  text: 'SELECT * FROM relay_events_1($1::uuid, $2::uuid[])',
 };
 
-/** Turns up to `limit` events into deliveries. @returns the number of events, and the webhooks to wake. */
+/**
+ * Turns up to `limit` events into deliveries, account by account. Events locked by another replica are skipped.
+ *
+ * @returns the number of events, and the webhooks to wake.
+ */
 export async function relayEvents(
   database: Database,
   limit: number,
 ): Promise<{ relayed: number; webhooks: WebhookName[] }> {
-  const { rows } = await database.query<{ relayed: number } & Nullable<WebhookName>>(RELAY, [limit]);
-  const webhooks = rows.flatMap(({ accountId, webhookId }) =>
-    accountId !== null && webhookId !== null ? [{ accountId, webhookId }] : [],
-  );
-  return { relayed: rows[0]?.relayed ?? 0, webhooks };
+  const { rows } = await database.query<Due>(FIND_OPEN, [limit]);
+  let relayed = 0;
+  const webhooks = await takeByAccount(rows, async (accountId, own) => {
+    type Row = { relayed: number; webhooks: string[] };
+    const values = [accountId, own.map(({ id }) => id)];
+    const row = onlyRow(await database.query<Row>(RELAY, values));
+    relayed += row.relayed;
+    return [...new Set(row.webhooks)].map((webhookId) => ({ accountId, webhookId }));
+  });
+  return { relayed, webhooks };
 }
 
-// Hops from webhook to webhook in the index of open deliveries, so that a webhook with a million deliveries costs one
-// step.
+// Looks for one late delivery per webhook in its index, so that a webhook with a million deliveries costs one step. The
+// deliveries of a webhook that was deleted are closed with it.
 const OVERDUE = {
   name: 'list_overdue_webhooks',
   text: `
-    WITH RECURSIVE first_due AS (
-      (SELECT account_id, webhook_id, due_at FROM delivery WHERE due_at IS NOT NULL
-       ORDER BY account_id, webhook_id, due_at LIMIT 1)
-      UNION ALL
-      SELECT next.* FROM first_due f CROSS JOIN LATERAL (
-        SELECT account_id, webhook_id, due_at FROM delivery d
-        WHERE due_at IS NOT NULL AND (d.account_id, d.webhook_id) > (f.account_id, f.webhook_id)
-        ORDER BY account_id, webhook_id, due_at LIMIT 1
-      ) next
-    )
-    SELECT account_id AS "accountId", webhook_id AS "webhookId" FROM first_due
-    WHERE due_at < now() - make_interval(secs => $1)`,
+    SELECT w.account_id AS "accountId", w.id AS "webhookId" FROM webhook w
+    WHERE EXISTS (
+      SELECT 1 FROM delivery d
+      WHERE d.account_id = w.account_id AND d.webhook_id = w.id AND d.due_at < now() - make_interval(secs => $1)
+    )`,
 };
 
 /** Lists webhooks with a delivery over `lateS` seconds late, since no replica was woken or the woken one died. */
@@ -78,20 +69,20 @@ export async function listOverdueWebhooks(database: Database, lateS: number): Pr
   return (await database.query<WebhookName>(OVERDUE, [lateS])).rows;
 }
 
-const TEST_EVENT = {
-  name: 'insert_test_event',
-  text: `
-    WITH event AS (
-      INSERT INTO event (account_id, id, type, payment_id, sequence, record, relayed_at)
-      SELECT $1, ${UUID_V7}, 'webhook.test', '${NIL_UUID}', 0, '', now()
-      RETURNING id
-    )
-    INSERT INTO delivery (account_id, id, webhook_id, event_id)
-    SELECT $1, ${UUID_V7}, $2, id FROM event RETURNING id`,
-};
+const TEST_EVENT = `
+  INSERT INTO event (account_id, id, type, payment_id, sequence, record, relayed_at)
+  VALUES ($1, ${UUID_V7}, 'webhook.test', '${NIL_UUID}', 0, '', now()) RETURNING id`;
+const TEST_DELIVERY = `
+  INSERT INTO delivery (account_id, id, webhook_id, event_id) VALUES ($1, ${UUID_V7}, $2, $3) RETURNING id`;
 
 /** Adds a delivery of a webhook.test event. @returns its id. */
-export async function insertTestDelivery(database: Database, webhook: WebhookName): Promise<string> {
-  const values = [webhook.accountId, webhook.webhookId];
-  return onlyRow(await database.query<{ id: string }>(TEST_EVENT, values)).id;
+export function insertTestDelivery(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+): Promise<string> {
+  type Row = { id: string };
+  return database.transaction(async (run) => {
+    const event = onlyRow(await run<Row>(TEST_EVENT, [accountId]));
+    return onlyRow(await run<Row>(TEST_DELIVERY, [accountId, webhookId, event.id])).id;
+  });
 }

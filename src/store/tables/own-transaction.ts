@@ -1,12 +1,13 @@
 import type { Database } from '../engine/database.ts';
+import { findInAccounts } from './accounts.ts';
 
 const FIND = {
   name: 'find_own_transaction',
   text: `
     SELECT t.id AS "transactionId", p.account_id AS "accountId", t.connection_id AS "connectionId",
       p.released AS "isReleased"
-    FROM payment p JOIN transaction t ON p.account_id = t.account_id AND p.id = t.payment_id
-    WHERE t.payment_id = $1::uuid AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
+    FROM payment p JOIN transaction t ON t.account_id = $1 AND t.payment_id = $2
+    WHERE p.account_id = $1 AND p.id = $2 AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
 };
 
 /** A payment's own transaction, in any account. */
@@ -26,5 +27,9 @@ export async function findOwnTransaction(
   database: Database,
   paymentId: string,
 ): Promise<OwnTransaction | undefined> {
-  return (await database.query<OwnTransaction>(FIND, [paymentId])).rows[0];
+  return findInAccounts(
+    database,
+    paymentId,
+    async (accountId) => (await database.query<OwnTransaction>(FIND, [accountId, paymentId])).rows[0],
+  );
 }

@@ -1,5 +1,7 @@
+import type { Due } from '../engine/checks.ts';
 import type { Database, Statement } from '../engine/database.ts';
-import { NIL_UUID } from '../engine/rows.ts';
+import { NIL_UUID, takeByAccount } from '../engine/rows.ts';
+import { findInAccounts } from './accounts.ts';
 import type { PagePosition } from './list-payments.ts';
 
 /** A search for payments. Times are strings such as 2026-01-31T09:08:07.000001Z. */
@@ -24,34 +26,29 @@ export type FoundPayment = PagePosition & {
 /** Maximum number of payments found at once. */
 export const MAX_FOUND = 51;
 
-const TOLD = `p.id, p.account_id AS "accountId",
-      to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "createdAt", p.record`;
+const CREATED_AT = `to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "createdAt"`;
 
-// Each account's newest payments come from an index that starts with the account, and only the records of the page are
-// read.
+/** A found payment without its record. */
+type Position = Omit<FoundPayment, 'record'>;
+
+// An account's newest payments come from an index that starts with the account.
 function searchStatement(name: string, filters: string): Statement {
   const text = `
-    SELECT ${TOLD} FROM (
-      SELECT newest.* FROM unnest($1::uuid[]) AS searched(account_id), LATERAL (
-        SELECT account_id, id, created_at FROM payment
-        WHERE account_id = searched.account_id AND created_at >= $2::timestamptz
-          AND (created_at, id) < ($3::timestamptz, $4::uuid) ${filters}
-        ORDER BY created_at DESC, id DESC LIMIT ${MAX_FOUND}
-      ) newest
-      ORDER BY newest.created_at DESC, newest.id DESC LIMIT ${MAX_FOUND}
-    ) found JOIN payment p ON p.account_id = found.account_id AND p.id = found.id
-    ORDER BY p.created_at DESC, p.id DESC`;
+    SELECT p.id, p.account_id AS "accountId", ${CREATED_AT} FROM payment p
+    WHERE p.account_id = $1 AND p.created_at >= $2::timestamptz
+      AND (p.created_at, p.id) < ($3::timestamptz, $4::uuid) ${filters}
+    ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`;
   return { name, text };
 }
 
 const FILTERS = {
-  merchantOrderId: 'AND merchant_order_id = $5',
+  merchantOrderId: 'AND p.merchant_order_id = $5',
   // Worded like the condition of the index, so that the planner uses it.
-  cardLastFour: "AND card_last_four = $5 AND card_last_four <> ''",
+  cardLastFour: "AND p.card_last_four = $5 AND p.card_last_four <> ''",
 };
 const SEARCH = {
   all: searchStatement('search_payments', ''),
-  byStatus: searchStatement('search_payments_by_status', 'AND status = $5'),
+  byStatus: searchStatement('search_payments_by_status', 'AND p.status = $5'),
   merchantOrderId: searchStatement('search_payments_by_order', FILTERS.merchantOrderId),
   cardLastFour: searchStatement('search_payments_by_last_four', FILTERS.cardLastFour),
 };
@@ -59,17 +56,23 @@ const SEARCH = {
 // a given status.
 const SEARCH_AND_STATUS = {
   merchantOrderId: {
-    ...searchStatement('search_payments_by_order_and_status', `${FILTERS.merchantOrderId} AND status = $6`),
+    ...searchStatement('search_payments_by_order_and_status', `${FILTERS.merchantOrderId} AND p.status = $6`),
     isPrepared: false,
   },
   cardLastFour: {
-    ...searchStatement('search_payments_by_last_four_and_status', `${FILTERS.cardLastFour} AND status = $6`),
+    ...searchStatement(
+      'search_payments_by_last_four_and_status',
+      `${FILTERS.cardLastFour} AND p.status = $6`,
+    ),
     isPrepared: false,
   },
 };
 
 /**
- * Searches payments, newest first, up to MAX_FOUND. @param after where the page begins; undefined for the first page.
+ * Searches payments account by account. Reads only the records of the page.
+ *
+ * @param after where the page begins; undefined for the first page.
+ * @returns the payments, newest first, up to MAX_FOUND.
  */
 export async function searchPayments(
   database: Database,
@@ -90,46 +93,78 @@ export async function searchPayments(
   const isByText = merchantOrderId !== undefined || cardLastFour !== undefined;
   const plain = status === undefined ? SEARCH.all : SEARCH.byStatus;
   const statement = isByText ? (status === undefined ? SEARCH[by] : SEARCH_AND_STATUS[by]) : plain;
-  const parameters = [accountIds, from, createdAt, id, ...values];
-  return (await database.query<FoundPayment>(statement, parameters)).rows;
+  const found: Position[] = [];
+  for (const accountId of accountIds) {
+    const parameters = [accountId, from, createdAt, id, ...values];
+    found.push(...(await database.query<Position>(statement, parameters)).rows);
+  }
+  return readFound(database, newestOf(found));
 }
 
-// The id may be a payment's or a transaction's. All accounts are searched, since the id does not name one.
-const BY_ID = {
-  name: 'find_payments_by_id',
+/** Returns the newest positions, newest first, up to MAX_FOUND. */
+function newestOf<T extends PagePosition>(positions: readonly T[]): T[] {
+  const place = ({ createdAt, id }: PagePosition) => `${createdAt} ${id}`;
+  return positions.toSorted((a, b) => (place(a) < place(b) ? 1 : -1)).slice(0, MAX_FOUND);
+}
+
+const READ = {
+  name: 'read_found_payments',
   text: `
-    SELECT ${TOLD} FROM payment p
-    WHERE (p.account_id, p.id) IN (SELECT account_id, payment_id FROM transaction WHERE id = $1 OR payment_id = $1)
-    ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`,
+    SELECT p.id, p.account_id AS "accountId", ${CREATED_AT}, p.record FROM payment p
+    WHERE p.account_id = $1 AND p.id = ANY ($2::uuid[]) AND ($3::text IS NULL OR p.status = $3)
+      AND p.created_at >= $4::timestamptz AND p.created_at < $5::timestamptz`,
+};
+
+/** Reads payments, newest first, up to MAX_FOUND, those of an account at once. */
+async function readFound(
+  database: Database,
+  found: readonly Due[],
+  search: Pick<PaymentSearch, 'status' | 'from' | 'before'> = {
+    status: undefined,
+    from: undefined,
+    before: undefined,
+  },
+): Promise<FoundPayment[]> {
+  const { status = null, from = '-infinity', before = 'infinity' } = search;
+  const payments = await takeByAccount(found, async (accountId, own) => {
+    const values = [accountId, own.map(({ id }) => id), status, from, before];
+    return (await database.query<FoundPayment>(READ, values)).rows;
+  });
+  return newestOf(payments);
+}
+
+const BY_ID = {
+  name: 'find_payment_of_id',
+  text: `
+    SELECT t.account_id AS "accountId", t.payment_id AS id FROM transaction t
+    WHERE t.account_id = $1 AND (t.id = $2 OR t.payment_id = $2) LIMIT 1`,
 };
 
 /** Finds the payment with an id, or the payment of the transaction with that id. @param id a UUID. */
 export async function findPaymentsById(database: Database, id: string): Promise<FoundPayment[]> {
-  return (await database.query<FoundPayment>(BY_ID, [id])).rows;
+  const found = await findInAccounts(
+    database,
+    id,
+    async (accountId) => (await database.query<Due>(BY_ID, [accountId, id])).rows[0],
+  );
+  return found ? readFound(database, [found]) : [];
 }
 
 // A provider's reference is searched together with its connection, the first column of the index. Merchants may give a
-// million payments the same reference, so only the first matches are considered. Each payment is read by its key, since
-// otherwise the planner would read all payments of the period.
+// million payments the same reference, so only the first matches are considered.
 const BY_REFERENCE = {
-  name: 'find_payments_by_reference',
-  text: `
-    SELECT ${TOLD} FROM (
-      (SELECT account_id, payment_id FROM unnest($1::uuid[]) AS searched(id), LATERAL (
-        SELECT account_id, payment_id FROM transaction
-        WHERE account_id = searched.id AND merchant_reference = $3 AND merchant_reference IS NOT NULL LIMIT 1000
-      ) ours LIMIT 1000)
-      UNION
-      (SELECT account_id, payment_id FROM unnest($2::text[]) AS searched(id), LATERAL (
-        SELECT account_id, payment_id FROM transaction
-        WHERE connection_id = searched.id AND reference = $3 AND reference IS NOT NULL LIMIT 1000
-      ) theirs LIMIT 1000)
-    ) found, LATERAL (
-      SELECT * FROM payment WHERE account_id = found.account_id AND id = found.payment_id OFFSET 0
-    ) p
-    WHERE found.account_id = ANY ($1::uuid[]) AND ($4::text IS NULL OR p.status = $4)
-      AND p.created_at >= $5::timestamptz AND p.created_at < $6::timestamptz
-    ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`,
+  merchant: {
+    name: 'find_payments_by_merchant_reference',
+    text: `
+      SELECT account_id AS "accountId", payment_id AS id FROM transaction
+      WHERE account_id = ANY ($1::uuid[]) AND merchant_reference = $2 AND merchant_reference IS NOT NULL LIMIT 1000`,
+  },
+  provider: {
+    name: 'find_payments_by_reference',
+    text: `
+      SELECT account_id AS "accountId", payment_id AS id FROM transaction
+      WHERE connection_id = ANY ($1::text[]) AND reference = $2 AND reference IS NOT NULL LIMIT 1000`,
+  },
 };
 
 /** Finds payments by a reference of one of their transactions: the merchant's, or the provider's at a connection. */
@@ -139,7 +174,12 @@ export async function findPaymentsByReference(
   connectionIds: readonly string[],
   reference: string,
 ): Promise<FoundPayment[]> {
-  const { accountIds, status = null, from = '-infinity', before = 'infinity' } = search;
-  const values = [accountIds, connectionIds, reference, status, from, before];
-  return (await database.query<FoundPayment>(BY_REFERENCE, values)).rows;
+  const { accountIds } = search;
+  const ours = await database.query<Due>(BY_REFERENCE.merchant, [accountIds, reference]);
+  const theirs = await database.query<Due>(BY_REFERENCE.provider, [connectionIds, reference]);
+  const found = new Map<string, Due>();
+  for (const one of [...ours.rows, ...theirs.rows]) {
+    if (accountIds.includes(one.accountId)) found.set(`${one.accountId} ${one.id}`, one);
+  }
+  return readFound(database, [...found.values()], search);
 }

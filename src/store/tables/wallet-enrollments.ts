@@ -1,6 +1,7 @@
 import type { Due } from '../engine/checks.ts';
 import type { Database, Nullable, Run } from '../engine/database.ts';
 import { firstRow, onlyRow, takeByAccount, withoutNulls } from '../engine/rows.ts';
+import { findInAccounts } from './accounts.ts';
 import { METHOD_COLUMNS, type MethodName, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
 /** A wallet that its payer has yet to approve. */
@@ -43,8 +44,8 @@ const INSERT = `
 
 const OPEN_COLUMNS = `
   v.account_id AS "accountId", v.id, v.status, v.connection_id AS "connectionId",
-  v.connection_identity AS "connectionIdentity", v.callback_url AS "callbackUrl",
-  v.expires_at < now() - interval '1 hour' AS "isLongOver"`;
+  v.connection_identity AS "connectionIdentity", v.callback_url AS "callbackUrl"`;
+const IS_LONG_OVER = `expires_at < now() - interval '1 hour' AS "isLongOver"`;
 
 const FIND_DUE = {
   name: 'find_due_enrollments',
@@ -58,17 +59,20 @@ const TAKE = {
   name: 'take_due_enrollments',
   text: `
     WITH due AS (
-      SELECT id, now() + least(greatest((now() - created_at) / 4, interval '5 seconds'), interval '10 minutes') AS next_at
+      SELECT id, now() + least(greatest((now() - created_at) / 4, interval '5 seconds'), interval '10 minutes') AS next_at,
+        ${IS_LONG_OVER}
       FROM vaulted_token
       WHERE account_id = $1 AND id = ANY ($2::uuid[]) AND check_at <= now() FOR UPDATE SKIP LOCKED
     )
     UPDATE vaulted_token v SET check_at = due.next_at
     FROM due WHERE v.account_id = $1 AND v.id = due.id
-    RETURNING ${OPEN_COLUMNS}`,
+    RETURNING ${OPEN_COLUMNS}, due."isLongOver"`,
 };
 const FIND = {
   name: 'find_enrollment',
-  text: `SELECT ${OPEN_COLUMNS} FROM vaulted_token v WHERE v.id = $1 AND v.connection_id IS NOT NULL`,
+  text: `
+    SELECT ${OPEN_COLUMNS}, ${IS_LONG_OVER} FROM vaulted_token v
+    WHERE v.account_id = $1 AND v.id = $2 AND v.connection_id IS NOT NULL`,
 };
 const END = `
   UPDATE vaulted_token v
@@ -79,7 +83,9 @@ const END = `
 // Also by connection, since a signature for one connection must not vouch for another's enrollments.
 const FIND_NOTIFIED = {
   name: 'find_notified_enrollment',
-  text: 'SELECT account_id AS "accountId", id FROM vaulted_token WHERE id = $1 AND connection_id = $2',
+  text: `
+    SELECT account_id AS "accountId", id FROM vaulted_token
+    WHERE account_id = $1 AND id = $2 AND connection_id = $3`,
 };
 // $3 is the minimum time between two checks. The time of the last check follows from that of the next: the pause was a
 // quarter of the age at the last check, which is a fifth of the age at the next.
@@ -117,7 +123,9 @@ export async function takeDueEnrollments(database: Database, limit: number): Pro
 
 /** Finds an enrollment, even if it has ended. @param id a UUID. */
 export async function findEnrollment(database: Database, id: string): Promise<OpenEnrollment | undefined> {
-  return firstRow(await database.query<OpenRow>(FIND, [id]));
+  return findInAccounts(database, id, async (accountId) =>
+    firstRow(await database.query<OpenRow>(FIND, [accountId, id])),
+  );
 }
 
 /** Ends an open enrollment. @returns undefined if it had already ended. */
@@ -147,5 +155,9 @@ export async function findNotifiedEnrollment(
   id: string,
   connectionId: string,
 ): Promise<Due | undefined> {
-  return (await database.query<Due>(FIND_NOTIFIED, [id, connectionId])).rows[0];
+  return findInAccounts(
+    database,
+    id,
+    async (accountId) => (await database.query<Due>(FIND_NOTIFIED, [accountId, id, connectionId])).rows[0],
+  );
 }

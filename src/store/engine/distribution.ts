@@ -1,0 +1,155 @@
+import type { Database, Queries, Run } from './database.ts';
+import { onlyRow } from './rows.ts';
+
+/*
+ * A distributed engine (Citus) stores each account's rows on one node. This file is the only one that knows its catalog
+ * and its functions.
+ */
+
+/**
+ * How a distributed engine stores a table: by its account, as a copy on every node, or on the coordinator alone. A copy
+ * finds an account before the account is known, or serves all of them.
+ */
+export type Placement = 'by account' | 'copied' | 'coordinator';
+
+/** THE list of tables. A migration that adds a table names it here. */
+export const PLACEMENTS: Readonly<Record<string, Placement>> = {
+  account: 'copied',
+  public_key: 'copied',
+  secret_key: 'copied',
+  response_schema: 'copied',
+  customer: 'by account',
+  checkout_session: 'by account',
+  vaulted_token: 'by account',
+  single_use: 'by account',
+  one_time_token: 'by account',
+  payment: 'by account',
+  transaction: 'by account',
+  notification: 'by account',
+  webhook: 'by account',
+  event: 'by account',
+  delivery: 'by account',
+  replayed_call: 'by account',
+  audit_log: 'by account',
+  installation_key: 'coordinator',
+  operator_session: 'coordinator',
+  schema_migration: 'coordinator',
+};
+
+/** Thrown if a database cannot be distributed. The message says what to do. */
+export class DistributionError extends Error {
+  override readonly name = 'DistributionError';
+}
+
+// The engine's catalog exists only with its extension, so the second statement runs only if the first finds it.
+const HAS_ENGINE = {
+  name: 'has_engine',
+  text: "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus') AS yes",
+};
+const IS_DISTRIBUTED = {
+  name: 'is_distributed',
+  text: `
+    SELECT EXISTS (
+      SELECT 1 FROM pg_dist_partition WHERE logicalrelid = to_regclass('payment') AND partmethod = 'h'
+    ) AS yes`,
+};
+
+type Answer = { readonly yes: boolean };
+
+/** Returns true if the database's engine stores payments on several nodes, by their account. */
+export async function isDistributed(queries: Queries): Promise<boolean> {
+  if (!onlyRow(await queries.query<Answer>(HAS_ENGINE)).yes) return false;
+  return onlyRow(await queries.query<Answer>(IS_DISTRIBUTED)).yes;
+}
+
+/** A node that stores accounts, and an id of no account that would be stored there. */
+export type AccountNode = { readonly node: string; readonly accountId: string };
+
+// Hashes ids until every node has one.
+const NODES = {
+  name: 'list_account_nodes',
+  text: `
+    SELECT DISTINCT ON (n.nodeid) n.nodename || ':' || n.nodeport AS node, probe.id AS "accountId"
+    FROM (SELECT md5(i::text)::uuid AS id FROM generate_series(1, 1000) AS i) probe
+      JOIN pg_dist_placement p ON p.shardid = get_shard_id_for_distribution_column('payment', probe.id)
+      JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
+    ORDER BY n.nodeid, probe.id`,
+};
+
+/** Lists the nodes that store accounts. The database must be distributed. */
+export async function listAccountNodes(database: Database): Promise<AccountNode[]> {
+  return (await database.query<AccountNode>(NODES)).rows;
+}
+
+/** What distributing a database changes: the tables by placement, and the functions that run on the account's node. */
+export type DistributionPlan = {
+  readonly copied: readonly string[];
+  readonly byAccount: readonly string[];
+  readonly functions: readonly string[];
+};
+
+const FUNCTIONS = `
+  SELECT p.oid::regprocedure::text AS signature
+  FROM pg_proc p LEFT JOIN pg_dist_object d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+  WHERE p.pronamespace = current_schema()::regnamespace AND p.proargnames[1] = 'the_account'
+    AND p.proargtypes[0] = 'uuid'::regtype AND d.distribution_argument_index IS NULL
+  ORDER BY 1`;
+const DISTRIBUTED_TABLES = `SELECT logicalrelid::text AS name FROM pg_dist_partition WHERE partmethod = 'h' OR repmodel = 't'`;
+const WORKERS = `SELECT count(*)::integer AS n FROM pg_dist_node WHERE noderole = 'primary' AND shouldhaveshards`;
+
+/**
+ * Finds what is left to distribute.
+ *
+ * @throws DistributionError if the database has no distributed engine, or no node to store accounts.
+ */
+export async function planDistribution(run: Run): Promise<DistributionPlan> {
+  if (!onlyRow(await run<Answer>(HAS_ENGINE.text)).yes) {
+    throw new DistributionError('the database has no Citus: run CREATE EXTENSION citus on every node first');
+  }
+  if (onlyRow(await run<{ n: number }>(WORKERS)).n === 0) {
+    throw new DistributionError('no node stores shards: add the workers with citus_add_node first');
+  }
+  const done = new Set((await run<{ name: string }>(DISTRIBUTED_TABLES)).rows.map(({ name }) => name));
+  const left = (placement: Placement) =>
+    Object.keys(PLACEMENTS).filter((table) => PLACEMENTS[table] === placement && !done.has(table));
+  const functions = (await run<{ signature: string }>(FUNCTIONS)).rows.map(({ signature }) => signature);
+  return { copied: left('copied'), byAccount: left('by account'), functions };
+}
+
+// A foreign key between two tables by account cannot exist while only one of them is distributed.
+const FOREIGN_KEYS = `
+  SELECT conrelid::regclass::text AS "table", quote_ident(conname) AS name, pg_get_constraintdef(oid) AS definition
+  FROM pg_constraint
+  WHERE contype = 'f' AND conrelid = ANY ($1::text[]::regclass[]) AND confrelid = ANY ($1::text[]::regclass[])
+  ORDER BY 1, 2`;
+
+/**
+ * Carries out a plan, in one transaction: afterwards the database is distributed, or as before. Nothing else may use the
+ * tables meanwhile.
+ */
+export async function distribute(
+  run: Run,
+  { copied, byAccount, functions }: DistributionPlan,
+): Promise<void> {
+  // Tables with foreign keys to copies can only be changed one shard after another.
+  await run("SET LOCAL citus.multi_shard_modify_mode = 'sequential'");
+  for (const table of copied) await run('SELECT create_reference_table($1)', [table]);
+  const { rows: keys } = await run<{ table: string; name: string; definition: string }>(FOREIGN_KEYS, [
+    byAccount,
+  ]);
+  for (const { table, name } of keys) await run(`ALTER TABLE ${table} DROP CONSTRAINT ${name}`);
+  for (const table of byAccount) {
+    const beside = table === 'customer' ? 'default' : 'customer';
+    await run("SELECT create_distributed_table($1, 'account_id', colocate_with => $2)", [table, beside]);
+  }
+  for (const { table, name, definition } of keys) {
+    await run(`ALTER TABLE ${table} ADD CONSTRAINT ${name} ${definition}`);
+  }
+  for (const signature of functions) {
+    // The engine needs the parameters' values to find the account's node, so it cannot use a plan without them.
+    await run(`ALTER FUNCTION ${signature} RESET plan_cache_mode`);
+    await run("SELECT create_distributed_function($1, 'the_account', colocate_with => 'payment')", [
+      signature,
+    ]);
+  }
+}

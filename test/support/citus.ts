@@ -1,0 +1,94 @@
+import pg from 'pg';
+import { openDatabase } from '#src/store/engine/database.ts';
+import { distribute, planDistribution } from '#src/store/engine/distribution.ts';
+import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
+
+/*
+ * Test databases on Citus. CITUS_URL names a database of the coordinator whose workers accept connections of the same
+ * user. A database is created on every node; tests clone one that is already distributed.
+ */
+
+const TEMPLATE = 'template_citus_payments';
+/** Few shards, since each is a table on a worker. */
+const SHARDS = 4;
+
+/** Creates the distributed template. */
+export async function createCitusTemplate(coordinatorUrl: string): Promise<void> {
+  await dropCitus(coordinatorUrl, TEMPLATE);
+  await createCitus(coordinatorUrl, TEMPLATE);
+  const database = openDatabase({
+    url: databaseUrl(coordinatorUrl, TEMPLATE),
+    maxConnections: 1,
+    log: { warn: () => {} },
+  });
+  try {
+    await migrate(database, MIGRATIONS);
+    await database.transaction(async (run) => distribute(run, await planDistribution(run)), 120_000);
+  } finally {
+    await database.close();
+  }
+}
+
+/** Creates an empty database with the workers added. @returns its address on the coordinator. */
+export async function createCitus(coordinatorUrl: string, name: string): Promise<string> {
+  const nodes = await nodesOf(coordinatorUrl);
+  for (const node of nodes) {
+    await runIn(node, `CREATE DATABASE ${name}`);
+    await runIn(databaseUrl(node, name), 'CREATE EXTENSION citus');
+  }
+  const [coordinator = '', ...workers] = nodes.map((node) => new URL(node));
+  const url = databaseUrl(coordinatorUrl, name);
+  const { hostname, port } = coordinator as URL;
+  await runIn(url, `SELECT citus_set_coordinator_host('${hostname}', ${port})`);
+  for (const worker of workers)
+    await runIn(url, `SELECT citus_add_node('${worker.hostname}', ${worker.port})`);
+  await runIn(url, `ALTER DATABASE ${name} SET citus.shard_count = ${SHARDS}`);
+  return url;
+}
+
+/** Clones the template on every node: the rows of the engine's catalog refer to tables by ids that a copy keeps. */
+export async function cloneCitus(coordinatorUrl: string, name: string): Promise<string> {
+  for (const node of await nodesOf(coordinatorUrl)) {
+    // A process of the engine connects to each database that is used.
+    await runIn(node, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${TEMPLATE}'`);
+    await runIn(node, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY file_copy`);
+  }
+  return databaseUrl(coordinatorUrl, name);
+}
+
+/** Drops a database on every node. */
+export async function dropCitus(coordinatorUrl: string, name: string): Promise<void> {
+  for (const node of await nodesOf(coordinatorUrl))
+    await runIn(node, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+}
+
+/** Returns the addresses of the coordinator and the workers, in CITUS_URL's database. */
+async function nodesOf(coordinatorUrl: string): Promise<string[]> {
+  const rows = await runIn(
+    coordinatorUrl,
+    "SELECT nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' ORDER BY groupid",
+  );
+  return rows.map(({ nodename, nodeport }) => {
+    const url = new URL(coordinatorUrl);
+    url.hostname = String(nodename);
+    url.port = String(nodeport);
+    return url.href;
+  });
+}
+
+/** Runs a statement on a connection of its own. */
+export async function runIn(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+function databaseUrl(clusterUrl: string, name: string): string {
+  const url = new URL(clusterUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
