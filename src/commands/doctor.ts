@@ -9,8 +9,10 @@ import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import { findKeyProblems } from '#src/server/check-keys.ts';
 import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/engine/database.ts';
 import { compareClocks } from '#src/store/engine/database-clock.ts';
+import { type AccountNode, isDistributed, listAccountNodes } from '#src/store/engine/distribution.ts';
 import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/engine/migrate.ts';
 import { assertDirect, assertPooler } from '#src/store/engine/pooler.ts';
+import { checkNode } from '#src/store/engine/unavailable.ts';
 import { readDatabaseFacts, readServiceFacts } from '#src/store/tables/diagnosis.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import { findDatabase } from './command-database.ts';
@@ -105,6 +107,9 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
     const facts = await readDatabaseFacts(database);
     tell(...diagnoseDatabase(facts, config));
     tell(diagnoseClock(await compareClocks(database)));
+    if (await isDistributed(database)) {
+      for (const node of await listAccountNodes(database)) await checkAccountNode(database, node, tell);
+    }
     const schema = facts.hasSchema ? await compareSchema(database, MIGRATIONS) : undefined;
     tell(schemaFinding(schema));
     if (facts.hasSchema) tell(await keysFinding(database, installationKeys(config, dataDir)));
@@ -112,6 +117,15 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
   } finally {
     await database.close();
   }
+}
+
+function checkAccountNode(database: Database, node: AccountNode, tell: Tell): Promise<void> {
+  const check = `node ${node.node}`;
+  const advice = 'start it, or move its shards: calls of its accounts get 503 meanwhile';
+  return told(tell, check, advice, async () => {
+    await checkNode(database, node);
+    tell(ok(check, 'accepts writes'));
+  });
 }
 
 function schemaFinding(schema: SchemaDifference | undefined): Finding {

@@ -8,6 +8,7 @@ import {
   READ_ONLY,
   UnsafeDatabaseError,
 } from '#src/store/engine/database-error.ts';
+import { DistributionError } from '#src/store/engine/distribution.ts';
 import { MigrationError } from '#src/store/engine/migrate.ts';
 import { PoolerError } from '#src/store/engine/pooler.ts';
 import { InstallationKeysError } from '#src/store/tables/installation-keys.ts';
@@ -32,6 +33,7 @@ const IN_THEIR_OWN_WORDS = [
   ConfigError,
   MigrationError,
   EmbeddedPostgresError,
+  DistributionError,
   InstallationKeysError,
   PoolerError,
 ];

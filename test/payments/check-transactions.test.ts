@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { type Payment, Payment_Status, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
@@ -10,7 +10,6 @@ import { checkDue } from '#src/payments/check/checker.ts';
 import { capturePayment } from '#src/payments/operate/payment-operations.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
 import { countOpenLater } from '#src/store/engine/checks.ts';
-import { insertAccount } from '#src/store/tables/accounts.ts';
 import { insertCustomer } from '#src/store/tables/stored-objects.ts';
 import { notified, signed } from '../support/news.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -108,8 +107,6 @@ describe('a challenge of a card that is charged directly', () => {
 });
 
 describe('a challenge whose card is to be stored', () => {
-  beforeAll(() => insertAccount(payments.database, { id: ACCOUNT_ONE, name: 'one', secretAlways: false }));
-
   const tokens = () => payments.tables.query('SELECT id FROM vaulted_token');
   async function paidAfter(aheadMs: number, customerId?: string): Promise<Payment> {
     payments.provider.next.push('sends the payer away');

@@ -16,7 +16,6 @@ let request: CreatePaymentRequest;
 
 onOperatedPayments();
 beforeAll(async () => {
-  await payments.tables.query("INSERT INTO account (id, name) VALUES ($1, 'One')", [ACCOUNT_ONE]);
   ({ request } = await payments.payAs(payments.caller(), { wallet: true }));
 });
 

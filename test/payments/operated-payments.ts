@@ -74,7 +74,7 @@ export let payments: OperatedPayments;
  * emptied before each test.
  */
 export function onOperatedPayments({ empties }: { empties?: string } = {}): void {
-  onOwnDatabase({ empties, account: false, maxConnections: 8 });
+  onOwnDatabase({ empties, maxConnections: 8 });
   beforeAll(async () => {
     payments = await openOperatedPayments();
   });

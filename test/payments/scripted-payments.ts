@@ -117,7 +117,7 @@ export const clock = { aheadMs: 0 };
 
 /** Opens them for a file's tests, with the sandbox's fixtures. There are none before each test. */
 export function onScriptedPayments(): void {
-  onOwnDatabase({ empties: 'payment, transaction, notification', account: false });
+  onOwnDatabase({ empties: 'payment, transaction, notification' });
   beforeAll(async () => {
     payments = await openScriptedPayments();
   });

@@ -213,9 +213,6 @@ describe("the outcome of a payment's own transaction", () => {
   ])('the card that waits for the outcome of a payment %s', async (_what, outcome, cards) => {
     const payment = await payments.pay({ wallet: true });
     const card = randomUUID();
-    await payments.tables.query('INSERT INTO account (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
-      ...[ACCOUNT_ONE, 'Test'],
-    ]);
     await payments.tables.query(
       "INSERT INTO vaulted_token (id, account_id, type, card, card_number, active) VALUES ($1, $2, 'CARD', '', 'sealed', false)",
       [card, ACCOUNT_ONE],

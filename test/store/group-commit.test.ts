@@ -83,7 +83,7 @@ describe('grouped writes', () => {
   });
 
   it('on a distributed database a group holds one account, and no account waits for another', async () => {
-    const { write, asked, letGo } = scripted(together, { isDistributed: true } as Database);
+    const { write, asked, letGo } = scripted(together, { ...databaseAt(0), isDistributed: true });
     const rows = ['a1', 'b1', 'a2', 'b2', 'a3'];
     const results = Promise.all(rows.map(write));
     expect(asked).toEqual(['a1', 'b1']);

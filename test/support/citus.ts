@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { openDatabase } from '#src/store/engine/database.ts';
-import { distribute, planDistribution } from '#src/store/engine/distribution.ts';
+import { distribute } from '#src/store/engine/distribution.ts';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 
 /*
@@ -23,7 +23,7 @@ export async function createCitusTemplate(coordinatorUrl: string): Promise<void>
   });
   try {
     await migrate(database, MIGRATIONS);
-    await database.transaction(async (run) => distribute(run, await planDistribution(run)), 120_000);
+    await distribute(database);
   } finally {
     await database.close();
   }

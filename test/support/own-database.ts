@@ -16,19 +16,17 @@ export let tables: Tables;
  * Gives a file's tests their own database.
  *
  * @param options.empties names the tables to empty before each test; by default none.
- * @param options.account false to omit even account one.
  */
 export function onOwnDatabase(options: {
   readonly empties?: string | undefined;
-  readonly account?: boolean;
   readonly maxConnections?: number;
 }): void {
-  const { empties, account = true, maxConnections = 4 } = options;
+  const { empties, maxConnections = 4 } = options;
   beforeAll(async () => {
     test = await createTestDatabase();
     database = openTestDatabase(test.url, maxConnections);
     tables = await openTables(test.url);
-    if (account) await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Test')", [ACCOUNT_ONE]);
+    await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Test')", [ACCOUNT_ONE]);
   });
   if (empties) beforeEach(() => tables.query(`TRUNCATE ${empties}`));
   afterAll(async () => {

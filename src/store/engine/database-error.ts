@@ -74,9 +74,9 @@ export function isOfStatement(error: unknown): boolean {
 
 /**
  * SQLSTATEs that concern a connection or server rather than a statement: 08 connection, 40003 completion unknown, 57P
- * shutdown, 58 system.
+ * shutdown, 58 system, XX internal, with which a distributed engine reports that a node did not acknowledge a commit.
  */
-const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58)/;
+const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58|XX)/;
 
 /** Returns true if a statement was rolled back because a row with the same unique key exists. */
 export function isKeyTaken(error: unknown): boolean {

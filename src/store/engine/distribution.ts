@@ -7,7 +7,7 @@ import { onlyRow } from './rows.ts';
  */
 
 /**
- * How a distributed engine stores a table: by its account, as a copy on every node, or on the coordinator alone. A copy
+ * Place of a table's rows: on the node of their account, as a copy on every node, or on the coordinator alone. A copy
  * finds an account before the account is known, or serves all of them.
  */
 export type Placement = 'by account' | 'copied' | 'coordinator';
@@ -81,12 +81,15 @@ export async function listAccountNodes(database: Database): Promise<AccountNode[
   return (await database.query<AccountNode>(NODES)).rows;
 }
 
-/** What distributing a database changes: the tables by placement, and the functions that run on the account's node. */
+/** The tables that are yet to be distributed, and the functions that are yet to run on an account's node. */
 export type DistributionPlan = {
   readonly copied: readonly string[];
   readonly byAccount: readonly string[];
   readonly functions: readonly string[];
 };
+
+/** Longest time of a statement, which copies a table: a million payments take a minute. */
+const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
 
 const FUNCTIONS = `
   SELECT p.oid::regprocedure::text AS signature
@@ -98,7 +101,7 @@ const DISTRIBUTED_TABLES = `SELECT logicalrelid::text AS name FROM pg_dist_parti
 const WORKERS = `SELECT count(*)::integer AS n FROM pg_dist_node WHERE noderole = 'primary' AND shouldhaveshards`;
 
 /**
- * Finds what is left to distribute.
+ * Finds the tables and functions that are left to distribute.
  *
  * @throws DistributionError if the database has no distributed engine, or no node to store accounts.
  */
@@ -124,13 +127,35 @@ const FOREIGN_KEYS = `
   ORDER BY 1, 2`;
 
 /**
- * Carries out a plan, in one transaction: afterwards the database is distributed, or as before. Nothing else may use the
- * tables meanwhile.
+ * Distributes a database, or the rest of it, in one transaction: afterwards it is distributed, or as before. The tables are
+ * locked meanwhile. May be repeated.
+ *
+ * @returns what was distributed.
  */
-export async function distribute(
-  run: Run,
-  { copied, byAccount, functions }: DistributionPlan,
-): Promise<void> {
+export async function distribute(database: Database): Promise<DistributionPlan> {
+  const plan = await database.transaction(async (run) => {
+    const plan = await planDistribution(run);
+    await carryOut(run, plan);
+    return plan;
+  }, STATEMENT_TIMEOUT_MS);
+  await database.transaction(truncateLeftovers, STATEMENT_TIMEOUT_MS);
+  return plan;
+}
+
+// The engine copies a table's rows to the nodes, and leaves the originals on the coordinator, where nothing reads them.
+const LEFTOVERS = `
+  SELECT logicalrelid::text AS name FROM pg_dist_partition
+  WHERE partmethod = 'h' AND EXISTS (
+    SELECT 1 FROM pg_class WHERE oid = logicalrelid AND pg_relation_size(oid) > 0
+  )`;
+
+async function truncateLeftovers(run: Run): Promise<void> {
+  for (const { name } of (await run<{ name: string }>(LEFTOVERS)).rows) {
+    await run('SELECT truncate_local_data_after_distributing_table($1)', [name]);
+  }
+}
+
+async function carryOut(run: Run, { copied, byAccount, functions }: DistributionPlan): Promise<void> {
   // Tables with foreign keys to copies can only be changed one shard after another.
   await run("SET LOCAL citus.multi_shard_modify_mode = 'sequential'");
   for (const table of copied) await run('SELECT create_reference_table($1)', [table]);

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, Run } from './database.ts';
-import { distribute, isDistributed, planDistribution } from './distribution.ts';
+import { distribute, isDistributed } from './distribution.ts';
 
 type Migration = {
   readonly version: number;
@@ -72,9 +72,7 @@ export async function migrate(database: Database, directory: string): Promise<st
       : locked(database, (run) => applyOnce(run, migration, (run, { text }) => run(text)));
     if (await apply) done.push(fileName(migration));
   }
-  if (await isDistributed(database)) {
-    await locked(database, async (run) => distribute(run, await planDistribution(run)));
-  }
+  if (await isDistributed(database)) await distribute(database);
   return done;
 }
 

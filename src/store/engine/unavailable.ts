@@ -1,6 +1,7 @@
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from './database.ts';
 import { isUnavailable } from './database-error.ts';
+import { type AccountNode, listAccountNodes } from './distribution.ts';
 
 const RETRY_AFTER_S = 1;
 
@@ -26,7 +27,28 @@ const CHECK_WRITABLE = {
   text: 'UPDATE payment SET status = status WHERE false',
 };
 
-/** Resolves if a payment could be written now; otherwise rejects as a claim would. */
+// The engine sends it to the node of the account. The coordinator alone would answer the statement above.
+const CHECK_NODE = {
+  name: 'check_node_writable',
+  text: 'UPDATE payment SET status = status WHERE account_id = $1 AND id = $1',
+};
+
+/**
+ * Resolves if a payment could be written now; otherwise rejects as a claim would. On a distributed database it resolves if a
+ * payment of any account could: a replica that serves the other accounts stays in service while a node is down.
+ */
 export async function checkWritable(database: Database): Promise<void> {
-  await database.query(CHECK_WRITABLE);
+  if (!database.isDistributed) {
+    await database.query(CHECK_WRITABLE);
+    return;
+  }
+  const nodes = await listAccountNodes(database);
+  await Promise.any(nodes.map((node) => checkNode(database, node))).catch(({ errors }: AggregateError) => {
+    throw errors[0];
+  });
+}
+
+/** Resolves if a node of a distributed database could write a payment now; otherwise rejects as a claim would. */
+export async function checkNode(database: Database, { accountId }: AccountNode): Promise<void> {
+  await database.query(CHECK_NODE, [accountId]);
 }

@@ -103,8 +103,8 @@ export async function searchPayments(
 
 /** Returns the newest positions, newest first, up to MAX_FOUND. */
 function newestOf<T extends PagePosition>(positions: readonly T[]): T[] {
-  const place = ({ createdAt, id }: PagePosition) => `${createdAt} ${id}`;
-  return positions.toSorted((a, b) => (place(a) < place(b) ? 1 : -1)).slice(0, MAX_FOUND);
+  const key = ({ createdAt, id }: PagePosition) => `${createdAt} ${id}`;
+  return positions.toSorted((a, b) => (key(a) < key(b) ? 1 : -1)).slice(0, MAX_FOUND);
 }
 
 const READ = {
