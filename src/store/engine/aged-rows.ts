@@ -60,7 +60,7 @@ export const AGED = {
   events: {
     ...{ table: 'event', ...ID, age: 'created_at', extraDays: 1, serviceDays: 30 },
     done: `a.relayed_at IS NOT NULL AND NOT EXISTS (
-      SELECT FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
+      SELECT 1 FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
   },
   // The remaining data of an ended method: brand, last four digits, holder.
   ended_methods: {
@@ -137,6 +137,8 @@ function find({ table, key, ofAccount, age, where = 'true', done = 'true' }: Age
 
 // Deletes the rows found in one account, unless they are locked or no longer qualify.
 function remove({ table, key, ofAccount, age, where = 'true', done = 'true', hasUses }: Aged): string {
+  // Every table's account is given, so that a distributed engine sends the statement to one node.
+  const stillDone = done.replaceAll('o.account_id = a.account_id', 'o.account_id = $1');
   const [account, days, first] = ofAccount === false ? ['true', '$1', 2] : ['a.account_id = $1', '$2', 3];
   const given = key.map(([, type], i) => `$${first + i}::${type}[]`).join(', ');
   const columns = key.map(([column]) => column);
@@ -145,7 +147,7 @@ function remove({ table, key, ofAccount, age, where = 'true', done = 'true', has
     WITH due AS (
       SELECT ${columns.map((column) => `a.${column}`).join(', ')}
       FROM ${table} a JOIN unnest(${given}) AS given (${columns.join(', ')}) ON ${isRow('given')}
-      WHERE ${account} AND ${where} AND a.${age} <= now() - make_interval(days => ${days}) AND ${done}
+      WHERE ${account} AND ${where} AND a.${age} <= now() - make_interval(days => ${days}) AND ${stillDone}
       FOR UPDATE OF a SKIP LOCKED
     )${hasUses ? USES : ''}
     DELETE FROM ${table} a USING due WHERE ${account} AND ${isRow('due')} RETURNING 1`;

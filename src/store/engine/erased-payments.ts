@@ -33,7 +33,7 @@ const SCAN_PAYMENTS = `
       AND p.updated_at < now() - make_interval(days => $2) AND p.answer IS NOT NULL AND p.open_operation IS NULL
       AND p.status NOT IN ('READY_TO_PAY', 'PENDING', 'IN_DISPUTE')
       AND NOT EXISTS (
-        SELECT FROM transaction t
+        SELECT 1 FROM transaction t
         WHERE t.account_id = $1 AND t.payment_id = p.id AND t.check_at IS NOT NULL
       ) AS due
   FROM payment p

@@ -146,7 +146,7 @@ async function runConcurrently(run: Run, { text }: Migration): Promise<void> {
 }
 
 const UNFINISHED = `
-  SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT (indisvalid AND indisready)`;
+  SELECT 1 FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT (indisvalid AND indisready)`;
 
 async function dropUnfinished(run: Run, index: string): Promise<void> {
   const { rowCount } = await run(UNFINISHED, [index]);

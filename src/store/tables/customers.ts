@@ -45,11 +45,11 @@ const UPDATE = `
 // The update's own lock would not block payments that share-lock the customer's key until they have stored a card.
 const ERASE = `
   WITH found AS (
-    SELECT account_id, id FROM customer WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL FOR UPDATE
+    SELECT id FROM customer WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL FOR UPDATE
   )
   UPDATE customer c
   SET merchant_customer_id = NULL, payer = '', metadata = '[]', updated_at = now(), deleted_at = now()
-  FROM found WHERE c.account_id = found.account_id AND c.id = found.id
+  FROM found WHERE c.account_id = $1 AND c.id = found.id
   RETURNING c.id`;
 
 /** Adds a customer. @returns undefined if the account already has a customer with this `merchantCustomerId`. */

@@ -38,18 +38,20 @@ const TAKE = {
   name: 'take_due_deliveries',
   text: `
     WITH due AS (
-      SELECT account_id, id FROM delivery
+      SELECT id, now() + make_interval(secs => $4) AS leased_until,
+        (now() + make_interval(secs => $4))::text AS "leasedUntil"
+      FROM delivery
       WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now() AND EXISTS (
-        SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active AND url = $5 AND secret = $6
+        SELECT 1 FROM webhook WHERE account_id = $1 AND id = $2 AND active AND url = $5 AND secret = $6
           AND CASE WHEN previous_secret_until > now() THEN previous_secret END IS NOT DISTINCT FROM $7
           AND credentials IS NOT DISTINCT FROM $8
       )
       ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED
     )
-    UPDATE delivery d SET attempts = d.attempts + 1, due_at = now() + make_interval(secs => $4)
-    FROM due, event e LEFT JOIN payment p ON p.account_id = e.account_id AND p.id = e.payment_id
+    UPDATE delivery d SET attempts = d.attempts + 1, due_at = due.leased_until
+    FROM due, event e LEFT JOIN payment p ON p.account_id = $1 AND p.id = e.payment_id
     WHERE d.account_id = $1 AND d.id = due.id AND e.account_id = $1 AND e.id = d.event_id
-    RETURNING d.id, d.attempts, d.due_at::text AS "leasedUntil", d.retry, e.id AS "eventId", e.type, e.sequence,
+    RETURNING d.id, d.attempts, due."leasedUntil", d.retry, e.id AS "eventId", e.type, e.sequence,
       e.record, e.created_at AS "createdAt", p.idempotency_key AS "idempotencyKey"`,
 };
 
@@ -121,7 +123,7 @@ const END_EVENTLESS = {
   text: `
     UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'EVENT_GONE'
     WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now()
-      AND NOT EXISTS (SELECT FROM event e WHERE e.account_id = $1 AND e.id = d.event_id)`,
+      AND NOT EXISTS (SELECT 1 FROM event e WHERE e.account_id = $1 AND e.id = d.event_id)`,
 };
 
 /** Ends a webhook's due deliveries as FAILED if their events were deleted, since there is nothing left to send. */
@@ -172,7 +174,7 @@ const COLUMNS = `d.id, d.webhook_id AS "webhookId", d.event_id AS "eventId", coa
       d.created_at AS "createdAt", d.delivered_at AS "deliveredAt"`;
 const SELECT = `
     SELECT ${COLUMNS}
-    FROM delivery d LEFT JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id`;
+    FROM delivery d LEFT JOIN event e ON e.account_id = $1 AND e.id = d.event_id`;
 const LIST = {
   name: 'list_deliveries',
   text: `${SELECT}
@@ -210,7 +212,7 @@ const REDELIVER = {
   name: 'redeliver',
   text: `
     UPDATE delivery d SET status = 'PENDING', due_at = now(), retry = 0, delivered_at = NULL FROM event e
-    WHERE d.account_id = $1 AND d.id = $2 AND e.account_id = d.account_id AND e.id = d.event_id
+    WHERE d.account_id = $1 AND d.id = $2 AND e.account_id = $1 AND e.id = d.event_id
     RETURNING ${COLUMNS}`,
 };
 // Ids are ordered by time, so the index of the webhook's deliveries also finds those since a given time.
@@ -220,7 +222,7 @@ const REDELIVER_FAILED = {
     WITH failed AS (
       SELECT id FROM delivery
       WHERE account_id = $1 AND webhook_id = $2 AND status = 'FAILED' AND created_at >= $3
-        AND EXISTS (SELECT FROM event e WHERE e.account_id = $1 AND e.id = delivery.event_id)
+        AND EXISTS (SELECT 1 FROM event e WHERE e.account_id = $1 AND e.id = delivery.event_id)
         AND id >= (lpad(to_hex(greatest(0, (extract(epoch FROM $3::timestamptz) * 1000)::bigint)), 12, '0')
           || repeat('0', 20))::uuid
       ORDER BY id LIMIT $4 FOR NO KEY UPDATE

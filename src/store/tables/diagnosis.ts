@@ -79,7 +79,7 @@ const SERVICE_FACTS = {
       (SELECT count(*) FROM webhook WHERE active AND failing_since < now() - interval '1 hour')::integer AS "failingWebhooks",
       (SELECT count(*) FROM webhook WHERE disabled_reason IS NOT NULL)::integer AS "disabledWebhooks",
       (SELECT count(*) FROM webhook w WHERE w.active AND EXISTS (
-        SELECT FROM delivery d WHERE d.account_id = w.account_id AND d.webhook_id = w.id
+        SELECT 1 FROM delivery d WHERE d.account_id = w.account_id AND d.webhook_id = w.id
           AND d.due_at < now() - interval '10 minutes'))::integer AS "overdueWebhooks",
       coalesce((SELECT extract(epoch FROM now() - min(created_at))
         FROM (SELECT created_at FROM transaction WHERE ${IS_OPEN_ATTEMPT}

@@ -28,7 +28,7 @@ const FIND = {
     SELECT ${COLUMNS}, t.idempotency_key AS "idempotencyKey", t.parent_id AS "parentId",
       coalesce(target.parent_id, t.parent_id) AS "baseId"
     FROM found JOIN transaction t ON t.account_id = $1 AND t.id = found.id
-      JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id
+      JOIN payment p ON p.account_id = $1 AND p.id = t.payment_id
       LEFT JOIN transaction target ON target.account_id = $1 AND target.id = t.parent_id
     ORDER BY found.place LIMIT 1`,
 };
@@ -36,7 +36,7 @@ const FIND_BY_ID = {
   name: 'find_operation_by_id',
   text: `
     SELECT ${COLUMNS}
-    FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id
+    FROM transaction t JOIN payment p ON p.account_id = $1 AND p.id = t.payment_id
     WHERE t.account_id = $1 AND t.id = $2::uuid`,
 };
 

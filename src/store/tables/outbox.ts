@@ -8,7 +8,7 @@ export const UUID_V7 = 'uuid_v7_1()';
 const METHOD_EVENT = `
   INSERT INTO event (account_id, id, type, payment_id, sequence, record)
   SELECT $1::uuid, ${UUID_V7}, $2::text, '${NIL_UUID}', 0, $3::bytea
-  WHERE EXISTS (SELECT FROM webhook w WHERE w.account_id = $1::uuid AND w.active AND $2::text = ANY (w.events))`;
+  WHERE EXISTS (SELECT 1 FROM webhook w WHERE w.account_id = $1::uuid AND w.active AND $2::text = ANY (w.events))`;
 
 /** Writes the event of a stored method, if a webhook subscribes to it, in the transaction that changes the method. */
 export async function insertMethodEvent(

@@ -51,7 +51,7 @@ const GET = {
   text: `
     SELECT ${METHOD_COLUMNS} FROM vaulted_token v
     WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND (active OR status <> 'ENROLLED')
-      AND EXISTS (SELECT FROM customer c WHERE c.account_id = $1 AND c.id = $2 AND c.deleted_at IS NULL)`,
+      AND EXISTS (SELECT 1 FROM customer c WHERE c.account_id = $1 AND c.id = $2 AND c.deleted_at IS NULL)`,
 };
 const FIND_CARD = {
   name: 'find_card_of_customer',
@@ -66,7 +66,7 @@ const COUNT = {
   name: 'count_stored_methods',
   text: `
     SELECT count(*)::integer AS methods FROM (
-      SELECT FROM vaulted_token
+      SELECT 1 FROM vaulted_token
       WHERE account_id = $1 AND customer_id = $2 AND status IN ('ENROLLED', 'READY_TO_ENROLL') LIMIT $3
     ) standing`,
 };
@@ -88,13 +88,13 @@ const END = `
 // before its status is read, since a payment or enrollment may be changing it.
 const ERASE = `
   WITH found AS (
-    SELECT account_id, id, active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL' AS is_ended
+    SELECT id, active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL' AS is_ended
     FROM vaulted_token WHERE account_id = $1 AND customer_id = $2 FOR NO KEY UPDATE
   ), erased AS (
     UPDATE vaulted_token v
     SET status = 'UNENROLLED', active = false, card_number = NULL, card = NULL, fingerprint = NULL, provider_token = NULL,
       redirect_url = NULL, callback_url = NULL, check_at = NULL, updated_at = now()
-    FROM found WHERE v.account_id = found.account_id AND v.id = found.id
+    FROM found WHERE v.account_id = $1 AND v.id = found.id
     RETURNING v.*, is_ended
   )
   SELECT ${METHOD_COLUMNS} FROM erased v WHERE is_ended ORDER BY v.id`;

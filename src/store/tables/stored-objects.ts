@@ -45,10 +45,9 @@ const FIND = {
   text: `
     SELECT c.id AS "payerId", c.payer, t.id, t.type, t.card, t.card_number AS "cardNumber",
       t.provider_token AS "providerToken", t.customer_id AS "customerId", t.connection_id AS "connectionId"
-    FROM (VALUES ($1::uuid)) AS a (account_id)
-    LEFT JOIN customer c ON c.id = $2::uuid AND c.account_id = a.account_id
-      AND c.deleted_at IS NULL
-    LEFT JOIN vaulted_token t ON t.id = $3::uuid AND t.account_id = a.account_id AND t.active AND t.status = 'ENROLLED'`,
+    FROM (SELECT 1) AS always
+    LEFT JOIN customer c ON c.account_id = $1 AND c.id = $2::uuid AND c.deleted_at IS NULL
+    LEFT JOIN vaulted_token t ON t.account_id = $1 AND t.id = $3::uuid AND t.active AND t.status = 'ENROLLED'`,
 };
 
 /** Finds the objects that a request refers to in its account. A string that is not a UUID finds nothing. */

@@ -36,7 +36,7 @@ const COLUMNS = `account_id AS "accountId", id, url, description, events, active
 const INSERT = `
   INSERT INTO webhook (account_id, id, url, description, events, secret, credentials, credential_headers)
   SELECT $1, $2, $3, $4, $5, $6, $8, $9 WHERE (SELECT count(*) FROM webhook WHERE account_id = $1) < $7
-  RETURNING ${COLUMNS}`;
+  RETURNING id`;
 
 /** A receiver's stored credentials; `sealed` is undefined if there are none. */
 export type SealedCredentials = { readonly sealed: string | undefined; readonly headers: readonly string[] };
@@ -61,7 +61,8 @@ export function insertWebhook(
     // Locks the account's row, so that no other call counts at the same time.
     await run('SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
     const values = [accountId, id, url, description, events, secret, limit, sealed, headers];
-    return firstRow(await run<Row>(INSERT, values));
+    await run(INSERT, values);
+    return firstRow(await run<Row>(GET.text, [accountId, id]));
   });
 }
 
@@ -105,8 +106,7 @@ const UPDATE = {
       credentials = CASE WHEN $8::text[] IS NULL THEN credentials ELSE $7 END,
       credential_headers = coalesce($8, credential_headers), active = coalesce($6::boolean, active), disabled_reason = CASE WHEN $6 IS NULL THEN disabled_reason END,
       failing_since = CASE WHEN $3::text IS NULL AND $6 IS NOT TRUE THEN failing_since END, updated_at = now()
-    WHERE account_id = $1 AND id = $2
-    RETURNING ${COLUMNS}`,
+    WHERE account_id = $1 AND id = $2`,
 };
 
 /**
@@ -127,9 +127,9 @@ export async function updateWebhook(
   // The process that turned the webhook off may have died before closing its deliveries.
   if (active === true) await closeDeliveries(database, name);
   const values = [accountId, id, url, description, events, active, sealed, headers];
-  const updated = firstRow(await database.query<Row>(UPDATE, values));
+  await database.query(UPDATE, values);
   if (active === false) await closeDeliveries(database, name);
-  return updated;
+  return getWebhook(database, accountId, id);
 }
 
 const TURN_OFF = {
@@ -162,7 +162,7 @@ const CLOSE = {
   text: `
     WITH due AS (
       SELECT id FROM delivery WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL
-        AND NOT EXISTS (SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active)
+        AND NOT EXISTS (SELECT 1 FROM webhook WHERE account_id = $1 AND id = $2 AND active)
       ORDER BY due_at LIMIT $3
     ), open AS (
       SELECT d.id FROM delivery d JOIN due ON due.id = d.id WHERE d.account_id = $1 AND d.due_at IS NOT NULL
@@ -186,8 +186,7 @@ const ROTATE = {
   text: `
     UPDATE webhook SET secret = $3, previous_secret = secret,
       previous_secret_until = now() + make_interval(secs => $4), updated_at = now()
-    WHERE account_id = $1 AND id = $2
-    RETURNING ${COLUMNS}`,
+    WHERE account_id = $1 AND id = $2`,
 };
 
 /** Replaces a webhook's secret. The previous secret also signs for `bothForS` seconds; older secrets no longer sign. */
@@ -197,12 +196,17 @@ export async function rotateWebhookSecret(
   bothForS: number,
 ): Promise<StoredWebhook | undefined> {
   const { accountId, id, secret } = webhook;
-  return firstRow(await database.query<Row>(ROTATE, [accountId, id, secret, bothForS]));
+  await database.query(ROTATE, [accountId, id, secret, bothForS]);
+  return getWebhook(database, accountId, id);
 }
 
 const DELETE = {
   name: 'delete_webhook',
   text: 'DELETE FROM webhook WHERE account_id = $1 AND id = $2 RETURNING id',
+};
+const TURN_OFF_DELETED = {
+  name: 'turn_off_deleted_webhook',
+  text: 'UPDATE webhook SET active = false WHERE account_id = $1 AND id = $2',
 };
 
 /**
@@ -210,7 +214,11 @@ const DELETE = {
  * webhook.
  */
 export async function deleteWebhook(database: Database, accountId: string, id: string): Promise<boolean> {
+  const name = { accountId, webhookId: id };
+  // While its row is there, the search for overdue deliveries finds those that a process left open when it died.
+  await database.query(TURN_OFF_DELETED, [accountId, id]);
+  await closeDeliveries(database, name);
   const { rows } = await database.query(DELETE, [accountId, id]);
-  await closeDeliveries(database, { accountId, webhookId: id });
+  await closeDeliveries(database, name);
   return rows.length === 1;
 }
