@@ -18,13 +18,25 @@ export class UnsafeDatabaseError extends Error {
 }
 
 /**
- * Returns true if a rejected statement is known to have changed nothing: no connection was available, or the database
- * reported that it rolled the statement back. A broken connection proves nothing. Nor does a FATAL error: a connection pooler
+ * Returns true if a rejected statement is known to have changed nothing: no connection was available, a distributed
+ * database could not connect to the node, or the database reported that it rolled the statement back. A broken connection proves nothing. Nor does a FATAL error: a connection pooler
  * reports one when it loses the server during a commit.
  */
 export function isSurelyNotCommitted(error: unknown): boolean {
-  return error instanceof DatabaseUnavailableError || isOfStatement(error);
+  return error instanceof DatabaseUnavailableError || isOfStatement(error) || isNodeUnreachable(error);
 }
+
+/** Returns true if a distributed database (Citus) could not connect to the node, so it sent the statement to none. */
+function isNodeUnreachable(error: unknown): boolean {
+  return hasSqlState(error, '08006') && NODE_UNREACHABLE.test((error as Error).message);
+}
+
+/**
+ * Citus' messages for a connection that was never made. A connection that broke later, perhaps during a commit, has the
+ * same SQLSTATE.
+ */
+const NODE_UNREACHABLE =
+  /^could not establish any connections to the node |^connection to the remote node \S+ failed with the following error: (?:connection to server .+ failed: )?(?:Connection refused|Connection timed out|No route to host|Network is unreachable|timeout expired|could not translate host name|FATAL: +the database system is )/;
 
 /**
  * Returns true if a rejection means that the database is unavailable (unreachable, refusing, shutting down, read-only
@@ -51,9 +63,10 @@ export function isTimeout(error: unknown): boolean {
 
 /**
  * SQLSTATE (PostgreSQL, appendix A): 08 connection, 53 resources, 57P0x shutdown, 57014 statement timeout, 25006
- * read-only, 25P03 and 25P04 transaction timeouts, 40001 serialization, 40P01 deadlock, 55P03 lock timeout, 58 disk.
+ * read-only, 25P03 and 25P04 transaction timeouts, 40001 serialization, 40P01 deadlock, 55P03 lock timeout, 58 disk, XX000
+ * a node that did not acknowledge a commit.
  */
-const UNAVAILABLE_SQLSTATE = /^(08|53|58|57P0|57014$|25006$|25P0[34]$|40001$|40P01$|55P03$)/;
+const UNAVAILABLE_SQLSTATE = /^(08|53|58|57P0|57014$|25006$|25P0[34]$|40001$|40P01$|55P03$|XX000$)/;
 
 const NETWORK_CODES = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'],

@@ -70,7 +70,7 @@ const NODES = {
   name: 'list_account_nodes',
   text: `
     SELECT DISTINCT ON (n.nodeid) n.nodename || ':' || n.nodeport AS node, probe.id AS "accountId"
-    FROM (SELECT md5(i::text)::uuid AS id FROM generate_series(1, 1000) AS i) probe
+    FROM (SELECT md5(i::text)::uuid AS id FROM generate_series(1, 200) AS i) probe
       JOIN pg_dist_placement p ON p.shardid = get_shard_id_for_distribution_column('payment', probe.id)
       JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
     ORDER BY n.nodeid, probe.id`,
