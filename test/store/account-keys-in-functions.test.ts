@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { claimPayment } from '#src/store/engine/claim-payment.ts';
+import { claimOperation } from '#src/store/engine/claim-operation.ts';
+import { claimGrouped, claimPayment } from '#src/store/engine/claim-payment.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
+import { relayEvents } from '#src/store/tables/outbox.ts';
 import { openShowing, type ShowingDatabase, scansOf } from '../support/nested-plans.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
+import { operationClaimOf } from '../support/operation-claims.ts';
 import { databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { wantEveryEvent } from '../support/tables.ts';
@@ -66,6 +69,20 @@ async function runAll(): Promise<void> {
   // The first change is written alone and the others as a group.
   const together = [4, 5, 5].map((version) => changeOf(attempt, `TOGETHER ${version}`, { version }));
   await Promise.all(together.map((change) => writeChange(database, change)));
+
+  // As on a distributed database.
+  const distributed = { ...database, isDistributed: true };
+  const more = [1, 2, 3].map(() => attemptToClaim());
+  await Promise.all(more.map(({ claim }) => claimGrouped(distributed, claim)));
+  await Promise.all(more.map((one) => writeChange(distributed, changeOf(one.attempt, 'SUCCEEDED'))));
+  const { relayed, webhooks } = await relayEvents(database, 100);
+  expect([relayed > 3, webhooks.length]).toEqual([true, 1]);
+  const [base] = more.map((one) => one.attempt);
+  if (!base) throw new Error('nothing was claimed');
+  await tables.query("UPDATE transaction SET status = 'SUCCEEDED', capture = false WHERE id = $1", [
+    base.transactionId,
+  ]);
+  expect(await claimOperation(database, operationClaimOf(base))).toBe(true);
 }
 
 /** Returns a statement without comments, line breaks and INTO variables, because PostgreSQL logs none of them. */
@@ -104,7 +121,7 @@ it('every statement within a function reads and writes only rows of the given ac
   const unseen = functions.flatMap(({ name, source }) => {
     // From the name of a table to the end of its statement or condition.
     const places = oneLine(String(source)).matchAll(
-      /(?<=\b(?:FROM|JOIN|UPDATE|INTO) )(?=(\w+)(.*?)(?:;| ?\)+ THEN))/g,
+      /(?<=\b(?:FROM|JOIN|UPDATE|INTO) )(?=(\w+)(.*?)(?:;| ?\)+ THEN| LOOP))/g,
     );
     return [...places]
       .filter(([, table = '']) => byAccount.has(table))
@@ -115,4 +132,14 @@ it('every statement within a function reads and writes only rows of the given ac
   expect(unseen).toEqual([]);
 });
 
-const FUNCTIONS = ['claim_payment_1', 'raise_lost_1', 'uuid_v7_1', 'write_change_1', 'write_outcomes_1'];
+const FUNCTIONS = [
+  ...[
+    'claim_operation_1',
+    'claim_payment_1',
+    'claim_payments_1',
+    'raise_lost_1',
+    'relay_events_1',
+    'uuid_v7_1',
+  ],
+  ...['write_change_1', 'write_changes_1', 'write_outcomes_1'],
+];

@@ -103,7 +103,7 @@ it.each(['find_due_transactions', 'find_unaskable_attempts'])(
   },
 );
 
-it.each(['read_payment_state', 'find_own_transaction', 'find_payments_by_id', 'find_payments_by_reference'])(
+it.each(['read_payment_state', 'find_own_transaction', 'read_found_payments'])(
   'the statement %s finds its payments by account and id',
   async (name) => {
     const plan = await planOf(name);
@@ -111,6 +111,14 @@ it.each(['read_payment_state', 'find_own_transaction', 'find_payments_by_id', 'f
     expect(plan).not.toContain('Seq Scan on payment');
   },
 );
+
+it('the statements that search references and ids find transactions by indexes', async () => {
+  expect(await planOf('find_payments_by_merchant_reference')).toContain('transaction_by_merchant_reference');
+  expect(await planOf('find_payments_by_reference')).toContain('transaction_reference');
+  const plan = await planOf('find_payment_of_id');
+  expect(plan).toContain('transaction_payment');
+  expect(plan).not.toContain('Seq Scan');
+});
 
 it('the statement read_payment_state finds transactions by an index on their payment', async () => {
   expect(await planOf('read_payment_state')).toContain('transaction_payment');

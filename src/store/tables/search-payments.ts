@@ -107,11 +107,13 @@ function newestOf<T extends PagePosition>(positions: readonly T[]): T[] {
   return positions.toSorted((a, b) => (key(a) < key(b) ? 1 : -1)).slice(0, MAX_FOUND);
 }
 
+// By key: otherwise the planner would read all payments of the period.
 const READ = {
   name: 'read_found_payments',
   text: `
-    SELECT p.id, p.account_id AS "accountId", ${CREATED_AT}, p.record FROM payment p
-    WHERE p.account_id = $1 AND p.id = ANY ($2::uuid[]) AND ($3::text IS NULL OR p.status = $3)
+    SELECT p.id, p.account_id AS "accountId", ${CREATED_AT}, p.record
+    FROM (SELECT * FROM payment WHERE account_id = $1 AND id = ANY ($2::uuid[]) OFFSET 0) p
+    WHERE ($3::text IS NULL OR p.status = $3)
       AND p.created_at >= $4::timestamptz AND p.created_at < $5::timestamptz`,
 };
 

@@ -1,0 +1,97 @@
+import { globSync, readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+
+// A distributed engine runs only some of PostgreSQL's SQL. These rules hold for every statement of the store, on every
+// machine; test/store/citus.slow.test.ts runs statements on such an engine.
+
+/** Statements that join accounts' tables with each other over all accounts: background work, and facts for operators. */
+const OVER_ALL_ACCOUNTS = [
+  'list_overdue_webhooks',
+  'list_recent_records',
+  'service_facts',
+  // The search for old events; the statement that deletes them names the account.
+  'o.due_at IS NOT NULL',
+];
+
+/** Statements on tables that are not distributed, and reads of the catalog. */
+const NOT_DISTRIBUTED = /operator_session|installation_key|schema_migration|pg_\w+|unnest\(ARRAY/;
+
+const statements = globSync('src/store/{engine,tables}/*.ts').flatMap((file) =>
+  [...readFileSync(file, 'utf8').matchAll(/(?:name: '(\w+)',\s*text:\s*)?(?:`([^`]*)`|'([^'\n]*)')/g)]
+    .map(([, name, long, short]) => ({
+      name: name ?? file,
+      text: (long ?? short ?? '').replaceAll(/\s+/g, ' '),
+    }))
+    .filter(({ text }) => /\b(SELECT|INSERT INTO|UPDATE \w+|DELETE FROM)\b/.test(text))
+    .filter(({ text }) => !NOT_DISTRIBUTED.test(text)),
+);
+
+const those = (pattern: RegExp) =>
+  statements.filter(({ text }) => pattern.test(text)).map(({ name, text }) => `${name}: ${text}`);
+
+it('the rules read the statements of the store', () => {
+  expect(statements.length).toBeGreaterThan(100);
+});
+
+it('every table of a statement has its account by parameter, not by another table', () => {
+  const joined = those(/account_id = [a-z]+\.account_id/);
+  expect(joined.filter((text) => !OVER_ALL_ACCOUNTS.some((known) => text.includes(known)))).toEqual([]);
+});
+
+it('rows are locked only within one account', () => {
+  expect(
+    those(/FOR (NO KEY )?UPDATE|FOR SHARE/).filter(
+      (text) => !/(account_id|WHERE id) = \$1|\$\{account\}|\$\{DUE\}/.test(text),
+    ),
+  ).toEqual([]);
+});
+
+it('a statement has at most one INSERT', () => {
+  expect(those(/INSERT INTO.*INSERT INTO/).filter((text) => !text.startsWith('claim_many:'))).toEqual([]);
+});
+
+it('a statement has no recursion, no lateral limit, no empty list and no simple CASE on a parameter', () => {
+  expect(those(/WITH RECURSIVE|\bLATERAL\b|SELECT FROM|CASE \$\d/)).toEqual([]);
+});
+
+it('RETURNING computes nothing from the time', () => {
+  expect(those(/RETURNING [^)]*(now\(|extract\(|make_interval|_at::|\bCASE\b)/)).toEqual([]);
+});
+
+it('SET computes nothing from a column and the time', () => {
+  const sets = statements.flatMap(({ name, text }) =>
+    [...text.matchAll(/\bSET ((?:(?! FROM | WHERE | RETURNING ).)*)/g)].map(([, set = '']) => ({
+      name,
+      set,
+    })),
+  );
+  const mixed = sets.filter(({ set }) =>
+    assignments(set).some((value) => value.includes('now()') && columnsIn(value).length > 0),
+  );
+  expect(mixed).toEqual([]);
+  expect(columnsIn('least(n.check_at, now())')).toEqual(['n.check_at']);
+});
+
+/** Returns the values of a SET clause. */
+function assignments(set: string): string[] {
+  const values: string[] = [];
+  let depth = 0;
+  let value = '';
+  for (const letter of set) {
+    if (letter === '(') depth += 1;
+    if (letter === ')') depth -= 1;
+    if (letter === ',' && depth === 0) {
+      values.push(value);
+      value = '';
+    } else value += letter;
+  }
+  return [...values, value].map((text) => text.replace(/^\s*\w+ = /, ''));
+}
+
+/** Returns the words of an expression that are columns: no function, parameter name, type or keyword. */
+function columnsIn(value: string): string[] {
+  const words = value
+    .replaceAll(/'[^']*'|::\w+(\[\])?|\w+ =>/g, ' ')
+    .matchAll(/(?<![$\w.])([a-z_]+(?:\.[a-z_]+)?)\b(?!\()/g);
+  return [...words].map(([word]) => word);
+}
