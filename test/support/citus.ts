@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { openDatabase } from '#src/store/engine/database.ts';
 import { distribute } from '#src/store/engine/distribution.ts';
@@ -48,12 +49,22 @@ export async function createCitus(coordinatorUrl: string, name: string): Promise
 
 /** Clones the template on every node: the rows of the engine's catalog refer to tables by ids that a copy keeps. */
 export async function cloneCitus(coordinatorUrl: string, name: string): Promise<string> {
-  for (const node of await nodesOf(coordinatorUrl)) {
-    // A process of the engine connects to each database that is used.
-    await runIn(node, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${TEMPLATE}'`);
-    await runIn(node, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY file_copy`);
-  }
+  for (const node of await nodesOf(coordinatorUrl)) await cloneOn(node, name);
   return databaseUrl(coordinatorUrl, name);
+}
+
+/** Clones the template on one node. A process of the engine connects to each database that is used, and is ended. */
+async function cloneOn(node: string, name: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    await runIn(node, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${TEMPLATE}'`);
+    try {
+      await runIn(node, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY file_copy`);
+      return;
+    } catch (error) {
+      if (tries === 20) throw error;
+      await sleep(200);
+    }
+  }
 }
 
 /** Drops a database on every node. */

@@ -204,7 +204,7 @@ it.each(ends)(
     await end({ ...database, query });
     await database.close();
     expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
-    expect(sizes).toEqual([10_000, 10_000, 1, 0, 0]);
+    expect(sizes.filter((size) => size > 0)).toEqual([10_000, 10_000, 1]);
   },
 );
 

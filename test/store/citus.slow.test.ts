@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { openDatabase } from '#src/store/engine/database.ts';
+import { distribute, isDistributed, listAccountNodes, PLACEMENTS } from '#src/store/engine/distribution.ts';
+import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
+import { checkNode, checkWritable } from '#src/store/engine/unavailable.ts';
+import { createCitus, dropCitus, runIn } from '../support/citus.ts';
+import { callMainPath } from '../support/main-path.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+// These tests need Citus: CITUS_URL names a database of a coordinator to which workers were added. With it, the other
+// tests run there too: CITUS_URL=… npx vitest run test/scenarios.test.ts
+
+const coordinatorUrl = process.env.CITUS_URL ?? '';
+const onCitus = describe.skipIf(coordinatorUrl === '');
+
+onCitus('distributing a database (skipped unless CITUS_URL names a coordinator)', () => {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  let url: string;
+  const open = () => openDatabase({ url, maxConnections: 2, log: { warn: () => {} } });
+  beforeAll(async () => {
+    url = await createCitus(coordinatorUrl, name);
+  });
+  afterAll(() => dropCitus(coordinatorUrl, name));
+
+  it('distributes a database with payments, once, and keeps its rows', async () => {
+    const database = open();
+    await migrate(database, MIGRATIONS);
+    expect(await isDistributed(database)).toBe(false);
+    await runIn(
+      url,
+      "INSERT INTO account (id, name) SELECT md5(i::text)::uuid, '' FROM generate_series(1, 10) i",
+    );
+    await runIn(
+      url,
+      `INSERT INTO payment (account_id, id, idempotency_key, request_hash, request_shape, status, record)
+       SELECT md5((i % 10 + 1)::text)::uuid, gen_random_uuid(), i, '', '', '', '' FROM generate_series(1, 5000) i`,
+    );
+    const { byAccount, functions } = await distribute(database);
+    expect(byAccount).toEqual(Object.keys(PLACEMENTS).filter((table) => PLACEMENTS[table] === 'by account'));
+    expect(functions.length).toBeGreaterThan(4);
+    expect(await isDistributed(database)).toBe(true);
+    expect(await distribute(database)).toEqual({ copied: [], byAccount: [], functions: [] });
+    expect(await runIn(url, 'SELECT count(*)::integer AS n FROM payment')).toEqual([{ n: 5_000 }]);
+    expect(await runIn(url, "SELECT pg_relation_size('payment')::integer AS local")).toEqual([{ local: 0 }]);
+    const keys =
+      "SELECT conname FROM pg_constraint WHERE contype = 'f' AND conrelid = 'checkout_session'::regclass";
+    expect(await runIn(url, `${keys} AND confrelid = 'customer'::regclass`)).toHaveLength(1);
+    await database.close();
+  });
+
+  it('a start distributes a table that a migration has added', async () => {
+    const database = open();
+    await runIn(url, "SELECT undistribute_table('audit_log')");
+    await migrate(database, MIGRATIONS);
+    const placed = "SELECT partmethod FROM pg_dist_partition WHERE logicalrelid = 'audit_log'::regclass";
+    expect(await runIn(url, placed)).toEqual([{ partmethod: 'h' }]);
+    await database.close();
+  });
+
+  it('every node that stores accounts can be asked whether it writes', async () => {
+    const database = { ...open(), isDistributed: true };
+    const nodes = await listAccountNodes(database);
+    expect(nodes.length).toBeGreaterThan(1);
+    for (const node of nodes) await checkNode(database, node);
+    await checkWritable(database);
+    await database.close();
+  });
+});
+
+onCitus('the main path (skipped unless CITUS_URL names a coordinator)', () => {
+  let server: TestServer;
+  const calls = new Map<string, { text: string; values: unknown[] }>();
+  beforeAll(async () => {
+    const query = pg.Client.prototype.query;
+    vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+      const {
+        name,
+        text,
+        values = [],
+      } = (args[0] ?? {}) as { name?: string; text?: string; values?: unknown[] };
+      if (name && text) calls.set(name, { text, values });
+      return Reflect.apply(query, this, args);
+    } as typeof query);
+    server = await startTestServer();
+    await callMainPath(server.url);
+    vi.restoreAllMocks();
+  });
+  afterAll(() => server?.close());
+
+  it('every statement of the main path is one task on one node', async () => {
+    const client = new pg.Client(server.databaseUrl);
+    await client.connect();
+    const tasks: Record<string, unknown> = {};
+    for (const name of MAIN_PATH) {
+      const { text, values } = calls.get(name) ?? {
+        text: `SELECT 'the test does not run ${name}'`,
+        values: [],
+      };
+      const { rows } = await client.query(`EXPLAIN (FORMAT JSON, VERBOSE) ${text}`, values as unknown[]);
+      tasks[name] = /"Task Count": ?(\d+)/.exec(JSON.stringify(rows[0]))?.[1];
+    }
+    await client.end();
+    expect(tasks).toEqual(Object.fromEntries(MAIN_PATH.map((name) => [name, '1'])));
+  });
+});
+
+const MAIN_PATH = [
+  ...['claim', 'claim_with_card', 'claim_of_session_by_token', 'claim_operation', 'find_by_key'],
+  ...['write_outcome', 'write_change', 'write_next_attempt', 'read_payment_state'],
+  ...['get_payment', 'find_operation_by_key', 'find_stored_objects'],
+  ...['list_payments', 'list_payments_by_order', 'list_payments_by_status'],
+  ...['get_checkout_session', 'get_one_time_token'],
+];
