@@ -16,6 +16,7 @@ import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys } from '#src/vault/key-file.ts';
 import { EVENT_TYPES } from '#src/webhooks/events.ts';
 import { newSigningSecret } from '#src/webhooks/signing-secret.ts';
+import { cloneCitus, createCitusTemplate, dropCitus } from '../support/citus.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 
 /** The keys of every service under test. */
@@ -97,6 +98,47 @@ export async function startCluster(checkout: string): Promise<Cluster> {
       await Promise.all([postgres.stop(), ledgers.stop()]);
       for (const directory of [dataDir, ledgersDir, home])
         rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * Uses Citus instead, which the operator has started and which is not stopped.
+ *
+ * @param coordinatorUrl a database of the coordinator to which workers were added.
+ */
+export async function useCitus(checkout: string, coordinatorUrl: string): Promise<Cluster> {
+  const home = mkdtempSync(join(tmpdir(), 'payments-faults-'));
+  chmodSync(home, 0o711);
+  const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
+  const ledgers = await startEmbeddedPostgres({ dataDir, log });
+  let signingSecrets: ReadonlyMap<string, string> = new Map();
+  await createCitusTemplate(coordinatorUrl, TEMPLATE, async (url) => {
+    signingSecrets = await fill(url, checkout);
+  });
+  const cannot = () => {
+    throw new Error('this case stops or fills the database, and cannot run with --database');
+  };
+  return {
+    port: () => Number(new URL(coordinatorUrl).port),
+    signingSecrets,
+    async createDatabase() {
+      const name = `faults_${randomBytes(8).toString('hex')}`;
+      const url = await cloneCitus(coordinatorUrl, name, TEMPLATE);
+      // The judges join tables by ids alone.
+      await runAt(url, `ALTER DATABASE ${name} SET citus.enable_repartition_joins = on`);
+      return url;
+    },
+    async createLedger() {
+      const name = `ledger_${randomBytes(8).toString('hex')}`;
+      await runAt(ledgers.url, `CREATE DATABASE ${name}`);
+      return addressOf(ledgers.url, name);
+    },
+    dropDatabase: (url) => dropCitus(coordinatorUrl, new URL(url).pathname.slice(1)),
+    ...{ run: cannot, kill: cannot, freeze: cannot, thaw: cannot, restart: cannot },
+    async stop() {
+      await ledgers.stop();
+      for (const directory of [dataDir, home]) rmSync(directory, { recursive: true, force: true });
     },
   };
 }

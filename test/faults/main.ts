@@ -3,7 +3,7 @@ import { readArguments } from '#src/commands/command-line.ts';
 import { createProgress, howFar } from '#src/commands/progress.ts';
 import { CASES } from './cases/all.ts';
 import type { Case } from './cases/case.ts';
-import { type Cluster, startCluster } from './cluster.ts';
+import { type Cluster, startCluster, useCitus } from './cluster.ts';
 import { inParallel } from './in-parallel.ts';
 import { INVARIANTS } from './invariants.ts';
 import { copyCheckout, PLANTS, type Plant, planted } from './plants.ts';
@@ -13,6 +13,7 @@ import { findingsOf, runCase, type Try, table } from './run.ts';
 
 const USAGE = `Usage: npm run faults -- [--seeds 3] [--seed n]… [--case 'part of a name']… [--at-once 6]
   [--provider ${PROVIDERS.map(({ name }) => name).join('|')}]   runs with the sandbox, or with the fake of a provider
+  [--database <url>]   runs on Citus, whose coordinator has this database; without the cases that stop or fill the database
   [--plant ${Object.keys(PLANTS).join('|')}]   runs with a planted fault, which must be found
   [--plants]   runs every plant's cases, and succeeds if each plant is found`;
 
@@ -27,6 +28,7 @@ async function main(): Promise<void> {
       case: { type: 'string', multiple: true },
       provider: { type: 'string', default: 'sandbox' },
       'at-once': { type: 'string', default: '6' },
+      database: { type: 'string' },
       plant: { type: 'string' },
       plants: { type: 'boolean', default: false },
     },
@@ -41,7 +43,9 @@ async function main(): Promise<void> {
 
   // One copy of the source for the whole run, unaffected by edits in the meantime.
   const base = await copyCheckout(ROOT);
-  const cluster = await startCluster(base.path);
+  const cluster = await (values.database === undefined
+    ? startCluster(base.path)
+    : useCitus(base.path, values.database));
   const run = (options: RunOptions) =>
     runCases(cluster, { root: base.path, seeds, atOnce, kind, ...options });
   try {

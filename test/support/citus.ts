@@ -13,12 +13,17 @@ const TEMPLATE = 'template_citus_payments';
 /** Few shards, since each is a table on a worker. */
 const SHARDS = 4;
 
-/** Creates the distributed template. */
-export async function createCitusTemplate(coordinatorUrl: string): Promise<void> {
-  await dropCitus(coordinatorUrl, TEMPLATE);
-  await createCitus(coordinatorUrl, TEMPLATE);
+/** Creates a distributed template. @param fill adds rows before it is distributed. */
+export async function createCitusTemplate(
+  coordinatorUrl: string,
+  template = TEMPLATE,
+  fill?: (url: string) => Promise<void>,
+): Promise<void> {
+  await dropCitus(coordinatorUrl, template);
+  const url = await createCitus(coordinatorUrl, template);
+  await fill?.(url);
   const database = openDatabase({
-    url: databaseUrl(coordinatorUrl, TEMPLATE),
+    url,
     maxConnections: 1,
     log: { warn: () => {} },
   });
@@ -48,17 +53,17 @@ export async function createCitus(coordinatorUrl: string, name: string): Promise
 }
 
 /** Clones the template on every node: the rows of the engine's catalog refer to tables by ids that a copy keeps. */
-export async function cloneCitus(coordinatorUrl: string, name: string): Promise<string> {
-  for (const node of await nodesOf(coordinatorUrl)) await cloneOn(node, name);
+export async function cloneCitus(coordinatorUrl: string, name: string, template = TEMPLATE): Promise<string> {
+  for (const node of await nodesOf(coordinatorUrl)) await cloneOn(node, name, template);
   return databaseUrl(coordinatorUrl, name);
 }
 
 /** Clones the template on one node. A process of the engine connects to each database that is used, and is ended. */
-async function cloneOn(node: string, name: string): Promise<void> {
+async function cloneOn(node: string, name: string, template: string): Promise<void> {
   for (let tries = 1; ; tries++) {
-    await runIn(node, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${TEMPLATE}'`);
+    await runIn(node, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${template}'`);
     try {
-      await runIn(node, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY file_copy`);
+      await runIn(node, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
       return;
     } catch (error) {
       if (tries === 20) throw error;
