@@ -75,14 +75,14 @@ describe('proof that nothing was committed', () => {
     text: `DO $$ BEGIN RAISE EXCEPTION 'made to fail' USING ERRCODE = '${code}'; END $$`,
   });
 
-  it.each(['23505', '40001', '40P01', '53100', '57014', 'XX000', '25006'])(
+  it.each(['23505', '40001', '40P01', '53100', '57014', '25006'])(
     'an ERROR of a statement, such as %s, proves that nothing was committed',
     async (code) => {
       expect(isSurelyNotCommitted(await failureOf(open().query(raise(code))))).toBe(true);
     },
   );
 
-  it.each(['08006', '08P01', '08007', '40003', '57P01', '57P03', '58000'])(
+  it.each(['08006', '08P01', '08007', '40003', '57P01', '57P03', '58000', 'XX000'])(
     'an error of the connection or server, such as %s, does not prove that, and ends the connection',
     async (code) => {
       const single = open({ maxConnections: 1 });
@@ -91,6 +91,33 @@ describe('proof that nothing was committed', () => {
       expect((await single.query(PID)).rows).not.toEqual(before.rows);
     },
   );
+
+  it.each([
+    [
+      true,
+      'connection to the remote node postgres@10.0.0.2:5432 failed with the following error: Connection refused',
+    ],
+    [
+      true,
+      'connection to the remote node a@b:1 failed with the following error: FATAL:  the database system is starting up',
+    ],
+    [true, 'could not establish any connections to the node 10.0.0.2:5432 after 2000 ms'],
+    [
+      false,
+      'connection to the remote node a@b:1 failed with the following error: server closed the connection unexpectedly',
+    ],
+    [
+      false,
+      'connection to the remote node a@b:1 failed with the following error: another command is already in progress',
+    ],
+  ])('proof: %s, if a distributed database says: %s', (isProof, message) => {
+    const error = Object.assign(new pg.DatabaseError(message, 1, 'error'), {
+      severity: 'ERROR',
+      code: '08006',
+    });
+    expect(isSurelyNotCommitted(error)).toBe(isProof);
+    expect(isUnavailable(error)).toBe(true);
+  });
 
   it('a FATAL error does not prove that nothing was committed, whatever its code', () => {
     const pooler = new pg.DatabaseError('server closed the connection', 40, 'error');

@@ -21,6 +21,9 @@ const ROOT = join(import.meta.dirname, '../..');
 /** Files that each contain one call whose statement is not in a constant. */
 const NOT_HELD = ['src/store/engine/aged-rows.ts', 'src/store/engine/migrate.ts'];
 
+/** Reads a catalog that PostgreSQL alone does not have; test/store/citus.slow.test.ts runs its statements. */
+const OF_ANOTHER_ENGINE = 'src/store/engine/distribution.ts';
+
 onOwnDatabase({ empties: 'payment' });
 
 let client: pg.Client;
@@ -37,6 +40,7 @@ it('every statement returns the column names of its declared row type', async ()
   try {
     const project = api.updateSnapshot({ openProjects: ['tsconfig.json'] }).getProjects()[0];
     for (const file of globSync('src/store/{engine,tables}/*.ts', { cwd: ROOT }).sort()) {
+      if (file === OF_ANOTHER_ENGINE) continue;
       const source = project?.program.getSourceFile(join(ROOT, file));
       if (!project || !source) throw new Error(`${file} is not in the project`);
       const calls = source.statements.flatMap((part) => typedCalls(part, project.checker));
