@@ -137,10 +137,15 @@ describe('notifications', () => {
     if (!stored) throw new Error('nothing was stored');
     const [before] = await rows('*');
     const found = { accountId: ACCOUNT_ONE, transactionId: attempt.transactionId };
-    await moveNews(database, stored, found);
+    expect(await moveNews(database, stored, found)).toBe(true);
     const moved = { account_id: ACCOUNT_ONE, transaction_id: attempt.transactionId };
     expect(await rows('*')).toEqual([{ ...before, ...moved }]);
-    await moveNews(database, stored, found);
+    expect(await moveNews(database, stored, found)).toBe(false);
+    expect(await rows('*')).toEqual([{ ...before, ...moved }]);
+
+    const [again] = await notify([{ reference: 'later' }], 'one');
+    if (!again) throw new Error('nothing was stored');
+    expect(await moveNews(database, again, found)).toBe(false);
     expect(await rows('*')).toEqual([{ ...before, ...moved }]);
   });
 });

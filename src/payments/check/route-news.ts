@@ -44,7 +44,7 @@ export async function routeNews(
   const found = await findOf(database, news);
   if (found) {
     const known = { ...news, accountId: found.accountId };
-    if (news.accountId === NIL_UUID) await moveNews(database, news, found);
+    if (news.accountId === NIL_UUID && !(await moveNews(database, news, found))) return undefined;
     const prompting = { ...found, deduplicationKey, subject, kind };
     const inS = await promptCheck(database, prompting, PROMPTED_APART_S);
     if (inS !== undefined) await endSearch(database, known);

@@ -237,16 +237,18 @@ const MOVE = {
     SELECT $5, connection_id, deduplication_key, subject, kind, $6, reference, dispute, dispute_reference,
       disputed_minor_units, disputed_currency, body, query, headers, received_at, check_at
     FROM moved
-    ON CONFLICT DO NOTHING`,
+    ON CONFLICT (account_id, connection_id, deduplication_key, subject) DO NOTHING
+    RETURNING subject`,
 };
 
-/** Moves news to the account of its transaction. */
+/** Moves news to the account of its transaction. @returns false if it was already there: it was delivered again. */
 export async function moveNews(
   database: Database,
   name: NewsName,
   found: { readonly accountId: string; readonly transactionId: string },
-): Promise<void> {
-  await database.query(MOVE, [...keyOf(name), found.accountId, found.transactionId]);
+): Promise<boolean> {
+  const values = [...keyOf(name), found.accountId, found.transactionId];
+  return (await database.query(MOVE, values)).rows.length === 1;
 }
 
 /** Returns the key of news, as parameters. */
