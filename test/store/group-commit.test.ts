@@ -140,7 +140,9 @@ describe('grouped writes', () => {
       many: note,
     });
     const rows = ['a', 'b', 'c', 'd'];
-    await Promise.all(rows.map((row) => context.run(row, () => write(databaseAt(0), { accountId: '', row }))));
+    await Promise.all(
+      rows.map((row) => context.run(row, () => write(databaseAt(0), { accountId: '', row }))),
+    );
     expect(seen.slice(0, 2)).toEqual(['a', 'b']);
   });
 });
