@@ -1,6 +1,6 @@
 import type { Send } from './closed-loop.ts';
 import { openGrpcClient } from './grpc-client.ts';
-import { type Client, openRestClient } from './rest-client.ts';
+import { type Client, restClientOnDemand } from './rest-client.ts';
 
 /** A load at a steady rate, whether or not the service responds. */
 export type Offer = {
@@ -69,7 +69,7 @@ export async function openClient(
   slots: number,
   runId: string,
 ): Promise<Client> {
-  if (protocol === 'rest') return openRestClient(port, slots, runId);
+  if (protocol === 'rest') return restClientOnDemand(port, runId);
   const count = Math.ceil(slots / STREAMS);
   const clients = await Promise.all(
     Array.from({ length: count }, () => openGrpcClient(port, Math.ceil(slots / count), runId)),

@@ -11,15 +11,41 @@ export type Client = { readonly send: Send; close(): void };
  */
 export async function openRestClient(port: number, slots: number, runId: string): Promise<Client> {
   const connections = await Promise.all(Array.from({ length: slots }, () => openConnection(port, runId)));
+  return clientOf(connections, () => openConnection(port, runId));
+}
+
+/** The same, with connections that open when their slot is first used: the service closes those that stay silent. */
+export function restClientOnDemand(port: number, runId: string): Client {
+  return clientOf([], () => openConnection(port, runId));
+}
+
+function clientOf(connections: Connection[], open: () => Promise<Connection>): Client {
   return {
-    send: (slot, sequence, done) => connections[slot]?.send(sequence, done),
-    close: () => {
-      for (const connection of connections) connection.close();
+    send(slot, sequence, done) {
+      const connection = connections[slot];
+      if (connection?.isOpen()) {
+        connection.send(sequence, done);
+        return;
+      }
+      open().then(
+        (opened) => {
+          connections[slot] = opened;
+          opened.send(sequence, done);
+        },
+        () => done(false),
+      );
+    },
+    close() {
+      for (const connection of connections) connection?.close();
     },
   };
 }
 
-type Connection = { send(sequence: number, done: (ok: boolean) => void): void; close(): void };
+type Connection = {
+  isOpen(): boolean;
+  send(sequence: number, done: (ok: boolean) => void): void;
+  close(): void;
+};
 
 async function openConnection(port: number, runId: string): Promise<Connection> {
   const socket = net.connect({ port, host: '127.0.0.1', noDelay: true });
@@ -43,11 +69,8 @@ async function openConnection(port: number, runId: string): Promise<Connection> 
   socket.on('close', () => end(false));
 
   return {
+    isOpen: () => socket.writable,
     send(sequence, callback) {
-      if (!socket.writable) {
-        setImmediate(callback, false);
-        return;
-      }
       done = callback;
       patch(request, runId, sequence);
       socket.write(request.bytes);
