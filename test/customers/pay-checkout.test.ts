@@ -19,7 +19,6 @@ let storedCard: string;
 onOperatedPayments();
 beforeAll(async () => {
   const { tables } = payments;
-  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'One')", [ACCOUNT_ONE]);
   ({ request: wallet } = await payments.payAs(payments.caller(), { wallet: true }));
   customer = randomUUID();
   await tables.query("INSERT INTO customer (account_id, id, payer) VALUES ($1, $2, '')", [
