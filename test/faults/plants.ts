@@ -115,12 +115,21 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   // The plan has checked the limits before; only the claim can stop a concurrent operation that exceeds them.
   'bounds-before-claim': {
     file: 'src/store/engine/claim-operation.ts',
-    find: `AND p.version = $3 AND p.open_operation IS NULL
-        AND base.account_id = $1 AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
-        AND CASE $8::text`,
-    replacement: `AND $3::integer IS NOT NULL
-        AND base.account_id = $1 AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
-        OR false AND CASE $8::text`,
+    find: '  return onlyRow(await database.query<Row>(CLAIM, callValues(PARAMETERS, claim))).result;',
+    replacement: `  const text = \`
+    WITH taken AS (
+      UPDATE payment SET open_operation = $3::uuid, version = version + 1, status = $4, record = $5, updated_at = now(),
+        answered_record = CASE WHEN answer IS NOT NULL THEN coalesce(answered_record, record) END
+      WHERE account_id = $1 AND id = $2 RETURNING id
+    )
+    INSERT INTO transaction (account_id, payment_id, id, type, parent_id, connection_id, connection_identity, status,
+      amount_minor_units, currency, capture, final, check_at, method, idempotency_key, request_hash, request_shape,
+      merchant_reference)
+    SELECT $1, id, $3::uuid, $6, $7, $8, $9, 'PENDING', $10, $11, false, $12, now() + make_interval(secs => $13), $14, $15,
+      $16, $17, $18 FROM taken RETURNING true AS result\`;
+  const [account, payment, , status, record, transaction, type, , ...others] = callValues(PARAMETERS, claim);
+  const values = [account, payment, transaction, status, record, type, ...others];
+  return (await database.query<Row>({ name: 'claim_operation', text }, values)).rows.length === 1;`,
     cases: ['operations: partial refunds that race to more than the whole, at two replicas'],
     violates: ['I9'],
   },
