@@ -45,7 +45,10 @@ export async function age(days: number): Promise<void> {
     ['event', ['created_at']],
     ['delivery', ['created_at']],
   ] as const) {
-    const set = columns.map((column) => `${column} = ${column} - make_interval(days => ${days})`).join(', ');
+    // In UTC, since a distributed database computes no time with a zone from a column.
+    const aged = (column: string) =>
+      `${column} = (${column} AT TIME ZONE 'UTC' - make_interval(days => ${days})) AT TIME ZONE 'UTC'`;
+    const set = columns.map(aged).join(', ');
     await tables.query(`UPDATE ${table} SET ${set}`);
   }
 }

@@ -64,7 +64,10 @@ export async function signed(
 }
 
 async function checkedFor(deps: CheckerDeps, stored: readonly UnroutedNews[]): Promise<string> {
-  await tables.query(`UPDATE notification SET settled_at = settled_at - interval '1 hour'`);
+  // In UTC, since a distributed database computes no time with a zone from a column.
+  await tables.query(
+    `UPDATE notification SET settled_at = (settled_at AT TIME ZONE 'UTC' - interval '1 hour') AT TIME ZONE 'UTC'`,
+  );
   const results: string[] = [];
   const seeing: CheckerDeps = {
     ...deps,
