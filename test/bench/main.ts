@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { readArguments } from '#src/commands/command-line.ts';
 import { createProgress, howFar } from '#src/commands/progress.ts';
+import { positive } from './arguments.ts';
 import type { Plan } from './closed-loop.ts';
 import { curveSvg } from './curve-svg.ts';
 import { machineName } from './proc.ts';
@@ -98,10 +99,4 @@ async function bench(ending: Ending): Promise<void> {
     panel('CPU ms per payment, PostgreSQL', 'postgresCpuMs'),
   ];
   writeFileSync(values.svg, curveSvg(concurrencies, panels));
-}
-
-function positive(name: string, text: string): number {
-  const number = Number(text);
-  if (number > 0 && Number.isInteger(number)) return number;
-  throw new Error(`--${name} must be a positive whole number`);
 }

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { readArguments } from '#src/commands/command-line.ts';
+import { positive } from './arguments.ts';
 import { curveSvg } from './curve-svg.ts';
 import { checkOut } from './older-checkout.ts';
 import { type EndedCall, type Offer, openClient, openLoop, quantile } from './open-loop.ts';
@@ -235,12 +236,6 @@ async function empty(books: pg.Client, providerPort: number): Promise<void> {
   await books.query('TRUNCATE payment, transaction');
   await books.query('CHECKPOINT');
   await fetch(`http://127.0.0.1:${providerPort}/ledger`, { method: 'DELETE' });
-}
-
-function positive(name: string, text: string): number {
-  const number = Number(text);
-  if (number > 0 && Number.isInteger(number)) return number;
-  throw new Error(`--${name} must be a positive whole number`);
 }
 
 function optional(name: 'timeout-ms' | 'slots' | 'database-delay-ms'): number | undefined {

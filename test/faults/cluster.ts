@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { pino } from 'pino';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { createBinTable } from '#src/payments/create/bin-table.ts';
@@ -18,6 +17,7 @@ import { EVENT_TYPES } from '#src/webhooks/events.ts';
 import { newSigningSecret } from '#src/webhooks/signing-secret.ts';
 import { cloneCitus, createCitusTemplate, dropCitus } from '../support/citus.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
+import { databaseUrl, runIn } from '../support/run-in.ts';
 
 /** The keys of every service under test. */
 export const VAULT_KEY = randomBytes(32);
@@ -35,8 +35,8 @@ export type Cluster = {
   createDatabase(): Promise<string>;
   /** Creates an empty database for a provider's ledger in a separate PostgreSQL. @returns its address. */
   createLedger(): Promise<string>;
-  dropDatabase(url: string): Promise<void>;
-  run(sql: string): Promise<void>;
+  dropDatabase(url: string): Promise<unknown>;
+  run(sql: string): Promise<unknown>;
   /** Kills the postmaster with SIGKILL; its sessions then end by themselves. */
   kill(): Promise<void>;
   /** Freezes and thaws the postmaster and every session. */
@@ -57,8 +57,8 @@ export async function startCluster(checkout: string): Promise<Cluster> {
   const ledgersDir = resolveDataDir({ explicit: undefined, checkoutDir: join(home, 'ledgers') });
   const ledgers = await startEmbeddedPostgres({ dataDir: ledgersDir, log });
 
-  const run = (sql: string) => runAt(postgres.url, sql);
-  const address = (name: string) => addressOf(postgres.url, name);
+  const run = (sql: string) => runIn(postgres.url, sql);
+  const address = (name: string) => databaseUrl(postgres.url, name);
   await run(`CREATE DATABASE ${TEMPLATE} TEMPLATE template0`);
   const signingSecrets = await fill(address(TEMPLATE), checkout);
 
@@ -79,8 +79,8 @@ export async function startCluster(checkout: string): Promise<Cluster> {
     },
     async createLedger() {
       const name = `ledger_${randomBytes(8).toString('hex')}`;
-      await runAt(ledgers.url, `CREATE DATABASE ${name}`);
-      return addressOf(ledgers.url, name);
+      await runIn(ledgers.url, `CREATE DATABASE ${name}`);
+      return databaseUrl(ledgers.url, name);
     },
     dropDatabase: (url) => run(`DROP DATABASE IF EXISTS ${new URL(url).pathname.slice(1)} WITH (FORCE)`),
     run,
@@ -126,13 +126,13 @@ export async function useCitus(checkout: string, coordinatorUrl: string): Promis
       const name = `faults_${randomBytes(8).toString('hex')}`;
       const url = await cloneCitus(coordinatorUrl, name, TEMPLATE);
       // The judges join tables by ids alone.
-      await runAt(url, `ALTER DATABASE ${name} SET citus.enable_repartition_joins = on`);
+      await runIn(url, `ALTER DATABASE ${name} SET citus.enable_repartition_joins = on`);
       return url;
     },
     async createLedger() {
       const name = `ledger_${randomBytes(8).toString('hex')}`;
-      await runAt(ledgers.url, `CREATE DATABASE ${name}`);
-      return addressOf(ledgers.url, name);
+      await runIn(ledgers.url, `CREATE DATABASE ${name}`);
+      return databaseUrl(ledgers.url, name);
     },
     dropDatabase: (url) => dropCitus(coordinatorUrl, new URL(url).pathname.slice(1)),
     ...{ run: cannot, kill: cannot, freeze: cannot, thaw: cannot, restart: cannot },
@@ -141,18 +141,6 @@ export async function useCitus(checkout: string, coordinatorUrl: string): Promis
       for (const directory of [dataDir, home]) rmSync(directory, { recursive: true, force: true });
     },
   };
-}
-
-async function runAt(url: string, sql: string): Promise<void> {
-  const client = new pg.Client(url);
-  await client.connect();
-  await client.query(sql).finally(() => client.end());
-}
-
-function addressOf(cluster: string, name: string): string {
-  const url = new URL(cluster);
-  url.pathname = `/${name}`;
-  return url.href;
 }
 
 /** Adds the accounts' webhooks. @returns their secrets. */

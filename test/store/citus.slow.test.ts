@@ -5,8 +5,9 @@ import { openDatabase } from '#src/store/engine/database.ts';
 import { distribute, isDistributed, listAccountNodes, PLACEMENTS } from '#src/store/engine/distribution.ts';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { checkNode, checkWritable } from '#src/store/engine/unavailable.ts';
-import { createCitus, dropCitus, runIn } from '../support/citus.ts';
+import { createCitus, dropCitus } from '../support/citus.ts';
 import { callMainPath } from '../support/main-path.ts';
+import { runIn } from '../support/run-in.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 // These tests need Citus: CITUS_URL names a database of a coordinator to which workers were added. With it, the other

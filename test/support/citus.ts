@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { openDatabase } from '#src/store/engine/database.ts';
 import { distribute } from '#src/store/engine/distribution.ts';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
+import { databaseUrl, runIn } from './run-in.ts';
 
 /*
  * Test databases on Citus. CITUS_URL names a database of the coordinator whose workers accept connections of the same
@@ -90,21 +90,4 @@ async function nodesOf(coordinatorUrl: string): Promise<string[]> {
     url.port = String(nodeport);
     return url.href;
   });
-}
-
-/** Runs a statement on a connection of its own. */
-export async function runIn(url: string, sql: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows;
-  } finally {
-    await client.end();
-  }
-}
-
-function databaseUrl(clusterUrl: string, name: string): string {
-  const url = new URL(clusterUrl);
-  url.pathname = `/${name}`;
-  return url.href;
 }

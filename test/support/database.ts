@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { pino } from 'pino';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
@@ -10,6 +9,7 @@ import { type Database, type DatabaseOptions, openDatabase } from '#src/store/en
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { cloneCitus, createCitusTemplate, dropCitus } from './citus.ts';
 import { COMPILED, compileAhead } from './compiled.ts';
+import { databaseUrl, runIn } from './run-in.ts';
 
 const CLUSTER_URL = 'TEST_CLUSTER_URL';
 const TEMPLATE = 'template_payments';
@@ -42,7 +42,9 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
   await runIn(clusterUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   return {
     url: databaseUrl(clusterUrl, name),
-    drop: () => runIn(clusterUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+    async drop() {
+      await runIn(clusterUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    },
   };
 }
 
@@ -96,20 +98,4 @@ async function createTemplate(clusterUrl: string): Promise<void> {
   } finally {
     await database.close();
   }
-}
-
-async function runIn(url: string, sql: string): Promise<void> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    await client.query(sql);
-  } finally {
-    await client.end();
-  }
-}
-
-function databaseUrl(clusterUrl: string, name: string): string {
-  const url = new URL(clusterUrl);
-  url.pathname = `/${name}`;
-  return url.href;
 }

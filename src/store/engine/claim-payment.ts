@@ -2,11 +2,12 @@ import { MAX_SESSION_PAYMENTS, type SessionUse, usingOnce } from '../tables/sing
 import type { Database } from './database.ts';
 import {
   arraysOf,
-  callsOfAccount,
-  callsValues,
+  arraysOfAccount,
   callText,
   callValues,
+  type ForMany,
   type Parameter,
+  queryMany,
 } from './function-call.ts';
 import { groupCommits } from './group-commit.ts';
 import { onlyRow } from './rows.ts';
@@ -129,10 +130,12 @@ const CLAIM_MANY = {
     SELECT id FROM claimed`,
 };
 
-/** The same on the node of one account, for an engine that stores each account on one node. */
-const CLAIM_MANY_OF_ACCOUNT = {
-  name: 'claim_many_of_account',
-  text: `SELECT * FROM claim_payments_1($1::uuid, ${arraysOf(PLAIN.slice(1), 2)}) AS id`,
+const MANY: ForMany = {
+  ofAny: CLAIM_MANY,
+  ofAccount: {
+    name: 'claim_many_of_account',
+    text: `SELECT * FROM claim_payments_1(${arraysOfAccount(PLAIN)}) AS id`,
+  },
 };
 
 type ClaimedRow = { readonly result: boolean };
@@ -165,9 +168,7 @@ async function claimMany(database: Database, claims: readonly Claim[]): Promise<
   // All groups write their rows in the same order, so that two groups with the same keys cannot deadlock.
   const plain = claims.filter(isPlain).sort(byKey);
   if (plain.length === 0) return claims.map(() => undefined);
-  const { rows } = database.isDistributed
-    ? await database.query<{ id: string }>(CLAIM_MANY_OF_ACCOUNT, callsOfAccount(PLAIN, plain))
-    : await database.query<{ id: string }>(CLAIM_MANY, callsValues(PLAIN, plain));
+  const { rows } = await queryMany<{ id: string }, Claim>(database, MANY, PLAIN, plain);
   const claimed = new Set(rows.map(({ id }) => id));
   return claims.map((claim) => (isPlain(claim) ? claimed.has(claim.paymentId) : undefined));
 }

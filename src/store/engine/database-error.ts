@@ -19,8 +19,9 @@ export class UnsafeDatabaseError extends Error {
 
 /**
  * Returns true if a rejected statement is known to have changed nothing: no connection was available, a distributed
- * database could not connect to the node, or the database reported that it rolled the statement back. A broken connection proves nothing. Nor does a FATAL error: a connection pooler
- * reports one when it loses the server during a commit.
+ * database could not connect to the node, or the database reported that it rolled the statement back. A broken
+ * connection proves nothing. Nor does a FATAL error: a connection pooler reports one when it loses the server during a
+ * commit.
  */
 export function isSurelyNotCommitted(error: unknown): boolean {
   return error instanceof DatabaseUnavailableError || isOfStatement(error) || isNodeUnreachable(error);

@@ -127,8 +127,8 @@ const FOREIGN_KEYS = `
   ORDER BY 1, 2`;
 
 /**
- * Distributes a database, or the rest of it, in one transaction: afterwards it is distributed, or as before. The tables are
- * locked meanwhile. May be repeated.
+ * Distributes a database, or the rest of it, in one transaction: afterwards it is distributed, or as before. The tables
+ * are locked meanwhile. May be repeated.
  *
  * @returns what was distributed.
  */

@@ -1,4 +1,6 @@
+import type { QueryResult, QueryResultRow } from 'pg';
 import { byteaArray } from './bytea-array.ts';
+import type { Database, Statement } from './database.ts';
 
 /** A parameter of a database function: its name, its type, and its value in a row. */
 export type Parameter<Row> = readonly [name: string, type: string, value: (row: Row) => unknown];
@@ -10,8 +12,13 @@ export function callText<Row>(name: string, parameters: readonly Parameter<Row>[
 }
 
 /** Returns the parameters of a statement for many rows, each an array: `$1::uuid[], $2::text[]`. */
-export function arraysOf<Row>(parameters: readonly Parameter<Row>[], first = 1): string {
-  return parameters.map(([, type], index) => `$${first + index}::${type}[]`).join(', ');
+export function arraysOf<Row>(parameters: readonly Parameter<Row>[]): string {
+  return parameters.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ');
+}
+
+/** Returns the same for rows of one account, the first parameter, which is given once: `$1::uuid, $2::text[]`. */
+export function arraysOfAccount<Row>(parameters: readonly Parameter<Row>[]): string {
+  return arraysOf(parameters).replace('[]', '');
 }
 
 /** Returns the values of a call. */
@@ -19,16 +26,29 @@ export function callValues<Row>(parameters: readonly Parameter<Row>[], row: Row)
   return parameters.map(([, , value]) => value(row) ?? null);
 }
 
-/** Returns the values of a statement for many rows, as an array per parameter. */
-export function callsValues<Row>(parameters: readonly Parameter<Row>[], rows: readonly Row[]): unknown[] {
+/** Two statements with the same effect: for rows of any accounts, and for rows of one account, on its node. */
+export type ForMany = { readonly ofAny: Statement; readonly ofAccount: Statement };
+
+/**
+ * Runs the statement for many rows that suits the database.
+ *
+ * @param rows rows of one account if the database is distributed.
+ */
+export function queryMany<Result extends QueryResultRow, Row>(
+  database: Database,
+  { ofAny, ofAccount }: ForMany,
+  parameters: readonly Parameter<Row>[],
+  rows: readonly Row[],
+): Promise<QueryResult<Result>> {
+  const values = arrayValues(parameters, rows);
+  if (!database.isDistributed) return database.query(ofAny, values);
+  const [accounts, ...others] = values;
+  return database.query(ofAccount, [(accounts as unknown[])[0], ...others]);
+}
+
+function arrayValues<Row>(parameters: readonly Parameter<Row>[], rows: readonly Row[]): unknown[] {
   return parameters.map(([, type, value]) => {
     const column = rows.map((row) => value(row) ?? null);
     return type === 'bytea' ? byteaArray(column as (Uint8Array | null)[]) : column;
   });
-}
-
-/** Returns the same for rows of one account, which is the first parameter and passed once. */
-export function callsOfAccount<Row>(parameters: readonly Parameter<Row>[], rows: readonly Row[]): unknown[] {
-  const [accounts, ...others] = callsValues(parameters, rows);
-  return [(accounts as unknown[])[0], ...others];
 }

@@ -10,8 +10,8 @@ export type GroupedWrite<Row extends OfAccount, Result> = {
   /** Writes one row. */
   one(database: Database, row: Row): Promise<Result>;
   /**
-   * Writes many rows in one commit, of one account if the database is distributed. The results are in the order of the rows; undefined for a row that was not
-   * written and is left to `one`.
+   * Writes many rows in one commit, of one account if the database is distributed. The results are in the order of the
+   * rows; undefined for a row that was not written and is left to `one`.
    */
   many(database: Database, rows: readonly Row[]): Promise<readonly (Result | undefined)[]>;
 };

@@ -53,8 +53,9 @@ const CREATE_TABLE = `
  * Brings the schema up to date: runs the pending `NNNN_name.sql` files of a directory in order, each in a transaction
  * together with its row in schema_migration. A file whose first line is `-- migrate: concurrently` may only build and
  * drop indexes. Its statements run one by one, outside transactions, while the table is read and written; if
- * interrupted, the next run repeats them. A distributed database then distributes new tables and functions. Several replicas may migrate at the same time. Migrations of a later release
- * are left alone: they remove nothing that the previous release uses, so it can keep running and can be rolled back to.
+ * interrupted, the next run repeats them. On a distributed database, new tables and functions are then distributed.
+ * Several replicas may migrate at the same time. Migrations of a later release are left alone: they remove nothing that
+ * the previous release uses, so it can keep running and can be rolled back to.
  *
  * @returns the names of the files that were run.
  * @throws MigrationError if a file has changed since it was run, a number is missing, or a file fails.

@@ -34,8 +34,8 @@ const CHECK_NODE = {
 };
 
 /**
- * Resolves if a payment could be written now; otherwise rejects as a claim would. On a distributed database it resolves if a
- * payment of any account could: a replica that serves the other accounts stays in service while a node is down.
+ * Resolves if a payment could be written now; otherwise rejects as a claim would. On a distributed database it resolves
+ * if a payment of any account could: a replica that serves the other accounts stays in service while a node is down.
  */
 export async function checkWritable(database: Database): Promise<void> {
   if (!database.isDistributed) {

@@ -3,11 +3,12 @@ import type { Database } from './database.ts';
 import { isLost } from './database-error.ts';
 import {
   arraysOf,
-  callsOfAccount,
-  callsValues,
+  arraysOfAccount,
   callText,
   callValues,
+  type ForMany,
   type Parameter,
+  queryMany,
 } from './function-call.ts';
 import { groupCommits } from './group-commit.ts';
 import { onlyRow } from './rows.ts';
@@ -122,15 +123,12 @@ const OUTCOME = { name: 'write_outcome', text: callText(FUNCTION, PLAIN) };
 const ANY = { name: 'write_change', text: callText(FUNCTION, EVERYTHING) };
 /** Separately named, since it precedes the sending of an attempt. */
 const NEXT_ATTEMPT = { name: 'write_next_attempt', text: ANY.text };
-const OUTCOMES = {
-  name: 'write_outcomes',
-  text: `SELECT * FROM write_outcomes_1(${arraysOf(PLAIN)})`,
-};
-
-/** The same on the node of one account, for an engine that stores each account on one node. */
-const OUTCOMES_OF_ACCOUNT = {
-  name: 'write_outcomes_of_account',
-  text: `SELECT * FROM write_changes_1($1::uuid, ${arraysOf(PLAIN.slice(1), 2)})`,
+const OUTCOMES: ForMany = {
+  ofAny: { name: 'write_outcomes', text: `SELECT * FROM write_outcomes_1(${arraysOf(PLAIN)})` },
+  ofAccount: {
+    name: 'write_outcomes_of_account',
+    text: `SELECT * FROM write_changes_1(${arraysOfAccount(PLAIN)})`,
+  },
 };
 
 /**
@@ -173,9 +171,7 @@ async function writeOutcomes(
   const plain = changes.filter(isPlain).sort(byPayment);
   if (plain.length === 0) return changes.map(() => undefined);
   type Row = WrittenRow & { readonly place: bigint };
-  const { rows } = database.isDistributed
-    ? await database.query<Row>(OUTCOMES_OF_ACCOUNT, callsOfAccount(PLAIN, plain))
-    : await database.query<Row>(OUTCOMES, callsValues(PLAIN, plain));
+  const { rows } = await queryMany<Row, StoredChange>(database, OUTCOMES, PLAIN, plain);
   const written = new Map(rows.map((row) => [plain[Number(row.place) - 1], toWritten(row)]));
   return changes.map((change) => written.get(change));
 }

@@ -1,0 +1,6 @@
+/** Reads an option that must be a positive whole number. @throws Error that names the option. */
+export function positive(name: string, text: string): number {
+  const number = Number(text);
+  if (number > 0 && Number.isInteger(number)) return number;
+  throw new Error(`--${name} must be a positive whole number`);
+}
