@@ -21,8 +21,8 @@ export default defineConfig({
     include: ['test/{payments,connectors,store,notifications}/**/*.test.ts', 'test/money.test.ts'],
     // These wait, race or generate cases for many seconds. More direct tests must detect the same mutants.
     exclude: [
-      'test/payments/{concurrent-payments,database-trouble,operated-books,model/{any-order,apply},*-faults}.test.ts',
-      'test/notifications/notifications-under-way.test.ts',
+      'test/payments/{concurrent-payments,operated-books,model/{any-order,apply},*-faults}.test.ts',
+      '**/*.slow.test.ts',
       'test/store/{account-keys*,backlog-plans,database,migrate,next-release,pooler,row-names,statement-plans}.test.ts',
       'test/connectors/adyen/whole-service.test.ts',
     ],

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { DatabaseUnavailableError } from '#src/store/engine/database-error.ts';
+import { runs } from '../support/fixed-seed.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import {
   APPROVED,
@@ -145,7 +146,7 @@ describe('faults between two attempts', () => {
         expect(stands.transactions?.id).toBe(reportedOf(stands)?.id);
         expect(made.filter(({ open }) => open)).toEqual([]);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(80) },
     );
   });
 

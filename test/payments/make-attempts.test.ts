@@ -4,6 +4,7 @@ import { Payment_Status, Payment_SubStatus_Value, Transaction_Status } from '#ge
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { statesOf } from '#src/payments/model/states.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
+import { runs } from '../support/fixed-seed.ts';
 import { ACCOUNT_ONE, cardPayment, ENROLLED_WALLET, withField } from '../support/payment-requests.ts';
 import {
   APPROVED,
@@ -64,7 +65,7 @@ describe('any sequence of outcomes', () => {
         expect(await payment.send()).toMatchObject({ body, replayed: true });
         expect(payment.calls).toHaveLength(made.length);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100) },
     );
   });
 });

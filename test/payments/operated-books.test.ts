@@ -4,6 +4,7 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { checkDue } from '#src/payments/check/checker.ts';
 import { createPayment } from '#src/payments/create/create-payment.ts';
 import { getPayment } from '#src/payments/read/get-payment.ts';
+import { runs } from '../support/fixed-seed.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Behaviour } from './ledger-provider.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
@@ -86,6 +87,6 @@ it('any sequence of operations keeps the amounts of the record, the columns and 
         expect(book.refunded <= book.captured && book.captured <= book.authorized).toBe(true);
       },
     ),
-    { numRuns: 60, seed: 20_261_122 },
+    { numRuns: runs(20) },
   );
 });

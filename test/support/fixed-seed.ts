@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 
 /*
- * Properties run on the same cases every time: a test that fails by chance says nothing about the current change. To
- * reproduce a reported seed, set FAST_CHECK_SEED.
+ * Properties run on the same cases every time: a test that fails by chance says nothing about the current change.
+ * `npm run properties` searches new cases. To reproduce a reported seed, set FAST_CHECK_SEED.
  */
-const seed = Number(process.env.FAST_CHECK_SEED);
-fc.configureGlobal({ seed: Number.isInteger(seed) ? seed : 20261122 });
+const seed = process.env.FAST_CHECK_SEED ?? '20261122';
+if (seed !== 'fresh') fc.configureGlobal({ seed: Number(seed) });
+
+/** Returns the number of cases for a property: `usual`, times FAST_CHECK_RUNS in a longer search. */
+export const runs = (usual: number): number => usual * Number(process.env.FAST_CHECK_RUNS ?? 1);

@@ -12,6 +12,7 @@ import {
 import { type FieldError, ServiceError } from '#src/service-error.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { runs } from '../support/fixed-seed.ts';
 
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 const decodeProtobufJson = jsonDecoder(CreatePaymentRequestSchema, { protobufJson: true });
@@ -227,7 +228,7 @@ describe('jsonDecoder', () => {
           }
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(200) },
     );
   });
 

@@ -24,6 +24,7 @@ import { ServiceError } from '#src/service-error.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { runs } from '../support/fixed-seed.ts';
 
 /** A message type with a single and a repeated field of every scalar type. */
 function scalarsSchema(): DescMessage {
@@ -143,7 +144,7 @@ describe('REST JSON round trips', () => {
           const bytes = Buffer.from(encode(message));
           expect(equals(schema, decode(parseJson(bytes)), message)).toBe(true);
         }),
-        { numRuns: 200 },
+        { numRuns: runs(40) },
       );
     },
   );

@@ -4,6 +4,7 @@ import type { DisputeStage } from '#src/connectors/dispute-report.ts';
 import type { Report } from '#src/payments/model/apply.ts';
 import type { OperationType } from '#src/payments/model/books.ts';
 import type { PaymentState } from '#src/payments/model/state.ts';
+import { runs } from '#test/support/fixed-seed.ts';
 import { AMOUNT, APPROVED, approved, BASE_ID, begun, CAN, learned } from './kept-payment.ts';
 
 /** Applies reports in their order; waiting reports come again, as a notification does. */
@@ -43,7 +44,7 @@ function holdsInAnyOrder(arbReports: (start: PaymentState) => fc.Arbitrary<reado
     fc.property(arb, ({ start, one, other }) => {
       expect(outcomeOf(inOrder(start, one))).toEqual(outcomeOf(inOrder(start, other)));
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(700) },
   );
 }
 

@@ -5,6 +5,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { apply, type Report } from '#src/payments/model/apply.ts';
 import { attemptChange } from '#src/payments/model/attempt.ts';
 import { isOpen, isOperation, type PaymentState, type TransactionRow } from '#src/payments/model/state.ts';
+import { runs } from '#test/support/fixed-seed.ts';
 import { AMOUNT, BASE_ID, claimed, learned, sumOf, timeOf } from './kept-payment.ts';
 import { holds, OUTCOMES } from './payment-steps.ts';
 
@@ -56,7 +57,7 @@ it('a final state changes only by a correction, late money, a lapse, or a won di
       expect([one, next, mayLeave(one, next?.status ?? '', report)]).toEqual([one, next, true]);
       left.add(`${one.type} ${one.status} ${next?.status}`);
     }
-  });
+  }, runs(2_000));
   // Every transition occurred, so none is allowed needlessly.
   expect([...left].sort()).toEqual([
     'AUTHORIZE DECLINED SUCCEEDED',
