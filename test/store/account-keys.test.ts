@@ -51,6 +51,8 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_payments_by_reference: OPERATOR,
   is_distributed: OPERATOR,
   list_account_nodes: OPERATOR,
+  list_account_ids: OF_ALL,
+  group_accounts_by_node: 'reads the catalog of a distributed engine',
   list_oldest_open_attempts: OF_ALL,
   list_troubled_webhooks: OF_ALL,
   count_pending_deliveries: OF_ALL,

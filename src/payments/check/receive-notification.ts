@@ -60,8 +60,11 @@ export async function receiveNotification(
         headers: JSON.stringify(headers),
       }),
     );
-    // News that is not routed now stays due for the checker to route.
-    for (const news of stored) deps.wake(await orUnavailable(routeNews(deps, news)));
+    // News that is not routed now stays due for the checker to route, as does news with only the provider's reference:
+    // its search may ask every node of the database.
+    for (const news of stored) {
+      deps.wake(news.transactionId === undefined ? 0 : await orUnavailable(routeNews(deps, news)));
+    }
   }
   return reading.acknowledgement ?? '';
 }

@@ -1,5 +1,6 @@
 import { promptCheck } from '#src/store/engine/checks.ts';
 import type { Database } from '#src/store/engine/database.ts';
+import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { NIL_UUID } from '#src/store/engine/rows.ts';
 import {
   endSearch,
@@ -62,7 +63,12 @@ export async function routeNews(
 /** Retries routing a connection's unmatched news. @returns true if there may be more. */
 export async function routeDueNews(deps: RouteDeps, connectionId: string): Promise<boolean> {
   const due = await takeDueNews(deps.database, connectionId, MOST_ROUTED, NEWS_PAUSES);
-  for (const news of due) await routeNews(deps, news);
+  // News of an account whose node is unavailable stays due, without delaying the others.
+  for (const news of due) {
+    await routeNews(deps, news).catch((error) => {
+      if (!isUnavailable(error)) throw error;
+    });
+  }
   return due.length === MOST_ROUTED;
 }
 

@@ -1,6 +1,7 @@
 import type { NewsKind } from '../tables/notifications.ts';
 import type { Database, Nullable, Queries } from './database.ts';
-import { takeByAccount, withoutNulls } from './rows.ts';
+import { withoutNulls } from './rows.ts';
+import { IN_ACCOUNTS, leaseDue } from './search-accounts.ts';
 
 /*
  * `transaction.check_at` alone determines when a transaction's provider is queried next. Leases use the database's
@@ -27,7 +28,7 @@ const FIND = {
   name: 'find_due_transactions',
   text: `
     SELECT account_id AS "accountId", id FROM transaction
-    WHERE connection_id = $1 AND connection_identity = $2 AND check_at <= now()
+    WHERE ${IN_ACCOUNTS} connection_id = $1 AND connection_identity = $2 AND check_at <= now()
     ORDER BY check_at LIMIT $3::integer`,
 };
 
@@ -57,15 +58,15 @@ export async function takeDue(
   { connectionId, identity }: AskableConnection,
   { limit, leaseS }: { readonly limit: number; readonly leaseS: number },
 ): Promise<LeasedCheck[]> {
-  const { rows } = await database.query<Due>(FIND, [connectionId, identity, limit]);
-  return take(database, rows, leaseS);
+  const values = [connectionId, identity, limit];
+  return leaseDue<Due, LeasedCheck>(database, FIND, values, limit, take(database, leaseS));
 }
 
-function take(database: Database, due: readonly Due[], leaseS: number): Promise<LeasedCheck[]> {
-  return takeByAccount(due, async (accountId, own) => {
+function take(database: Database, leaseS: number) {
+  return async (accountId: string, own: readonly Due[]) => {
     const values = [accountId, own.map(({ id }) => id), leaseS];
     return (await database.query<LeasedCheck>(TAKE, values)).rows;
-  });
+  };
 }
 
 /** Types of transactions that a payment can begin with, in SQL. */
@@ -81,7 +82,7 @@ const FIND_UNASKABLE = {
   name: 'find_unaskable_attempts',
   text: `
     SELECT account_id AS "accountId", id FROM transaction t
-    WHERE ${IS_OPEN_ATTEMPT} AND t.check_at <= now() - make_interval(secs => $3) AND t.updated_at <= t.created_at
+    WHERE ${IN_ACCOUNTS} ${IS_OPEN_ATTEMPT} AND t.check_at <= now() - make_interval(secs => $3) AND t.updated_at <= t.created_at
       AND NOT EXISTS (
         SELECT 1 FROM unnest($1::text[], $2::text[]) AS askable(connection_id, identity)
         WHERE askable.connection_id = t.connection_id AND askable.identity = t.connection_identity
@@ -100,12 +101,10 @@ export async function takeUnaskable(
   askable: readonly AskableConnection[],
   options: { readonly dueForS: number; readonly leaseS: number },
 ): Promise<LeasedCheck[]> {
-  const { rows } = await database.query<Due>(FIND_UNASKABLE, [
-    askable.map(({ connectionId }) => connectionId),
-    askable.map(({ identity }) => identity),
-    options.dueForS,
-  ]);
-  return take(database, rows, options.leaseS);
+  const ids = askable.map(({ connectionId }) => connectionId);
+  const values = [ids, askable.map(({ identity }) => identity), options.dueForS];
+  const lease = take(database, options.leaseS);
+  return leaseDue<Due, LeasedCheck>(database, FIND_UNASKABLE, values, MAX_UNASKABLE_TAKEN, lease);
 }
 
 const POSTPONE = {

@@ -1,5 +1,5 @@
 import type { Database, Queries, Run } from './database.ts';
-import { onlyRow } from './rows.ts';
+import { NIL_UUID, onlyRow } from './rows.ts';
 
 /*
  * A distributed engine (Citus) stores each account's rows on one node. This file is the only one that knows its catalog
@@ -79,6 +79,25 @@ const NODES = {
 /** Lists the nodes that store accounts. The database must be distributed. */
 export async function listAccountNodes(database: Database): Promise<AccountNode[]> {
   return (await database.query<AccountNode>(NODES)).rows;
+}
+
+const ACCOUNTS = { name: 'list_account_ids', text: 'SELECT id FROM account' };
+const BY_NODE = {
+  name: 'group_accounts_by_node',
+  text: `
+    SELECT array_agg(a.id) AS "accountIds"
+    FROM unnest($1::uuid[]) AS a(id)
+      JOIN pg_dist_placement p ON p.shardid = get_shard_id_for_distribution_column('payment', a.id)
+    GROUP BY p.groupid`,
+};
+
+/** Lists all accounts, and the nil account, by the node that stores them. The database must be distributed. */
+export async function listAccountsByNode(
+  database: Database,
+): Promise<readonly { readonly accountIds: readonly string[] }[]> {
+  const { rows } = await database.query<{ id: string }>(ACCOUNTS);
+  const ids = [NIL_UUID, ...rows.map(({ id }) => id)];
+  return (await database.query<{ accountIds: string[] }>(BY_NODE, [ids])).rows;
 }
 
 /** The tables that are yet to be distributed, and the functions that are yet to run on an account's node. */

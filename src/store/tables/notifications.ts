@@ -1,6 +1,7 @@
 import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Database, Nullable, Queries } from '../engine/database.ts';
-import { NIL_UUID, takeByAccount, withoutNulls } from '../engine/rows.ts';
+import { NIL_UUID, withoutNulls } from '../engine/rows.ts';
+import { IN_ACCOUNTS, leaseDue, searchAccounts } from '../engine/search-accounts.ts';
 import { findInAccounts } from './accounts.ts';
 
 /** Identifies one subject of a provider's notification, or an action of a payer. */
@@ -135,7 +136,7 @@ const FIND_DUE = {
   name: 'find_due_notifications',
   text: `
     SELECT account_id AS "accountId", deduplication_key AS "deduplicationKey", subject FROM notification
-    WHERE connection_id = $1 AND check_at <= now() ORDER BY check_at LIMIT $2::integer`,
+    WHERE ${IN_ACCOUNTS} connection_id = $1 AND check_at <= now() ORDER BY check_at LIMIT $2::integer`,
 };
 // The pause until the next search serves as the lease of this one.
 const TAKE = {
@@ -168,8 +169,9 @@ export async function takeDueNews(
   limit: number,
   { share, firstS, longestS }: NewsPauses,
 ): Promise<UnroutedNews[]> {
-  const { rows } = await database.query<Omit<NewsName, 'connectionId'>>(FIND_DUE, [connectionId, limit]);
-  return takeByAccount(rows, async (accountId, own) => {
+  type Due = Omit<NewsName, 'connectionId'>;
+  const values = [connectionId, limit];
+  return leaseDue<Due, UnroutedNews>(database, FIND_DUE, values, limit, async (accountId, own) => {
     const keys = [own.map(({ deduplicationKey }) => deduplicationKey), own.map(({ subject }) => subject)];
     const values = [accountId, connectionId, ...keys, share, firstS, longestS];
     return (await database.query<Nullable<UnroutedNews>>(TAKE, values)).rows.map(withoutNulls);
@@ -186,7 +188,7 @@ const FIND_BY_REFERENCE = {
   name: 'find_referred_transaction',
   text: `
     SELECT account_id AS "accountId", id AS "transactionId" FROM transaction
-    WHERE connection_id = $1 AND reference = $2 LIMIT 1`,
+    WHERE ${IN_ACCOUNTS} connection_id = $1 AND reference = $2 LIMIT 1`,
 };
 
 /**
@@ -203,7 +205,8 @@ export async function findNotifiedTransaction(
 ): Promise<{ readonly accountId: string; readonly transactionId: string } | undefined> {
   type Row = { readonly accountId: string; readonly transactionId: string };
   if (transactionId === undefined) {
-    return (await database.query<Row>(FIND_BY_REFERENCE, [connectionId, reference ?? null])).rows[0];
+    const values = [connectionId, reference ?? null];
+    return (await searchAccounts<Row>(database, FIND_BY_REFERENCE, values, 'found or complete'))[0];
   }
   return findInAccounts(database, transactionId, async (accountId) => {
     const values = [accountId, transactionId, connectionId];

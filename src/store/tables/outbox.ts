@@ -1,6 +1,7 @@
 import type { Due } from '../engine/checks.ts';
 import type { Database, Run } from '../engine/database.ts';
-import { NIL_UUID, onlyRow, takeByAccount } from '../engine/rows.ts';
+import { NIL_UUID, onlyRow } from '../engine/rows.ts';
+import { IN_ACCOUNTS, leaseDue, searchAccounts } from '../engine/search-accounts.ts';
 
 /** SQL for a UUIDv7 by the database's clock. Not a subquery, which would give all rows of a statement the same id. */
 export const UUID_V7 = 'uuid_v7_1()';
@@ -24,7 +25,7 @@ export type WebhookName = { readonly accountId: string; readonly webhookId: stri
 const FIND_OPEN = {
   name: 'find_open_events',
   text: `
-    SELECT account_id AS "accountId", id FROM event WHERE relayed_at IS NULL ORDER BY created_at LIMIT $1::integer`,
+    SELECT account_id AS "accountId", id FROM event WHERE ${IN_ACCOUNTS} relayed_at IS NULL ORDER BY created_at LIMIT $1::integer`,
 };
 const RELAY = {
   name: 'relay_events',
@@ -40,15 +41,20 @@ export async function relayEvents(
   database: Database,
   limit: number,
 ): Promise<{ relayed: number; webhooks: WebhookName[] }> {
-  const { rows } = await database.query<Due>(FIND_OPEN, [limit]);
   let relayed = 0;
-  const webhooks = await takeByAccount(rows, async (accountId, own) => {
-    type Row = { relayed: number; webhooks: string[] };
-    const values = [accountId, own.map(({ id }) => id)];
-    const row = onlyRow(await database.query<Row>(RELAY, values));
-    relayed += row.relayed;
-    return [...new Set(row.webhooks)].map((webhookId) => ({ accountId, webhookId }));
-  });
+  const webhooks = await leaseDue<Due, WebhookName>(
+    database,
+    FIND_OPEN,
+    [limit],
+    limit,
+    async (accountId, own) => {
+      type Row = { relayed: number; webhooks: string[] };
+      const values = [accountId, own.map(({ id }) => id)];
+      const row = onlyRow(await database.query<Row>(RELAY, values));
+      relayed += row.relayed;
+      return [...new Set(row.webhooks)].map((webhookId) => ({ accountId, webhookId }));
+    },
+  );
   return { relayed, webhooks };
 }
 
@@ -58,15 +64,18 @@ const OVERDUE = {
   name: 'list_overdue_webhooks',
   text: `
     SELECT w.account_id AS "accountId", w.id AS "webhookId" FROM webhook w
-    WHERE EXISTS (
+    WHERE ${IN_ACCOUNTS} EXISTS (
       SELECT 1 FROM delivery d
       WHERE d.account_id = w.account_id AND d.webhook_id = w.id AND d.due_at < now() - make_interval(secs => $1)
     )`,
 };
 
 /** Lists webhooks with a delivery over `lateS` seconds late, since no replica was woken or the woken one died. */
-export async function listOverdueWebhooks(database: Database, lateS: number): Promise<WebhookName[]> {
-  return (await database.query<WebhookName>(OVERDUE, [lateS])).rows;
+export async function listOverdueWebhooks(
+  database: Database,
+  lateS: number,
+): Promise<readonly WebhookName[]> {
+  return await searchAccounts<WebhookName>(database, OVERDUE, [lateS]);
 }
 
 const TEST_EVENT = `

@@ -1,6 +1,7 @@
 import type { Due } from '../engine/checks.ts';
 import type { Database, Nullable, Run } from '../engine/database.ts';
-import { firstRow, onlyRow, takeByAccount, withoutNulls } from '../engine/rows.ts';
+import { firstRow, onlyRow, withoutNulls } from '../engine/rows.ts';
+import { IN_ACCOUNTS, leaseDue } from '../engine/search-accounts.ts';
 import { findInAccounts } from './accounts.ts';
 import { METHOD_COLUMNS, type MethodName, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
@@ -51,7 +52,7 @@ const FIND_DUE = {
   name: 'find_due_enrollments',
   text: `
     SELECT account_id AS "accountId", id FROM vaulted_token
-    WHERE check_at <= now() ORDER BY check_at LIMIT $1::integer`,
+    WHERE ${IN_ACCOUNTS} check_at <= now() ORDER BY check_at LIMIT $1::integer`,
 };
 // The pause until the next check serves as the lease of this one: a quarter of the enrollment's age, from 5 seconds to
 // 10 minutes.
@@ -114,8 +115,7 @@ export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Pro
 
 /** Leases up to `limit` due enrollments, each until its next check. */
 export async function takeDueEnrollments(database: Database, limit: number): Promise<OpenEnrollment[]> {
-  const { rows } = await database.query<Due>(FIND_DUE, [limit]);
-  return takeByAccount(rows, async (accountId, own) => {
+  return leaseDue<Due, OpenEnrollment>(database, FIND_DUE, [limit], limit, async (accountId, own) => {
     const values = [accountId, own.map(({ id }) => id)];
     return (await database.query<OpenRow>(TAKE, values)).rows.map(withoutNulls);
   });

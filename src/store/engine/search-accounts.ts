@@ -1,0 +1,88 @@
+import type { Database, Statement } from './database.ts';
+import { isUnavailable } from './database-error.ts';
+import { listAccountsByNode } from './distribution.ts';
+import { takeByAccount } from './rows.ts';
+
+/** Stands in the WHERE of a search over all accounts where a search of some accounts names them. */
+export const IN_ACCOUNTS = '/* in accounts */';
+
+/** The result of a search while a node is down: the other nodes' rows, or an error unless they have any. */
+export type Completeness = 'of reachable nodes' | 'found or complete';
+
+/**
+ * Searches the rows of all accounts. If a node of a distributed database cannot be reached, the search is repeated on
+ * each node alone, so that the other nodes' accounts do not wait for it.
+ *
+ * @param search a statement with IN_ACCOUNTS. A LIMIT in it applies to each node.
+ * @param completeness 'found or complete' rejects if nothing was found and a node could not be searched.
+ * @throws the database's error if no node could be searched.
+ */
+export async function searchAccounts<Row extends object>(
+  database: Database,
+  search: Statement,
+  values: readonly unknown[],
+  completeness: Completeness = 'of reachable nodes',
+): Promise<readonly Row[]> {
+  try {
+    return (await database.query<Row>(search, values)).rows;
+  } catch (error) {
+    if (!database.isDistributed || !isUnavailable(error)) throw error;
+    const { found, failed } = await searchNodes<Row>(database, search, values);
+    const isEnough = completeness === 'of reachable nodes' || found.length > 0;
+    if (failed.length > 0 && !isEnough) throw failed[0];
+    return found;
+  }
+}
+
+/**
+ * Leases due rows of all accounts: finds them without locks, then leases them account by account. An account whose node
+ * is unavailable does not keep the others waiting, since their rows are leased already.
+ *
+ * @param limit maximum number of rows.
+ * @param take leases the rows of one account.
+ * @throws the database's error if no account's rows could be leased.
+ */
+export async function leaseDue<Due extends { readonly accountId: string }, Leased>(
+  database: Database,
+  search: Statement,
+  values: readonly unknown[],
+  limit: number,
+  take: (accountId: string, own: readonly Due[]) => Promise<readonly Leased[]>,
+): Promise<Leased[]> {
+  const due = (await searchAccounts<Due>(database, search, values)).slice(0, limit);
+  const failed: unknown[] = [];
+  const leased = await takeByAccount(due, (accountId, own) =>
+    take(accountId, own).catch((error) => {
+      if (!isUnavailable(error)) throw error;
+      failed.push(error);
+      return [];
+    }),
+  );
+  if (failed.length > 0 && leased.length === 0) throw failed[0];
+  return leased;
+}
+
+async function searchNodes<Row extends object>(
+  database: Database,
+  search: Statement,
+  values: readonly unknown[],
+) {
+  const statement = {
+    name: `${search.name}_of_node`,
+    text: search.text.replace(IN_ACCOUNTS, `account_id = ANY ($${values.length + 1}::uuid[]) AND`),
+  };
+  const nodes = await listAccountsByNode(database);
+  const results = await Promise.allSettled(
+    nodes.map(({ accountIds }) => database.query<Row>(statement, [...values, accountIds])),
+  );
+  const rows = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value.rows] : []));
+  const failed = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+  if (rows.length === 0) throw failed[0];
+  return { found: takeTurns(rows), failed };
+}
+
+/** Merges lists, an element of each at a time: a caller that uses only the first rows leaves no node out. */
+function takeTurns<Row>(lists: readonly (readonly Row[])[]): Row[] {
+  const longest = Math.max(...lists.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1))).flat();
+}
