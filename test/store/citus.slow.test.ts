@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openDatabase } from '#src/store/engine/database.ts';
+import { takeDue } from '#src/store/engine/checks.ts';
+import { type Database, openDatabase } from '#src/store/engine/database.ts';
+import { isUnavailable } from '#src/store/engine/database-error.ts';
 import { distribute, isDistributed, listAccountNodes, PLACEMENTS } from '#src/store/engine/distribution.ts';
 import { MIGRATIONS, migrate } from '#src/store/engine/migrate.ts';
 import { checkNode, checkWritable } from '#src/store/engine/unavailable.ts';
+import { findNotifiedTransaction } from '#src/store/tables/notifications.ts';
 import { createCitus, dropCitus } from '../support/citus.ts';
+import { createTestDatabase, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { callMainPath } from '../support/main-path.ts';
 import { runIn } from '../support/run-in.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -69,6 +73,59 @@ onCitus('distributing a database (skipped unless CITUS_URL names a coordinator)'
     await database.close();
   });
 });
+
+onCitus('a node that is down (skipped unless CITUS_URL names a coordinator)', () => {
+  const connection = { connectionId: 'scripted', identity: 'scripted' };
+  let own: TestDatabase;
+  let database: Database;
+  let accountUp: string;
+  let accountDown: string;
+  beforeAll(async () => {
+    own = await createTestDatabase();
+    database = openTestDatabase(own.url, 4);
+    const [up, down] = await listAccountNodes(database);
+    accountUp = up?.accountId ?? '';
+    accountDown = down?.accountId ?? '';
+    for (const accountId of [accountUp, accountDown]) {
+      await runIn(own.url, `INSERT INTO account (id, name) VALUES ('${accountId}', '')`);
+      await runIn(own.url, dueTransaction(accountId));
+    }
+    // The engine finds no PostgreSQL at the port, as if the node had stopped.
+    const [host, port] = (down?.node ?? '').split(':');
+    await runIn(
+      own.url,
+      `UPDATE pg_dist_node SET nodeport = 1 WHERE nodename = '${host}' AND nodeport = ${port}`,
+    );
+  });
+  afterAll(async () => {
+    await database?.close();
+    await own?.drop();
+  });
+
+  it('due transactions of the other nodes are leased', async () => {
+    const leased = await takeDue(database, connection, { limit: 10, leaseS: 60 });
+    expect(leased.map(({ accountId }) => accountId)).toEqual([accountUp]);
+    expect(await takeDue(database, connection, { limit: 10, leaseS: 60 })).toEqual([]);
+  });
+
+  it("a provider's reference is found on the other nodes, and is not called unknown", async () => {
+    const find = (reference: string) =>
+      findNotifiedTransaction(database, { ...connection, transactionId: undefined, reference });
+    expect((await find(`of ${accountUp}`))?.accountId).toBe(accountUp);
+    await expect(find(`of ${accountDown}`)).rejects.toSatisfy(isUnavailable);
+  });
+
+  it('the service is ready while one node can be written, and refuses accounts of the other', async () => {
+    await checkWritable(database);
+    await expect(checkNode(database, { node: '', accountId: accountDown })).rejects.toSatisfy(isUnavailable);
+  });
+});
+
+const dueTransaction = (accountId: string) => `
+  INSERT INTO transaction (account_id, id, payment_id, connection_id, connection_identity, status, amount_minor_units,
+    currency, capture, reference, check_at)
+  SELECT '${accountId}', gen_random_uuid(), gen_random_uuid(), 'scripted', 'scripted', 'PENDING', 100, 'USD', true,
+    'of ${accountId}', now() - interval '1 minute'`;
 
 onCitus('the main path (skipped unless CITUS_URL names a coordinator)', () => {
   let server: TestServer;
