@@ -56,7 +56,7 @@ function statementOf(message: Buffer): string {
   const type = String.fromCharCode(message[0] ?? 0);
   if (type !== 'P' && type !== 'B') return '';
   const [first = '', second = ''] = message.toString('latin1', 5).split('\0', 2);
-  const name = (type === 'P' ? first : second).replace(/_with_card$/, '');
+  const name = (type === 'P' ? first : second).replace(/_(with_card|of_account)$/, '');
   return name === 'write_outcome' ? 'write_change' : name;
 }
 
