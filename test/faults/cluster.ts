@@ -102,6 +102,11 @@ export async function startCluster(checkout: string): Promise<Cluster> {
   };
 }
 
+/** Thrown by a case that stops or fills the database, which Citus' operator has started. */
+export class NotOnCitus extends Error {
+  override readonly name = 'NotOnCitus';
+}
+
 /**
  * Uses Citus instead, which the operator has started and which is not stopped.
  *
@@ -117,7 +122,7 @@ export async function useCitus(checkout: string, coordinatorUrl: string): Promis
     signingSecrets = await fill(url, checkout);
   });
   const cannot = () => {
-    throw new Error('this case stops or fills the database, and cannot run with --database');
+    throw new NotOnCitus('stops or fills the database');
   };
   return {
     port: () => Number(new URL(coordinatorUrl).port),

@@ -1,7 +1,7 @@
 import { CASES } from './cases/all.ts';
 import type { Case } from './cases/case.ts';
 import { notFor } from './cases/needs.ts';
-import { type Cluster, startCluster } from './cluster.ts';
+import { type Cluster, NotOnCitus, startCluster } from './cluster.ts';
 import { type Findings, INVARIANTS, type Invariant, judgeWorld } from './invariants.ts';
 import type { Provider } from './providers/provider.ts';
 import { openWorld } from './world.ts';
@@ -39,7 +39,10 @@ export async function runCase(
     const world = await openWorld({ ...options, cluster: own ?? options.cluster });
     try {
       // A case that throws has found something; the invariants are checked nevertheless.
-      await tried.run(world).catch((error: Error) => world.expect(false, error.message));
+      await tried.run(world).catch((error: Error) => {
+        if (error instanceof NotOnCitus) throw error;
+        world.expect(false, error.message);
+      });
       world.database.up();
       world.provider.up();
       if (!world.replicas.some((replica) => replica.isAlive())) await world.startReplica();
@@ -48,6 +51,7 @@ export async function runCase(
       await world.close();
     }
   } catch (error) {
+    if (error instanceof NotOnCitus) return { ...done(nothingFound()), skipped: error.message };
     return done({ ...nothingFound(), told: [`it could not be judged: ${(error as Error).message}`] });
   } finally {
     await own?.stop();

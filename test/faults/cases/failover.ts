@@ -168,9 +168,8 @@ export const FAILOVER: readonly Case[] = [
         return order;
       };
       await expectAttempts(world, await refused('40P01', world.random.integer(1, 3)), WENT_ON);
-      // After an error that no retry can fix (an internal error, a constraint), the attempt ends with the known
-      // outcome.
-      const ended = await refused(world.random.pick(['XX000', '23505']), 1);
+      // After an error that no retry can fix (a corrupted index, a constraint), the attempt ends with the known outcome.
+      const ended = await refused(world.random.pick(['XX002', '23505']), 1);
       await expectAttempts(world, ended, ['judge DECLINED']);
     },
   },
