@@ -82,15 +82,12 @@ describe('the public key alone', () => {
   it.each([
     ['a card', cardPayment()],
     ['a vaulted card', { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: VAULTED_CARD } }],
-    [
-      'a token that is not there',
-      { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: randomUUID() } },
-    ],
+    ['an unknown token', { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: randomUUID() } }],
     ['a stored customer', withField(walletPayment(), 'customer_payer.id', CUSTOMER)],
     ['a checkout session', withField(walletPayment(), 'checkout.session', CHECKOUT_SESSION)],
     ['a stored token', withField(walletPayment(), 'payment_method.vaulted_token', ENROLLED_WALLET)],
     [
-      'a wallet that is asked directly',
+      'a wallet in the DIRECT workflow',
       { ...walletPayment(), workflow: 'DIRECT', payment_method: { type: 'WALLET_E' } },
     ],
   ])('the public key alone may not use %s', async (_name, request) => {
@@ -206,7 +203,7 @@ describe('authentication against the database', () => {
     return { authenticate, reads: () => reads };
   }
 
-  it('valid keys are read from the database once, and each refusal reads it once more', async () => {
+  it('valid keys are read from the database once, and each refusal reads the database once more', async () => {
     const { authenticate, reads } = counted();
     await authenticate(headers('public', 'secret'));
     await authenticate(headers('public', 'secret'));

@@ -77,7 +77,7 @@ describe.each(PROTOCOLS)('the size of a body over %s', (protocol) => {
     expect(reply.raw.replaceAll('%20', ' ')).toContain('larger than 256 KiB');
   });
 
-  it('a gzip or brotli bomb is refused by its expanded size', async () => {
+  it('a gzip or brotli bomb is refused for its expanded size', async () => {
     const zeros = Buffer.alloc(64 * MEBIBYTE);
     const bombs = {
       gzip: gzipSync(zeros, { level: 1 }),
@@ -100,7 +100,7 @@ describe.each(PROTOCOLS)('the size of a body over %s', (protocol) => {
     await expectAccepted(protocol, br);
   });
 
-  it('a body that claims gzip but is not compressed is refused', async () => {
+  it('a body that claims to be gzip but is not compressed is refused', async () => {
     const reply = await clients.send(
       protocol,
       requestBody(protocol, cardPayment()),
@@ -131,7 +131,7 @@ describe('nesting of a body', () => {
   const cases = Object.entries(wraps).map(([name, wrap]) => ({ name, wrap }));
 
   it.each(cases)(
-    '32 levels of nested $name are accepted and returned, also to a repeat',
+    '32 levels of nested $name are accepted and returned, even to a repeated request',
     async ({ wrap }) => {
       for (const protocol of PROTOCOLS) {
         const headers = headersOne();

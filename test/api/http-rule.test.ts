@@ -146,7 +146,7 @@ describe('routes from HTTP annotations', () => {
     expect([status, body]).toEqual([200, book({ id: '1' })]);
   });
 
-  it('the path takes precedence over the body, also within a message', async () => {
+  it('the path takes precedence over the body, even for a field within a message', async () => {
     const { body } = await call('PUT', '/v1/shelves/9/books/b1', {
       id: 'x',
       shelf: { room: 'r', number: 1 },

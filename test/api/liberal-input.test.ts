@@ -169,7 +169,7 @@ it.each([
   }
 });
 
-it('a wallet may have card fields with no effect, but no field that requires a card', async () => {
+it('a wallet payment may have card fields without effect, but no field that requires a card', async () => {
   const withCard = (card: object) => withField(walletPayment(), 'payment_method.detail', { card });
   for (const card of [{}, { verify: false }, { capture: true }, { installments: 1 }]) {
     await created('rest', withCard(card));

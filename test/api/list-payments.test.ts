@@ -83,7 +83,7 @@ describe('GET /v1/payments', () => {
     expect(pages).toEqual(made.filter(({ status }) => status === 'SUCCEEDED'));
   });
 
-  it('the list of an order has its payments, an unknown order has none, and filters are combined', async () => {
+  it('a list by order has the order’s payments, or none for an unknown order, and filters are combined', async () => {
     const order = await list(`?${new URLSearchParams({ merchant_order_id: 'an order & more' })}`);
     expect(order.json).toEqual(made.slice(-3));
     expect((await list('?merchant_order_id=unknown')).json).toEqual([]);

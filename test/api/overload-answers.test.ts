@@ -49,7 +49,7 @@ const LIMITS = {
 } as const;
 
 it.each(['in_flight', 'receiving'] as const)(
-  'calls refused by the limit %s are logged as a total and counted individually',
+  'calls refused because of the limit %s are logged as a total and counted individually',
   async (limit) => {
     const before = await metrics();
     const from = server.logLines.length;
@@ -77,7 +77,7 @@ it.each(['in_flight', 'receiving'] as const)(
 );
 
 it.each(['in_flight', 'receiving'] as const)(
-  'a call refused by the limit %s gets the complete error over HTTP/1.1 and HTTP/2 before its body arrives',
+  'a call refused because of the limit %s gets the complete error over HTTP/1.1 and HTTP/2 before its body arrives',
   async (limit) => {
     const leave = await LIMITS[limit]();
     const session = http2.connect(server.url);

@@ -40,7 +40,7 @@ describe('rate limits', () => {
     expect(times(5, take)).toEqual([0, 0, 0, 1, 1]);
   });
 
-  it('a refusal reports the seconds until the next token, and a token is there after that time', () => {
+  it('a refusal reports the seconds until the next token, and a token is available after that time', () => {
     const take = rateLimit(0.2, 1);
     take();
     nowMs += 1_500;

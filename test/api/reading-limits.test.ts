@@ -21,7 +21,7 @@ type Init = Extract<MessageInitShape<typeof CreatePaymentRequestSchema>, { $type
 const binary = (init: Init) => toBinary(CreatePaymentRequestSchema, create(CreatePaymentRequestSchema, init));
 
 describe.each(PROTOCOLS)('reading limits over %s', (protocol) => {
-  it('a list of 80,000 elements is refused by its path before its invalid last element is read', async () => {
+  it('a list of 80,000 elements is refused with its path before its invalid last element is read', async () => {
     const items: unknown[] = Array.from({ length: 80_000 }, () => ({}));
     if (protocol === 'rest' || protocol === 'connectJson') items[79_999] = 'no object';
     const body = Buffer.from(requestBody(protocol, withField(cardPayment(), ITEMS, items)));

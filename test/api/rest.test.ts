@@ -138,7 +138,7 @@ describe('REST routes', () => {
   });
 
   it.each([{}, JSON_HEADERS])(
-    'a call with the headers %j and no body is an empty message',
+    'a call with the headers %j and no body is read as an empty message',
     async (headers) => {
       expect((await fetch(url, { method: 'POST', headers })).status).toBe(201);
       expect(seen.at(-1)).toEqual(create(CreatePaymentRequestSchema));

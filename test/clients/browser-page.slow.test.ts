@@ -99,7 +99,7 @@ function payOn(page: Page, protocol: Protocol, checkoutSession: string): Promise
   return page.evaluate(`window.pay(${JSON.stringify(input)}).catch(String)`) as Promise<string>;
 }
 
-describe.each(['Connect', 'gRPC-Web'] as const)('a shop’s page by %s', (protocol) => {
+describe.each(['Connect', 'gRPC-Web'] as const)('a shop’s page in %s', (protocol) => {
   it('a page can tokenize a card and pay a session only from an origin that the account allows', async () => {
     const page = await browser.newPage();
     const session = await checkoutCalls(call).openSession();

@@ -7,7 +7,7 @@ const DATA_DIR = ownDataDir();
 /** Time for which the service may still accept a revoked key from its cache, with a margin. */
 const FORGETTING = { timeout: 15_000, interval: 250 };
 
-it('the account command creates and revokes keys while the service runs, and the service follows', async () => {
+it('the account command creates and revokes keys, which takes effect while the service runs', async () => {
   const service = await startService({ DATA_DIR });
   const created = await account('create', '--name', 'Shop');
   const id = shown(created, 'account id');
@@ -44,7 +44,7 @@ it('the account command creates and revokes keys while the service runs, and the
   expect(keys).not.toContain('sk_');
 });
 
-it('the account command makes keys with the requested prefix, and the service accepts them', async () => {
+it('the account command creates keys with the requested prefix, and the service accepts them', async () => {
   const service = await startService({ DATA_DIR });
   const created = await account('create', '--name', 'Shop', '--environment', 'sandbox');
   const id = shown(created, 'account id');

@@ -16,7 +16,7 @@ it.each<[string, Command, string[], Readonly<Record<string, string>>, string]>([
     'npm run webhook-listen -- --port … --public-key …',
   ],
 ])(
-  '%s tells the user to put an option that npm consumed after --',
+  'if npm consumes an option, %s tells the user to put the option after --',
   async (name, command, args, taken, message) => {
     const environment = { ...taken, npm_lifecycle_event: name };
     const { code, stdout, stderr } = await runCommand(command, environment, ...args);

@@ -14,7 +14,7 @@ async function read(id: string): Promise<Record<string, unknown>> {
 
 const RECORDS = ['answered record', 'record', 'response record'];
 
-it('retention erases the payer from an old payment and its responses, and a repeat gets the rest', async () => {
+it('retention erases the payer from an old payment and its responses; a repeat gets what is left', async () => {
   const request = personal();
   const paid = await pay(request, 'old');
   const path = `/v1/payments/${paid.payment.id}/refund`;

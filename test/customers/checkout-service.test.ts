@@ -41,7 +41,7 @@ describe('checkout sessions', () => {
     expect([told.status, told.json]).toEqual([200, { ...json, customer_id: null, metadata: [] }]);
   });
 
-  it('a repeated request with one key opens one checkout session', async () => {
+  it('a request repeated with the same key opens only one checkout session', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const [one, two] = [await create({}, headers), await create({}, headers)];
     expect([two.json, two.headers.get('idempotent-replayed')]).toEqual([one.json, 'true']);
@@ -60,10 +60,13 @@ describe('checkout sessions', () => {
     ['customer_id', { customer_id: UNKNOWN }, 'CUSTOMER_NOT_FOUND'],
     ['customer_id', { customer_id: 'nobody' }, 'CUSTOMER_NOT_FOUND'],
     ['workflow', { workflow: 'SOMEHOW' }, 'INVALID_PARAMETERS'],
-  ])('a checkout session is refused for a bad field, by name: %s', async (field, body, code) => {
-    const refused = await create(body);
-    expect([refused.json.code, refused.json.errors[0].field]).toEqual([code, field]);
-  });
+  ])(
+    'a checkout session with a bad field is refused, and the error names the field: %s',
+    async (field, body, code) => {
+      const refused = await create(body);
+      expect([refused.json.code, refused.json.errors[0].field]).toEqual([code, field]);
+    },
+  );
 
   it('an update changes only the fields it sends, and payments are checked against the changed session', async () => {
     const session = await checkout.openSession();
@@ -174,7 +177,7 @@ describe('paying a checkout session', () => {
     expect((await checkout.pay(session, sentCard())).json.code).toBe('CHECKOUT_SESSION_NOT_FOUND');
   });
 
-  it('of many concurrent payments in a session, one succeeds and the others are refused', async () => {
+  it('one of many concurrent payments in a session succeeds, and the others are refused', async () => {
     const session = await checkout.openSession();
     const paid = await Promise.all(Array.from({ length: 8 }, () => checkout.pay(session, sentCard())));
     expect(paid.filter(({ status }) => status === 201).length).toBe(1);

@@ -100,7 +100,7 @@ describe('deleting a customer while a payment that stores a card is claimed', ()
       [ACCOUNT_ONE, randomUUID()],
     );
 
-  it('deleting a customer while a card is stored emits the enrollment and then its end', async () => {
+  it('deleting a customer while a card is stored emits an enrollment and then an unenrollment', async () => {
     await wantEnrollments();
     const claim = keepingClaim();
     await claimPayment(database, claim);
@@ -140,7 +140,7 @@ describe('deleting a customer while a payment with a stored card is accepted', (
   const found = () =>
     findStoredObjects(database, ACCOUNT_ONE, { customerId: customer, vaultedToken: method });
 
-  it('a payment that has read a stored card outlives its deletion, and later payments cannot find it', async () => {
+  it('a payment that has read a stored card succeeds after its deletion; later payments cannot find it', async () => {
     await tables.query(
       `INSERT INTO vaulted_token (account_id, customer_id, id, type, card, card_number, active)
        VALUES ($1, $2, $3, 'CARD', 'a card', 'sealed', true)`,

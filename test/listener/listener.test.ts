@@ -97,7 +97,7 @@ describe('one port for both protocols', () => {
 });
 
 describe('connections of undecided protocol', () => {
-  it('a connection that sends nothing, or only slowly the start of a preface, is closed', async () => {
+  it('a connection that sends nothing, or sends the start of a preface slowly, is closed', async () => {
     await start({ limits: { sniffTimeoutMs: 100 } });
     const begun = performance.now();
     expect(await Promise.all([connect().closed, connect('P').closed, connect('PR').closed])).toEqual([
@@ -108,7 +108,7 @@ describe('connections of undecided protocol', () => {
     expect(performance.now() - begun).toBeGreaterThan(90);
   });
 
-  it('a connection whose client ends or resets it before deciding is closed', async () => {
+  it('a connection that its client ends or resets before its protocol is decided is closed', async () => {
     await start();
     const ended = [connect(), connect('P')];
     for (const { socket } of ended) socket.end();

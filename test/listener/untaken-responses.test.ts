@@ -148,7 +148,7 @@ describe('limits of unsent bytes', () => {
     await othersAreServed();
   });
 
-  it('unsent bytes are limited in total, and the largest holders are cut first', async () => {
+  it('unsent bytes are limited in total, and the connections with the most are cut first', async () => {
     await startWithLarge({
       limits: { maxUnsentBytesPerConnection: 10 * LARGE_BYTES, maxUnsentBytes: 4 * LARGE_BYTES },
     });

@@ -124,14 +124,14 @@ describe('refused calls', () => {
     ['INVALID_PARAMETERS', 400, 'POST', '/v1/webhooks', { body: '{}' }],
     ['INVALID_CREDENTIALS', 401, 'GET', '/v1/connections'],
   ])(
-    'a call refused with %s (%i) gets a response as documented: %s %s',
+    'a call refused with %s (%i) gets the documented response: %s %s',
     async (code, status, verb, path, init) => {
       const refused = await call(verb, path, init);
       expect([refused.status, JSON.parse(refused.text).code, refused.faults]).toEqual([status, code, []]);
     },
   );
 
-  it('a call refused with IDEMPOTENCY_KEY_REUSED (422) gets a response as documented', async () => {
+  it('a call refused with IDEMPOTENCY_KEY_REUSED (422) gets the documented response', async () => {
     const headers = headersOne();
     await call('POST', '/v1/payments', { headers, body: json });
     const other = JSON.stringify({ ...cardPayment(), description: 'Another book' });

@@ -45,8 +45,8 @@ afterEach(async () => {
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-describe('a start of embedded PostgreSQL', () => {
-  it('a start keeps the data of the previous run', async () => {
+describe('starting embedded PostgreSQL', () => {
+  it('embedded PostgreSQL keeps the data of the previous run', async () => {
     await start();
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
@@ -69,7 +69,7 @@ describe('a start of embedded PostgreSQL', () => {
     expect(statSync(join(dataDir, 'postgres')).mode & 0o777).toBe(0o700);
   });
 
-  it('stop ends PostgreSQL, and may be called twice', async () => {
+  it('stop shuts PostgreSQL down, and may be called twice', async () => {
     const { stop: stopOnce } = await start();
     const pid = postmasterPid();
     await Promise.all([stopOnce(), stopOnce()]);
@@ -107,7 +107,7 @@ describe('a second service on the same data', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('of two services that start at once on the same data, one is refused', async () => {
+  it('one of two services that start at once on the same data is refused', async () => {
     const answers = await Promise.all([startService(), startService(), startService()]);
     expect(answers.filter((answer) => answer.startsWith('postgres://'))).toHaveLength(1);
     expect(answers.filter((answer) => answer.includes('is in use by another'))).toHaveLength(2);
@@ -115,7 +115,7 @@ describe('a second service on the same data', () => {
 });
 
 describe('recovery after kill -9', () => {
-  it('a start after a kill -9 of the service ends its orphaned PostgreSQL and keeps the data', async () => {
+  it('after a kill -9 of the service, the next start stops the orphaned PostgreSQL and keeps the data', async () => {
     await startService();
     const orphan = postmasterPid();
     await killServices();
@@ -125,7 +125,7 @@ describe('recovery after kill -9', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('a start after a kill -9 of the service and of a busy PostgreSQL recovers the data', async () => {
+  it('after a kill -9 of the service and of a busy PostgreSQL, the next start recovers the data', async () => {
     const url = await startService();
     const busy = new pg.Client(url);
     busy.on('error', () => {});
@@ -157,7 +157,7 @@ describe('recovery after kill -9', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('a stale pid that now belongs to another program is left alone', async () => {
+  it('another program that now has a stale pid is left alone', async () => {
     await startService();
     const text = readFileSync(pidFile, 'utf8');
     await killServices();
@@ -171,7 +171,7 @@ describe('recovery after kill -9', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('a start after an interrupted first start begins afresh', async () => {
+  it('after an interrupted first start, the next start begins afresh', async () => {
     const fresh = join(home, 'fresh');
     const service = spawnService(fresh);
     while (!existsSync(fresh) || !unfinished(fresh)) await sleep(5);

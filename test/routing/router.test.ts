@@ -89,7 +89,7 @@ describe('targets', () => {
     expect(d).toBe(0);
   });
 
-  it('a split gives one payment the same order at every try, with weight 0 last', () => {
+  it('a split gives one payment the same order of targets at every try, with weight 0 last', () => {
     const router = routerOf([split]);
     const tries = Array.from({ length: 20 }, () =>
       choose(router, {}, 'one payment')?.targets.map(({ id }) => id),

@@ -108,7 +108,7 @@ describe('the checkout page', () => {
     expect(await now(payment)).toMatchObject({ status: 'expired', amount_captured: 0 });
   });
 
-  it('an order that cannot be closed by its description stays payable', async () => {
+  it('an order whose description forbids closing it stays payable', async () => {
     const payment = await order({ return_url: undefined, description: 'sandbox:stay_open' });
     await ask(provider.origin, `/v1/by-idempotency-key/${payment.idempotency_key}/close`, {});
     await page.goto(String(payment.checkout_url));

@@ -160,13 +160,13 @@ describe('wallets', () => {
     expect(html).not.toMatch(/<script|<img/);
   });
 
-  it('a checkout page shows yen without decimals', async () => {
+  it('a checkout page shows yen without decimal places', async () => {
     const body = { wallet: 'WALLET_B', amount: 1200, currency: 'JPY' };
     const order = await jsonOf(await provider.post('/v1/wallet-orders', body));
     expect(await (await fetch(`${provider.origin}/checkout/${order.id}`)).text()).toContain('JPY 1,200<');
   });
 
-  it('an order that does not exist has a page that says so', async () => {
+  it('the checkout page of an order that does not exist says so', async () => {
     const charge = await jsonOf(await provider.post('/v1/charges', CHARGE));
     for (const id of ['wo_00000000-0000-4000-8000-000000000000', charge.id, '%00', '<script>']) {
       const page = await fetch(`${provider.origin}/checkout/${id}`);
@@ -211,7 +211,7 @@ describe('refused calls', () => {
     });
   }
 
-  it('a call to an unknown address returns 404', async () => {
+  it('a call to an unknown path returns 404', async () => {
     expect((await provider.get('/v2/charges')).status).toBe(404);
   });
 

@@ -98,7 +98,7 @@ afterAll(async () => {
   await server?.close();
 });
 
-it('every table of accounts has the account first in its primary key', async () => {
+it('every table with account data has the account first in its primary key', async () => {
   const rows = await tables.query(
     `SELECT c.relname AS name, a.attname AS first, i.indisvalid AS valid
      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -115,7 +115,7 @@ it('every table of accounts has the account first in its primary key', async () 
   expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(NOT_BY_ACCOUNT)));
 });
 
-it('every unique index and foreign key of a table of accounts contains the account, as sharding requires', async () => {
+it('every unique index and foreign key of a table with account data contains the account, for sharding', async () => {
   const unique = await tables.query(
     `SELECT i.indexrelid::regclass::text AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
      JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'

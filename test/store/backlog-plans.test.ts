@@ -176,7 +176,7 @@ it('the search for attempts that cannot be looked up reads only open transaction
   expect(mostTouched(nodes)).toBeLessThanOrEqual(OPEN);
 });
 
-it('a search for due news reads no more rows than it takes, and none of other connections', async () => {
+it('a search for due notifications reads no more rows than it takes, and none of other connections', async () => {
   const pauses = { share: 0.3, firstS: 2, longestS: 3_600 };
   const taking = (connectionId: string) =>
     callOf((database) => takeDueNews(database, connectionId, 10, pauses));
@@ -184,7 +184,7 @@ it('a search for due news reads no more rows than it takes, and none of other co
   expect(mostTouched(await carriedOut(await taking('another')))).toBe(0);
 });
 
-it('a check reads at most 20 news of its transaction', async () => {
+it('a check reads at most 20 notifications of its transaction', async () => {
   const call = await callOf((database) => readOpenNews(database, ACCOUNT_ONE, STORMED));
   expect(mostTouched(await carriedOut(call))).toBeLessThanOrEqual(20);
 });
@@ -202,7 +202,7 @@ it('a notification that makes a check due reads at most two notifications', asyn
   expect(mostTouched(ofNews)).toBeLessThanOrEqual(2);
 });
 
-it('a check settles at most 1,000 news at once, without reading settled ones', async () => {
+it('a check settles at most 1,000 notifications at once, without reading settled ones', async () => {
   const call = await callOf((database) => settleServed(database, STORMED, served, 'unchanged', true));
   expect(mostTouched(await carriedOut(call, 'seqscan', 'hashjoin', 'mergejoin'))).toBe(1_000);
 });

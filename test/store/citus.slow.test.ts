@@ -25,7 +25,7 @@ onCitus('distributing a database (skipped unless CITUS_URL names a coordinator)'
   });
   afterAll(() => dropCitus(coordinatorUrl, name));
 
-  it('distributes a database with payments, once, and keeps its rows', async () => {
+  it('a database with payments is distributed once and keeps its rows', async () => {
     const database = open();
     await migrate(database, MIGRATIONS);
     expect(await isDistributed(database)).toBe(false);
@@ -51,7 +51,7 @@ onCitus('distributing a database (skipped unless CITUS_URL names a coordinator)'
     await database.close();
   });
 
-  it('a start distributes a table that a migration has added', async () => {
+  it('migrating a distributed database distributes a table that a migration has added', async () => {
     const database = open();
     await runIn(url, "SELECT undistribute_table('audit_log')");
     await migrate(database, MIGRATIONS);

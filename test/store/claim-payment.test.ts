@@ -53,7 +53,7 @@ it('only one payment can claim a key, also among the claims of a group', async (
   expect(await tables.query('SELECT FROM transaction')).toHaveLength(3);
 });
 
-it('a claim with a card stores the card also when it comes with a group', async () => {
+it('a claim with a card stores the card even when it is written with a group', async () => {
   const [plain, withCard] = [attemptToClaim().claim, attemptToClaim({ vault: true }).claim];
   expect(await claimTogether([plain, withCard])).toEqual(fulfilled(true, true));
   expect(await tables.query('SELECT id, active FROM vaulted_token')).toEqual([

@@ -124,7 +124,7 @@ it('the statement read_payment_state finds transactions by an index on their pay
   expect(await planOf('read_payment_state')).toContain('transaction_payment');
 });
 
-it('a change finds its rows by id, alone and with other changes, by a generic plan', async () => {
+it('a change, alone or with others, finds its rows by id with a generic plan', async () => {
   const showing = await openShowing(databaseUrl());
   const [row] = await tables.query('SELECT payment_id, id FROM transaction LIMIT 1');
   const changed = { paymentId: String(row?.payment_id), transactionId: String(row?.id) };

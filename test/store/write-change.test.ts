@@ -153,7 +153,7 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     expect(await everything()).toEqual(before);
   });
 
-  it('a change of an older version is outdated and changes nothing, with or without a known outcome', async () => {
+  it('a change to an older version is outdated and changes nothing, with or without a known outcome', async () => {
     const attempt = await claimAttempt(database);
     await write(attempt, 'FIRST', OPEN);
     const before = await everything();
@@ -201,7 +201,7 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     expect(await rowOf(attempt)).toMatchObject({ reference: 'theirs', check_in_s: null, version: 4 });
   });
 
-  it('a change of another account is outdated and changes nothing', async () => {
+  it('a change for another account is outdated and changes nothing', async () => {
     const attempt = await claimAttempt(database);
     const before = await everything();
     for (const options of [{}, OPEN]) {

@@ -166,7 +166,7 @@ describe('concurrent changes', () => {
     expect(attempts.map(versionOf)).toEqual([1, 0, 0, 1, 1]);
   });
 
-  it('of concurrent changes to one payment, one is written and the other is outdated', async () => {
+  it('one of two concurrent changes to a payment is written, and the other is outdated', async () => {
     const [ahead, attempt] = [await open(), await open()];
     const { results } = await together(writeChange, [
       ...[changeOf(ahead, 'DONE'), changeOf(attempt, 'ONE'), changeOf(attempt, 'OTHER')],

@@ -186,27 +186,24 @@ it.each(ends)('a webhook that is %s ends only its own deliveries', async (_what,
   }
 });
 
-it.each(ends)(
-  'a webhook that is %s ends its deliveries in statements of limited size',
-  async (_what, end) => {
-    await world.tables.query(
-      `INSERT INTO delivery (account_id, id, webhook_id, event_id)
+it.each(ends)('a webhook that is %s ends its deliveries in batches of at most 10,000', async (_what, end) => {
+  await world.tables.query(
+    `INSERT INTO delivery (account_id, id, webhook_id, event_id)
      SELECT $1, gen_random_uuid(), $2, gen_random_uuid() FROM generate_series(1, 20001)`,
-      [account, webhookId],
-    );
-    const sizes: number[] = [];
-    const database = openTestDatabase(world.databaseUrl, 1);
-    const query: Database['query'] = async (statement, values) => {
-      const result = await database.query<never>(statement, values);
-      if (/UPDATE delivery/.test(statement.text)) sizes.push(result.rowCount ?? 0);
-      return result;
-    };
-    await end({ ...database, query });
-    await database.close();
-    expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
-    expect(sizes.filter((size) => size > 0)).toEqual([10_000, 10_000, 1]);
-  },
-);
+    [account, webhookId],
+  );
+  const sizes: number[] = [];
+  const database = openTestDatabase(world.databaseUrl, 1);
+  const query: Database['query'] = async (statement, values) => {
+    const result = await database.query<never>(statement, values);
+    if (/UPDATE delivery/.test(statement.text)) sizes.push(result.rowCount ?? 0);
+    return result;
+  };
+  await end({ ...database, query });
+  await database.close();
+  expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
+  expect(sizes.filter((size) => size > 0)).toEqual([10_000, 10_000, 1]);
+});
 
 it('the remaining open deliveries end when a webhook is turned on again', async () => {
   await world.change(account);

@@ -191,7 +191,7 @@ describe('webhooks over REST', () => {
     [{ events: ['payment.purchase', 'payment.unknown'] }, 'events[1]'],
     [{ description: 'x'.repeat(256) }, 'description'],
     [{ description: 'a\0b' }, 'description'],
-  ])('the webhook %j is refused with the name of its field', async (body, field) => {
+  ])('the webhook %j is refused, and the error names the bad field', async (body, field) => {
     const { status: code, json } = await create(body);
     expect([code, json.code]).toEqual([400, 'INVALID_PARAMETERS']);
     expect(json.errors.map((error: { field: string }) => error.field)).toContain(field);

@@ -204,7 +204,7 @@ describe('REST JSON round trips', () => {
     ['bytes', '"*"'],
     ['bytes', '[1]'],
     ['bool', '1'],
-  ])('REST JSON refuses in %s the value %s', (field, literal) => {
+  ])('REST JSON refuses, in a field of type %s, the value %s', (field, literal) => {
     const read = () => decodeScalars(parseJson(Buffer.from(`{"${field}":${literal}}`)));
     expect(read).toThrow(ServiceError);
     expect(read).toThrow(new RegExp(`^${field}: `));
@@ -217,7 +217,7 @@ describe('REST JSON round trips', () => {
     ['int64', '9007199254740993', 9007199254740993n],
     ['int64', '-0', 0n],
     ['double', '1e2', 100],
-  ])('REST JSON reads in %s the value %s', (field, literal, value) => {
+  ])('REST JSON reads, in a field of type %s, the value %s', (field, literal, value) => {
     const message = decodeScalars(parseJson(Buffer.from(`{"${field}":${literal}}`)));
     expect(message[field]).toBe(value);
   });
