@@ -271,7 +271,7 @@ describe('shares of accounts and addresses', () => {
   });
 });
 
-/** A call whose steps can come in any order. Its work first waits for a provider. */
+/** A call whose steps can run in any order. Its work first waits for a provider. */
 function callOf(admission: ReturnType<typeof createAdmission>, ticket: Ticket) {
   const provider = Promise.withResolvers<void>();
   const rest = Promise.withResolvers<void>();

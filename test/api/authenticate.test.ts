@@ -26,7 +26,7 @@ const publicOnly = (publicKey = 'pk_sandbox_one') => keys({ 'public-api-key': pu
 const pair = (publicKey: string, secret: string) =>
   keys({ 'public-api-key': publicKey, 'private-secret-key': secret });
 
-/** Returns the caller's view of a refusal, without the parts that differ between any two responses. */
+/** Returns a refusal as the caller sees it, without the parts that differ in every response. */
 function seen(reply: Reply): unknown {
   const body = reply.raw.replace(/[0-9a-f]{24}/g, '<request id>').replace(/\ndate: .*/g, '');
   return { status: reply.status, code: reply.code, reason: reply.reason, fields: reply.fields, body };
@@ -166,7 +166,7 @@ describe('keys', () => {
       expect(await statusOf(publicKey, 'sk_first')).toBe(201);
       expect(await statusOf(publicKey, 'sk_second')).toBe(201);
     }
-    // A new secret works at once.
+    // A new secret is accepted at once.
     await tables.query(insert, [randomUUID(), ACCOUNT_ONE, sha256('sk_third')]);
     expect(await statusOf('pk_new', 'sk_third')).toBe(201);
 

@@ -80,7 +80,9 @@ const INVALID_PARAMETERS = (protocol: Protocol) => ({
   record: '',
 });
 
-/** Expects that the response contains no sent value. Values under four characters may occur within other words. */
+/**
+ * Expects that the response contains no sent value. Values shorter than four characters may occur within other words.
+ */
 function expectNoEcho(reply: Reply, request: RequestJson, value: unknown): void {
   const card = (request.payment_method as RequestJson | undefined)?.detail as {
     card?: { card_data?: RequestJson };

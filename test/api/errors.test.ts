@@ -20,7 +20,7 @@ import { cardPayment, headersOne, withField } from '../support/payment-requests.
 const CARD = '4012888888881881';
 const fields = [{ field: 'amount.value', code: 'OUT_OF_RANGE', message: 'must be above zero' }] as const;
 
-/** The contract's table of errors. */
+/** The table of errors in the contract. */
 const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
   INVALID_PARAMETERS: [400, 'InvalidArgument'],
   INVALID_REQUEST: [400, 'InvalidArgument'],

@@ -15,7 +15,7 @@ import { onService, server } from '../support/on-service.ts';
 import { CUSTOMER, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
 import { openTables, WAITING } from '../support/tables.ts';
 
-/* gRPC's unary calls over bare HTTP/2, because the service reads and writes them itself. */
+/* Unary gRPC calls over bare HTTP/2, because the service implements this protocol itself. */
 
 const CREATE = '/payments.v1.PaymentService/CreatePayment';
 const LIST = '/payments.v1.PaymentService/ListPayments';
@@ -206,7 +206,7 @@ it('a gRPC call that fails after its deadline is logged', async () => {
   const begun = vi.spyOn(globalThis, 'setTimeout');
   const reply = call('/payments.v1.CustomerService/GetCustomer', framed(customer), { 'grpc-timeout': '10H' });
   await expect.poll(() => tables.query(WAITING)).toHaveLength(1);
-  // The deadline passes now.
+  // Now the deadline passes.
   begun.mock.calls.find(([, ms]) => ms === 10 * 3_600_000)?.[0]();
   vi.restoreAllMocks();
   expect((await reply).status).toBe('4');

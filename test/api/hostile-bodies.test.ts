@@ -30,7 +30,7 @@ afterEach(() => {
 
 const STATUS = { INVALID_REQUEST: 400, INVALID_PARAMETERS: 400, REQUEST_TOO_LARGE: 413 } as const;
 
-/** Expects a refusal as the protocol expresses it, with nothing stored and the service still ready. */
+/** Expects a refusal in the protocol's form, with nothing stored and the service still ready. */
 async function expectRefused(protocol: Protocol, reply: Reply, reason: keyof typeof STATUS): Promise<void> {
   expect({ protocol, reason: reply.reason, record: reply.record }).toEqual({ protocol, reason, record: '' });
   if (protocol === 'rest') expect(reply.status).toBe(STATUS[reason]);
@@ -55,7 +55,7 @@ function padded(protocol: Protocol, size: number): Uint8Array {
   if (protocol === 'rest' || protocol === 'connectJson') {
     return Buffer.concat([body, Buffer.alloc(size - body.length, ' ')]);
   }
-  // The tag of field 1999 with wire type LEN, then a length of three bytes.
+  // The tag of field 1999 with wire type LEN, followed by a length encoded in three bytes.
   const fill = size - body.length - 5;
   const length = [(fill & 0x7f) | 0x80, ((fill >> 7) & 0x7f) | 0x80, fill >> 14];
   return Buffer.concat([body, Buffer.from([0xfa, 0x7c, ...length]), Buffer.alloc(fill)]);

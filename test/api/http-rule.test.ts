@@ -22,7 +22,7 @@ import { REASONS } from '#src/service-error.ts';
 
 type Rule = MessageInitShape<typeof HttpRuleSchema>;
 
-/** A library's service, which no code knows, with these annotations. */
+/** The service of a library, with these annotations. No code of ours knows it. */
 function libraryService(rules: Readonly<Record<string, Rule>>): DescService {
   const { STRING, INT32, BOOL, MESSAGE } = FieldDescriptorProto_Type;
   const { OPTIONAL, REPEATED } = FieldDescriptorProto_Label;

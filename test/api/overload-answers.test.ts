@@ -22,7 +22,7 @@ const PAYMENTS = '/v1/payments';
 const CREATE_PAYMENT = '/payments.v1.PaymentService/CreatePayment';
 const RPCS = PROTOCOLS.length - 1;
 
-/** Each puts the service at a limit: `in_flight` refuses calls on arrival, `receiving` after their keys are read. */
+/** Each brings the service to a limit: `in_flight` refuses calls on arrival, `receiving` after their keys are read. */
 const LIMITS = {
   in_flight: async () => {
     // A client that does not read its response.

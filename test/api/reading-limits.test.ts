@@ -25,7 +25,7 @@ describe.each(PROTOCOLS)('reading limits over %s', (protocol) => {
     const items: unknown[] = Array.from({ length: 80_000 }, () => ({}));
     if (protocol === 'rest' || protocol === 'connectJson') items[79_999] = 'no object';
     const body = Buffer.from(requestBody(protocol, withField(cardPayment(), ITEMS, items)));
-    // An element with a length beyond the end of the body.
+    // An element whose length exceeds the rest of the body.
     if (BINARY_PROTOCOLS.includes(protocol))
       body[body.lastIndexOf(EMPTY_ITEMS) + EMPTY_ITEMS.length - 1] = 0x7f;
     const reply = await clients.send(protocol, body, headersOne());

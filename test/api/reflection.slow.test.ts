@@ -213,7 +213,7 @@ describe('limits of reflection', () => {
     const bytes = await answeredUntilRefused(transport, question);
     expect(bytes).toBeGreaterThan(3 * 2 ** 20);
     expect(bytes).toBeLessThanOrEqual(4 * 2 ** 20);
-    // The limit remains reached.
+    // The limit still applies to this connection.
     expect(await answeredUntilRefused(transport, question)).toBe(0);
     expect(await ask(ServerReflection, question)).toHaveLength(1);
   });

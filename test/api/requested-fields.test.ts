@@ -45,7 +45,7 @@ describe('fields that are known but not supported', () => {
     [`${CARD}.installment_amount`, 25.5],
     [`${CARD}.installments_type`, 'ISSUER'],
     [`${CARD}.first_installment_deferral`, 2],
-    // At its documented place, false requests an authorization. Anywhere else, ignoring it would charge the payer.
+    // At its documented place, false requests an authorization. Ignoring it anywhere else would charge the payer.
     ['capture', false],
     ['capture', 'false'],
     ['capture', ''],

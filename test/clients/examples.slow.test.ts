@@ -30,7 +30,7 @@ const grpcPython = ['python3', '/usr/bin/python3'].find((one) =>
   works(one, '-c', 'import grpc, google.protobuf'),
 );
 
-/** Lists what this machine lacks for an example; '' if nothing. */
+/** Lists what this machine lacks for an example; '' if it lacks nothing. */
 function lacks(needs: Readonly<Record<string, boolean>>): string {
   return Object.entries(needs)
     .filter(([, has]) => !has)

@@ -44,7 +44,7 @@ function card(over: Partial<CreatePaymentRequest> = {}, number = '41111111111111
   };
 }
 
-/** Makes a client whose network fails as listed, one entry per try: it loses the response, or responds 503. */
+/** Makes a client whose network fails as listed, one entry per try: the response is lost, or is a 503. */
 function troubled(...troubles: readonly ('lose' | 503 | 'ok')[]) {
   const keys: (string | null)[] = [];
   const trouble: typeof fetch = async (input, init) => {

@@ -59,7 +59,7 @@ it('the account command creates keys with the requested prefix, and the service 
   expect(await pay(service, id, { publicKey: production, secret })).toBe(201);
 });
 
-/** Returns the output of a command on the service's own database, which has to succeed. */
+/** Runs a command that must succeed on the service's own database, and returns its output. */
 async function account(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await spawnCommand('account', { DATA_DIR }, ...args);
   expect([code, stderr], args.join(' ')).toEqual([0, '']);
@@ -71,7 +71,7 @@ function shown(output: string, name: string): string {
   return new RegExp(`^${name} +(\\S+)$`, 'm').exec(output)?.[1] ?? '';
 }
 
-/** Pays with an account's keys: by card, or without a secret by a wallet that redirects. @returns the HTTP status. */
+/** Pays with an account's keys: by card or, without a secret, by a wallet that redirects. @returns the HTTP status. */
 async function pay(
   service: ServiceProcess,
   accountId: string,

@@ -30,6 +30,6 @@ it('npm run demo leaves no service running if it is told to stop while the servi
   ]);
   await vi.waitFor(() => expect(demo.printed.stdout).toContain('Starting the service…'), 60_000);
   demo.child.kill('SIGTERM');
-  // The service holds the demo's standard error, so this is the end of both.
+  // The service shares the demo's standard error, so it closes when both have exited.
   expect(await demo.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('did not start') });
 });

@@ -38,13 +38,13 @@ beforeEach(async () => {
   await held.query('BEGIN');
 });
 
-/** Returns the claim of a payment that stores its card for the customer. */
+/** Returns the claim for a payment that stores its card for the customer. */
 function keepingClaim(): Claim {
   const { claim } = attemptToClaim({ vault: true });
   if (!claim.vault) throw new Error('the claim keeps no card');
   return { ...claim, vault: { ...claim.vault, customerId: customer } };
 }
-/** Returns the approval of the payment, with which the card is stored. */
+/** Returns the change that approves the payment and stores the card. */
 function keepingChange({ paymentId, transactionId, vault }: Claim): StoredChange {
   return {
     ...{ accountId: ACCOUNT_ONE, paymentId, version: 0, event: 'payment.purchase' },

@@ -60,7 +60,7 @@ describe('one-time tokens', () => {
     const card = { ...cardData(CARD), security_code: CODE };
     const made = await call('POST', path, { payment_method: { type: 'CARD', card } }, key);
     expect([made.status, made.json.card_data?.lfd]).toEqual([201, CARD.slice(-4)]);
-    // The request counts as the same in either form, and with another security code.
+    // The request counts as the same in either form, even with another security code.
     const again = await call('POST', path, { card_data: { ...card, security_code: '' } }, key);
     expect([again.json, again.headers.get('idempotent-replayed')]).toEqual([made.json, 'true']);
     const paid = await checkout.pay(session, { token: made.json.token });

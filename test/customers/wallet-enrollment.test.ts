@@ -40,7 +40,7 @@ const press = (made: Response, action: string) =>
   fetch(`${made.json.redirect_url}/${action}`, { method: 'POST', redirect: 'manual' });
 const comeBack = (id: string) =>
   fetch(`${server.url}/v1/enrollments/${id}/return?sandbox_status=agreed`, { redirect: 'manual' });
-/** Lets the payer's time run out, at a provider that cannot be called. */
+/** Lets the payer's time run out while the provider cannot be called. */
 const overdue = (id: string) =>
   tables.query(
     `UPDATE vaulted_token SET connection_identity = 'another account', expires_at = now() - interval '2 hours',

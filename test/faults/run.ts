@@ -38,7 +38,7 @@ export async function runCase(
   try {
     const world = await openWorld({ ...options, cluster: own ?? options.cluster });
     try {
-      // A case that throws has found something; the invariants are checked nevertheless.
+      // A case that throws has found something, but the invariants are checked all the same.
       await tried.run(world).catch((error: Error) => world.expect(false, error.message));
       world.database.up();
       world.provider.up();

@@ -53,7 +53,7 @@ describe('one port for both protocols', () => {
       await sleep(1);
     }
     await one.has('{"version":"1.1"}');
-    // The server accepts the preface by sending its own SETTINGS frame.
+    // If the server accepts the preface, it sends its own SETTINGS frame.
     await vi.waitFor(() => expect(Buffer.from(two.received(), 'latin1')[3]).toBe(4));
   });
 
@@ -165,7 +165,7 @@ describe('HTTP/1.1 connections', () => {
         'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n',
       );
     }
-    // PRI is a method that only HTTP/2 may use, and the rest here is not a preface.
+    // Only HTTP/2 may use the method PRI, and these bytes are not an HTTP/2 preface.
     expect(await connect('PRI / HTTP/1.1\r\nHost: a\r\n\r\n').closed).not.toContain('HTTP/1.1');
     await othersAreServed();
   });

@@ -69,8 +69,7 @@ it('an unread pipe neither blocks logging nor grows the buffer beyond its bound,
     log.info({ n: -1 });
     await writer.end(10_000);
     process.exit();`);
-  // Sent although none of 10 MB was read, of which the pipe and the writer hold little more than 1
-  // MB.
+  // It is sent although none of the 10 MB was read; the pipe and the writer hold little more than 1 MB of it.
   await once(child, 'message');
   const lines = linesOf(child);
   child.send('read');

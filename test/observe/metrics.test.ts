@@ -5,7 +5,7 @@ import { HELD, onHeldProvider, provider } from '../support/held-provider.ts';
 import { server } from '../support/on-service.ts';
 import { cardPayment, headersOne, walletPayment } from '../support/payment-requests.ts';
 
-// Open payments are never looked up here, since a look-up would end them and be counted.
+// Open payments are never looked up here, since a look-up would finish them and would be counted.
 const checkSchedule = { leaseMarginMs: 10_000, firstCheckMs: 3_600_000, closingMarginMs: 10_000 };
 onHeldProvider({ config: { checkSchedule } });
 

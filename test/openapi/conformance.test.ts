@@ -44,17 +44,17 @@ describe.each(loadScenarios())('scenario $name', ({ request, keys }) => {
 });
 
 /**
- * Codes of errors that the schema can express. It does not know countries, currencies, check digits
- * or relations between fields.
+ * The codes of errors that the schema can express. The schema cannot express countries, currencies, check digits or
+ * relations between fields.
  */
 const TOLD_BY_SCHEMA = /^(REQUIRED|TOO_LONG|TOO_MANY|INVALID_TYPE|NOT_ALLOWED)/;
-/** Errors with such a code that only our rules find, since they depend on several fields. */
+/** Errors that have one of these codes although only our rules find them, because they depend on several fields. */
 const TOLD_BY_RULES_OF_PAYMENTS: readonly string[] = [
   // A vaulted token excludes card data, and card data excludes a wallet.
   'payment_method.vaulted_token NOT_ALLOWED',
   'payment_method.detail NOT_ALLOWED',
   'payment_method.detail REQUIRED',
-  // A one-time token implies the type. Beside a vaulted token, only a security code may be sent.
+  // A one-time token implies the type. Only a security code may be sent along with a vaulted token.
   'payment_method.type REQUIRED',
   'payment_method.detail.card.card_data.number REQUIRED',
   'payment_method.detail.card.card_data.expiration_month REQUIRED',

@@ -40,7 +40,7 @@ async function send(verb: string, path: string, body?: unknown): Promise<any> {
 
 type Given = Readonly<Record<string, string>>;
 
-/** Creates the resources that examples start from, by parameter name. */
+/** Functions that create the resources from which examples start, keyed by parameter name. */
 const givens: Readonly<Record<string, () => Promise<Given>>> = {
   paid: () => pay('paid', {}),
   listed: async () => {

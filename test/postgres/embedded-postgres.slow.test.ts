@@ -22,7 +22,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/embe
 const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/postgres/embedded-postgres.ts'));
 const log = pino({ level: 'silent' });
 
-// Every user can pass through, including the user as which root runs PostgreSQL.
+// Every user can enter the directory, including the user as whom root runs PostgreSQL.
 const home = mkdtempSync(join(tmpdir(), 'embedded-postgres-'));
 chmodSync(home, 0o711);
 const dataDir = join(home, 'data');
@@ -175,14 +175,14 @@ describe('recovery after kill -9', () => {
     const fresh = join(home, 'fresh');
     const service = spawnService(fresh);
     while (!existsSync(fresh) || !unfinished(fresh)) await sleep(5);
-    // A stopped process cannot finish.
+    // A process stopped by SIGSTOP cannot finish.
     service.kill('SIGSTOP');
     await sleep(150);
     service.kill('SIGKILL');
     await once(service, 'exit');
     expect(existsSync(join(fresh, 'postgres'))).toBe(false);
     await (await startEmbeddedPostgres({ dataDir: fresh, log })).stop();
-    // The killed start's initdb may have written until then. A later start removes the rest.
+    // The initdb of the killed start may have written until now. A later start removes what is left.
     await (await startEmbeddedPostgres({ dataDir: fresh, log })).stop();
     expect(unfinished(fresh)).toBe(false);
   });
@@ -253,7 +253,7 @@ function spawnService(directory: string): ChildProcess {
 
 async function killServices(): Promise<void> {
   for (const service of services.splice(0)) {
-    // `kill` returns false for a service that has ended, and its `exit` event is not emitted again.
+    // `kill` returns false for a service that has exited, and its `exit` event is not emitted again.
     if (service.kill('SIGKILL')) await once(service, 'exit');
   }
 }
@@ -262,7 +262,7 @@ function postmasterPid(): number {
   return Number.parseInt(readFileSync(pidFile, 'utf8'), 10);
 }
 
-/** A zombie that has not been waited for does not count. */
+/** A zombie for which nobody has waited does not count. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -292,7 +292,7 @@ async function run(sql: string, meanwhile?: (client: pg.Client) => Promise<void>
   }
 }
 
-/** Kills the session's process, upon which PostgreSQL restarts all sessions and recovers. */
+/** Kills the session's process, after which PostgreSQL ends all sessions and recovers. */
 async function killBackend(client: pg.Client): Promise<void> {
   await sleep(100);
   process.kill((client as unknown as { processID: number }).processID, 'SIGKILL');

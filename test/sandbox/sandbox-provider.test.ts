@@ -267,7 +267,7 @@ describe('the sandbox provider', () => {
     const waiting = own.post('/v1/charges', { ...CHARGE, card: magicCard('APPROVED_AFTER_DELAY') });
     const failed = expect(hanging).rejects.toThrow();
     await expect.poll(() => own.query('SELECT 1 FROM sandbox.ledger')).toHaveLength(1);
-    // Both requests must have arrived: closing cuts connections without a request.
+    // Both requests must have arrived, because closing cuts connections that have no request.
     await expect.poll(() => received).toBe(2);
     await own.app.close();
     await failed;

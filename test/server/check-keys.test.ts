@@ -81,7 +81,7 @@ it.each(['o', 'ol', 'old', 'old-', 'old_2', 'another-id'])(
     await start({ [id]: OLD, new: NEW });
     await storeCard(id, OLD);
     await storeCard(id, OLD);
-    // These IDs have the same beginning, but their cards need the other key.
+    // These IDs have the same beginning, but their cards need another key.
     await storeCard(`${id}x`, NEW);
     await storeCard('new', NEW);
     const refusal = `VAULT_KEYS lacks the key "${id}", which 2 stored cards and webhook secrets need.`;

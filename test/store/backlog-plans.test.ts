@@ -19,7 +19,8 @@ const STORMED = randomUUID();
 const OPEN = 10_000;
 
 beforeAll(async () => {
-  // A provider stopped responding: its newest transactions are open. All payments have the same order and reference.
+  // A provider has stopped responding: its newest transactions are open. All payments have the same order and
+  // reference.
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer,
        merchant_order_id, card_last_four)
@@ -66,7 +67,7 @@ beforeAll(async () => {
   await tables.query('VACUUM (ANALYZE)');
 });
 
-/** Cursor values for tables whose key is not an id. */
+/** Cursor values for the tables whose key is not an id. */
 const KEYS: Readonly<Partial<Record<AgedRows, string[]>>> = {
   calls: ['', ''],
   notifications: ['', '', '0'],
@@ -105,9 +106,9 @@ type Node = {
 };
 
 /**
- * Executes a statement by its generic plan.
+ * Executes a statement with its generic plan.
  *
- * @param tooLargeFor plan steps that the planner would not choose for larger tables, such as 'sort'.
+ * @param tooLargeFor turns off plan steps that the planner would not choose for larger tables, such as 'sort'.
  * @returns the nodes of the plan.
  */
 async function carriedOut({ statement, values }: Call, ...tooLargeFor: string[]): Promise<Node[]> {

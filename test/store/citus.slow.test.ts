@@ -10,8 +10,8 @@ import { callMainPath } from '../support/main-path.ts';
 import { runIn } from '../support/run-in.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
-// These tests need Citus: CITUS_URL names a database of a coordinator to which workers were added. With it, the other
-// tests run there too: CITUS_URL=… npx vitest run test/scenarios.test.ts
+// These tests need Citus: CITUS_URL names a database of a coordinator to which workers were added. If it is set, the
+// other tests also run on Citus: CITUS_URL=… npx vitest run test/scenarios.test.ts
 
 const coordinatorUrl = process.env.CITUS_URL ?? '';
 const onCitus = describe.skipIf(coordinatorUrl === '');

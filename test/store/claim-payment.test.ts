@@ -7,7 +7,7 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
 
-/** Claims payments at the same time: a first claim goes alone, and the others wait and form a group. */
+/** Claims payments at the same time: the first claim is written alone, and the others wait and form a group. */
 const claimTogether = (claims: readonly Claim[]) =>
   Promise.allSettled([attemptToClaim().claim, ...claims].map((claim) => claimGrouped(database, claim))).then(
     (results) => results.slice(1),

@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const log = pino({ level: 'silent' });
 const INSERT = { name: 'insert', text: 'INSERT INTO item (id) VALUES (DEFAULT)' };
-/** Makes its session read-only, like the sessions of a demoted primary. */
+/** Makes the session read-only, like the sessions of a demoted primary. */
 const TURN_READ_ONLY = {
   name: 'turn_read_only',
   text: "SELECT set_config('default_transaction_read_only', 'on', false), pg_sleep(0.05)",

@@ -41,7 +41,7 @@ const openNews = ({ transactionId }: OpenAttempt, accountId = ACCOUNT_ONE) =>
   readOpenNews(database, accountId, transactionId);
 const rows = (columns: string) =>
   tables.query(`SELECT ${columns} FROM notification ORDER BY received_at, deduplication_key, subject`);
-/** Reads the only news about a transaction. */
+/** Reads the only notification or return about a transaction. */
 async function onlyNews(attempt: OpenAttempt): Promise<OpenNews> {
   const [news, ...more] = await openNews(attempt);
   if (!news || more.length > 0) throw new Error('expected one piece of news');
@@ -68,7 +68,7 @@ describe('notifications', () => {
         transactionId: one.transactionId,
         reference: undefined,
       },
-      // Only the search, which reads every account, finds the transaction of a provider's reference.
+      // Only the search, which reads every account, finds the transaction with a provider's reference.
       { ...named, subject: 1, accountId: NIL, transactionId: undefined, reference: 'theirs' },
       { ...named, subject: 2, accountId: NIL, transactionId: unknown, reference: undefined },
       { ...named, subject: 3, accountId: NIL, transactionId: undefined, reference: 'unknown' },

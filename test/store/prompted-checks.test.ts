@@ -12,7 +12,7 @@ onOwnDatabase({ empties: 'payment, transaction, vaulted_token, notification', ma
 
 const APART_S = 2;
 
-/** Makes a transaction whose call has ended and that is checked in `checkInS` seconds, or never if undefined. */
+/** Makes a transaction whose call has ended. It is checked in `checkInS` seconds, or never if that is undefined. */
 async function letGo(checkInS: number | undefined): Promise<OpenAttempt> {
   const attempt = await claimAttempt(database);
   await writeChange(database, changeOf(attempt, 'PENDING', { isOpen: true, checkInS }));
@@ -29,7 +29,7 @@ const scheduleOf = async ({ transactionId }: OpenAttempt) =>
     )
   )[0];
 
-/** Stores news about a transaction. @param settledAt an SQL expression. */
+/** Stores a notification or return about a transaction. @param settledAt an SQL expression. */
 async function news(
   { transactionId }: OpenAttempt,
   kind: PromptingNews['kind'] = 'notification',
@@ -122,7 +122,7 @@ describe('updates about a transaction', () => {
     await prompt(await news(attempt));
     for (const inS of [300, undefined]) await postponeCheck(database, taken, inS);
     expect(await scheduleOf(attempt)).toEqual({ fence: 3, inS: expect.closeTo(0, 0) });
-    // The other worker's outcome is written, and the check that the news prompted stays due.
+    // The other worker's outcome is written, and the check that the notification prompted stays due.
     await writeChange(database, changeOf(attempt, 'SUCCEEDED', { version: 1, fence: taken.fence }));
     expect(await scheduleOf(attempt)).toMatchObject({ inS: expect.closeTo(0, 0) });
     expect(await take()).toMatchObject([{ transactionId: attempt.transactionId, fence: 5 }]);

@@ -18,7 +18,7 @@ import { changeOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'vaulted_token' });
 
-/** Collects the statements of the store's calls. Each call gets one row. */
+/** Collects the statements that the store's functions run. Each statement returns one row. */
 const statements = new Map<string, Statement>();
 const collector = {
   query: async (statement: Statement) => {
@@ -29,7 +29,7 @@ const collector = {
 } as unknown as Database;
 
 beforeAll(async () => {
-  // Like after a normal day: many transactions, and hardly any of them due.
+  // The data is like that after a normal day: many transactions, hardly any of them due.
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record)
      SELECT gen_random_uuid(), $1, 'key-' || n, '', '', 'SUCCEEDED', '' FROM generate_series(1, 5000) n`,

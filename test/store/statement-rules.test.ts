@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 // A distributed engine runs only some of PostgreSQL's SQL. These rules hold for every statement of the store, on every
 // machine; test/store/citus.slow.test.ts runs statements on such an engine.
 
-/** Statements that join accounts' tables with each other over all accounts: background work, and facts for operators. */
+/** Statements that join tables across all accounts: background work, and facts for operators. */
 const OVER_ALL_ACCOUNTS = [
   'list_overdue_webhooks',
   'list_recent_records',
@@ -88,7 +88,7 @@ function assignments(set: string): string[] {
   return [...values, value].map((text) => text.replace(/^\s*\w+ = /, ''));
 }
 
-/** Returns the words of an expression that are columns: no function, parameter name, type or keyword. */
+/** Returns the words of an expression that are columns, not functions, parameter names, types or keywords. */
 function columnsIn(value: string): string[] {
   const words = value
     .replaceAll(/'[^']*'|::\w+(\[\])?|\w+ =>/g, ' ')

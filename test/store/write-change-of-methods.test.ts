@@ -114,7 +114,7 @@ describe('the checkout session of a payment', () => {
   const useOf = (account_id: string, object_id: string, payment_id: string) => ({
     ...{ account_id, object_id, payment_id },
   });
-  /** Adds a session to account one that shows a payment. */
+  /** Adds a session that shows a payment to account one. */
   async function sessionOf(paymentId: string, expiresAt: string | null = '2999-01-01'): Promise<string> {
     const id = randomUUID();
     await tables.query(

@@ -13,8 +13,7 @@ import { changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
 
 /**
- * Writes a change in one commit with others: two of other payments, of which one is outdated, and one without a
- * payment.
+ * Writes a change in one commit with others: two for other payments, one of them outdated, and one without a payment.
  */
 async function writeInGroup(change: StoredChange): Promise<WrittenChange> {
   const [first, second, third] = [
@@ -68,7 +67,7 @@ const rowOf = async ({ transactionId }: OpenAttempt) =>
       [transactionId, ACCOUNT_ONE],
     )
   )[0];
-/** Advances the fence, as another worker or news does. */
+/** Advances the fence, as another worker or a notification does. */
 const take = ({ transactionId }: OpenAttempt) =>
   tables.query(
     "UPDATE transaction SET fence = fence + 1, check_at = updated_at + interval '300 s' WHERE id = $1",

@@ -159,7 +159,7 @@ describe('concurrent changes', () => {
     const there = { ...written, fence: undefined };
     expect(results).toEqual([written, { kind: 'outdated' }, written, { kind: 'lost' }, there]);
     expect(names.slice(0, 2)).toEqual(['write_outcome', 'write_outcomes']);
-    // A single-change statement then finds out why they were not written.
+    // A statement for a single change then determines why they were not written.
     expect(names.slice(2)).toEqual(['write_outcome', 'write_outcome', 'write_outcome']);
     const versions = await tables.query('SELECT id, version FROM payment');
     const versionOf = ({ paymentId }: OpenAttempt) => versions.find(({ id }) => id === paymentId)?.version;

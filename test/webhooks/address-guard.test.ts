@@ -29,7 +29,7 @@ async function receiver(...args: Parameters<typeof startReceiver>): Promise<Rece
   return started;
 }
 
-/** Makes a resolver that returns these addresses in turn, and the last one from then on. */
+/** Makes a resolver that returns these addresses in turn, and then always the last one. */
 function resolver(...answers: string[][]): { lookup: LookupFunction; asked: () => number } {
   let asked = 0;
   const lookup: LookupFunction = (_hostname, options, callback) => {

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => shop?.close());
 beforeEach(async () => {
-  // Separately, because the worker's statements lock these tables in other orders.
+  // Emptied separately, because the worker's statements lock these tables in another order.
   for (const table of ['webhook', 'event', 'delivery', 'replayed_call'])
     await tables.query(`TRUNCATE ${table}`);
 });

@@ -18,7 +18,7 @@ afterAll(() => shop?.close());
 beforeEach(async () => {
   await shop?.close();
   shop = await startReceiver();
-  // Separately, because the worker's statements lock these tables in other orders.
+  // Emptied separately, because the worker's statements lock these tables in another order.
   for (const table of ['webhook', 'event', 'delivery']) await tables.query(`TRUNCATE ${table}`);
 });
 

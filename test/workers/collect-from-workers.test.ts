@@ -23,7 +23,7 @@ async function counted(calls: number): Promise<CollectedMetrics> {
   return (await registry.getMetricsAsJSON()) as CollectedMetrics;
 }
 
-/** Adds a worker that sends the same metrics at every request. */
+/** Adds a worker that sends the same metrics for every request. */
 function addWorker(workers: Set<Worker>, collection: Collection, metrics: CollectedMetrics) {
   let told = (_text: string) => {};
   const send = (message: FromParent) => {

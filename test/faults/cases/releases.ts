@@ -135,7 +135,7 @@ async function olderRelease(world: World): Promise<string> {
   return copy.path;
 }
 
-/** Expects a different request with the same key to be refused, because a single release can compare its requests. */
+/** Expects that a different request with the same key is refused, because a release can compare its own requests. */
 async function expectReuseRefused(world: World, replica: Process, order: Order): Promise<void> {
   const other = world.order({ key: order.key, account: order.account });
   const answer = await send(replica.url, other);
