@@ -9,7 +9,7 @@ import { startBrowser } from '../support/browser.ts';
 import { onService, server, tables } from '../support/on-service.ts';
 import { type Site, startSite } from '../support/site.ts';
 
-/**
+/*
  * A shop's page on its own origin in a real browser, which enforces the service's CORS headers. The page loads
  * Connect's browser client and the generated code as npm delivers them, through an import map instead of a bundler.
  */

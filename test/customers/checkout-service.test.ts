@@ -60,13 +60,10 @@ describe('checkout sessions', () => {
     ['customer_id', { customer_id: UNKNOWN }, 'CUSTOMER_NOT_FOUND'],
     ['customer_id', { customer_id: 'nobody' }, 'CUSTOMER_NOT_FOUND'],
     ['workflow', { workflow: 'SOMEHOW' }, 'INVALID_PARAMETERS'],
-  ])(
-    'a checkout session with a bad field is refused, and the error names the field: %s',
-    async (field, body, code) => {
-      const refused = await create(body);
-      expect([refused.json.code, refused.json.errors[0].field]).toEqual([code, field]);
-    },
-  );
+  ])('the refusal of a checkout session names the bad field: %s', async (field, body, code) => {
+    const refused = await create(body);
+    expect([refused.json.code, refused.json.errors[0].field]).toEqual([code, field]);
+  });
 
   it('an update changes only the fields it sends, and payments are checked against the changed session', async () => {
     const session = await checkout.openSession();

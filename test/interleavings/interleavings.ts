@@ -24,7 +24,7 @@ import { restBody } from '../support/stored-responses.ts';
 import type { Tables } from '../support/tables.ts';
 import { judge } from './judge.ts';
 
-/**
+/*
  * What can happen to one payment concurrently: it is made, an operation is performed on it, two replicas check it, and
  * its provider sends notifications. fast-check chooses which actor takes the next step (one statement or one call to
  * the provider) and after which step one actor stops forever, as if its process died. Then a new replica recovers the
