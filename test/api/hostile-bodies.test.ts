@@ -126,7 +126,7 @@ function nested(levels: number, wrap: (inner: unknown) => unknown): object {
   return withField(cardPayment(), FINGERPRINTS, [inner]);
 }
 
-describe('nesting of a body', () => {
+describe('nesting in a body', () => {
   const wraps = { arrays: (inner: unknown) => [inner], objects: (inner: unknown) => ({ a: inner }) };
   const cases = Object.entries(wraps).map(([name, wrap]) => ({ name, wrap }));
 

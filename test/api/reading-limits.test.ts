@@ -105,7 +105,7 @@ it.each(BINARY_PROTOCOLS)('over %s, a free-form field with too many values is re
 });
 
 it.each(BINARY_PROTOCOLS)(
-  'over %s, the limit of a list counts all pieces in which it was sent',
+  'over %s, a list that is sent in several pieces is limited as a whole',
   async (protocol) => {
     const piece = binary({
       customerPayer: { deviceFingerprints: Array(150).fill({ kind: { case: 'boolValue', value: true } }) },

@@ -163,7 +163,7 @@ describe('the identity of a connection', () => {
   });
 });
 
-describe('faults in a connection', () => {
+describe('faults in the configuration of a connection', () => {
   it.each<[what: string, text: string, message: RegExp]>([
     [
       'an unknown connector',

@@ -207,7 +207,7 @@ describe('pages with only the public key', () => {
     expect((await call('GET', `/v1/payments/${paid.json.id}`, undefined, PUBLIC_ONE)).status).toBe(401);
   });
 
-  it('a page gets no redirect URL once the payer has come back and the provider has yet to confirm', async () => {
+  it('a page gets no redirect URL once the payer is back, even before the provider has confirmed', async () => {
     const own = await checkout.openSession();
     const { json } = await checkout.payAsBrowser(own, { type: 'WALLET_B' });
     expect(json.redirect_url).not.toBe('');

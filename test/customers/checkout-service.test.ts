@@ -118,7 +118,7 @@ describe('checkout sessions', () => {
 });
 
 describe('paying a checkout session', () => {
-  it('a payment in a checkout session takes its terms from the session, and uses it up', async () => {
+  it('a payment in a checkout session takes its terms from the session and uses the session up', async () => {
     const customer_id = await checkout.customer();
     const session = await checkout.openSession({ customer_id, metadata: [{ key: 'cart', value: '7' }] });
     const paid = await checkout.pay(session, sentCard());

@@ -52,7 +52,7 @@ describe('customers over REST', () => {
     expect([found.status, found.json]).toEqual([200, made.json]);
   });
 
-  it('a customer has every field in its record, null if it was not sent', async () => {
+  it('a customer’s record contains every field, null if it was not sent', async () => {
     const { json } = await create();
     const { id, merchant_customer_id, created_at, updated_at, account_id, ...rest } = json;
     expect(rest).toEqual(

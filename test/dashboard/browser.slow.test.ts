@@ -97,7 +97,7 @@ describe('dashboard sessions in the browser', () => {
   });
 });
 
-describe('forms of other sites', () => {
+describe('forms on other sites', () => {
   it('a form on another site is refused, even if the browser is signed in', async () => {
     const paid = await merchant.pay();
     await fresh(async (page) => {

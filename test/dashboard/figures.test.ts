@@ -70,7 +70,7 @@ describe('the overview', () => {
   });
 });
 
-describe('throttling of wrong operator keys', () => {
+describe('throttling after wrong operator keys', () => {
   it('wrong operator keys throttle only their own address', () => {
     let nowMs = 0;
     const limit = createSignInLimit(() => nowMs);

@@ -219,7 +219,7 @@ describe('HTTP/1.1 connections', () => {
   });
 });
 
-it('an http.Agent connection is kept over many requests', async () => {
+it('an http.Agent connection is kept open over many requests', async () => {
   await start();
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   opened.push(agent);

@@ -33,7 +33,7 @@ async function linesOf(child: ChildProcess): Promise<{ n?: number; dropped?: num
     .map((line) => JSON.parse(line));
 }
 
-it('every line is written in order and whole, until the writer is ended', async () => {
+it('every line is written whole and in order until the writer ends', async () => {
   const child = run(
     `
     for (let n = 0; n < 20_000; n++) {

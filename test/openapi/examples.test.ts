@@ -158,7 +158,7 @@ it('a delivered event conforms to the document', async () => {
   expect(contract.schemaFaults('Event', all.at(-1)?.json)).toEqual([]);
 });
 
-it('the check against the document finds the faults of a wrong response', () => {
+it('the check against the document finds the faults in a wrong response', () => {
   const operation = contract.find('GET', '/v1/payments/1');
   const seen = (status: number, text: string) => ({ status, headers: new Headers(), text });
   expect(contract.responseFaults(operation, seen(418, ''))).toEqual([

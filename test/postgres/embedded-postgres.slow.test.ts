@@ -78,7 +78,7 @@ describe('starting embedded PostgreSQL', () => {
     expect(existsSync(pidFile)).toBe(false);
   });
 
-  it('the log contains no value of a failed or killed statement', async () => {
+  it('the log contains no values from failed or killed statements', async () => {
     await start();
     const logged = () => readFileSync(join(dataDir, 'postgres.log'), 'utf8');
     const readyTimes = () => logged().split('database system is ready').length;

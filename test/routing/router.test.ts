@@ -57,7 +57,7 @@ describe('route choice', () => {
     expect(chosen?.targets.map((target) => target.id)).toEqual(targets);
   });
 
-  it('the router chooses no route if no condition holds', () => {
+  it('the router chooses no route if no route’s condition holds', () => {
     const one = routerOf([{ id: 1, condition: "country == 'BR'", targets: to('a') }]);
     expect(choose(one, { country: 'US' })).toBeUndefined();
   });

@@ -42,7 +42,7 @@ async function storeCard(keyId: string, key: Uint8Array): Promise<string> {
   return token;
 }
 
-it('several replicas may start at once, and again, with the same keys', async () => {
+it('several replicas can start at once, and restart, with the same keys', async () => {
   await Promise.all([1, 2, 3].map(() => start({ old: OLD })));
   await start({ old: OLD });
   expect(await known()).toEqual([{ name: 'hash key' }, { name: 'vault key old' }]);

@@ -163,7 +163,7 @@ it.each<[string, (database: Database) => Promise<unknown>]>([
   expect(mostTouched(ofTransactions)).toBeLessThanOrEqual(OPEN);
 });
 
-it('the count of transactions that stay open after their call reads no attempt of a call', async () => {
+it('the count of transactions that stay open after their call reads no attempts with unknown outcomes', async () => {
   const call = await callOf((database) => countOpenLater(database, ['PURCHASE', 'REFUND'], 100_000));
   const nodes = await carriedOut(call, 'seqscan');
   expect(mostTouched(nodes.filter((node) => node['Relation Name'] === 'transaction'))).toBe(0);
@@ -185,7 +185,7 @@ it('a search for due notifications reads no more rows than it takes, and none of
   expect(mostTouched(await carriedOut(await taking('another')))).toBe(0);
 });
 
-it('a check reads at most 20 notifications of its transaction', async () => {
+it('a check reads at most 20 notifications about its transaction', async () => {
   const call = await callOf((database) => readOpenNews(database, ACCOUNT_ONE, STORMED));
   expect(mostTouched(await carriedOut(call))).toBeLessThanOrEqual(20);
 });

@@ -101,7 +101,7 @@ describe('taking due transactions', () => {
     expect(idsOf(await take(2))).toEqual([newest]);
   });
 
-  it('concurrent takers get different transactions, and together get all of them', async () => {
+  it('concurrent workers take different transactions, and together take all of them', async () => {
     const attempts = await Promise.all(Array.from({ length: 20 }, () => claimAttempt(database)));
     const taken = (await Promise.all([1, 2, 3, 4].map(() => take(20)))).flat();
     const rest = await take(20);

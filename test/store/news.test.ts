@@ -41,7 +41,7 @@ const openNews = ({ transactionId }: OpenAttempt, accountId = ACCOUNT_ONE) =>
   readOpenNews(database, accountId, transactionId);
 const rows = (columns: string) =>
   tables.query(`SELECT ${columns} FROM notification ORDER BY received_at, deduplication_key, subject`);
-/** Reads the only notification or return about a transaction. */
+/** Reads the only update about a transaction: a notification or a return. */
 async function onlyNews(attempt: OpenAttempt): Promise<OpenNews> {
   const [news, ...more] = await openNews(attempt);
   if (!news || more.length > 0) throw new Error('expected one piece of news');

@@ -83,7 +83,7 @@ describe('looking up an operation', () => {
     expect(await byId(claim)).toEqual(answered);
   });
 
-  it('an operation is found by its reference, unless another operation holds the key', async () => {
+  it('an operation is found by its reference, unless another operation has the key', async () => {
     const first = await claimed('first', { idempotencyKey: 'one', merchantReference: 'r-1' });
     const second = await claimed('second', { idempotencyKey: 'two', merchantReference: 'r-2' });
     expect(await byKey({ ...first, idempotencyKey: 'three' })).toEqual(keyed(first));

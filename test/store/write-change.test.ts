@@ -210,7 +210,7 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     expect(await everything()).toEqual(before);
   });
 
-  it('a change of a transaction that belongs to another payment changes nothing', async () => {
+  it('a change to a transaction that belongs to another payment changes nothing', async () => {
     const [one, other] = [await claimAttempt(database), await claimAttempt(database)];
     const before = await everything();
     await write({ ...one, transactionId: other.transactionId }, 'SUCCEEDED').catch(() => {});

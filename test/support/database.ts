@@ -26,7 +26,7 @@ export type TestDatabase = {
  * Creates a database with the payments schema, cloned from a migrated template in this test run's PostgreSQL, or in
  * Citus if CITUS_URL names a coordinator.
  *
- * @param options.empty creates it without any schema.
+ * @param options.empty if true, the database has no schema.
  */
 export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
   const clusterUrl = process.env[CLUSTER_URL];

@@ -82,7 +82,7 @@ it('pending deliveries go to the new URL as soon as a webhook gets one', async (
   expect(world.errors).toEqual([]);
 });
 
-it('pending deliveries are signed with the new secret, too, as soon as it exists', async () => {
+it('pending deliveries are also signed with the new secret as soon as it exists', async () => {
   shop.answer(async (response) => {
     if (shop.received.length === 1) await rotateSecret(world.deps, account, webhookId);
     response.writeHead(204).end();

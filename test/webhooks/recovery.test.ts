@@ -36,14 +36,14 @@ it('events are delivered once, although two replicas look for work', async () =>
   expect(world.errors).toEqual([]);
 });
 
-it('events from before a worker started, and those without a wake-up, are delivered', async () => {
+it('events written before a worker started, and events without a wake-up, are delivered', async () => {
   await world.change(account);
   const first = await world.start({ overdueIntervalMs: 60_000 });
   await hasDelivered(1);
   await first.stop();
   await world.change(account);
   expect(await world.tables.query('SELECT id FROM event WHERE relayed_at IS NULL')).toHaveLength(1);
-  // This is the state after a replica dies between the relay and its wake-up.
+  // This is the state that a replica leaves if it dies between the relay and its wake-up.
   await world.tables.query(`
     WITH e AS (UPDATE event SET relayed_at = now() WHERE relayed_at IS NULL RETURNING account_id, id)
     INSERT INTO delivery (account_id, id, webhook_id, event_id)
@@ -209,7 +209,7 @@ it('the remaining open deliveries end when a webhook is turned on again', async 
   await world.change(account);
   const database = openTestDatabase(world.databaseUrl, 1);
   await relayEvents(database, 1);
-  // This is the state after a process dies before it ends the deliveries.
+  // This is the state that a process leaves if it dies before it ends the deliveries.
   await world.tables.query('UPDATE webhook SET active = false');
   await updateWebhook(database, account, webhookId, { active: true });
   await database.close();

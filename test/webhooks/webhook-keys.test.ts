@@ -38,7 +38,7 @@ const create = (key?: string, body: object = {}) =>
 const count = async (table: string) =>
   (await tables.query(`SELECT count(*)::integer AS n FROM ${table}`))[0]?.n;
 
-it('a repeat with the same key creates no other webhook and gets the same response, including the secret', async () => {
+it('a call repeated with the same key creates no other webhook and gets the same response and secret', async () => {
   const first = await create('hook-1');
   const again = await create('hook-1');
   expect([first.status, again.status]).toEqual([201, 201]);

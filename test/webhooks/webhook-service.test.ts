@@ -94,7 +94,7 @@ describe('webhooks over REST', () => {
     expect(row).toEqual({ event_sequence: 2 });
   });
 
-  it('a repeat of a payment with the same key writes no other event', async () => {
+  it('a payment repeated with the same key writes no other event', async () => {
     await create();
     await pay('told-once');
     await pay('told-once');

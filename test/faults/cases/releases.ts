@@ -14,7 +14,7 @@ import type { Case } from './case.ts';
 const NEW_FIELD = 'nationality';
 /** Its name in the previous release, of the same length so that the encoded descriptor stays valid. */
 const UNKNOWN_NAME = 'not_known_8';
-/** Options of an order whose request contains the field. */
+/** Options for an order whose request contains the field. */
 const WITH_NEW_FIELD = { [NEW_FIELD]: 'CO' };
 
 /** Two releases side by side on one database: payments begun by one and retried at the other. */

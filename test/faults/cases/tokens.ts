@@ -7,7 +7,7 @@ import type { Case } from './case.ts';
 /** Number of payments that compete for the same one-time token. */
 const RIVALS = 10;
 
-/** Stored card ciphertexts: a token is used once, and a card is stored once or not at all. */
+/** Stored cards and tokens: a token is used once, and a card is stored once or not at all. */
 export const TOKENS: readonly Case[] = [
   killAt('before the claim', 'claim_by_token:request'),
   killAt('after the claim, before sending', 'claim_by_token:response'),
