@@ -27,7 +27,7 @@ it.each<[string, Command, string[], Readonly<Record<string, string>>, string]>([
   },
 );
 
-it('an option after -- is accepted even if npm has one of the same name', async () => {
+it('an option after -- is accepted even if npm has an option of the same name', async () => {
   const environment = { npm_config_name: 'other', npm_lifecycle_event: 'account' };
   const { stderr } = await runCommand(account, environment, 'nonsense', '--name', 'Shop');
   expect(stderr).not.toContain('npm kept');

@@ -174,7 +174,7 @@ describe('wallet enrollments', () => {
     expect((await comeBack('nothing')).status).toBe(404);
   });
 
-  it('a wallet unenrolled by a call, or with its deleted customer, before its payer agrees stays so', async () => {
+  it('a wallet unenrolled before the payer agrees, by a call or by deleting the customer, stays so', async () => {
     const [one, two] = [await enroll(), await enroll()];
     const ended = await call('POST', `${path()}/${one.json.id}/unenroll`, {});
     expect(ended.json).toMatchObject({ status: 'UNENROLLED', redirect_url: '' });
