@@ -116,7 +116,7 @@ describe('admission of calls', () => {
     expect(counts()).toEqual({ receiving: 0, inFlight: 0, atWork: 0 });
   });
 
-  it('a wait outside the work of a call, such as in recovery, is not counted', async () => {
+  it('waiting outside the work of a call, such as during recovery, does not change the counts', async () => {
     const { admission, counts, receiving } = admissionOf(10, 10);
     const provider = Promise.withResolvers<void>();
     const waiting = admission.pauseWork(() => provider.promise);
@@ -127,7 +127,7 @@ describe('admission of calls', () => {
     expect(counts().atWork).toBe(1);
   });
 
-  it('work that begins while too much is at work is refused and does not run', async () => {
+  it('work is refused, and does not run, while the maximum number of calls is at work', async () => {
     const { refusals, counts, receiving } = admissionOf(10, 1);
     const late = receiving();
     startWork(receiving());
@@ -153,7 +153,7 @@ describe('admission of calls', () => {
     expect(new Set(pauses)).toEqual(new Set([1, 2, 3]));
   });
 
-  it('all capacity is returned after any order of calls, failures and disconnects', async () => {
+  it('all capacity is released, whatever the order of calls, failures and disconnects', async () => {
     const acts = ['admit', 'work', 'answered', 'end', 'fail', 'close'] as const;
     const callers = fc.constantFrom(MERCHANT, OTHER, PAYER, OTHER_PAYER);
     const step = fc.record({ who: fc.nat({ max: 5 }), act: fc.constantFrom(...acts), caller: callers });
@@ -186,7 +186,7 @@ describe('admission of calls', () => {
 describe('shares of accounts and addresses', () => {
   const DEFAULTS = { accountSharePercent: 75, addressSharePercent: 50 };
 
-  it('an account that floods with its secret leaves room for another account', () => {
+  it('an account that floods the service with calls that use its secret leaves room for another account', () => {
     const { receiving, room } = admissionOf(100, 100, DEFAULTS);
     expect(room(() => receiving(MERCHANT))).toBe(75);
     expect(room(() => receiving(OTHER))).toBe(25);
@@ -204,7 +204,7 @@ describe('shares of accounts and addresses', () => {
     receiving(MERCHANT);
   });
 
-  it('calls with public keys, however many, leave half of the room to callers with a secret', () => {
+  it('calls with public keys, however many, leave half of the capacity to callers with a secret', () => {
     const { receiving, room } = admissionOf(100, 100, DEFAULTS);
     let payer = 0;
     const anyPayer = () => ({ accountId: `account ${payer++}`, secretPresented: false });
@@ -212,7 +212,7 @@ describe('shares of accounts and addresses', () => {
     expect(room(() => receiving(MERCHANT))).toBe(50);
   });
 
-  it('one client with a public key leaves room for others of its account and of its address', () => {
+  it('one client with a public key leaves room for other clients with its account or its address', () => {
     const { receiving, room } = admissionOf(100, 100, DEFAULTS);
     expect(room(() => receiving(PAYER, '192.0.2.1'))).toBe(18);
     expect(room(() => receiving(OTHER_PAYER, '192.0.2.1'))).toBe(25 - 18);
@@ -271,7 +271,7 @@ describe('shares of accounts and addresses', () => {
   });
 });
 
-/** A call whose steps can come in any order. Its work first waits for a provider. */
+/** A call whose steps can run in any order. Its work first waits for a provider. */
 function callOf(admission: ReturnType<typeof createAdmission>, ticket: Ticket) {
   const provider = Promise.withResolvers<void>();
   const rest = Promise.withResolvers<void>();

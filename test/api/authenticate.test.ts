@@ -26,7 +26,7 @@ const publicOnly = (publicKey = 'pk_sandbox_one') => keys({ 'public-api-key': pu
 const pair = (publicKey: string, secret: string) =>
   keys({ 'public-api-key': publicKey, 'private-secret-key': secret });
 
-/** Returns the caller's view of a refusal, without the parts that differ between any two responses. */
+/** Returns a refusal as the caller sees it, without the parts that differ in every response. */
 function seen(reply: Reply): unknown {
   const body = reply.raw.replace(/[0-9a-f]{24}/g, '<request id>').replace(/\ndate: .*/g, '');
   return { status: reply.status, code: reply.code, reason: reply.reason, fields: reply.fields, body };
@@ -82,15 +82,12 @@ describe('the public key alone', () => {
   it.each([
     ['a card', cardPayment()],
     ['a vaulted card', { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: VAULTED_CARD } }],
-    [
-      'a token that is not there',
-      { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: randomUUID() } },
-    ],
+    ['an unknown token', { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: randomUUID() } }],
     ['a stored customer', withField(walletPayment(), 'customer_payer.id', CUSTOMER)],
     ['a checkout session', withField(walletPayment(), 'checkout.session', CHECKOUT_SESSION)],
     ['a stored token', withField(walletPayment(), 'payment_method.vaulted_token', ENROLLED_WALLET)],
     [
-      'a wallet that is asked directly',
+      'a wallet in the DIRECT workflow',
       { ...walletPayment(), workflow: 'DIRECT', payment_method: { type: 'WALLET_E' } },
     ],
   ])('the public key alone may not use %s', async (_name, request) => {
@@ -169,7 +166,7 @@ describe('keys', () => {
       expect(await statusOf(publicKey, 'sk_first')).toBe(201);
       expect(await statusOf(publicKey, 'sk_second')).toBe(201);
     }
-    // A new secret works at once.
+    // A new secret is accepted at once.
     await tables.query(insert, [randomUUID(), ACCOUNT_ONE, sha256('sk_third')]);
     expect(await statusOf('pk_new', 'sk_third')).toBe(201);
 
@@ -206,7 +203,7 @@ describe('authentication against the database', () => {
     return { authenticate, reads: () => reads };
   }
 
-  it('valid keys are read from the database once, and each refusal reads it once more', async () => {
+  it('valid keys are read from the database once, and each refusal reads the database once more', async () => {
     const { authenticate, reads } = counted();
     await authenticate(headers('public', 'secret'));
     await authenticate(headers('public', 'secret'));

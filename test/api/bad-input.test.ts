@@ -80,7 +80,9 @@ const INVALID_PARAMETERS = (protocol: Protocol) => ({
   record: '',
 });
 
-/** Expects that the response contains no sent value. Values under four characters may occur within other words. */
+/**
+ * Expects that the response contains no sent value. Values shorter than four characters may occur within other words.
+ */
 function expectNoEcho(reply: Reply, request: RequestJson, value: unknown): void {
   const card = (request.payment_method as RequestJson | undefined)?.detail as {
     card?: { card_data?: RequestJson };
@@ -101,7 +103,7 @@ function expectNoEcho(reply: Reply, request: RequestJson, value: unknown): void 
 
 describe('a field that cannot be read', () => {
   it.each(['rest', 'connectJson'] as const)(
-    'over %s, a field that cannot be read hides no other fault and is not reported as missing',
+    'over %s, a field that cannot be read does not hide other faults and is not reported as missing',
     async (protocol) => {
       let request = withField(cardPayment(), 'amount', { currency: 'usd', value: '55,75' });
       request = withField(request, 'country', undefined);
@@ -138,7 +140,7 @@ describe('a field that cannot be read', () => {
     expect(reply.fields.map(({ field }) => field)).toEqual(fields);
   });
 
-  it('after 20 faults, fields that were not read are not reported', async () => {
+  it('once 20 faults have been found, fields that have not been read are not reported as missing', async () => {
     const request = { taxes: 5, metadata: list(30, 5), ...cardPayment() };
     const reply = await clients.create('rest', request, headersOne());
     expect(reply.fields.map(({ field }) => field)).toHaveLength(20);
@@ -171,7 +173,7 @@ it.each([
   [`/v1/webhooks/${UNKNOWN}`, undefined, 'id'],
   [`/v1/checkout/sessions/${UNKNOWN}`, undefined, 'checkout_session'],
 ])(
-  'an unknown id, sent to %s in %j, is NOT_FOUND with the name of its field',
+  'an unknown id, sent to %s in %j, gets NOT_FOUND with the name of its field',
   async (path, changes, field) => {
     const sent = path === '/v1/payments' ? { ...cardPayment(), ...changes } : changes;
     const headers = { ...headersOne(), ...(sent && { 'content-type': 'application/json' }) };

@@ -20,7 +20,7 @@ import { cardPayment, headersOne, withField } from '../support/payment-requests.
 const CARD = '4012888888881881';
 const fields = [{ field: 'amount.value', code: 'OUT_OF_RANGE', message: 'must be above zero' }] as const;
 
-/** The contract's table of errors. */
+/** The table of errors in the contract. */
 const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
   INVALID_PARAMETERS: [400, 'InvalidArgument'],
   INVALID_REQUEST: [400, 'InvalidArgument'],
@@ -63,7 +63,7 @@ const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
 
 describe('error reasons', () => {
   it.each(Object.entries(TABLE))(
-    'the reason %s has the HTTP status and the rpc code %j',
+    'the error reason %s has the HTTP status and the rpc code %j',
     (reason, [status, rpc]) => {
       const error = new ServiceError(reason as Reason, 'text', { fields, retryAfterS: 3 });
       const problem = toProblem(error, 'r1');
@@ -129,7 +129,7 @@ describe('unexpected errors', () => {
     expect(describeError(CARD)).toEqual({ name: 'string' });
   });
 
-  it('an error from Connect loses its message and gets our details only once', () => {
+  it('an error from Connect is stripped of its message and is given our details only once', () => {
     const error = new ConnectError(`cannot decode ${CARD}`, Code.InvalidArgument, undefined, undefined, CARD);
     rewriteConnectError(error);
     rewriteConnectError(error);
@@ -226,7 +226,7 @@ describe('errors over the wire', () => {
       'UNSUPPORTED_MEDIA_TYPE',
     ],
   ] satisfies [string, RequestInit, number, string][])(
-    'a request to %s with %j gets a problem %i %s',
+    'a request to %s with %j gets a problem with the status %i and the code %s',
     async (path, init, status, code) => {
       const problem = await problemOf(path, { ...init, headers: headersOne() });
       expect(problem).toMatchObject({ status, code });
@@ -236,7 +236,7 @@ describe('errors over the wire', () => {
   );
 
   it.each(['application/grpc', 'application/grpc-web+proto'])(
-    'an unknown rpc is UNIMPLEMENTED in %s',
+    'a call of an unknown rpc with the content type %s gets UNIMPLEMENTED',
     async (contentType) => {
       const headers = { ...headersOne(), 'content-type': contentType };
       const response = await fetch(`${server.url}/payments.v1.PaymentService/Nothing`, {
@@ -253,7 +253,7 @@ describe('errors over the wire', () => {
     ['application/json', { 'connect-protocol-version': '1' }],
     ['application/proto', {}],
     ['application/connect+json', {}],
-  ])('an unknown rpc is UNIMPLEMENTED in Connect: %s %j', async (contentType, more) => {
+  ])('a Connect call of an unknown rpc gets UNIMPLEMENTED: %s %j', async (contentType, more) => {
     const headers = { 'content-type': contentType, ...more };
     const path = '/payments.v1.PaymentService/Nothing';
     const response = await fetch(server.url + path, { method: 'POST', headers });
@@ -274,7 +274,7 @@ describe('errors over the wire', () => {
     },
   );
 
-  it('an internal failure is a 500 without details over every protocol, and its SQLSTATE is in the log', async () => {
+  it('an internal failure gets a 500 without details over every protocol, and its SQLSTATE is in the log', async () => {
     await tables.query('ALTER TABLE payment RENAME COLUMN record TO renamed');
     try {
       for (const protocol of PROTOCOLS) {

@@ -15,7 +15,7 @@ import { onService, server } from '../support/on-service.ts';
 import { CUSTOMER, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
 import { openTables, WAITING } from '../support/tables.ts';
 
-/* gRPC's unary calls over bare HTTP/2, because the service reads and writes them itself. */
+/* Unary gRPC calls over bare HTTP/2, because the service implements this protocol itself. */
 
 const CREATE = '/payments.v1.PaymentService/CreatePayment';
 const LIST = '/payments.v1.PaymentService/ListPayments';
@@ -80,7 +80,7 @@ const read = <T>(schema: DescMessage, message: Buffer) => fromBinary(schema, mes
 
 describe('a gRPC call', () => {
   it.each(['application/grpc', 'application/grpc+proto', 'application/GRPC'])(
-    'a call as %s gets one message, and its status in trailers',
+    'a gRPC call with the content type %s gets one message, and its status in trailers',
     async (contentType) => {
       const reply = await call(CREATE, request(), { 'content-type': contentType });
       expect([reply.headers[':status'], reply.headers['content-type'], reply.status, reply.flag]).toEqual([
@@ -100,7 +100,7 @@ describe('a gRPC call', () => {
     expect(reply.status).toBe('0');
   });
 
-  it('a gRPC message with the compressed flag but no encoding is INTERNAL', async () => {
+  it('a gRPC message with the compressed flag but no encoding gets INTERNAL', async () => {
     const reply = await call(CREATE, framed(message(), 1));
     expect([reply.status, reply.refused]).toEqual([
       '13',
@@ -108,12 +108,12 @@ describe('a gRPC call', () => {
     ]);
   });
 
-  it('a gRPC message in an unknown encoding is UNIMPLEMENTED, and the error lists the known ones', async () => {
+  it('a gRPC message in an unknown encoding gets UNIMPLEMENTED, and the error lists the known encodings', async () => {
     const reply = await call(CREATE, request(), { 'grpc-encoding': 'snappy' });
     expect([reply.status, reply.refused]).toEqual(['12', expect.stringContaining('gzip, br or identity')]);
   });
 
-  it('a gRPC call past its deadline gets DEADLINE_EXCEEDED, and a retry by its key succeeds', async () => {
+  it('a gRPC call past its deadline gets DEADLINE_EXCEEDED, and a retry with its key succeeds', async () => {
     const headers = headersOne();
     const slow = framed(message('4000000000007007'));
     const late = await call(CREATE, slow, { ...headers, 'grpc-timeout': '50m' });
@@ -122,7 +122,7 @@ describe('a gRPC call', () => {
   });
 
   it.each(['5', 'soon', '99999999H'])(
-    'a gRPC call with the time-out %s is INVALID_ARGUMENT',
+    'a gRPC call with the timeout %s gets INVALID_ARGUMENT',
     async (timeout) => {
       expect((await call(CREATE, request(), { 'grpc-timeout': timeout })).status).toBe('3');
     },
@@ -134,12 +134,12 @@ describe('a gRPC call', () => {
     ['a message cut off', () => request().subarray(0, -1)],
     ['two messages', () => Buffer.concat([request(), request()])],
     ['a wrong length', () => Buffer.concat([Buffer.from([0, 255, 255, 255, 255]), request()])],
-  ])('a gRPC body with %s is INVALID_ARGUMENT', async (_name, body) => {
+  ])('a gRPC body with %s gets INVALID_ARGUMENT', async (_name, body) => {
     const reply = await call(CREATE, body());
     expect([reply.status, reply.message.length]).toEqual(['3', 0]);
   });
 
-  it('a gRPC body above the size limit is refused before its end', async () => {
+  it('a gRPC body above the size limit is refused before all of it has arrived', async () => {
     const stream = session.request({
       ':method': 'POST',
       ':path': CREATE,
@@ -206,7 +206,7 @@ it('a gRPC call that fails after its deadline is logged', async () => {
   const begun = vi.spyOn(globalThis, 'setTimeout');
   const reply = call('/payments.v1.CustomerService/GetCustomer', framed(customer), { 'grpc-timeout': '10H' });
   await expect.poll(() => tables.query(WAITING)).toHaveLength(1);
-  // The deadline passes now.
+  // Now the deadline passes.
   begun.mock.calls.find(([, ms]) => ms === 10 * 3_600_000)?.[0]();
   vi.restoreAllMocks();
   expect((await reply).status).toBe('4');

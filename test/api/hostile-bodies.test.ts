@@ -30,7 +30,7 @@ afterEach(() => {
 
 const STATUS = { INVALID_REQUEST: 400, INVALID_PARAMETERS: 400, REQUEST_TOO_LARGE: 413 } as const;
 
-/** Expects a refusal as the protocol expresses it, with nothing stored and the service still ready. */
+/** Expects a refusal in the protocol's form, with nothing stored and the service still ready. */
 async function expectRefused(protocol: Protocol, reply: Reply, reason: keyof typeof STATUS): Promise<void> {
   expect({ protocol, reason: reply.reason, record: reply.record }).toEqual({ protocol, reason, record: '' });
   if (protocol === 'rest') expect(reply.status).toBe(STATUS[reason]);
@@ -55,7 +55,7 @@ function padded(protocol: Protocol, size: number): Uint8Array {
   if (protocol === 'rest' || protocol === 'connectJson') {
     return Buffer.concat([body, Buffer.alloc(size - body.length, ' ')]);
   }
-  // The tag of field 1999 with wire type LEN, then a length of three bytes.
+  // The tag of field 1999 with wire type LEN, followed by a length encoded in three bytes.
   const fill = size - body.length - 5;
   const length = [(fill & 0x7f) | 0x80, ((fill >> 7) & 0x7f) | 0x80, fill >> 14];
   return Buffer.concat([body, Buffer.from([0xfa, 0x7c, ...length]), Buffer.alloc(fill)]);
@@ -77,7 +77,7 @@ describe.each(PROTOCOLS)('the size of a body over %s', (protocol) => {
     expect(reply.raw.replaceAll('%20', ' ')).toContain('larger than 256 KiB');
   });
 
-  it('a gzip or brotli bomb is refused by its expanded size', async () => {
+  it('a gzip or brotli bomb is refused for its expanded size', async () => {
     const zeros = Buffer.alloc(64 * MEBIBYTE);
     const bombs = {
       gzip: gzipSync(zeros, { level: 1 }),
@@ -100,7 +100,7 @@ describe.each(PROTOCOLS)('the size of a body over %s', (protocol) => {
     await expectAccepted(protocol, br);
   });
 
-  it('a body that claims gzip but is not compressed is refused', async () => {
+  it('a body that claims to be gzip but is not compressed is refused', async () => {
     const reply = await clients.send(
       protocol,
       requestBody(protocol, cardPayment()),
@@ -126,12 +126,12 @@ function nested(levels: number, wrap: (inner: unknown) => unknown): object {
   return withField(cardPayment(), FINGERPRINTS, [inner]);
 }
 
-describe('nesting of a body', () => {
+describe('nesting in a body', () => {
   const wraps = { arrays: (inner: unknown) => [inner], objects: (inner: unknown) => ({ a: inner }) };
   const cases = Object.entries(wraps).map(([name, wrap]) => ({ name, wrap }));
 
   it.each(cases)(
-    '32 levels of nested $name are accepted and returned, also to a repeat',
+    '32 levels of nested $name are accepted and returned, even to a repeated request',
     async ({ wrap }) => {
       for (const protocol of PROTOCOLS) {
         const headers = headersOne();

@@ -22,7 +22,7 @@ import { REASONS } from '#src/service-error.ts';
 
 type Rule = MessageInitShape<typeof HttpRuleSchema>;
 
-/** A library's service, which no code knows, with these annotations. */
+/** The service of a library, with these annotations. No code of ours knows it. */
 function libraryService(rules: Readonly<Record<string, Rule>>): DescService {
   const { STRING, INT32, BOOL, MESSAGE } = FieldDescriptorProto_Type;
   const { OPTIONAL, REPEATED } = FieldDescriptorProto_Label;
@@ -146,7 +146,7 @@ describe('routes from HTTP annotations', () => {
     expect([status, body]).toEqual([200, book({ id: '1' })]);
   });
 
-  it('the path takes precedence over the body, also within a message', async () => {
+  it('the path takes precedence over the body, even for a field within a message', async () => {
     const { body } = await call('PUT', '/v1/shelves/9/books/b1', {
       id: 'x',
       shelf: { room: 'r', number: 1 },

@@ -53,7 +53,7 @@ it.each([
   ['phone', {}, { country_code: '57', number: '3001234567' }],
   ['phone', { country_code: '', number: '' }, { country_code: '57', number: '3001234567' }],
   ['document', { document_type: null }, { document_type: 'CC', document_number: '1032456789' }],
-  // An object that is present counts as a whole; the two are never mixed.
+  // An object in the request replaces the stored one as a whole; the two are never merged.
   ['phone', { number: '5' }, { country_code: null, number: '5' }],
   // The stored customer has no value for these.
   ['gender', '', ''],
@@ -169,7 +169,7 @@ it.each([
   }
 });
 
-it('a wallet may have card fields with no effect, but no field that requires a card', async () => {
+it('a wallet payment may have card fields without effect, but no field that requires a card', async () => {
   const withCard = (card: object) => withField(walletPayment(), 'payment_method.detail', { card });
   for (const card of [{}, { verify: false }, { capture: true }, { installments: 1 }]) {
     await created('rest', withCard(card));

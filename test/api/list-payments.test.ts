@@ -83,7 +83,7 @@ describe('GET /v1/payments', () => {
     expect(pages).toEqual(made.filter(({ status }) => status === 'SUCCEEDED'));
   });
 
-  it('the list of an order has its payments, an unknown order has none, and filters are combined', async () => {
+  it('a list by order has the order’s payments, or none for an unknown order, and filters are combined', async () => {
     const order = await list(`?${new URLSearchParams({ merchant_order_id: 'an order & more' })}`);
     expect(order.json).toEqual(made.slice(-3));
     expect((await list('?merchant_order_id=unknown')).json).toEqual([]);
@@ -113,7 +113,7 @@ describe('GET /v1/payments', () => {
     expect(await count('created_to=9999-12-31T23:59:59.999999999Z')).toBe(25);
   });
 
-  it('a page has at most 100 payments, however many are requested', async () => {
+  it('a page contains at most 100 payments, no matter how many are requested', async () => {
     await tables.query(
       `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, merchant_order_id, created_at)
        SELECT gen_random_uuid(), account_id, 'copy ' || n, '', '', status, record, 'copy', timestamptz '2019-01-01Z' + n * interval '1 s'

@@ -88,7 +88,7 @@ describe('ListConnections', () => {
 });
 
 describe('ExplainRoute', () => {
-  it('an explanation has the facts, the reason why each earlier route was skipped, and the targets', async () => {
+  it('an explanation contains the facts, the reason each earlier route was skipped, and the targets', async () => {
     const { status, json } = await calls.explain(cardPayment());
     expect(status).toBe(200);
     const { facts, routes, targets, ...rule } = json;
@@ -179,7 +179,7 @@ describe('ExplainRoute', () => {
     }
   });
 
-  it('an explanation requires a payment, and its key has the same limit as a payment’s', async () => {
+  it('ExplainRoute requires a payment, and its idempotency key may be as long as CreatePayment’s', async () => {
     expect((await calls.explain(undefined)).json.errors).toMatchObject([
       { field: 'payment', code: 'REQUIRED' },
     ]);
@@ -189,7 +189,7 @@ describe('ExplainRoute', () => {
     expect((await calls.explain(cardPayment(), { key: 'k'.repeat(255) })).status).toBe(200);
   });
 
-  it('an explanation is not available by GET, whose URL would contain the card', async () => {
+  it('an explanation is not available by GET, because the URL would contain the card', async () => {
     const rpc = (name: string) =>
       fetch(
         `${server.url}/payments.v1.OperatorService/${name}?connect=v1&encoding=json&message=${encodeURIComponent('{}')}`,

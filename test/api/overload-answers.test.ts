@@ -22,7 +22,7 @@ const PAYMENTS = '/v1/payments';
 const CREATE_PAYMENT = '/payments.v1.PaymentService/CreatePayment';
 const RPCS = PROTOCOLS.length - 1;
 
-/** Each puts the service at a limit: `in_flight` refuses calls on arrival, `receiving` after their keys are read. */
+/** Each brings the service to a limit: `in_flight` refuses calls on arrival, `receiving` after their keys are read. */
 const LIMITS = {
   in_flight: async () => {
     // A client that does not read its response.
@@ -49,7 +49,7 @@ const LIMITS = {
 } as const;
 
 it.each(['in_flight', 'receiving'] as const)(
-  'calls refused by the limit %s are logged as a total and counted individually',
+  'calls refused because of the limit %s are logged as a total and counted individually',
   async (limit) => {
     const before = await metrics();
     const from = server.logLines.length;
@@ -77,7 +77,7 @@ it.each(['in_flight', 'receiving'] as const)(
 );
 
 it.each(['in_flight', 'receiving'] as const)(
-  'a call refused by the limit %s gets the complete error over HTTP/1.1 and HTTP/2 before its body arrives',
+  'a call refused because of the limit %s gets the complete error over HTTP/1.1 and HTTP/2 before its body arrives',
   async (limit) => {
     const leave = await LIMITS[limit]();
     const session = http2.connect(server.url);

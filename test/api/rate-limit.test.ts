@@ -40,7 +40,7 @@ describe('rate limits', () => {
     expect(times(5, take)).toEqual([0, 0, 0, 1, 1]);
   });
 
-  it('a refusal reports the seconds until the next token, and a token is there after that time', () => {
+  it('a refusal reports the seconds until the next token, and a token is available after that time', () => {
     const take = rateLimit(0.2, 1);
     take();
     nowMs += 1_500;
@@ -61,7 +61,7 @@ describe('rate limits', () => {
     expect([take('one', false), take('one', false), take('one'), take('one')]).toEqual([0, 1, 0, 1]);
   });
 
-  it('accounts that do not call are forgotten, but an account that was limited is not', () => {
+  it('accounts that stop calling are forgotten, but an account that was limited is not', () => {
     const take = rateLimit(1, 2);
     for (let i = 0; i < 9_998; i++) take(`quiet ${i}`);
     nowMs += 5_000;

@@ -21,11 +21,11 @@ type Init = Extract<MessageInitShape<typeof CreatePaymentRequestSchema>, { $type
 const binary = (init: Init) => toBinary(CreatePaymentRequestSchema, create(CreatePaymentRequestSchema, init));
 
 describe.each(PROTOCOLS)('reading limits over %s', (protocol) => {
-  it('a list of 80,000 elements is refused by its path before its invalid last element is read', async () => {
+  it('a list of 80,000 elements is refused with its path before its invalid last element is read', async () => {
     const items: unknown[] = Array.from({ length: 80_000 }, () => ({}));
     if (protocol === 'rest' || protocol === 'connectJson') items[79_999] = 'no object';
     const body = Buffer.from(requestBody(protocol, withField(cardPayment(), ITEMS, items)));
-    // An element with a length beyond the end of the body.
+    // An element whose length exceeds the rest of the body.
     if (BINARY_PROTOCOLS.includes(protocol))
       body[body.lastIndexOf(EMPTY_ITEMS) + EMPTY_ITEMS.length - 1] = 0x7f;
     const reply = await clients.send(protocol, body, headersOne());
@@ -105,7 +105,7 @@ it.each(BINARY_PROTOCOLS)('over %s, a free-form field with too many values is re
 });
 
 it.each(BINARY_PROTOCOLS)(
-  'over %s, the limit of a list counts all pieces in which it was sent',
+  'over %s, a list that is sent in several pieces is limited as a whole',
   async (protocol) => {
     const piece = binary({
       customerPayer: { deviceFingerprints: Array(150).fill({ kind: { case: 'boolValue', value: true } }) },

@@ -128,7 +128,7 @@ describe.each([
 });
 
 describe('files from reflection', () => {
-  it('a file comes first, followed by all its imports', async () => {
+  it('reflection returns a file first, followed by all its imports', async () => {
     const names = await filesOf({ case: 'fileByFilename', value: 'payments/v1/payment_service.proto' });
     expect(names[0]).toBe('payments/v1/payment_service.proto');
     expect(names).toEqual(
@@ -150,11 +150,11 @@ describe('files from reflection', () => {
     ],
     ['a message that is only imported', 'google.type.Decimal', 'google/type/decimal.proto'],
     ['an extension', 'payments.v1.null_when_empty', 'payments/v1/json_options.proto'],
-  ])('reflection finds the file of %s', async (_kind, symbol, file) => {
+  ])('reflection finds the file that defines %s', async (_kind, symbol, file) => {
     expect((await filesOf({ case: 'fileContainingSymbol', value: symbol }))[0]).toBe(file);
   });
 
-  it('reflection finds the file of an extension', async () => {
+  it('reflection finds the file that defines an extension', async () => {
     const value = { containingType: 'google.protobuf.MethodOptions', extensionNumber: 72295728 };
     const question = { case: 'fileContainingExtension', value } as Question;
     expect((await filesOf(question))[0]).toBe('google/api/annotations.proto');
@@ -196,7 +196,7 @@ describe('unknown names in reflection', () => {
 describe('limits of reflection', () => {
   const code = (answers: Promise<unknown>) => answers.catch((error) => ConnectError.from(error).code);
 
-  it('a reflection request without a question is refused', async () => {
+  it('a reflection request that asks for nothing is refused', async () => {
     expect(await code(ask(ServerReflection, { case: undefined }))).toBe(Code.InvalidArgument);
   });
 
@@ -207,18 +207,18 @@ describe('limits of reflection', () => {
     expect(await code(ask(ServerReflection, ...questions(101)))).toBe(Code.ResourceExhausted);
   });
 
-  it('one connection gets at most 4 MiB of reflection responses, without effect on another', async () => {
+  it('one connection gets at most 4 MiB of reflection responses, and other connections are unaffected', async () => {
     const question: Question = { case: 'fileByFilename', value: 'payments/v1/payment_service.proto' };
     const transport = connect();
     const bytes = await answeredUntilRefused(transport, question);
     expect(bytes).toBeGreaterThan(3 * 2 ** 20);
     expect(bytes).toBeLessThanOrEqual(4 * 2 ** 20);
-    // The limit remains reached.
+    // The limit still applies to this connection.
     expect(await answeredUntilRefused(transport, question)).toBe(0);
     expect(await ask(ServerReflection, question)).toHaveLength(1);
   });
 
-  it('the reflection limit includes the request repeated in each response', async () => {
+  it('the limit on reflection responses includes the request that each response repeats', async () => {
     const question: Question = { case: 'fileByFilename', value: 'x'.repeat(100_000) };
     const bytes = await answeredUntilRefused(connect(), question);
     expect(bytes).toBeLessThanOrEqual(4 * 2 ** 20);

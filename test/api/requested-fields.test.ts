@@ -45,14 +45,14 @@ describe('fields that are known but not supported', () => {
     [`${CARD}.installment_amount`, 25.5],
     [`${CARD}.installments_type`, 'ISSUER'],
     [`${CARD}.first_installment_deferral`, 2],
-    // At its documented place, false requests an authorization. Anywhere else, ignoring it would charge the payer.
+    // At its documented place, false requests an authorization. Ignoring it anywhere else would charge the payer.
     ['capture', false],
     ['capture', 'false'],
     ['capture', ''],
     ['payment_method.capture', false],
     ['payment_method.detail.capture', false],
     ['additional_data.order.account_funding', { beneficiary: { first_name: 'Ana' } }],
-  ])('the unsupported field %s is refused by its name, over every protocol', async (field, value) => {
+  ])('the unsupported field %s is refused by name, over every protocol', async (field, value) => {
     // The amount is also invalid, but unsupported fields are reported first.
     const request = withField(withField(cardPayment(), 'amount.value', 0), field, value);
     for (const protocol of PROTOCOLS) {
@@ -100,7 +100,7 @@ describe('fields that are known but not supported', () => {
     },
   );
 
-  it('an unsupported field that requests the actual behaviour counts as absent', async () => {
+  it('an unsupported field that requests what happens anyway counts as absent', async () => {
     const headers = headersOne();
     const { record } = await clients.create('rest', cardPayment(), headers);
     let request = withField(cardPayment(), `${CARD}.installments_type`, 'MERCHANT');
@@ -124,16 +124,13 @@ describe('fields that are known but not supported', () => {
       'amount.currency_conversion',
       { amount: { ...one, currency_conversion: { rate: 2 } } },
     ],
-  ])(
-    'an operation on a payment is refused with an unsupported field: %s with %s',
-    async (operation, field, body) => {
-      const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
-      const of = `${server.url}/v1/payments/${payment.id}`;
-      const { id } = payment.transactions;
-      const path = operation === 'refund' ? `${of}/refund` : `${of}/transactions/${id}/${operation}`;
-      expect(await refused(path, body)).toMatchObject({ code: 'NOT_SUPPORTED', errors: [{ field }] });
-    },
-  );
+  ])('an operation that has an unsupported field is refused: %s with %s', async (operation, field, body) => {
+    const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
+    const of = `${server.url}/v1/payments/${payment.id}`;
+    const { id } = payment.transactions;
+    const path = operation === 'refund' ? `${of}/refund` : `${of}/transactions/${id}/${operation}`;
+    expect(await refused(path, body)).toMatchObject({ code: 'NOT_SUPPORTED', errors: [{ field }] });
+  });
 
   it.each(['refund', 'capture', 'cancel-or-refund'])(
     'an empty string is refused as the amount of a %s',
@@ -149,7 +146,7 @@ describe('fields that are known but not supported', () => {
   it.each([
     ['subscription', { id: 'sub-1' }],
     ['installments', { plan_id: 'plan-1' }],
-  ])('a checkout session is refused with an unsupported field: %s', async (field, value) => {
+  ])('a new checkout session that has an unsupported field is refused: %s', async (field, value) => {
     const terms = { account_id: ACCOUNT_ONE, merchant_order_id: '1', country: 'US', amount: one };
     expect(await refused(`${server.url}/v1/checkout/sessions`, { ...terms, [field]: value })).toMatchObject({
       code: 'NOT_SUPPORTED',
@@ -157,7 +154,7 @@ describe('fields that are known but not supported', () => {
     });
   });
 
-  it('a change of a checkout session is refused with unsupported fields, unless their values are empty', async () => {
+  it('an update of a checkout session with unsupported fields is refused, unless their values are empty', async () => {
     const terms = { account_id: ACCOUNT_ONE, merchant_order_id: '1', country: 'US', amount: one };
     const sessions = `${server.url}/v1/checkout/sessions`;
     const opened = (await (await sent('POST', sessions, terms)).json()) as { checkout_session: string };
@@ -244,7 +241,7 @@ describe('options of a card payment', () => {
     expect(reply.raw).not.toContain(value);
   });
 
-  it('a 3-D Secure setup and the results of another 3-D Secure are refused together', async () => {
+  it('a request for 3-D Secure that also has the results of another authentication is refused', async () => {
     const request = withField(cardPayment(), `${CARD}.three_d_secure`, {
       three_d_secure_setup_id: 'setup-1',
       electronic_commerce_indicator: '05',
@@ -259,7 +256,7 @@ describe('options of a card payment', () => {
     ['installment_amount', 25.5],
     ['installments_type', 'ISSUER'],
     ['first_installment_deferral', 2],
-  ])('the unsupported option %s is also refused for a wallet', async (option, value) => {
+  ])('the option %s, which is unsupported for cards, is also refused for a wallet', async (option, value) => {
     const path = `test/scenarios/01-wallet-redirect-checkout/request.json`;
     const wallet = JSON.parse(readFileSync(join(import.meta.dirname, '../..', path), 'utf8'));
     const field = `payment_method.detail.wallet.${option}`;

@@ -138,7 +138,7 @@ describe('REST routes', () => {
   });
 
   it.each([{}, JSON_HEADERS])(
-    'a call with the headers %j and no body is an empty message',
+    'a call with the headers %j and no body is read as an empty message',
     async (headers) => {
       expect((await fetch(url, { method: 'POST', headers })).status).toBe(201);
       expect(seen.at(-1)).toEqual(create(CreatePaymentRequestSchema));
@@ -152,7 +152,7 @@ describe('REST routes', () => {
     },
   );
 
-  it('a body at the size limit is accepted, and one byte more gets 413', async () => {
+  it('a body at the size limit is accepted, and a body one byte larger gets 413', async () => {
     const frame = '{"x":""}';
     const body = (size: number) => `{"x":"${'y'.repeat(size - frame.length)}"}`;
     expect((await post(body(BODY_LIMIT_BYTES))).response.status).toBe(201);

@@ -9,7 +9,7 @@ onService();
 
 const call = (path: string, init: RequestInit) => fetch(server.url + path, init);
 
-describe('an rpc by a wrong method or media type', () => {
+describe('an rpc called with a wrong method or media type', () => {
   it.each([
     ['OPTIONS', CREATE, 'POST'],
     ['GET', CREATE, 'POST'],

@@ -51,7 +51,7 @@ const statesOf = ({ status, sub_status, transactions }: Record<string, never> & 
 const authorization = (number?: string) =>
   withField({ ...cardPayment(number), account_id: ACCOUNT_TWO }, `${CARD}.capture`, false);
 
-it('an operation is made once by both REST paths and by rpc, with a key and without', async () => {
+it('an operation sent by both REST paths and by rpc, with a key and without, is made once', async () => {
   const payment = await pay(withField(cardPayment(), `${CARD}.capture`, false));
   const amount = { currency: 'USD', value: '4' };
   const named = { merchant_reference: 'c-1', amount };
@@ -123,7 +123,7 @@ describe('authorizations of an account that sees them as such', () => {
     expect(await storedTypes(payment.id)).toEqual(['AUTHORIZE not captured', 'AUTHORIZE not captured']);
   });
 
-  it('a successful authorization keeps the card, which can then pay', async () => {
+  it('a successful authorization stores the card, which can then pay', async () => {
     const request = withField(authorization(), 'payment_method.vault_on_success', true);
     const { vaulted_token } = (await pay(request, headersTwo())).payment_method;
     const again = { ...request, payment_method: { type: 'CARD', vaulted_token } };

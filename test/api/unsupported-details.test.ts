@@ -21,7 +21,7 @@ describe('unsupported fields in the detail of a payment method', () => {
     ['fraud_screening', { stand_alone: true }],
     ['delayed_capture_settings', { delay: 'P3D' }],
     ['delayed_cancel_settings', { delay: 'P3D' }],
-  ])('the unsupported wallet field %s is refused by its name, over every protocol', async (name, value) => {
+  ])('the unsupported wallet field %s is refused by name, over every protocol', async (name, value) => {
     const field = `payment_method.detail.wallet.${name}`;
     for (const protocol of PROTOCOLS) {
       const reply = await clients.create(protocol, withField(walletPayment(), field, value), headersOne());
@@ -45,7 +45,7 @@ describe('unsupported fields in the detail of a payment method', () => {
     },
   );
 
-  it('a detail whose name could be a secret is refused by the name of its parent', async () => {
+  it('the refusal of a detail whose name could be a secret names only its parent', async () => {
     const request = withField(cardPayment(), 'payment_method.detail.4012888888881881', { a: 1 });
     const { reason, fields, raw } = await clients.send('rest', JSON.stringify(request), headersOne());
     expect([reason, fields[0]?.field]).toEqual(['NOT_SUPPORTED', 'payment_method.detail']);

@@ -1,4 +1,4 @@
-/** Reads an option that must be a positive whole number. @throws Error that names the option. */
+/** Reads an option that must be a positive integer. @throws Error that names the option. */
 export function positive(name: string, text: string): number {
   const number = Number(text);
   if (number > 0 && Number.isInteger(number)) return number;

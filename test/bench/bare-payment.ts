@@ -6,10 +6,10 @@ import type { Database } from '#src/store/engine/database.ts';
 import { writeChange } from '#src/store/engine/write-change.ts';
 import { ACCOUNT_ID, CURRENCY } from './request.ts';
 
-/** The bytes that a real payment wrote, which the compared subjects write again. */
+/** The bytes that a real payment wrote. The compared subjects write the same bytes. */
 export type Sample = { readonly draft: string; readonly record: string; readonly answer: string };
 
-/** As many connections as the service has. */
+/** As many connections as the service opens. */
 export const POOL_SIZE = 16;
 
 /** The service's own two statements, without the service. */
@@ -30,7 +30,7 @@ export function newBarePayment(idempotencyKey: string, minorUnits: bigint): Bare
   return { paymentId: randomUUID(), transactionId: randomUUID(), idempotencyKey, minorUnits };
 }
 
-/** Opens a bare pool of node-postgres. @param sampleFile holds a Sample, its bytes in base64. */
+/** Opens a bare pool of node-postgres. @param sampleFile contains a Sample with its bytes in base64. */
 export function openBarePayments(databaseUrl: string, sampleFile: string): BarePayments {
   const sample: Sample = JSON.parse(readFileSync(sampleFile, 'utf8'));
   const [draft, record, answer] = [sample.draft, sample.record, sample.answer].map((text) =>

@@ -4,10 +4,10 @@ import { ACCOUNT_ID, amountOf, idempotencyKey, PUBLIC_KEY, restTemplate, SECRET_
 
 /** The two books that must agree: our database and the provider's ledger. */
 export type Books = {
-  /** Empties both, so that every run starts alike; the database only if it need not keep stored payments. */
+  /** Empties both, so that every run starts alike, but not the database if it must keep stored payments. */
   open(): Promise<void>;
   /**
-   * Compares both with the sent payments.
+   * Compares both books with the sent payments.
    *
    * @param atProvider false if the run did not use the provider.
    * @returns the bytes that the run wrote.
@@ -33,7 +33,7 @@ export type Written = {
 /**
  * Opens the books.
  *
- * @param keepsStored payments stay in the database between runs: the initial ones and those of each run.
+ * @param keepsStored if true, the initial payments and those of each run stay in the database between runs.
  */
 export async function openBooks(
   databaseUrl: string,

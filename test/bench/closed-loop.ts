@@ -1,7 +1,7 @@
-/** Plan of a load: a number of concurrent slots, each of which starts a call when its previous one has ended. */
+/** The plan of a load: a number of concurrent slots, each of which starts a call when its previous call has ended. */
 export type Plan = {
   readonly concurrency: number;
-  /** Lead-in that is not measured: connections open, pools fill. */
+  /** A lead-in that is not measured, in which connections open and pools fill. */
   readonly leadInMs: number;
   readonly measuredMs: number;
 };

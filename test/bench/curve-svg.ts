@@ -10,7 +10,11 @@ const BOTTOM = HEIGHT - 40;
 /** Colors that color-blind readers can distinguish (Okabe and Ito). */
 const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7'];
 
-/** Draws panels below each other over one logarithmic axis; each starts at zero. @param axis positive numbers. */
+/**
+ * Draws panels below each other over one logarithmic axis; the scale of each panel starts at zero.
+ *
+ * @param axis positive numbers.
+ */
 export function curveSvg(axis: readonly number[], panels: readonly Panel[]): string {
   const powers = axis.map(Math.log10);
   const [from, to] = [Math.min(...powers), Math.max(...powers)];

@@ -1,8 +1,8 @@
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { ready } from './worker.ts';
 
-// A TCP proxy that delays every byte, so that a database on this machine is as far as one in another zone. Arguments:
-// the port behind it, and the delay each way in milliseconds.
+// A TCP proxy that delays every byte, so that a database on this machine seems as distant as one in another zone.
+// Arguments: the port behind it, and the delay each way in milliseconds.
 
 const [port, delayMs] = process.argv.slice(2).map(Number) as [number, number];
 

@@ -4,8 +4,8 @@ import { Pool } from 'undici';
 import { newBarePayment, openBarePayments } from './bare-payment.ts';
 import { ready } from './worker.ts';
 
-// The floor: no Node service can be much faster. It parses, writes the same rows twice, calls the same provider in
-// between, and always returns the same response. It checks nothing.
+// The floor: no Node service can be much faster. It parses the request, commits the same rows twice, calls the same
+// provider in between, and always returns the same response. It checks nothing.
 
 const [databaseUrl = '', sampleFile = '', providerPort = ''] = process.argv.slice(2);
 const payments = openBarePayments(databaseUrl, sampleFile);

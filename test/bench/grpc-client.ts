@@ -11,8 +11,8 @@ import {
 import type { Client } from './rest-client.ts';
 
 /**
- * gRPC over one HTTP/2 connection, in prebuilt frames (RFC 9113, RFC 7541): grpc-js or node:http2 would cost several
- * times as much as the REST client, and the comparison would not be fair.
+ * A gRPC client with one HTTP/2 connection and prebuilt frames (RFC 9113, RFC 7541). grpc-js and node:http2 need
+ * several times the CPU time of the REST client, which would make the comparison unfair.
  */
 export async function openGrpcClient(port: number, slots: number, runId: string): Promise<Client> {
   const socket = net.connect({ port, host: '127.0.0.1', noDelay: true });
@@ -104,7 +104,7 @@ const PREFACE = Buffer.concat([
 
 type CallTemplate = Template & { readonly dataAt: number; readonly dataBytes: number };
 
-/** HEADERS and DATA of a call; the message follows gRPC's five bytes in DATA. */
+/** The HEADERS and DATA frames of a call. In DATA, the message follows gRPC's five-byte prefix. */
 function callTemplate(headers: Buffer): CallTemplate {
   const message = protobufRequest();
   const data = Buffer.concat([Buffer.from([0]), uint32(message.length), message]);
@@ -134,7 +134,7 @@ function constantHeaders(port: number): [string, string][] {
   ];
 }
 
-/** The first call's headers, which the server adds to its table ("literal with incremental indexing"). */
+/** The headers of the first call, which the server adds to its table ("literal with incremental indexing"). */
 function literalHeaders(port: number): Buffer {
   const literals = constantHeaders(port).map(([name, value]) => literal(name, value, 0x40));
   return Buffer.concat([STATIC_HEADERS, ...literals]);

@@ -54,7 +54,7 @@ it('a commit with the same lockfile is checked out with the dependencies install
   older.remove();
 });
 
-it('a commit with another lockfile gets its own dependencies, and nothing here changes', () => {
+it('a commit with another lockfile gets its own dependencies, and this checkout does not change', () => {
   const older = checkOut(root, 'HEAD~2');
   expect(readFileSync(join(older.path, 'text'), 'utf8')).toBe('first');
   const manifest = join(older.path, 'node_modules/old-dependency/package.json');

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 export type OlderCheckout = { readonly path: string; readonly commit: string; remove(): void };
 
 /**
- * Checks out a commit in a separate directory, with this checkout's dependencies if its lockfile is the same, or else
- * with its own.
+ * Checks out a commit in a separate directory, with this checkout's dependencies if the lockfile is the same, and
+ * otherwise with its own.
  *
  * @param ref a branch, tag or commit. @throws Error if git does not know it, or if its dependencies cannot be
  *   installed.

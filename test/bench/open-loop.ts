@@ -6,7 +6,7 @@ import { type Client, restClientOnDemand } from './rest-client.ts';
 export type Offer = {
   readonly perSecond: number;
   readonly forMs: number;
-  /** Maximum number of concurrent calls. A call that is due beyond it is not sent. */
+  /** Maximum number of concurrent calls. A call that would exceed it is not sent. */
   readonly slots: number;
   /** Sequence number of the first call. */
   readonly first?: number;
@@ -15,7 +15,7 @@ export type Offer = {
 /** A call that has ended. */
 export type EndedCall = {
   readonly sequence: number;
-  /** Time of its response, from the beginning of the load. */
+  /** Time of its response since the beginning of the load. */
   readonly endedAtMs: number;
   readonly latencyMs: number;
   /** true if the service accepted it. */
@@ -59,7 +59,7 @@ export function openLoop({ perSecond, forMs, slots, first = 0 }: Offer, send: Se
   });
 }
 
-/** Calls of one connection over gRPC: fewer than its stream limit. */
+/** Number of concurrent calls on one gRPC connection, below its limit on streams. */
 const STREAMS = 250;
 
 /** Opens a client for this number of concurrent calls. */

@@ -27,7 +27,7 @@ const protocol = values.protocol === 'grpc' ? 'grpc' : 'rest';
 /** Maximum number of concurrent calls. */
 const SLOTS = 1_500;
 const CAPACITY_CONCURRENCY = 64;
-/** Time within which every call must end. */
+/** The time within which every call must end. */
 const DEADLINE_MS = 5_000;
 /** Time that is not measured: throughput is lower until the wait of accepted calls has stabilized. */
 const LEAD_IN_MS = 2_000;
@@ -47,7 +47,7 @@ async function bench(): Promise<void> {
   await findCapacity(port, compare, 3_000);
   const capacity = await findCapacity(port, compare, 5_000);
   const slices: Record<string, Slice[]> = { '1×': [], '2×': [] };
-  // The first round is not measured: nothing was refused before, so the code that refuses calls is not compiled yet.
+  // The first round is not measured: the code that refuses calls has not run before, so it is not compiled yet.
   for (let round = 0; round <= Number(values.rounds); round++) {
     for (const [name, taken] of Object.entries(slices)) {
       const client = await openClient(protocol, port, SLOTS, newRunId());
@@ -74,7 +74,7 @@ async function findCapacity(port: number, compare: Compare, forMs: number): Prom
   return perSecond;
 }
 
-/** The calls of a period, and the processor time that they took. */
+/** The calls of a period, and the CPU time that they used. */
 type Slice = { readonly calls: readonly EndedCall[]; readonly serverCpuMs: number };
 
 function summary(slices: readonly Slice[]): Record<string, number> {
@@ -126,7 +126,7 @@ async function setUp(): Promise<{ port: number; pid: number; compare: Compare }>
   };
 }
 
-/** @throws Error if the books contain more or fewer payments than were accepted. Empties both. */
+/** Empties both books. @throws Error if they contain more or fewer payments than were accepted. */
 async function compareBooks(client: pg.Client, providerPort: number, accepted: number): Promise<void> {
   const ledgerUrl = `http://127.0.0.1:${providerPort}/ledger`;
   const { rows } = await client.query<{ status: string; count: number }>(

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 
-/** Linux counts processor time in hundredths of a second (USER_HZ), on every architecture that Node runs on. */
+/** Linux counts CPU time in hundredths of a second (USER_HZ), on every architecture that Node runs on. */
 const MS_PER_TICK = 10;
 
 /** Describes the environment of a measurement: the version of Node and the machine's processors. */
@@ -9,13 +9,13 @@ export function machineName(): string {
   return `Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}`;
 }
 
-/** User and system time of a process so far; NaN without /proc. */
+/** Returns the CPU time that a process has used so far, user and system; NaN without /proc. */
 export function cpuMs(pid: number): number {
   const stat = readStat(pid);
   return stat ? stat.ownMs : Number.NaN;
 }
 
-/** The same for a process with its children, including ended ones. */
+/** Returns the CPU time of a process and its children, including those that have exited; NaN without /proc. */
 export function cpuOfTreeMs(pid: number): number {
   const root = readStat(pid);
   if (!root) return Number.NaN;
@@ -27,7 +27,7 @@ export function cpuOfTreeMs(pid: number): number {
   return totalMs;
 }
 
-/** Returns the total processor time of all processes on the machine; NaN without /proc. */
+/** Returns the total CPU time of all processes on the machine; NaN without /proc. */
 export function cpuOfMachineMs(): number {
   // proc_stat(5): user, nice, system, idle, iowait, irq, softirq.
   const [user = Number.NaN, nice = 0, system = 0, , , irq = 0, softirq = 0] = (readProc('stat') ?? '')
@@ -38,7 +38,7 @@ export function cpuOfMachineMs(): number {
   return (user + nice + system + irq + softirq) * MS_PER_TICK;
 }
 
-/** Peak resident memory of a process, in megabytes of 10^6 bytes; NaN without /proc. */
+/** Returns the peak resident memory of a process, in megabytes of 10^6 bytes; NaN without /proc. */
 export function peakResidentMb(pid: number): number {
   const match = /VmHWM:\s+(\d+) kB/.exec(readProc(`${pid}/status`) ?? '');
   return (Number(match?.[1] ?? Number.NaN) * 1024) / 1e6;

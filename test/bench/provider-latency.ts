@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
 
-/** The latency of a provider's answers: log-normal, as real providers' is. */
+/** The latency of a provider's responses: log-normal, like that of real providers. */
 export type Latency = { readonly medianMs: number; readonly p99Ms: number };
 
 /** Quantile 0.99 of the standard normal distribution. */
 const Z99 = 2.326;
 
 /**
- * Returns the latency of one answer. It depends on the amount alone, in minor units, so that the load generator knows
- * what the provider takes, and the rest is what the service adds.
+ * Returns the latency of one response. It depends only on the amount in minor units, so that the load generator knows
+ * the provider's share of a call's latency; the service adds the rest.
  */
 export function latencyMs({ medianMs, p99Ms }: Latency, amount: number): number {
   const digest = hash('sha256', String(amount), 'buffer');

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { latencyMs } from './provider-latency.ts';
 import { ready } from './worker.ts';
 
-// The provider stub: approves every charge, at once or with the latency of its arguments (median and 99th percentile in
-// milliseconds), and keeps the charges in memory. It implements only the part of the sandbox provider's API that the load
-// needs.
+// The provider stub: approves every charge, at once or with the latency that its arguments give (median and 99th
+// percentile in milliseconds), and keeps the charges in memory. It implements only the part of the sandbox provider's
+// API that the load needs.
 
 const [medianMs = 0, p99Ms = 0] = process.argv.slice(2).map(Number);
 
@@ -31,7 +31,7 @@ const routes: Readonly<Record<string, (request: IncomingMessage, response: Serve
     ledger = [];
     answer(response, 200, '');
   },
-  /** The peak number of open connections since the last such request. */
+  /** Returns the peak number of open connections since the last such request. */
   'GET /sockets': (_request, response) => {
     answer(response, 200, String(peakSockets));
     peakSockets = openSockets;

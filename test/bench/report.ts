@@ -3,27 +3,27 @@ export type Measure = {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Processor time per payment: of the server, of PostgreSQL and of the load generator. */
+  /** CPU time per payment: of the server, of PostgreSQL and of the load generator. */
   readonly serverCpuMs: number;
   readonly postgresCpuMs: number;
   readonly loadCpuMs: number;
   /** Kilobytes (10^3) per payment: of the write-ahead log, and growth of tables and indexes. */
   readonly walKb: number;
   readonly diskKb: number;
-  /** Share of the machine's processor time that unrelated processes used. */
+  /** Share of the machine's CPU time that unrelated processes used. */
   readonly othersPercent: number;
 };
 
 /** A subject with its label in the report, and its letter in the ratios. */
 export type Named = { readonly letter: string; readonly label: string };
 
-/** The measures of each round by the subject's letter, in the order of the rounds. */
+/** The measurements of each round, keyed by subject letter, in the order of the rounds. */
 export type Measures = ReadonlyMap<string, readonly Measure[]>;
 
-/** Letters of two subjects: the first is divided by the second. */
+/** The letters of two subjects: the ratio divides the first by the second. */
 export type Ratio = readonly [of: string, to: string];
 
-/** Makes the table: medians of the rounds, and of the ratios within each round. */
+/** Makes the table: the medians of all rounds, and the medians of the ratios within each round. */
 export function report(
   subjects: readonly (Named & { readonly peakMb: number })[],
   ratios: readonly Ratio[],

@@ -16,12 +16,12 @@ export function idempotencyKey(runId: string, sequence: number): string {
   return `bench-${runId}-${String(sequence).padStart(8, '0')}`;
 }
 
-/** A run's part of its keys: thirteen characters. */
+/** Returns the part that all keys of a new run share: thirteen characters. */
 export function newRunId(): string {
   return String(Date.now()).padStart(13, '0');
 }
 
-/** The amount of a request, which differs from request to request so that a mix-up would show. */
+/** The amount of a request. It differs from request to request, so that a mix-up would be noticed. */
 export function amountOf(sequence: number): string {
   const cents = String(FIRST_AMOUNT_CENTS + sequence);
   return `${cents.slice(0, -2)}.${cents.slice(-2)}`;
@@ -99,7 +99,7 @@ function item(id: string, name: string, category: string) {
   };
 }
 
-/** Bytes of a request with the positions of its key and its amount. */
+/** The bytes of a request, with the positions of its key and its amount. */
 export type Template = { readonly bytes: Buffer; readonly keyAt: number; readonly amountAt: number };
 
 /** The request as HTTP/1.1. */

@@ -6,15 +6,15 @@ import { patch, restTemplate } from './request.ts';
 export type Client = { readonly send: Send; close(): void };
 
 /**
- * HTTP/1.1 with a kept-alive connection per slot. Uses bare sockets because the machine is shared: the client's cost
- * slows the server.
+ * HTTP/1.1 with a kept-alive connection per slot. Uses bare sockets because client and server share the machine, so a
+ * costly client would slow the server.
  */
 export async function openRestClient(port: number, slots: number, runId: string): Promise<Client> {
   const connections = await Promise.all(Array.from({ length: slots }, () => openConnection(port, runId)));
   return clientOf(connections, () => openConnection(port, runId));
 }
 
-/** The same, with connections that open when their slot is first used: the service closes those that stay silent. */
+/** The HTTP/1.1 client, but its connections open when their slot is first used: the service closes inactive ones. */
 export function restClientOnDemand(port: number, runId: string): Client {
   return clientOf([], () => openConnection(port, runId));
 }

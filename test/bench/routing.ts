@@ -58,8 +58,8 @@ async function bench(): Promise<void> {
   const many: Subject = await start('many', routes - 1);
   const other: Subject[] = [];
   if (values.against !== undefined) {
-    // Another release needs a separate database, because a release refuses the schema of a newer one. Its start creates
-    // the schema.
+    // Another release needs a separate database, because a release refuses the schema of a newer one. The service
+    // creates the schema when it starts.
     const url = await createDatabase(databaseUrl, 'other');
     other.push(await start('other', routes - 1, url, values.against));
     await addAccount(url);

@@ -25,9 +25,9 @@ export async function startService(options: {
   readonly providerPort: number;
   /** Command-line options of Node. */
   readonly nodeOptions: readonly string[];
-  /** Number of routes that a payment skips before its route; none by default. */
+  /** The number of routes that a payment skips before its own; none by default. */
   readonly routesBefore?: number;
-  /** Terms of the connection to the provider stub, as in the catalogue. */
+  /** Settings of the connection to the provider stub, as in the catalogue. */
   readonly terms?: { readonly timeoutMs?: number | undefined; readonly maxInFlight?: number | undefined };
   /** Port of a provider that hangs: payments from 200,000.00 go to it alone, and from 300,000.00 fail over from it. */
   readonly hangingPort?: number | undefined;
@@ -84,7 +84,7 @@ function lastLine(file: string): string {
   return readFileSync(file, 'utf8').trimEnd().split('\n').at(-1) ?? '';
 }
 
-/** Adds the account of the requests' keys, with statements that work with the schema of any release. */
+/** Adds the account whose keys the requests send, with statements that work with the schema of any release. */
 export async function addAccount(databaseUrl: string): Promise<void> {
   const client = new pg.Client(databaseUrl);
   await client.connect();
@@ -145,7 +145,7 @@ bins:
 `;
 }
 
-/** The service prints its address once it listens. */
+/** The service prints its URL once it listens. */
 function readPort(child: ChildProcess): Promise<number> {
   let said = '';
   return new Promise((resolve, reject) => {

@@ -48,7 +48,7 @@ const protocol = values.protocol === 'grpc' ? 'grpc' : 'rest';
 
 /** Amounts from here, in cents, go to the connection that hangs; from the second, payments can fail over from it. */
 const [HANGING_FROM, FAILING_FROM] = [20_000_000, 30_000_000] as const;
-/** The listener's limit on connections, less the benchmark's own. */
+/** The listener's limit on connections, minus the benchmark's own connections. */
 const MAX_SLOTS = 4_000;
 const LEAD_IN = { perSecond: 50, forMs: 5_000 };
 
@@ -110,7 +110,7 @@ async function bench(ending: Ending): Promise<void> {
   if (values.svg) writeFileSync(values.svg, drawn(taken));
 }
 
-/** Offers the rate beside a connection that hangs, and then to payments that can fail over from one. */
+/** Offers a load while other payments hang at a connection, and then a load that can fail over from that connection. */
 async function besideHanging(
   { label, port }: Subject,
   perSecond: number,
@@ -142,7 +142,7 @@ function drawn(taken: ReadonlyMap<string, readonly Row[]>): string {
   ]);
 }
 
-/** Returns the database's URL, through a proxy if it is to be distant. */
+/** Returns the URL of the database, through a delaying proxy if the database is to seem distant. */
 async function delayed(databaseUrl: string, ending: Ending): Promise<string> {
   const delayMs = optional('database-delay-ms');
   if (delayMs === undefined) return databaseUrl;
@@ -204,9 +204,10 @@ function percent(calls: readonly EndedCall[], matches: (call: EndedCall) => bool
 }
 
 /**
- * Counts the stored payments by status, and empties both sides.
+ * Counts the stored payments by status, and empties both books.
  *
- * @throws Error if an accepted payment is not stored, or one that the database calls paid is not at the provider once.
+ * @throws Error if an accepted payment is not stored, or if a payment that succeeded in the database is not at the
+ *   provider exactly once.
  */
 async function compareBooks(
   books: pg.Client,

@@ -17,7 +17,7 @@ import { createDatabase, type Ending, startSurroundings } from './surroundings.t
 import { addWebhook } from './webhook.ts';
 import { startWorker } from './worker.ts';
 
-/** Options of the benchmark. */
+/** Options for the benchmark. */
 export type StageOptions = {
   /** Command-line options of Node for the service's processes. */
   readonly nodeOptions: readonly string[];
@@ -34,12 +34,12 @@ export type StageOptions = {
 /** A subject of measurement. */
 export type Subject = Named & { measure(plan: Plan): Promise<Measure>; peakMb(): number };
 
-/** The subjects in the order of their turns, and the reported ratios. */
+/** The subjects in the order in which they take turns, and the reported ratios. */
 export type Stage = { readonly subjects: readonly Subject[]; readonly ratios: readonly Ratio[] };
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** One server under load, and the books that must agree afterwards. */
+/** A server under load, and the books that must agree afterwards. */
 type Server = {
   readonly pid: number;
   readonly books: Books;
@@ -47,7 +47,7 @@ type Server = {
   load(runId: string, plan: Plan): Promise<LoopResult>;
 };
 
-/** Starts everything; the database waits for the disk as in production. @param ending collects the cleanup. */
+/** Starts everything. The database waits for the disk, as in production. @param ending collects the cleanup. */
 export async function startStage(options: StageOptions, ending: Ending): Promise<Stage> {
   const { home, databaseUrl, provider, postmaster } = await startSurroundings('bench', ending);
   const { nodeOptions, stored } = options;
@@ -101,7 +101,7 @@ export async function startStage(options: StageOptions, ending: Ending): Promise
   };
 }
 
-/** The order of the subjects' turns: compared subjects run one after the other. */
+/** The order in which subjects take turns: compared subjects run one after the other. */
 const TURNS = ['a', 'A', 'p', 'c', 'b', 'B', 'q', 'd', 'w'];
 const RATIOS: readonly Ratio[] = [
   ['a', 'c'],
@@ -148,7 +148,7 @@ async function booksOf({ providerPort, stored, ending }: Site, databaseUrl: stri
   return books;
 }
 
-/** Starts the floors, than which no service can be much faster: a bare server, and the two commits alone. */
+/** Starts the floors, which no service can beat by much: a bare server, and the two commits alone. */
 async function floors(site: Site, over: Over, books: Books, sample: Sample) {
   const { home, databaseUrl, providerPort, ending } = site;
   const sampleFile = join(home, 'sample.json');
@@ -164,7 +164,7 @@ async function floors(site: Site, over: Over, books: Books, sample: Sample) {
   };
 }
 
-/** The service of another commit, with a separate database. */
+/** Starts the service of another commit, with a separate database. */
 async function olderServices(site: Site, over: Over, ref: string, sample: Sample) {
   const older = checkOut(ROOT, ref);
   site.ending.push(older.remove);
@@ -181,7 +181,7 @@ async function olderServices(site: Site, over: Over, ref: string, sample: Sample
   };
 }
 
-/** The service as several processes on one port. */
+/** Starts the service as several processes on one port. */
 async function withWorkers(site: Site, workers: number, over: Over, books: Books) {
   const started = await service(site, 'workers', site.databaseUrl, ROOT, workers);
   return {
@@ -191,8 +191,8 @@ async function withWorkers(site: Site, workers: number, over: Over, books: Books
 }
 
 /**
- * The same service with a webhook for every payment. A run ends when everything is delivered, so delivery is part of
- * its cost.
+ * Starts the service with a webhook for every payment. A run ends when everything is delivered, so that the cost
+ * includes delivery.
  */
 async function withWebhook(site: Site, port: number, server: Server): Promise<Server> {
   const webhook = await addWebhook(port, site.databaseUrl);
@@ -222,7 +222,7 @@ async function fill(databaseUrl: string, stored: number, sample: Sample): Promis
   await client.end();
 }
 
-/** Processor time used so far. */
+/** CPU time used so far. */
 type CpuTimes = Readonly<Record<'serverMs' | 'postgresMs' | 'loadMs' | 'othersMs', number>>;
 
 async function measure(label: string, plan: Plan, server: Server, cpu: () => CpuTimes): Promise<Measure> {

@@ -5,12 +5,14 @@ import { ACCOUNT_ID } from './request.ts';
 export type StoredBytes = { readonly record: Uint8Array; readonly answer: Uint8Array };
 
 /**
- * Number of accounts of the stored payments, including the benchmark's, and of days over which the payments are spread.
+ * The number of accounts with stored payments, including the benchmark's, and of days over which payments are spread.
  */
 const ACCOUNTS = 100;
 const DAYS = 90;
 const BATCH = 20_000;
-/** From this number of payments on, indexes are dropped first and built at the end, which takes a third of the time. */
+/**
+ * For at least this many payments, indexes are dropped first and rebuilt at the end, which takes a third of the time.
+ */
 const BUILT_AT_THE_END = 200_000;
 
 /** Adds the accounts of the stored payments, which the dashboard searches. The benchmark's own already exists. */
@@ -70,7 +72,7 @@ export async function storePayments(
   await client.query('CHECKPOINT');
 }
 
-/** Drops the indexes without a constraint. @returns statements that rebuild them. */
+/** Drops the indexes that belong to no constraint. @returns statements that rebuild them. */
 async function dropIndexes(client: pg.Client): Promise<string[]> {
   await client.query("SET maintenance_work_mem = '1GB'");
   const { rows } = await client.query<{ name: string; definition: string }>(

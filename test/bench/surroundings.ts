@@ -35,7 +35,7 @@ export async function cleanUpAfter(run: (ending: Ending) => Promise<void>): Prom
  * the provider stub.
  *
  * @param ending collects the cleanup, which runs in reverse order.
- * @param latency the provider's; by default, it answers at once.
+ * @param latency the provider's latency; by default, the provider responds at once.
  */
 export async function startSurroundings(name: string, ending: Ending, latency?: Latency) {
   const home = mkdtempSync(join(tmpdir(), `payments-${name}-`));

@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { PUBLIC_KEY, SECRET_KEY } from './request.ts';
 
-/** A webhook of the benchmark's account, whose receiver accepts everything at once. It is off at first. */
+/** A webhook of the benchmark's account, turned off at first. Its receiver accepts everything at once. */
 export type BenchWebhook = {
   turn(active: boolean): Promise<void>;
   /** Resolves once everything is delivered. */
   drained(): Promise<void>;
-  /** Number of deliveries since the last call. */
+  /** Returns the number of deliveries since the last call. */
   takeReceived(): number;
   close(): Promise<void>;
 };
@@ -19,7 +19,7 @@ const OPEN = `
   SELECT FROM event WHERE relayed_at IS NULL
   UNION ALL SELECT FROM delivery WHERE due_at IS NOT NULL LIMIT 1`;
 
-/** Adds a webhook for every purchase at a service. */
+/** Adds a webhook for all purchases at a service. */
 export async function addWebhook(servicePort: number, databaseUrl: string): Promise<BenchWebhook> {
   let received = 0;
   const receiver = http.createServer((request, response) => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
 
-/** A script of this directory in a separate process. */
+/** A script in this directory that runs in a separate process. */
 export type Worker<Ask = never, Answer = never> = {
   readonly pid: number;
   /** The port that it listens on, if any. */
@@ -47,13 +47,13 @@ function nextMessage<Message>(child: ChildProcess, script: string): Promise<Mess
   });
 }
 
-/** In a worker: reports that it is ready. The worker exits when its parent process has exited. */
+/** Called in a worker: reports that it is ready. The worker exits when its parent process has exited. */
 export function ready(port = 0): void {
   process.once('disconnect', () => process.exit());
   process.send?.({ ready: true, port });
 }
 
-/** In a worker: reports that it is ready, and carries out commands one after another. */
+/** Called in a worker: reports that it is ready, and carries out commands one after another. */
 export function answerAsked<Ask, Answer>(answer: (order: Ask) => Promise<Answer>): void {
   process.on('message', (order) => {
     answer(order as Ask).then(

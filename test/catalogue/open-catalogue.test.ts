@@ -62,7 +62,7 @@ it('an opened connection removes card numbers from outcomes', async () => {
   await catalogue.close();
 });
 
-it('a connection with all its slots taken is not available, and payments choose another', async () => {
+it('a connection whose slots are all taken is not available, and payments are routed to another', async () => {
   const [, one = ''] = /connections:\n([\s\S]*)routes:/.exec(SMALL) ?? [];
   const two = change('routes:', `${one.replace('id: one', 'id: two\n    max_in_flight: 2')}routes:`).replace(
     '      - connection: one',
@@ -80,7 +80,7 @@ it('a connection with all its slots taken is not available, and payments choose 
   await catalogue.close();
 });
 
-it('a connection has three quarters of the calls in flight unless the catalogue gives its limit', async () => {
+it('a connection may use three quarters of the calls in flight unless the catalogue sets its limit', async () => {
   const catalogue = open(SMALL);
   const slots = catalogue.connections.get('one')?.slots;
   for (let taken = 0; taken < 656; taken++) expect(slots?.take()).toBeDefined();
@@ -111,7 +111,7 @@ describe('a catalogue that replaces another', () => {
     await after.close();
   });
 
-  it('a connection id cannot point to a different account at a provider', async () => {
+  it('a new catalogue cannot make a connection id point to a different account at a provider', async () => {
     const before = open(SMALL);
     const moved = change('$SANDBOX_URL', 'http://127.0.0.1:2/sandbox');
     expect(await messageOf(() => open(moved, before))).toBe(
@@ -142,28 +142,28 @@ describe('the identity of a connection', () => {
   }
   const named = change('timeout_ms: 1000', 'timeout_ms: 1000, account_id: shop');
 
-  it('another credential changes the identity if no setting names the account', async () => {
+  it('another credential changes a connection’s identity if no setting names the account', async () => {
     const identity = await identityOf(SMALL);
     expect(await identityOf(SMALL)).toBe(identity);
     expect(await identityOf(SMALL, { apiKey: 'key-7392' })).not.toBe(identity);
   });
 
-  it('another credential does not change the identity if a setting names the account', async () => {
+  it('another credential does not change a connection’s identity if a setting names the account', async () => {
     expect(await identityOf(named, { apiKey: 'key-7392' })).toBe(await identityOf(named));
     expect(await identityOf(named)).not.toBe(await identityOf(named.replace('shop', 'other')));
   });
 
-  it('the identity contains no credential', async () => {
+  it('the identity of a connection contains no credential', async () => {
     expect(await identityOf(SMALL)).not.toContain('key-7391');
   });
 
-  it('another port of the mounted sandbox does not change the identity', async () => {
+  it('another port of the mounted sandbox does not change a connection’s identity', async () => {
     const sandboxUrl = 'http://127.0.0.1:2/sandbox';
     expect(await identityOf(SMALL, { sandboxUrl })).toBe(await identityOf(SMALL));
   });
 });
 
-describe('faults in a connection', () => {
+describe('faults in the configuration of a connection', () => {
   it.each<[what: string, text: string, message: RegExp]>([
     [
       'an unknown connector',

@@ -103,7 +103,7 @@ it('a missing catalogue file leaves the catalogue in force', async () => {
   expect(await routeTaken()).toBe('Cards elsewhere');
 });
 
-it('a payment in progress finishes by its original catalogue, even if its connection was removed', async () => {
+it('a payment in progress finishes with its original catalogue, even if its connection was removed', async () => {
   const giveAnswers = provider.hold();
   const slow = pay(HELD);
   await expect

@@ -27,7 +27,7 @@ function replaceFile(text: string): void {
 
 const renamed = (name: string) => CATALOGUE.replace('name: Cards elsewhere', `name: ${name}`);
 
-it('a catalogue that changes right after the start is loaded', () => {
+it('a change of the catalogue right after startup takes effect', () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const readAt = fileStamp(file);
   // Keeps the thread pool busy, so that a background read of the file's state would see the changed file.

@@ -11,7 +11,7 @@ import { type Site, startSite } from '../support/site.ts';
 
 /*
  * A shop's page on its own origin in a real browser, which enforces the service's CORS headers. The page loads
- * Connect's browser client and the generated code as npm delivers them, by an import map instead of a bundler.
+ * Connect's browser client and the generated code as npm delivers them, through an import map instead of a bundler.
  */
 const ROOT = join(import.meta.dirname, '../..');
 const PUBLIC_KEY = 'pk_sandbox_one';
@@ -99,7 +99,7 @@ function payOn(page: Page, protocol: Protocol, checkoutSession: string): Promise
   return page.evaluate(`window.pay(${JSON.stringify(input)}).catch(String)`) as Promise<string>;
 }
 
-describe.each(['Connect', 'gRPC-Web'] as const)('a shop’s page by %s', (protocol) => {
+describe.each(['Connect', 'gRPC-Web'] as const)('a shop’s page in %s', (protocol) => {
   it('a page can tokenize a card and pay a session only from an origin that the account allows', async () => {
     const page = await browser.newPage();
     const session = await checkoutCalls(call).openSession();

@@ -30,7 +30,7 @@ const grpcPython = ['python3', '/usr/bin/python3'].find((one) =>
   works(one, '-c', 'import grpc, google.protobuf'),
 );
 
-/** Lists what this machine lacks for an example; '' if nothing. */
+/** Lists what this machine lacks for an example; '' if it lacks nothing. */
 function lacks(needs: Readonly<Record<string, boolean>>): string {
   return Object.entries(needs)
     .filter(([, has]) => !has)
@@ -66,7 +66,7 @@ async function generate(template: string): Promise<void> {
 }
 
 it.skipIf(!python)(
-  `the Python example makes a payment by REST${skipped(python ? '' : 'python3')}`,
+  `the Python example makes a payment over REST${skipped(python ? '' : 'python3')}`,
   async () => {
     const example = join(ROOT, 'examples/python/pay_rest.py');
     const { stdout } = await run(python as string, [example, server.url, randomUUID()]);
@@ -75,7 +75,7 @@ it.skipIf(!python)(
 );
 
 it.skipIf(forPython)(
-  `the Python example makes and captures a payment by gRPC${skipped(forPython)}`,
+  `the Python example makes and captures a payment over gRPC${skipped(forPython)}`,
   async () => {
     await generate('examples/python/buf.gen.yaml');
     const example = join(directory, 'examples/python/pay.py');
@@ -87,7 +87,7 @@ it.skipIf(forPython)(
 
 // Compiling Go's gRPC for the first time takes a minute.
 it.skipIf(forGo)(
-  `the Go example makes and captures a payment by gRPC${skipped(forGo)}`,
+  `the Go example makes and captures a payment over gRPC${skipped(forGo)}`,
   { timeout: 300_000 },
   async () => {
     const workspace = join(directory, 'go');

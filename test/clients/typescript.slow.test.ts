@@ -44,7 +44,7 @@ function card(over: Partial<CreatePaymentRequest> = {}, number = '41111111111111
   };
 }
 
-/** Makes a client whose network fails as listed, one entry per try: it loses the response, or responds 503. */
+/** Makes a client whose network fails as listed, one entry per try: the response is lost, or is a 503. */
 function troubled(...troubles: readonly ('lose' | 503 | 'ok')[]) {
   const keys: (string | null)[] = [];
   const trouble: typeof fetch = async (input, init) => {
@@ -92,7 +92,7 @@ describe('the REST client', () => {
     expect(await client.listPayments({ merchant_order_id: order })).toHaveLength(1);
   });
 
-  it('the REST client gives up with an error that has the key for another try', async () => {
+  it('the REST client gives up with an error that contains the idempotency key for another try', async () => {
     const { client: lost } = troubled('lose', 'lose', 'lose', 'lose', 'lose');
     const error = await lost.createPayment(card()).catch((thrown: unknown) => thrown);
     expect(codeOf(error)).toBe('NO_RESPONSE');
@@ -101,14 +101,14 @@ describe('the REST client', () => {
     expect((await client.createPayment(card(), { idempotencyKey })).status).toBe('SUCCEEDED');
   });
 
-  it('the REST client does not repeat a call without a key that may have had an effect', async () => {
+  it('the REST client does not repeat a call that has no key and may have had an effect', async () => {
     const { client, keys } = troubled('lose');
     const change = client.updateWebhook({ id: randomUUID(), events: ['payment.capture'] });
     await expect(change).rejects.toThrow(PaymentsError);
     expect(keys).toEqual([null]);
   });
 
-  it('the REST client reports a refusal with its code and invalid fields, without a repeat', async () => {
+  it('the REST client reports a refusal with its code and invalid fields, and does not repeat the call', async () => {
     const { client, keys } = troubled();
     const error = await client.createPayment(card({ country: 'XX' })).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({

@@ -7,7 +7,7 @@ const DATA_DIR = ownDataDir();
 /** Time for which the service may still accept a revoked key from its cache, with a margin. */
 const FORGETTING = { timeout: 15_000, interval: 250 };
 
-it('the account command creates and revokes keys while the service runs, and the service follows', async () => {
+it('the account command creates and revokes keys, which takes effect while the service runs', async () => {
   const service = await startService({ DATA_DIR });
   const created = await account('create', '--name', 'Shop');
   const id = shown(created, 'account id');
@@ -44,7 +44,7 @@ it('the account command creates and revokes keys while the service runs, and the
   expect(keys).not.toContain('sk_');
 });
 
-it('the account command makes keys with the requested prefix, and the service accepts them', async () => {
+it('the account command creates keys with the requested prefix, and the service accepts them', async () => {
   const service = await startService({ DATA_DIR });
   const created = await account('create', '--name', 'Shop', '--environment', 'sandbox');
   const id = shown(created, 'account id');
@@ -59,7 +59,7 @@ it('the account command makes keys with the requested prefix, and the service ac
   expect(await pay(service, id, { publicKey: production, secret })).toBe(201);
 });
 
-/** Returns the output of a command on the service's own database, which has to succeed. */
+/** Runs a command that must succeed on the service's own database, and returns its output. */
 async function account(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await spawnCommand('account', { DATA_DIR }, ...args);
   expect([code, stderr], args.join(' ')).toEqual([0, '']);
@@ -71,7 +71,7 @@ function shown(output: string, name: string): string {
   return new RegExp(`^${name} +(\\S+)$`, 'm').exec(output)?.[1] ?? '';
 }
 
-/** Pays with an account's keys: by card, or without a secret by a wallet that redirects. @returns the HTTP status. */
+/** Pays with an account's keys: by card or, without a secret, by a wallet that redirects. @returns the HTTP status. */
 async function pay(
   service: ServiceProcess,
   accountId: string,

@@ -45,7 +45,7 @@ it('the account command creates the schema in DATABASE_URL and stores only the h
   await database.drop();
 });
 
-it('every account command is in the audit log with its actor and its change, but no secret', async () => {
+it('every account command is recorded in the audit log with its actor and its change, but no secret', async () => {
   const database = await createTestDatabase();
   const run = async (...args: string[]) =>
     (await runAccount({ DATABASE_URL: database.url, ACTOR: 'Alice Jones' }, ...args)).stdout;
@@ -120,7 +120,11 @@ it.each([
     ['create', '--name', 'a', '--environment', 'a_b'],
     '--environment must be a word such as sandbox or prod:',
   ],
-  ['an environment for a command that makes no key', ['list', '--environment', 'prod'], '"list" takes no --'],
+  [
+    'an environment for a command that creates no key',
+    ['list', '--environment', 'prod'],
+    '"list" takes no --',
+  ],
   ['an audit log of something that is not an id', ['audit', 'shop'], '"shop" is not an id: ids are UUIDs.'],
   ['no account', ['keys'], '"keys" takes <account id>.'],
   ['an id that is not a UUID', ['keys', 'shop'], '"shop" is not an id: ids are UUIDs.'],
@@ -136,7 +140,11 @@ it.each([
     '"origins" takes up to 100',
   ],
   ['a display name with a line break', ['display-name', UNKNOWN, 'a\nb'], NOT_A_DISPLAY_NAME],
-  ['a display name that turns text round', ['display-name', UNKNOWN, 'a\u202eb'], NOT_A_DISPLAY_NAME],
+  [
+    'a display name that reverses the direction of text',
+    ['display-name', UNKNOWN, 'a\u202eb'],
+    NOT_A_DISPLAY_NAME,
+  ],
   ['a display name of spaces', ['display-name', UNKNOWN, '  '], NOT_A_DISPLAY_NAME],
   ['a display name that is too long', ['display-name', UNKNOWN, 'a'.repeat(101)], NOT_A_DISPLAY_NAME],
   ['a wildcard in place of an origin', ['origins', UNKNOWN, '*'], '"origins" takes up to 100 origins'],

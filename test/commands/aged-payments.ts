@@ -4,7 +4,7 @@ import { onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
 import { outputOf } from '../support/run-command.ts';
 
-/** Starts a service for a file's tests, each of which finds its tables empty. */
+/** Starts a service for a file's tests. Its tables are empty when a test begins. */
 export function onAgedPayments(): void {
   onService();
   beforeEach(async () => {
@@ -12,7 +12,7 @@ export function onAgedPayments(): void {
   });
 }
 
-/** Runs the command beside the service. */
+/** Runs the command while the service runs. */
 export function retention(...args: string[]): Promise<string> {
   return outputOf(run, { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' }, ...args);
 }
@@ -45,7 +45,7 @@ export async function age(days: number): Promise<void> {
     ['event', ['created_at']],
     ['delivery', ['created_at']],
   ] as const) {
-    // In UTC, since a distributed database computes no time with a zone from a column.
+    // In UTC, since a distributed database cannot compute a time with a time zone from a column.
     const aged = (column: string) =>
       `${column} = (${column} AT TIME ZONE 'UTC' - make_interval(days => ${days})) AT TIME ZONE 'UTC'`;
     const set = columns.map(aged).join(', ');
@@ -53,7 +53,7 @@ export async function age(days: number): Promise<void> {
   }
 }
 
-/** Name of the person in `personal`. */
+/** The name of the person in `personal`. */
 export const PERSON = 'Perpetua';
 /** A payment request that names a person in every field that can. */
 export function personal(): RequestJson {

@@ -15,7 +15,7 @@ const ofDocs = globSync('docs/*.md', { cwd: ROOT })
   .flatMap(([, file]) => file ?? []);
 const commands = [...new Set([...ofScripts, ...ofDocs, 'test/bench/routing.ts', 'sandbox/main.ts'])];
 
-it('the tested commands include those of package.json', () => {
+it('the tested commands include those in package.json', () => {
   expect(commands).toEqual(
     expect.arrayContaining(['src/main.ts', 'test/bench/main.ts', 'test/bench/growth.ts']),
   );

@@ -16,7 +16,7 @@ it.each<[string, Command, string[], Readonly<Record<string, string>>, string]>([
     'npm run webhook-listen -- --port … --public-key …',
   ],
 ])(
-  '%s tells the user to put an option that npm consumed after --',
+  'if npm consumes an option, %s tells the user to put the option after --',
   async (name, command, args, taken, message) => {
     const environment = { ...taken, npm_lifecycle_event: name };
     const { code, stdout, stderr } = await runCommand(command, environment, ...args);
@@ -27,7 +27,7 @@ it.each<[string, Command, string[], Readonly<Record<string, string>>, string]>([
   },
 );
 
-it('an option after -- is accepted even if npm has one of the same name', async () => {
+it('an option after -- is accepted even if npm has an option of the same name', async () => {
   const environment = { npm_config_name: 'other', npm_lifecycle_event: 'account' };
   const { stderr } = await runCommand(account, environment, 'nonsense', '--name', 'Shop');
   expect(stderr).not.toContain('npm kept');

@@ -4,7 +4,7 @@ import { ownDataDir, startProgram } from '../support/service-process.ts';
 
 const DATA_DIR = ownDataDir();
 
-it('npm run demo starts the service on PORT and a shop that leads to it, and ends both', async () => {
+it('npm run demo starts the service on PORT and a shop that leads to it, and stops both', async () => {
   const port = String(await freePort());
   const service = `http://127.0.0.1:${port}`;
   const demo = startProgram('examples/demo-shop/main.ts', { PORT: port, DATA_DIR }, ['--port', '0']);
@@ -23,13 +23,13 @@ it('npm run demo starts the service on PORT and a shop that leads to it, and end
   await expect(fetch(service)).rejects.toThrow();
 });
 
-it('npm run demo leaves no service behind if it is told to end while the service starts', async () => {
+it('npm run demo leaves no service running if it is told to stop while the service starts', async () => {
   const demo = startProgram('examples/demo-shop/main.ts', { PORT: String(await freePort()), DATA_DIR }, [
     '--port',
     '0',
   ]);
   await vi.waitFor(() => expect(demo.printed.stdout).toContain('Starting the service…'), 60_000);
   demo.child.kill('SIGTERM');
-  // The service holds the demo's standard error, so this is the end of both.
+  // The service shares the demo's standard error, so it closes when both have exited.
   expect(await demo.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('did not start') });
 });

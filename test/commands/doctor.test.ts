@@ -45,7 +45,7 @@ async function doctor(environment: Readonly<Record<string, string>>): Promise<Ra
   return ended;
 }
 
-/** A catalogue with one connection at an address. */
+/** Returns a catalogue with one connection to a URL. */
 function sandboxAt(url: string): string {
   const file = join(home, `${encodeURIComponent(url)}.yaml`);
   writeFileSync(file, SMALL.replace('$SANDBOX_URL', url));
@@ -57,7 +57,7 @@ it('the doctor finds nothing wrong with a healthy deployment, and sends its prov
   const asked: string[] = [];
   const provider: Server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`);
-    // The sandbox provider's answer for an unknown payment.
+    // The sandbox provider's response for an unknown payment.
     const body = JSON.stringify(errorBody('not_found', 'nothing was recorded'));
     response.writeHead(404, { 'content-type': 'application/json' }).end(body);
   });
@@ -151,8 +151,8 @@ it('the doctor reports overdue work from the service’s tables', async () => {
      VALUES ('one', 'k', 0, '', '', now() - interval '1 hour')`,
   );
   // Overdue: one a day past the usual term and checked hourly, and one due a day ago whose connection is gone. Not
-  // late: one that has just reached its term, one with a longer term, one overdue by hours, a captured one, a released
-  // one, and a refund.
+  // overdue: one that has just reached its term, one with a longer term, one overdue by hours, a captured one, a
+  // released one, and a refund.
   for (const [captured, type, check, age, released = false] of [
     [0, 'PURCHASE', '30 minutes', '9 days'],
     [0, 'AUTHORIZE', '-2 days', '7 days'],

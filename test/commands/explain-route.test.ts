@@ -39,7 +39,7 @@ routes:
     accounts: [{ account_ids: [${ACCOUNT_TWO}], targets: [{ connection: second }] }]
 `;
 
-it('the route command explains a request by the sandbox’s catalogue, without database or secrets', async () => {
+it('the route command explains a request with the sandbox’s catalogue, without a database or secrets', async () => {
   const { code, stdout, stderr } = await route([
     join(ROOT, 'test/scenarios/05-card-authorization/request.json'),
   ]);
@@ -56,7 +56,7 @@ it('the route command explains a request by the sandbox’s catalogue, without d
 describe('the route command with another catalogue', () => {
   const catalogue = file(CATALOGUE);
 
-  it('the route command shows shares and the failover rule, and its draw depends on the key', async () => {
+  it('the route command shows shares and the failover rule, and the key decides the order of targets', async () => {
     const request = file(cardPayment());
     const ofKey = (key: string) => route([request, '--catalogue', catalogue, '--key', key]);
     const printed = await Promise.all(['a', 'b', 'c', 'd'].map(ofKey));
@@ -97,7 +97,7 @@ describe('errors of the route command', () => {
 
   it.each<[what: string, content: string | object, reason: string, line: string]>([
     [
-      'a field',
+      'an invalid field',
       withField(cardPayment(CARD), 'country', CARD),
       'INVALID_PARAMETERS',
       '  country: must be an ISO',
@@ -117,7 +117,7 @@ describe('errors of the route command', () => {
     ['a body that is not JSON', `{"number": "${CARD}"`, 'INVALID_REQUEST', '  the body is not valid JSON'],
     ['a body that is not an object', '[]', 'INVALID_REQUEST', '  the body must be a JSON object'],
   ])(
-    'the route command reports %s like the service and exits with 1',
+    'the route command reports %s as the service does, and exits with 1',
     async (_what, content, reason, line) => {
       const request = file(content);
       const { code, stdout, stderr } = await route([request]);
@@ -134,7 +134,7 @@ describe('errors of the route command', () => {
     expect(await route([nowhere])).toMatchObject({ code: 1, stderr: `${nowhere} cannot be read (ENOENT)\n` });
   });
 
-  it('the route command reports a fault in the catalogue with line and field and exits with 1', async () => {
+  it('the route command reports a fault in the catalogue with its line and field, and exits with 1', async () => {
     const wrong = file(CATALOGUE.replace("country == 'BR'", 'contry == true'));
     const { code, stdout, stderr } = await route([file(cardPayment()), '--catalogue', wrong]);
     expect([code, stdout]).toEqual([1, '']);

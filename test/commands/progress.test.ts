@@ -3,7 +3,7 @@ import { createProgress, howFar } from '#src/commands/progress.ts';
 
 const CLEAR = '\r\u001b[K';
 
-/** Makes a progress whose clock the test sets, and collects what it writes. */
+/** Makes a progress display whose clock the test sets, and collects its output. */
 function progressOn(stream: { isTTY?: boolean; columns?: number }, plainPauseMs?: number) {
   const written: string[] = [];
   const clock = { ms: 0 };

@@ -51,7 +51,7 @@ const age = (days: number) =>
 const rows = () =>
   tables.query('SELECT id, status, active, card_number IS NOT NULL AS sealed FROM vaulted_token ORDER BY id');
 
-it('retention ends a long unused payment method, erases its ciphertext, and later deletes it', async () => {
+it('retention unenrolls a payment method long unused, erases its ciphertext, and later deletes it', async () => {
   const [unused, used] = [await enroll(CARD), await enroll(OTHER)];
   await age(40);
   expect((await pay({ vaulted_token: used })).status).toBe('SUCCEEDED');
@@ -76,7 +76,7 @@ it('retention ends a long unused payment method, erases its ciphertext, and late
   expect((await rows()).map(({ id }) => id)).toEqual([used]);
 });
 
-it('retention keeps an old card that awaits its payment, and takes several steps for many methods', async () => {
+it('retention keeps an old card that awaits its payment, and unenrolls many methods in several steps', async () => {
   const paid = await pay({ ...sentCard(PENDING_CARD), vault_on_success: true });
   expect(paid.status).toBe('PENDING');
   const id = await enroll(CARD);
@@ -95,7 +95,7 @@ it('retention keeps an old card that awaits its payment, and takes several steps
   expect(left).toEqual([{ customer_id: customer }]);
 });
 
-it('retention refuses to end payment methods after fewer than 32 days', async () => {
+it('retention refuses to unenroll payment methods after fewer than 32 days', async () => {
   expect(await runCommand(run, environment(), '--methods', '31')).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/32 to/),

@@ -14,7 +14,7 @@ async function read(id: string): Promise<Record<string, unknown>> {
 
 const RECORDS = ['answered record', 'record', 'response record'];
 
-it('retention erases the payer from an old payment and its responses, and a repeat gets the rest', async () => {
+it('retention erases the payer from an old payment and its responses; a repeat gets what is left', async () => {
   const request = personal();
   const paid = await pay(request, 'old');
   const path = `/v1/payments/${paid.payment.id}/refund`;
@@ -71,8 +71,8 @@ it('retention keeps old authorizations, redirects, unknown outcomes and open ope
     Array(5).fill(201),
   );
   await age(400);
-  // Opened only after they have aged: whatever the service does with them from here on makes them recent again.
-  // The token is raised, since a check that the sandbox's notification prompted may still end.
+  // They are opened only after they have aged, since anything that the service does with them makes them recent again.
+  // The fence is advanced, since a check that the sandbox's notification prompted may still be in progress.
   await tables.query(
     "UPDATE transaction SET status = 'PENDING', check_at = now() + interval '1 day', fence = fence + 1 WHERE payment_id = $1",
     [unknown.payment.id],
@@ -82,7 +82,7 @@ it('retention keeps old authorizations, redirects, unknown outcomes and open ope
     "UPDATE payment SET created_at = now() - interval '29 days', updated_at = now() - interval '29 days' WHERE id = $1",
     [young.payment.id],
   );
-  // Meanwhile the service works on the open payments, and sees that much time has passed.
+  // Meanwhile the service processes the open payments, and notices that much time has passed.
   const erased = () => tables.query('SELECT id FROM payment WHERE personal_data_erased_at IS NOT NULL');
   expect(await retention('--payments', '30', '--dry-run')).toBe('payments due  0\n');
   expect(await retention('--payments', '30')).toBe('payments  0\n');
@@ -106,7 +106,7 @@ it('retention deletes old settled notifications and deliveries, and events that 
      SELECT account_id, id, id, id, created_at + interval '2 hours', CASE WHEN id = (SELECT id FROM event LIMIT 1) THEN now() + interval '1 hour' END FROM event`,
   );
   const rules = ['--notifications', '31', '--deliveries', '10'];
-  // A fifth is 40 days old, and half of that fifth is not settled yet.
+  // A fifth are 40 days old, and half of those are not settled yet.
   const due = ['notifications due  250', 'deliveries due     9', 'events due         9'];
   expect((await retention(...rules, '--dry-run')).trim().split('\n')).toEqual(due);
   expect((await retention(...rules)).trim().split('\n')).toEqual([

@@ -24,7 +24,7 @@ it.each<[name: string, environment: Readonly<Record<string, string>>, args: stri
   ['rotate-vault', {}, [], /^resealed {5}0\n(?:.*\n)*.*You may retire older keys\.\n$/, 0],
   ['rotate-vault', { HASH_KEY: 'short' }, [], /^Not done: HASH_KEY /, 1],
 ])(
-  '%s with %j as a separate process prints its findings and exits with the matching code (%#)',
+  '%s with %j, run as a separate process, prints its findings and exits with the matching code (%#)',
   async (name, environment, args, printed, code) => {
     const all = { DATABASE_URL: database.url, ALLOW_UNSAFE_DATABASE: 'on', ...KEYS, ...environment };
     const ended = await spawnCommand(name, all, ...args);

@@ -34,7 +34,7 @@ it.each([
   ['stripe', ['look-up by our id alone', 'close of a purchase that was never sent', 'capture of a half']],
   ['paypal', ['payer redirected', 'look-up while nobody has paid', 'close of the redirect']],
   ['mercado-pago', ['payer redirected', 'look-up while nobody has paid', 'close of the redirect']],
-])('try-provider confirms every belief about %s against its fake', async (provider, names) => {
+])('try-provider confirms every expectation of %s with a fake of the provider', async (provider, names) => {
   const { differing, lines } = await tried(provider);
   expect(lines.filter((line) => line.startsWith('DIFFERS'))).toEqual([]);
   expect(differing).toBe(0);
@@ -42,7 +42,7 @@ it.each([
   expect(lines.at(-1)).toBe('Everything is as expected.');
 });
 
-it('try-provider reports each difference between a belief and the provider’s behavior', async () => {
+it('try-provider reports each difference between an expectation and the provider’s behavior', async () => {
   const { differing, lines } = await tried('stripe', { secrets: { STRIPE_API_KEY: 'sk_test_another' } });
   expect(differing).toBeGreaterThan(0);
   expect(lines).toContainEqual(
@@ -54,11 +54,11 @@ it('try-provider reports each difference between a belief and the provider’s b
 it.each([
   ["Stripe's live key", 'stripe', { secrets: { STRIPE_API_KEY: 'sk_live_key' } }],
   [
-    "Stripe's restricted live key at its own address",
+    "Stripe's restricted live key at the default URL",
     'stripe',
     { catalogue: undefined, secrets: { STRIPE_API_KEY: 'rk_live_key' } },
   ],
-  ['a key of Mercado Pago that does not show whether it is live', 'mercado-pago', { catalogue: undefined }],
+  ['a Mercado Pago key that does not show whether it is live', 'mercado-pago', { catalogue: undefined }],
 ] as const)('try-provider refuses %s, and sends nothing', async (_name, provider, over) => {
   const before = [fakes.stripe.requests.length, fakes.mercadoPago.requests.length];
   await expect(tried(provider, over)).rejects.toThrow(/not certainly a test environment; nothing was sent/);
@@ -68,7 +68,7 @@ it.each([
 it.each([
   ['adyen', 'https://checkout-test.adyen.com', 'https://x-checkout-live.adyenpayments.com/checkout'],
   ['paypal', 'https://api-m.sandbox.paypal.com', 'https://api-m.paypal.com'],
-])("try-provider refuses %s's live address", async (provider, _test, live) => {
+])("try-provider refuses %s's live URL", async (provider, _test, live) => {
   const file = join(home, `${provider}.yaml`);
   const { url } = provider === 'adyen' ? fakes.adyen : fakes.paypal;
   writeFileSync(file, fakes.catalogue().replace(url, live));

@@ -106,7 +106,7 @@ describe('pages of other origins', () => {
     },
   );
 
-  it('a page of an origin that the account does not allow can neither create a token nor read a session', async () => {
+  it('a page from an origin that the account does not allow cannot create a token or read a session', async () => {
     const refused = await call(
       'POST',
       `/v1/checkout/sessions/${session}/token`,
@@ -134,7 +134,7 @@ describe('pages of other origins', () => {
 });
 
 describe('pages with only the public key', () => {
-  it('a page can repeat its payment after the session’s terms changed; a different request is refused', async () => {
+  it('a page can repeat its payment after the session’s terms change; a different request is refused', async () => {
     const own = await checkout.openSession();
     const token = await checkout.token(own, '4000000000009995');
     const key = randomUUID();
@@ -156,7 +156,7 @@ describe('pages with only the public key', () => {
     ['JPY', 'JP', 1200, '1200.0', 1300],
     ['KWD', 'KW', 1.5, '1.500', 1.501],
   ])(
-    'a page may state the displayed amount in %s, and a repeat must state the same',
+    'a page may state the displayed amount in %s, and a repeat may not state another',
     async (currency, country, value, written, later) => {
       const own = await checkout.openSession({ country, amount: { currency, value } });
       const token = await checkout.token(own, '4000000000009995');
@@ -185,7 +185,7 @@ describe('pages with only the public key', () => {
     },
   );
 
-  it('a page can pay a session by wallet and read a payment without provider, merchant or customer data', async () => {
+  it('a page can pay a session by wallet, and sees no provider, merchant or customer data in the payment', async () => {
     const terms = { country: 'CO', amount: { currency: 'COP', value: 9000 } };
     const own = await checkout.openSession({ ...terms, customer_id: await checkout.customer() });
     const path = `/v1/checkout/sessions/${own}`;
@@ -207,7 +207,7 @@ describe('pages with only the public key', () => {
     expect((await call('GET', `/v1/payments/${paid.json.id}`, undefined, PUBLIC_ONE)).status).toBe(401);
   });
 
-  it('a page gets no redirect URL once the payer has come back and the provider has yet to confirm', async () => {
+  it('a page gets no redirect URL once the payer is back, even before the provider has confirmed', async () => {
     const own = await checkout.openSession();
     const { json } = await checkout.payAsBrowser(own, { type: 'WALLET_B' });
     expect(json.redirect_url).not.toBe('');
@@ -274,7 +274,7 @@ describe('pages with only the public key', () => {
       `payment_method.detail.card.${option}`,
     ]),
   ])(
-    'a payment by a page with only the public key is refused with the name of the field: %s',
+    'a page with only the public key is refused a payment with the name of the field: %s',
     async (_what, body, field) => {
       const headers = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };
       const refused = await call('POST', `/v1/checkout/sessions/${session}/payments`, body, headers);

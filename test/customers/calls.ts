@@ -9,7 +9,7 @@ import {
 
 export const ONE = { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one' };
 export const TWO = { 'public-api-key': 'pk_sandbox_two', 'private-secret-key': 'sk_sandbox_two' };
-/** The keys that a browser sends. */
+/** The key headers that a browser sends. */
 export const PUBLIC_ONE = { 'public-api-key': 'pk_sandbox_one' };
 export const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
@@ -48,13 +48,13 @@ export function restCalls(url: string): Call {
   };
 }
 
-/** The clients of a service, one for each RPC protocol. */
+/** The clients for a service, one for each RPC protocol. */
 export type RpcClients<Service extends DescService> = {
   readonly clients: readonly { readonly protocol: string; readonly client: Client<Service> }[];
   close(): void;
 };
 
-/** Opens a client of a service for each RPC protocol. */
+/** Opens a client for a service with each RPC protocol. */
 export function rpcClients<Service extends DescService>(url: string, service: Service): RpcClients<Service> {
   const sessionManager = new Http2SessionManager(url);
   const web = { baseUrl: url, httpVersion: '1.1' } as const;

@@ -41,7 +41,7 @@ describe('checkout sessions', () => {
     expect([told.status, told.json]).toEqual([200, { ...json, customer_id: null, metadata: [] }]);
   });
 
-  it('a repeated request with one key opens one checkout session', async () => {
+  it('a request repeated with the same key opens only one checkout session', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const [one, two] = [await create({}, headers), await create({}, headers)];
     expect([two.json, two.headers.get('idempotent-replayed')]).toEqual([one.json, 'true']);
@@ -60,7 +60,7 @@ describe('checkout sessions', () => {
     ['customer_id', { customer_id: UNKNOWN }, 'CUSTOMER_NOT_FOUND'],
     ['customer_id', { customer_id: 'nobody' }, 'CUSTOMER_NOT_FOUND'],
     ['workflow', { workflow: 'SOMEHOW' }, 'INVALID_PARAMETERS'],
-  ])('a checkout session is refused for a bad field, by name: %s', async (field, body, code) => {
+  ])('the refusal of a checkout session names the bad field: %s', async (field, body, code) => {
     const refused = await create(body);
     expect([refused.json.code, refused.json.errors[0].field]).toEqual([code, field]);
   });
@@ -118,7 +118,7 @@ describe('checkout sessions', () => {
 });
 
 describe('paying a checkout session', () => {
-  it('a payment in a checkout session takes its terms from the session, and uses it up', async () => {
+  it('a payment in a checkout session takes its terms from the session and uses the session up', async () => {
     const customer_id = await checkout.customer();
     const session = await checkout.openSession({ customer_id, metadata: [{ key: 'cart', value: '7' }] });
     const paid = await checkout.pay(session, sentCard());
@@ -174,7 +174,7 @@ describe('paying a checkout session', () => {
     expect((await checkout.pay(session, sentCard())).json.code).toBe('CHECKOUT_SESSION_NOT_FOUND');
   });
 
-  it('of many concurrent payments in a session, one succeeds and the others are refused', async () => {
+  it('one of many concurrent payments in a session succeeds, and the others are refused', async () => {
     const session = await checkout.openSession();
     const paid = await Promise.all(Array.from({ length: 8 }, () => checkout.pay(session, sentCard())));
     expect(paid.filter(({ status }) => status === 201).length).toBe(1);

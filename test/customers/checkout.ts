@@ -21,7 +21,7 @@ export const cardData = (number = '4111111111111111') => ({
   holder_name: 'ANA GOMEZ',
 });
 
-/** Makes the calls of a merchant's server and of a payer's browser for a checkout session. */
+/** Makes the calls that a merchant's server and a payer's browser make for a checkout session. */
 export function checkoutCalls(call: Call) {
   return {
     async openSession(terms: object = {}): Promise<string> {

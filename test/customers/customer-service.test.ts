@@ -52,7 +52,7 @@ describe('customers over REST', () => {
     expect([found.status, found.json]).toEqual([200, made.json]);
   });
 
-  it('a customer has every field in its record, null if it was not sent', async () => {
+  it('a customer’s record contains every field, null if it was not sent', async () => {
     const { json } = await create();
     const { id, merchant_customer_id, created_at, updated_at, account_id, ...rest } = json;
     expect(rest).toEqual(
@@ -117,7 +117,7 @@ describe('customers over REST', () => {
     expect(after.json).toMatchObject({ first_name: 'Ana', last_name: 'Gómez' });
   });
 
-  it('a customer’s data completes the payments that name the customer, until its deletion', async () => {
+  it('a customer’s data completes the payments that name the customer, until the customer is deleted', async () => {
     const { json } = await create(PERSON);
     const pay = () =>
       call('POST', '/v1/payments', { ...cardPayment(), customer_payer: { id: json.id } }, headersOne());
@@ -145,7 +145,7 @@ describe('customers over REST', () => {
     expect((await create({ merchant_customer_id: json.merchant_customer_id })).status).toBe(201);
   });
 
-  it('a repeated request with one key creates one customer, and a different request is refused', async () => {
+  it('a request repeated with the same key creates one customer, and a different request is refused', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const body = { ...PERSON, merchant_customer_id: randomUUID() };
     const [first, ...repeats] = await Promise.all([1, 2, 3].map(() => create(body, headers)));
@@ -185,7 +185,7 @@ describe('customers over REST', () => {
     expect(await holding(body.merchant_customer_id)).toEqual([]);
   });
 
-  it('a merchant_customer_id that another customer has is refused on create and update', async () => {
+  it('a merchant_customer_id that another customer uses is refused on create and update', async () => {
     const [one, two] = [await create(), await create()];
     const { merchant_customer_id } = one.json;
     const again = await create({ merchant_customer_id });
@@ -210,7 +210,7 @@ describe('customers over REST', () => {
     ['metadata[0].key', { metadata: [{ key: 'k'.repeat(49), value: '' }] }],
     ['metadata[0].value', { metadata: [{ key: 'k', value: 'v'.repeat(513) }] }],
     ['first_name', { first_name: 7 }],
-  ])('creating a customer is refused with the name of the bad field: %s', async (field, body) => {
+  ])('a customer with a bad field is not created, and the error names the field: %s', async (field, body) => {
     const refused = await create(body);
     expect([refused.status, refused.json.code]).toEqual([400, 'INVALID_PARAMETERS']);
     expect(refused.json.errors[0].field).toBe(field);
@@ -229,7 +229,7 @@ describe('customers over REST', () => {
     }
   });
 
-  it('a customer is not found from another account, and requires the secret key', async () => {
+  it('a customer cannot be found by another account or without the secret key', async () => {
     const { json } = await create();
     for (const [method, body] of [['GET'], ['PATCH', {}], ['DELETE']] as const) {
       const foreign = await call(method, `/v1/customers/${json.id}`, body, TWO);

@@ -38,13 +38,13 @@ beforeEach(async () => {
   await held.query('BEGIN');
 });
 
-/** Returns the claim of a payment that stores its card for the customer. */
+/** Returns the claim for a payment that stores its card for the customer. */
 function keepingClaim(): Claim {
   const { claim } = attemptToClaim({ vault: true });
   if (!claim.vault) throw new Error('the claim keeps no card');
   return { ...claim, vault: { ...claim.vault, customerId: customer } };
 }
-/** Returns the approval of the payment, with which the card is stored. */
+/** Returns the change that approves the payment and stores the card. */
 function keepingChange({ paymentId, transactionId, vault }: Claim): StoredChange {
   return {
     ...{ accountId: ACCOUNT_ONE, paymentId, version: 0, event: 'payment.purchase' },
@@ -100,7 +100,7 @@ describe('deleting a customer while a payment that stores a card is claimed', ()
       [ACCOUNT_ONE, randomUUID()],
     );
 
-  it('deleting a customer while a card is stored emits the enrollment and then its end', async () => {
+  it('deleting a customer while a card is stored emits an enrollment and then an unenrollment', async () => {
     await wantEnrollments();
     const claim = keepingClaim();
     await claimPayment(database, claim);
@@ -140,7 +140,7 @@ describe('deleting a customer while a payment with a stored card is accepted', (
   const found = () =>
     findStoredObjects(database, ACCOUNT_ONE, { customerId: customer, vaultedToken: method });
 
-  it('a payment that has read a stored card outlives its deletion, and later payments cannot find it', async () => {
+  it('a stored card that is deleted still pays the payment that has read it, but no later payment', async () => {
     await tables.query(
       `INSERT INTO vaulted_token (account_id, customer_id, id, type, card, card_number, active)
        VALUES ($1, $2, $3, 'CARD', 'a card', 'sealed', true)`,

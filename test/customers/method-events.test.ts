@@ -42,7 +42,7 @@ describe('webhooks', () => {
   });
   afterAll(() => shop?.close());
 
-  it('webhooks get one event for each enrollment and each end of a stored method', async () => {
+  it('webhooks get one event for each enrollment and each unenrollment of a stored method', async () => {
     const events = ['enrollment.enroll', 'enrollment.unenroll'];
     await call('POST', '/v1/webhooks', { url: shop.url, events });
     const enrolled = (await enroll()).json;

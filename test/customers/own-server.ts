@@ -19,7 +19,7 @@ export function onOwnServer(): void {
   });
 }
 
-/** Makes a customer's payment with a card or a stored method. */
+/** Makes a payment for a customer with a card or a stored method. */
 export function pay(method: object, customer: string): Promise<Response> {
   const payment = { ...cardPayment(), payment_method: { type: 'CARD', ...method } };
   const headers = { ...ONE, 'x-idempotency-key': randomUUID() };

@@ -18,7 +18,7 @@ describe('the terms of a checkout session', () => {
     ['recurring_payment', { recurring_payment: true }, 'NOT_SUPPORTED'],
     ['checkout.webhook_url', { checkout: { webhook_url: 'https://shop.example/hook' } }, 'NOT_SUPPORTED'],
   ])(
-    'opening a checkout session is refused with the name of the bad field: %s',
+    'a checkout session with a bad field is not opened, and the error names the field: %s',
     async (field, body, code) => {
       const refused = await create(body);
       expect([refused.json.code, refused.json.errors[0].field]).toEqual([code, field]);
@@ -70,7 +70,7 @@ describe('the terms of a checkout session', () => {
     expect((await checkout.pay(session, { token })).json.status).toBe('SUCCEEDED');
   });
 
-  it('an update accepts unsupported fields if their values request nothing', async () => {
+  it('an update of a session accepts unsupported fields that are null, false or empty', async () => {
     const session = await checkout.openSession();
     for (const checkoutSettings of [null, {}, { webhook_url: '' }]) {
       const body = { alternative_amount: null, recurring_payment: false, checkout: checkoutSettings };

@@ -34,7 +34,7 @@ const rowOf = async (id: string) =>
   (await tables.query('SELECT * FROM vaulted_token WHERE id = $1', [id]))[0];
 
 describe('enrolled cards', () => {
-  it('an enrolled card is returned masked, is listed and read, and pays by its ID', async () => {
+  it('an enrolled card is returned masked, can be listed and read, and pays by its ID', async () => {
     const made = await enroll();
     const { id, created_at, updated_at } = made.json;
     expect([made.status, made.headers.get('location')]).toEqual([201, `${path()}/${id}`]);
@@ -84,7 +84,7 @@ describe('enrolled cards', () => {
     },
   );
 
-  it('a repeated request with one key enrolls a card once', async () => {
+  it('a request repeated with the same key enrolls a card once', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const made = await enroll({}, headers);
     const again = await enroll({ security_code: '' }, headers);
@@ -102,7 +102,7 @@ describe('enrolled cards', () => {
     expect(both.status).toBe(400);
   });
 
-  it('unenrolling a card erases its ciphertext and ends its payments, and a repeat changes nothing', async () => {
+  it('an unenrolled card loses its ciphertext and can no longer pay, and a repeat changes nothing', async () => {
     const { id } = (await enroll()).json;
     expect((await rowOf(id))?.card_number).toMatch(/^ey/);
     const ended = await call('POST', `${path()}/${id}/unenroll`);
@@ -163,7 +163,7 @@ describe('enrolled cards', () => {
     expect((await pay({ vaulted_token: VAULTED_CARD }, customer)).json.status).toBe('SUCCEEDED');
   });
 
-  it('an enrolled card is not found from another account or customer, or with only the public key', async () => {
+  it('an enrolled card cannot be found by another account or customer, or with only the public key', async () => {
     const { id } = (await enroll()).json;
     const other = await checkout.customer();
     for (const [where, headers] of [
@@ -189,10 +189,13 @@ describe('enrolled cards', () => {
     ['card_data', undefined],
     ['card_data.number', { ...cardData(), number: '4111111111111112' }],
     ['card_data.expiration_month', { ...cardData(), expiration_month: undefined }],
-  ])('enrolling a card is refused with the name of the bad field: %s', async (field, card_data) => {
-    const refused = await call('POST', path(), { card_data });
-    expect([refused.status, refused.json.errors[0].field]).toEqual([400, field]);
-  });
+  ])(
+    'a card with a bad field is not enrolled, and the error names the field: %s',
+    async (field, card_data) => {
+      const refused = await call('POST', path(), { card_data });
+      expect([refused.status, refused.json.errors[0].field]).toEqual([400, field]);
+    },
+  );
 });
 
 describe('vault_on_success', () => {

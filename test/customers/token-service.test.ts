@@ -60,7 +60,7 @@ describe('one-time tokens', () => {
     const card = { ...cardData(CARD), security_code: CODE };
     const made = await call('POST', path, { payment_method: { type: 'CARD', card } }, key);
     expect([made.status, made.json.card_data?.lfd]).toEqual([201, CARD.slice(-4)]);
-    // The request counts as the same in either form, and with another security code.
+    // The request counts as the same in either form, even with another security code.
     const again = await call('POST', path, { card_data: { ...card, security_code: '' } }, key);
     expect([again.json, again.headers.get('idempotent-replayed')]).toEqual([made.json, 'true']);
     const paid = await checkout.pay(session, { token: made.json.token });
@@ -83,7 +83,7 @@ describe('one-time tokens', () => {
     ],
     ['payment_method.card', { card_data: cardData(), payment_method: { card: cardData() } }, 'NOT_ALLOWED'],
   ])(
-    'creating a session’s token is refused with the name of the bad field: %s',
+    'a session’s token with a bad field is not created, and the error names the field: %s',
     async (field, body, code) => {
       const session = await checkout.openSession();
       const refused = await call('POST', `/v1/checkout/sessions/${session}/token`, body, PUBLIC_ONE);
@@ -121,7 +121,7 @@ describe('one-time tokens', () => {
     expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([first?.text, 'true']);
   });
 
-  it('of many concurrent payments with a one-time token, one succeeds and the others are refused', async () => {
+  it('one of many concurrent payments with a one-time token succeeds, and the others are refused', async () => {
     const { token } = (await create()).json;
     const paid = await Promise.all(Array.from({ length: 10 }, () => pay({ token })));
     expect(paid.filter(({ status }) => status === 201).length).toBe(1);
@@ -133,7 +133,7 @@ describe('one-time tokens', () => {
     expect([uses.length, made.length]).toEqual([1, 1]);
   });
 
-  it('a repeated request with one key creates one token, whatever its security code', async () => {
+  it('a request repeated with the same key creates one token, whatever its security code', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const made = await create({ security_code: '123' }, headers);
     const again = await create({ security_code: '' }, headers);
@@ -168,7 +168,7 @@ describe('one-time tokens', () => {
     ['card_data.expiration_year', { ...cardData(), expiration_year: undefined }],
     ['card_data.security_code', { ...cardData(), security_code: '12' }],
   ])(
-    'creating a token is refused with the name of the bad field, without its value: %s',
+    'a token with a bad field is not created, and the error names the field without its value: %s',
     async (field, card_data) => {
       const refused = await call('POST', '/v1/tokens', { card_data });
       expect([refused.status, refused.json.code, refused.json.errors[0].field]).toEqual([
@@ -189,7 +189,7 @@ describe('one-time tokens', () => {
     expect(await sealedOf(token)).not.toBeNull();
   });
 
-  it('a one-time token is not found from another account, and tokens require the secret key', async () => {
+  it('a one-time token cannot be found by another account, and tokens require the secret key', async () => {
     const { token } = (await create({}, TWO)).json;
     expect((await pay({ token })).json.code).toBe('TOKEN_NOT_FOUND');
     expect((await pay({ token: 'nothing' })).json.code).toBe('TOKEN_NOT_FOUND');

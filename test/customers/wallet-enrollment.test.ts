@@ -40,7 +40,7 @@ const press = (made: Response, action: string) =>
   fetch(`${made.json.redirect_url}/${action}`, { method: 'POST', redirect: 'manual' });
 const comeBack = (id: string) =>
   fetch(`${server.url}/v1/enrollments/${id}/return?sandbox_status=agreed`, { redirect: 'manual' });
-/** Lets the payer's time run out, at a provider that cannot be called. */
+/** Lets the payer's time run out while the provider cannot be called. */
 const overdue = (id: string) =>
   tables.query(
     `UPDATE vaulted_token SET connection_identity = 'another account', expires_at = now() - interval '2 hours',
@@ -174,7 +174,7 @@ describe('wallet enrollments', () => {
     expect((await comeBack('nothing')).status).toBe(404);
   });
 
-  it('a wallet that ends before its payer agrees, by a call or with its customer, stays ended', async () => {
+  it('a wallet unenrolled before the payer agrees, by a call or by deleting the customer, stays so', async () => {
     const [one, two] = [await enroll(), await enroll()];
     const ended = await call('POST', `${path()}/${one.json.id}/unenroll`, {});
     expect(ended.json).toMatchObject({ status: 'UNENROLLED', redirect_url: '' });
@@ -192,13 +192,13 @@ describe('wallet enrollments', () => {
     }
   });
 
-  it('a wallet is EXPIRED if the payer’s time is over and its provider cannot be called', async () => {
+  it('a wallet is EXPIRED if the payer’s time has run out and its provider cannot be called', async () => {
     const { id } = (await enroll()).json;
     await overdue(id);
     await expect.poll(async () => (await get(id)).status).toBe('EXPIRED');
   });
 
-  it('a repeated request with one key enrolls a wallet once', async () => {
+  it('a request repeated with the same key enrolls a wallet once', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const [made, raced] = await Promise.all([enroll({}, headers), enroll({}, headers)]);
     expect(raced.json).toEqual(made.json);
@@ -207,7 +207,7 @@ describe('wallet enrollments', () => {
     expect((await enroll({ callback_url: null }, headers)).json.code).toBe('IDEMPOTENCY_KEY_REUSED');
   });
 
-  it('an enrollment is still replayed after its wallet has left the catalogue', async () => {
+  it('an enrollment is still replayed after its wallet has been removed from the catalogue', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const made = await enroll({}, headers);
     server.replaceCatalogue(sandboxCatalogue(10_000).replaceAll(TYPE, 'ANOTHER_WALLET'));

@@ -63,7 +63,7 @@ it('an operator sees whether an action succeeded, is still open or failed', asyn
   ]);
 });
 
-it('an operator sees the result of the last refund, a capture, a cancel or a redelivery', async () => {
+it('an operator sees the result of the last refund, and of a capture, a cancel or a redelivery', async () => {
   const told = async (payment: { id: string }, did: string) => {
     const text = await (await operator.get(`${pathOf(payment)}?did=${did}`)).text();
     return /<p class="notice[^>]*>([^<]*)/.exec(text)?.[1];
@@ -87,7 +87,7 @@ it('an operator sees the result of the last refund, a capture, a cancel or a red
   }
 });
 
-it('an operator does not see an action as failed before it was sent', async () => {
+it('an action is not shown as failed before it is known to be sent', async () => {
   const paid = await merchant.pay();
   await merchant.call(`/v1/payments/${paid.id}/refund`, { merchant_reference: randomUUID() });
   const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [paid.id]);
@@ -105,7 +105,7 @@ it('the reason that an operator chooses for a refund is stored with it', async (
   expect(await (await operator.get(pathOf(paid))).text()).toContain('reason DUPLICATE');
 });
 
-it('yen are shown and entered without decimals', async () => {
+it('yen are shown and entered without decimal places', async () => {
   const paid = await merchant.pay({
     ...cardPayment(),
     country: 'JP',

@@ -26,7 +26,7 @@ import { type Site, startSite } from '../support/site.ts';
 let browser: Browser;
 let operator: Operator;
 let merchant: Merchant;
-/** Another site, with an attacker's page. */
+/** Starts another site, with an attacker's page. */
 const showForm: RequestListener = (request, response) => {
   const { searchParams } = new URL(request.url ?? '', 'http://elsewhere');
   response.setHeader('content-type', 'text/html');
@@ -61,7 +61,7 @@ async function deliveredWebhook(): Promise<string> {
 // biome-ignore lint/suspicious/noExplicitAny: the JSON record that a merchant gets.
 type Record = any;
 
-/** Uses a page in a fresh browser context. */
+/** Runs work with a page in a fresh browser context. */
 async function fresh<T>(use: (page: Page) => Promise<T>): Promise<T> {
   const context = await browser.createBrowserContext();
   try {
@@ -97,7 +97,7 @@ describe('dashboard sessions in the browser', () => {
   });
 });
 
-describe('forms of other sites', () => {
+describe('forms on other sites', () => {
   it('a form on another site is refused, even if the browser is signed in', async () => {
     const paid = await merchant.pay();
     await fresh(async (page) => {
@@ -128,7 +128,7 @@ describe('actions in the browser', () => {
       await page.$eval('#capture-amount', (input) => (input.value = '6.00'));
       await press(page, 'Capture', 2);
       await page.$eval('#refund-amount', (input) => (input.value = '2.50'));
-      // Without scripts, too, where a second click sends the form again.
+      // Even without scripts, where a second click sends the form again.
       await page.setJavaScriptEnabled(false);
       await press(page, 'Refund', 2);
       await press(page, 'Cancel');

@@ -66,6 +66,6 @@ it('a flood of wrong keys from many addresses leaves about a hundred audit entri
   expect(triesOf(all)).toBe(300);
   expect(all.map(({ actor }) => actor)).toContain('unknown from other addresses');
   const minutes = Map.groupBy(all, ({ minute }) => String(minute));
-  // The process counts by minutes of its own, two of which may overlap a minute of the database.
+  // The process counts per minute of its own clock, and two such minutes may overlap one minute of the database.
   for (const [, ofMinute] of minutes) expect(ofMinute.length).toBeLessThanOrEqual(2 * 101);
 });

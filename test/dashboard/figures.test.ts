@@ -44,7 +44,7 @@ function cellsOf(overview: Overview, heading: string): string[][] {
 }
 
 describe('the overview', () => {
-  it('the overview counts attempts that did not reach a connection apart from declines', () => {
+  it('the overview counts attempts that did not reach a connection separately from declines', () => {
     const recent = [
       { connectionId: 'away', status: 'ERROR', attempts: 3, sinceS: 60 },
       { connectionId: 'strict', status: 'DECLINED', attempts: 1, sinceS: 60 },
@@ -57,7 +57,7 @@ describe('the overview', () => {
     ]);
   });
 
-  it('the overview counts a payment once in its country, by its last attempt, and every decline', () => {
+  it('the overview counts every decline, but each payment only once by country, by its last attempt', () => {
     const payments = [
       payment(['one', DECLINED], ['two', SUCCEEDED], ['two', SUCCEEDED, 'its purchase']),
       payment(['one', DECLINED]),
@@ -70,7 +70,7 @@ describe('the overview', () => {
   });
 });
 
-describe('throttling of wrong operator keys', () => {
+describe('throttling after wrong operator keys', () => {
   it('wrong operator keys throttle only their own address', () => {
     let nowMs = 0;
     const limit = createSignInLimit(() => nowMs);
@@ -83,7 +83,7 @@ describe('throttling of wrong operator keys', () => {
     expect(limit.waitS('192.0.2.1')).toBe(0);
   });
 
-  it('wrong operator keys count against the /64 network of an IPv6 address, which one host can use whole', () => {
+  it('wrong operator keys count against an IPv6 address’s /64 network, since one host can use all of it', () => {
     const limit = createSignInLimit(() => 0);
     for (let i = 0; i < 5; i++) limit.failed(`2001:db8:1:2:0:0:0:${i}`);
     expect([limit.waitS('2001:db8:1:2:a:b:c:d'), limit.waitS('2001:db8:1:3:0:0:0:1')]).toEqual([20, 0]);
@@ -102,7 +102,7 @@ describe('throttling of wrong operator keys', () => {
 describe('the session cookie', () => {
   const request = (cookie: string) => ({ headers: { cookie } }) as FastifyRequest;
 
-  it('the session cookie is bound to the host and to HTTPS if browsers use only HTTPS', () => {
+  it('the session cookie is bound to the host and to HTTPS if browsers can reach the service only over HTTPS', () => {
     expect(sessionCookie(true).set('t')).toBe('__Host-operator=t; Path=/; HttpOnly; SameSite=Strict; Secure');
     expect(sessionCookie(false).set('t')).toBe('operator=t; Path=/; HttpOnly; SameSite=Strict');
     expect(sessionCookie(true).read(request('operator=planted; __Host-operator=t'))).toBe('t');

@@ -215,7 +215,7 @@ describe('operators', () => {
     hook.close();
   });
 
-  it('an operator sees the caller’s idempotency key, also for a payment made with only the public key', async () => {
+  it('an operator sees the caller’s idempotency key, even for a payment made with only the public key', async () => {
     const { 'private-secret-key': _, ...headers } = headersOne();
     const wallet = { ...cardPayment(), amount: { currency: 'BRL', value: 7 }, country: 'BR' };
     const response = await fetch(`${server.url}/v1/payments`, {

@@ -67,7 +67,7 @@ describe('the search', () => {
     expect(await found({ text: '100', by: 'order' })).toEqual([]);
   });
 
-  it('the search finds a payment by the merchant’s reference to it or its refund, or by the provider’s', async () => {
+  it('the search finds a payment by the merchant’s reference for it or its refund, or by the provider’s', async () => {
     expect(await found({ text: 'booking-7', by: 'reference' })).toEqual([first.id]);
     expect(await found({ text: 'sorry-7', by: 'reference' })).toEqual([first.id]);
     const { transaction_id: providers } = first.transactions.provider_data;

@@ -1,12 +1,12 @@
 import type { Acquirer, Provider } from './providers/provider.ts';
 
-/** Returns the catalogue with a provider timeout longer than even a busy machine needs. */
+/** Returns the catalogue with a provider timeout that is long enough even for a busy machine. */
 export const waitingLonger = (text: string) => text.replaceAll(/timeout_ms: \d+/g, 'timeout_ms: 6000');
 
 /**
- * Sends cards to the judge and, if it is known to have taken nothing or softly declined, to the judge's other acquirer. By
- * country, sends them to a provider that refuses connections, has no address or speaks no TLS, or to all three before
- * the judge.
+ * Sends cards to the judge and, if it is known to have taken nothing or softly declined, to the judge's other acquirer.
+ * Depending on the country, sends them to a provider that refuses connections, has no address or does not speak TLS, or
+ * to all three before the judge.
  */
 export function catalogueOf(provider: Provider, providerPort: number, judgePort: number): string {
   const connections: readonly (readonly [id: string, url: string, acquirer: Acquirer])[] = [

@@ -1,4 +1,4 @@
-// Loaded into a replica with --import: its wall clock goes ahead of everybody else's, by CLOCK_AHEAD_MS.
+// Loaded into a replica with --import: sets its wall clock ahead of all others by CLOCK_AHEAD_MS.
 const AHEAD_MS = Number(process.env.CLOCK_AHEAD_MS);
 const RealDate = Date;
 const now = () => RealDate.now() + AHEAD_MS;

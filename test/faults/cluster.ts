@@ -29,15 +29,15 @@ const log = pino({ level: 'silent' });
 /** A PostgreSQL that waits for the disk at every commit and can be killed. */
 export type Cluster = {
   readonly port: () => number;
-  /** The secrets of the accounts' webhooks, by account. */
+  /** The webhook secrets, keyed by account. */
   readonly signingSecrets: ReadonlyMap<string, string>;
-  /** Creates a database with the schema and the sandbox's fixtures. @returns its address. */
+  /** Creates a database with the schema and the sandbox's fixtures. @returns its URL. */
   createDatabase(): Promise<string>;
-  /** Creates an empty database for a provider's ledger in a separate PostgreSQL. @returns its address. */
+  /** Creates an empty database for a provider's ledger in a separate PostgreSQL. @returns its URL. */
   createLedger(): Promise<string>;
   dropDatabase(url: string): Promise<unknown>;
   run(sql: string): Promise<unknown>;
-  /** Kills the postmaster with SIGKILL; its sessions then end by themselves. */
+  /** Kills the postmaster with SIGKILL; its sessions then exit by themselves. */
   kill(): Promise<void>;
   /** Freezes and thaws the postmaster and every session. */
   freeze(): void;
@@ -108,7 +108,7 @@ export class NotOnCitus extends Error {
 }
 
 /**
- * Uses Citus instead, which the operator has started and which is not stopped.
+ * Uses a Citus instead that the operator has started; it is never stopped.
  *
  * @param coordinatorUrl a database of the coordinator to which workers were added.
  */
@@ -130,7 +130,7 @@ export async function useCitus(checkout: string, coordinatorUrl: string): Promis
     async createDatabase() {
       const name = `faults_${randomBytes(8).toString('hex')}`;
       const url = await cloneCitus(coordinatorUrl, name, TEMPLATE);
-      // The judges join tables by ids alone.
+      // The invariant checks join tables by ids alone.
       await runIn(url, `ALTER DATABASE ${name} SET citus.enable_repartition_joins = on`);
       return url;
     },

@@ -2,8 +2,8 @@ import type { Gate } from './gate.ts';
 import { type Link, startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 /**
- * Starts a proxy before PostgreSQL that understands its messages (PostgreSQL, "Message Formats") enough to find the
- * named statement of a request and the end of its response. It consults the gate at `<statement>:request` and
+ * Starts a proxy in front of PostgreSQL that understands enough of its protocol (PostgreSQL, "Message Formats") to find
+ * the named statement of a request and the end of its response. It consults the gate at `<statement>:request` and
  * `<statement>:response`. A held request has not run yet; a held, cut or refused response has run and committed.
  */
 export function startDatabaseProxy(targetPort: number, gate: Gate): Promise<TcpProxy> {

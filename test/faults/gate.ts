@@ -14,13 +14,13 @@ export type Stop = {
   cut(): void;
 };
 
-/** Decides about the messages of proxies. */
+/** Decides what proxies do with messages. */
 export type Gate = {
-  /** Called by a proxy once per message. */
+  /** Proxies call it once per message. */
   pass(point: string): Promise<Verdict>;
-  /** Holds the nth message from now on at a point. */
+  /** Holds the nth message that reaches a point from now on. */
   hold(point: string, nth?: number): Stop;
-  /** Holds every message from now on at a point; `release` lets these and all later ones pass. */
+  /** Holds every message that reaches a point from now on; `release` lets these and all later ones pass. */
   holdAll(point: string): { readonly held: () => number; release(): void };
   /** Applies a verdict to the next `times` messages at a point. */
   next(point: string, verdict: Verdict, times?: number): { readonly left: () => number };
@@ -38,7 +38,7 @@ export function createGate(): Gate {
     const reached = Promise.withResolvers<void>();
     const verdict = Promise.withResolvers<Verdict>();
     const timer = setTimeout(() => reached.reject(new Error(`${point} was not reached`)), REACH_TIMEOUT_MS);
-    // A caller that no longer waits must not cause an unhandled rejection.
+    // If the caller no longer waits, the rejection must not be unhandled.
     reached.promise.catch(() => {});
     let toCome = nth;
     rules.push({

@@ -9,7 +9,7 @@ import type { LedgerLine } from './providers/provider.ts';
 import { storedBodies } from './stored-bodies.ts';
 import type { World } from './world.ts';
 
-/** The invariants after any fault, by short name. `told` collects the failed expectations of the case itself. */
+/** The invariants that hold after any fault, by short name. `told` collects the case's own failed expectations. */
 export const INVARIANTS = {
   I1: 'at most one charge for an account and key',
   I2: 'every approval is one SUCCEEDED payment of the same amount and currency, and the reverse',
@@ -61,7 +61,7 @@ export async function judgeWorld(world: World): Promise<Findings> {
   const asked = (isDry ? world.orders : []).filter((order) => order.answers.some(mayHaveBeenTaken));
   const retries = asked.map((order) => () => world.insist(order));
   await inParallel(retries, RETRIES_AT_ONCE).catch((error: Error) => findings.I3.push(error.message));
-  // Calls still in progress at the provider have ended by now.
+  // By now, all calls to the provider have ended.
   if (isDry) await world.drain();
   const rows = (await world.query(ROWS)) as Row[];
   const payments = Map.groupBy(rows, ({ id }) => id);
@@ -82,7 +82,7 @@ export async function judgeWorld(world: World): Promise<Findings> {
   return findings;
 }
 
-/** Returns true for an approved charge or verification, even if it changed since, and for a paid wallet. */
+/** Returns true for a charge or verification that was approved, even if it has changed since, and for a paid wallet. */
 function isApproved({ kind, response_code, amount_captured }: LedgerLine): boolean {
   if (kind === 'charge' || kind === 'verification') return response_code === '00';
   return kind.startsWith('wallet_') && amount_captured > 0;
@@ -99,7 +99,7 @@ function judgeCharges(findings: Findings, rows: readonly Row[], approvals: reado
   const charged = new Map<string, number>();
   for (const approval of approvals) {
     const row = byTransaction.get(approval.idempotency_key);
-    // Some providers do not get the merchant's reference, which contains account and key.
+    // Some providers do not receive the merchant's reference, which contains the account and the key.
     const key = approval.reference ?? (row ? `${row.account_id} ${row.idempotency_key}` : approval.id);
     charged.set(key, (charged.get(key) ?? 0) + 1);
     if (!row) {
@@ -144,7 +144,7 @@ function judgePayments(
 const CAME_TO_NOTHING: ReadonlySet<string> = new Set(['DECLINED', 'ERROR']);
 
 function judgeOrders(findings: Findings, rows: readonly Row[], orders: readonly Order[]): void {
-  // Of several orders with one key, only the first request counts; the responses show which one that is.
+  // If several orders have one key, only the first request counts; the responses show which one that is.
   for (const order of orders) {
     const row = rows.find((one) => one.idempotency_key === order.key && one.account_id === order.accountId);
     const answered = order.answers.some((answer) => answer.status === 201);
@@ -200,7 +200,7 @@ async function judgeAnswers(
   }
 }
 
-/** The statuses that a payment leaves by itself. */
+/** The statuses that a payment leaves without another call. */
 const UNDECIDED: ReadonlySet<string> = new Set(['PENDING', 'READY_TO_PAY']);
 
 const TABLES = [
@@ -231,7 +231,7 @@ async function judgeSecrets(findings: Findings, world: World): Promise<void> {
     const leaked = { 'card numbers': 0, 'security codes': 0 };
     for (const { cardNumber, securityCode } of world.orders) {
       if (text.includes(cardNumber)) leaked['card numbers'] += 1;
-      // The form in JSON or a log, and the form in an encoded message: after the field's length.
+      // A code as it appears in JSON or a log, and as it appears in an encoded message, after the field's length.
       if (text.includes(`"${securityCode}"`) || text.includes(`\u0004${securityCode}`)) {
         leaked['security codes'] += 1;
       }

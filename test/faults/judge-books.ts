@@ -7,7 +7,9 @@ const BOOKS = `SELECT p.id, base.id AS base, base.amount_minor_units AS amount, 
   JOIN transaction base ON base.payment_id = p.id AND base.parent_id IS NULL
   WHERE base.status = 'SUCCEEDED'`;
 
-/** ISO 8583 codes: not permitted for the payment's current state, and more than the remaining amount. */
+/**
+ * The ISO 8583 codes for an operation that the payment's state does not permit, or that exceeds the remaining amount.
+ */
 const BEYOND_THE_BOOKS: ReadonlySet<string | null> = new Set(['57', '61']);
 
 /**
@@ -33,7 +35,7 @@ export async function judgeBooks(world: World, ledger: readonly LedgerLine[]): P
       found.push(`${id} has an operation that stays open`);
     }
   }
-  // We must enforce the limits ourselves, because some providers do not.
+  // We must enforce the limits ourselves, because some providers do not enforce them.
   for (const { id, kind, status, response_code } of ledger) {
     if (status === 'failed' && BEYOND_THE_BOOKS.has(response_code)) {
       found.push(`${id}: a ${kind} was asked for that the payment did not allow (${response_code})`);

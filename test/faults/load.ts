@@ -13,7 +13,7 @@ import type { World } from './world.ts';
 const INTERVAL_MS = 40;
 /** Maximum number of orders that are retried at once, so that a busy machine is not overloaded. */
 const MAX_OPEN = 40;
-// None at an unreachable connection: if killed there, the outcome stays unknown, as it must.
+// No order uses an unreachable connection: if the replica is killed there, the outcome must stay unknown.
 const ORDERS: readonly OrderOptions[] = [
   ...[{}, {}, {}, {}, {}, {}],
   ...['error_after', 'reset_before', 'decline:51', 'late_approval:1500'].map((kind) => ({
@@ -21,14 +21,14 @@ const ORDERS: readonly OrderOptions[] = [
   })),
   ...[{ cardNumber: DECLINED_AT_ACQUIRER_ONE }, { cardNumber: DECLINED_AT_ACQUIRER_ONE }],
 ];
-/** One of this many payments is operated on. */
+/** One in this many payments gets an operation. */
 const OPERATED = 3;
 const OPERATION_TRIES = 20;
 const PAUSE_MS = 250;
 
 /**
  * Makes new orders while `work` runs. Retries each at any replica until it gets a response, and performs operations on
- * some. Every order has a response at the end.
+ * some. At the end, every order has a response.
  */
 export async function underLoad(
   world: World,

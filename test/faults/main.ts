@@ -41,7 +41,7 @@ async function main(): Promise<void> {
   const plant = values.plant === undefined ? undefined : PLANTS[values.plant];
   if (values.plant !== undefined && !plant) throw new Error(`there is no plant ${values.plant}`);
 
-  // One copy of the source for the whole run, unaffected by edits in the meantime.
+  // One copy of the source serves the whole run, so that edits in the meantime have no effect.
   const base = await copyCheckout(ROOT);
   const cluster = await (values.database === undefined
     ? startCluster(base.path)
@@ -123,7 +123,7 @@ function report(tries: readonly Try[]): number {
 }
 
 async function findPlants(run: (options: RunOptions) => Promise<Try[]>): Promise<number> {
-  // Reports a plant that no longer applies before the first one has run for a minute.
+  // Reports any plant that no longer applies before the first one runs, which takes a minute.
   for (const plant of Object.values(PLANTS)) planted(ROOT, plant);
   let missed = 0;
   for (const [name, plant] of Object.entries(PLANTS)) {

@@ -15,7 +15,7 @@ export function notify(
   return deliver(url, 'judge', judge.notification(line, { isForged }));
 }
 
-/** Posts a notification to a connection's address. @returns undefined without a response in time. */
+/** Posts a notification to a connection's URL. @returns undefined if no response arrives in time. */
 export async function deliver(
   url: string,
   connection: string,

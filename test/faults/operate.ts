@@ -17,7 +17,7 @@ export type Asked = {
   readonly payment: Paid;
   readonly key: string;
   readonly description?: string;
-  /** Percentage of the payment; everything that is left by default. */
+  /** Percentage of the payment; by default, everything that is left. */
   readonly percent?: number;
 };
 
@@ -25,7 +25,7 @@ export type Asked = {
 export type Paid = {
   readonly id: string;
   readonly order: Order;
-  /** Causes trouble for operations on the payment at a provider that reads no descriptions. */
+  /** Causes trouble for operations on the payment at a provider that does not read descriptions. */
   readonly trouble: (word: string) => void;
 };
 
@@ -96,10 +96,10 @@ export async function insistOn(world: World, asked: Asked): Promise<Omit<Answer,
   return answer;
 }
 
-/** Returns a percentage of an amount with the same number of decimals. */
+/** Returns a percentage of an amount, with the same number of decimal places. */
 function shareOf(value: string, percent: number): string {
   const [whole = '', fraction = ''] = value.split('.');
-  // Stripe requires multiples of ten for currencies with three decimals.
+  // Stripe requires multiples of ten for currencies with three decimal places.
   const step = fraction.length === 3 ? 10n : 1n;
   const share = (BigInt(whole + fraction) * BigInt(percent)) / 100n;
   const units = String((share / step) * step).padStart(fraction.length + 1, '0');

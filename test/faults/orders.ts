@@ -34,7 +34,7 @@ export type OrderOptions = {
   readonly vault?: boolean;
   /** False for an authorization only; random by default. */
   readonly capture?: boolean;
-  /** By default a card that is approved everywhere. */
+  /** By default, a card that every provider approves. */
   readonly cardNumber?: string;
   /** Pays with this wallet, at the provider's page, instead of by card. */
   readonly wallet?: string;
@@ -50,7 +50,7 @@ export const DECLINED_AT_ACQUIRER_ONE = '4000000000006009';
 /** The maximum duration of any request. */
 export const REQUEST_DEADLINE_MS = 30_000;
 
-/** A currency, its number of decimals, and the step of its amounts in minor units. */
+/** A currency, its number of decimal places, and the step of its amounts in minor units. */
 export type Currency = { readonly currency: string; readonly digits: number; readonly step?: number };
 
 /**
@@ -74,9 +74,9 @@ export function makeOrder(
   const body = JSON.stringify({
     account_id: accountId,
     ...(options.description && { description: options.description }),
-    // Some providers do not get the description.
+    // Some providers do not receive the description.
     merchant_order_id: `${options.description ?? ''} order ${key}`.trim(),
-    // The reference is in the judge's ledger, which therefore shows which account and key were charged.
+    // The judge's ledger stores the reference, and thus shows which account and key were charged.
     merchant_reference: `${account} ${key}`,
     country: options.country ?? 'US',
     ...(options.nationality && { customer_payer: { nationality: options.nationality } }),
@@ -199,12 +199,12 @@ export function exchange(
   });
 }
 
-/** Returns the payment in a response. */
+/** Returns the payment that a response contains. */
 export function paymentOf(answer: Answer): PaymentJson | undefined {
   return answer.status === 201 ? JSON.parse(answer.body) : undefined;
 }
 
-/** Returns the code of the problem in a response. */
+/** Returns the problem code that a response contains. */
 export function reasonOf(answer: Answer): string | undefined {
   return answer.status === undefined || answer.status < 400 ? undefined : JSON.parse(answer.body).code;
 }

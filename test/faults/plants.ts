@@ -112,7 +112,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     cases: ['failover: stopped past its lease between the attempts, then continued'],
     violates: ['told'],
   },
-  // The plan has checked the limits before; only the claim can stop a concurrent operation that exceeds them.
+  // The plan has already checked the limits; only the claim can stop a concurrent operation that exceeds them.
   'bounds-before-claim': {
     file: 'src/store/engine/claim-operation.ts',
     find: '  return onlyRow(await database.query<Row>(CLAIM, callValues(PARAMETERS, claim))).result;',
@@ -165,7 +165,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
 /** A copy of the service in its current state, unaffected by edits during a run. */
 export type Checkout = { readonly path: string; remove(): void };
 
-/** Copies everything that the service needs, with an optional plant. @throws Error like `planted`. */
+/** Copies everything that the service needs, with an optional plant. @throws Error as `planted` does. */
 export async function copyCheckout(root: string, plant?: Plant): Promise<Checkout> {
   const path = mkdtempSync(join(tmpdir(), 'faults-checkout-'));
   for (const part of ['src', 'sandbox', 'gen', 'config', 'package.json']) {

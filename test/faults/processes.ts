@@ -4,14 +4,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compiledIn } from '../support/compiled.ts';
 
-/** A process under test or of the test that can be killed. */
+/** A process, of the service or of the test, that can be killed. */
 export type Process = {
-  /** The address on which it listens. */
+  /** The URL at which it listens. */
   readonly url: string;
   readonly pid: number;
-  /** Returns its complete output, of both streams. */
+  /** Returns the complete output of both its streams. */
   readonly output: () => string;
-  /** Sends SIGKILL and waits until the process has ended. */
+  /** Sends SIGKILL and waits until the process has exited. */
   kill(): Promise<void>;
   /** Freezes the process (SIGSTOP) and thaws it (SIGCONT). */
   freeze(): void;
@@ -27,10 +27,10 @@ const START_TIMEOUT_MS = 120_000;
 const END_TIMEOUT_MS = 30_000;
 
 /**
- * Starts a Node program and waits for the line with its address.
+ * Starts a Node program and waits for the line with its URL.
  *
- * @param options.announces matches that line; the first group is the address.
- * @throws Error if the program ends or prints no address in time; `cause` is its output.
+ * @param options.announces matches that line; the first group is the URL.
+ * @throws Error if the program exits or prints no URL in time; `cause` is its output.
  */
 export async function startProcess(options: {
   readonly checkout: string;

@@ -6,9 +6,9 @@ import { type Link, startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 const HEAD_BYTES = 1_024;
 
 /**
- * Starts a proxy before the provider. It consults the gate at the start of a call and of its response, at `charge`,
- * `look_up`, `close` and `operation` (as the provider classifies the call), each `:request` and `:response`. A held
- * request whose caller has disconnected is still delivered when released, like bytes in transit.
+ * Starts a proxy in front of the provider. It consults the gate at the start of a call and of its response, at
+ * `charge`, `look_up`, `close` and `operation` (as the provider classifies the call), each `:request` and `:response`.
+ * A held request whose caller has disconnected is still delivered when released, like bytes in transit.
  */
 export function startProviderProxy(
   targetPort: number,
@@ -32,7 +32,7 @@ async function carryRequests(
 ): Promise<void> {
   for await (const chunk of client) {
     await wait();
-    // One request at a time per connection, so that each begins with a chunk.
+    // A connection carries one request at a time, so each request begins with a chunk.
     const call = callOf(chunk.toString('latin1', 0, HEAD_BYTES));
     if (call) {
       const verdict = await gate.pass(`${call}:request`);

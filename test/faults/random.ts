@@ -1,12 +1,12 @@
-/** Random choices from a seed: the same seed makes the same choices. */
+/** Makes random choices from a seed: the same seed makes the same choices. */
 export type Random = {
-  /** Returns an integer, both ends included. */
+  /** Returns an integer between both bounds, inclusive. */
   integer(min: number, max: number): number;
   pick<T>(list: readonly T[]): T;
   shuffled<T>(list: readonly T[]): T[];
 };
 
-/** Mulberry32, which is small and random enough here. */
+/** Mulberry32, which is small, and random enough for this purpose. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   function next(): number {

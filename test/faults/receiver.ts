@@ -5,9 +5,9 @@ import type { World } from './world.ts';
 
 /** A merchant's server that receives an account's events. */
 export type Receiver = {
-  /** The events accepted with a 2xx, with the number of times. */
+  /** The events that it accepted with a 2xx, and how often. */
   readonly taken: ReadonlyMap<string, number>;
-  /** Faults of received messages: a wrong signature, or a body that changed between attempts. */
+  /** Faults in received messages: a wrong signature, or a body that changed between attempts. */
   readonly faults: readonly string[];
   /** Returns the number of requests received. */
   readonly asked: () => number;
@@ -16,11 +16,11 @@ export type Receiver = {
   up(): Promise<void>;
 };
 
-/** Responds to a request with a 2xx or like a failing receiver. */
+/** Responds to a request with a 2xx, or fails like a faulty receiver. */
 export type Mood = () => 'take' | 'fail' | 'break';
 
 /**
- * Starts a receiver and points an account's webhook to it.
+ * Starts a receiver and points an account's webhook at it.
  *
  * @param read normalizes a body, because two releases may write it differently.
  */
@@ -87,7 +87,7 @@ export async function startReceiver(
   return { taken, faults, asked: () => asked, down, up: () => listen(port) };
 }
 
-/** Makes open deliveries overdue by ending their pauses and the leases of dead replicas. */
+/** Makes open deliveries overdue: ends their pauses and the leases of dead replicas. */
 export async function passTime(world: World): Promise<void> {
   await world.query("UPDATE delivery SET due_at = now() - interval '10 s' WHERE due_at > now()");
 }

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 /** A proxy between two processes that can be closed. */
 export type TcpProxy = {
   readonly port: number;
-  /** Sets the port to which new connections go. */
+  /** Sets the port to which it forwards new connections. */
   setTarget(port: number): void;
   /** Refuses connections and resets the open ones. */
   down(): void;
@@ -13,7 +13,7 @@ export type TcpProxy = {
   close(): Promise<void>;
 };
 
-/** Both ends of a connection. `wait` resolves when the proxy is not silent. */
+/** Both ends of a connection. `wait` resolves once the proxy transfers bytes. */
 export type Link = { readonly client: Socket; readonly server: Socket; wait(): Promise<void> };
 
 /** Transfers the messages of a connection in both directions, each until its sender ends. */
@@ -45,7 +45,7 @@ export async function startTcpProxy(targetPort: number, carrierOf: () => Carrier
     own(server);
     const link: Link = { client, server, wait: async () => quiet?.promise };
     const carrier = carrierOf();
-    // Bytes from a sender that died are still delivered when a gate releases them later.
+    // Bytes from a sender that has died are still delivered if a gate releases them later.
     carrier.requests(link).then(
       () => server.end(),
       () => server.end(),

@@ -11,7 +11,7 @@ export type StatusWatch = {
 
 const TERMINAL: ReadonlySet<string> = new Set(['SUCCEEDED', 'DECLINED', 'ERROR']);
 const INTERVAL_MS = 40;
-/** Time after which every status has been seen, so that a change is noticed. */
+/** The time after which every status has been observed, so that a later change is noticed. */
 export const WATCHED_MS = 400;
 const DOUBLY_OPEN = `SELECT payment_id FROM transaction WHERE parent_id IS NULL AND status IN ('CREATED', 'PENDING')
    GROUP BY payment_id HAVING count(*) > 1`;
@@ -21,7 +21,7 @@ const STATUSES = `SELECT id, status FROM transaction UNION ALL
   SELECT p.id, p.status FROM payment p
   WHERE NOT EXISTS (SELECT FROM transaction t WHERE t.payment_id = p.id AND t.parent_id IS NOT NULL)`;
 
-/** Selects the transactions whose outcome, or whose operation, is open. */
+/** Selects the attempts and operations whose outcome is open. */
 export const OPEN = `FROM transaction
   WHERE check_at IS NOT NULL AND status IN ('CREATED', 'PENDING') AND NOT awaits_payer`;
 

@@ -17,10 +17,10 @@ import { createRandom, type Random } from './random.ts';
 import type { TcpProxy } from './tcp-proxy.ts';
 import { OPEN, type StatusWatch, watchStatuses } from './watch.ts';
 
-/** One run of a case: a database, a judge, proxies before both, and the replicas that the case starts. */
+/** One run of a case: a database, a judge, proxies in front of both, and the replicas that the case starts. */
 export type World = {
   readonly random: Random;
-  /** Checkout of the service under test. */
+  /** The checkout of the service under test. */
   readonly checkout: string;
   readonly cluster: Cluster;
   /** Proxies between the replicas and the database, and between the replicas and the provider. */
@@ -30,21 +30,21 @@ export type World = {
   /** The kind of provider, and the running one. */
   readonly kind: Provider;
   readonly judge: Judge;
-  /** Returns true if the provider has an ability that not all have. */
+  /** Returns true if the provider has a feature that some providers lack. */
   can(ability: Ability): boolean;
   readonly orders: readonly Order[];
   /** Every started replica, including killed ones. */
   readonly replicas: readonly Process[];
   readonly watch: StatusWatch;
-  /** Number of handles of each replica after its start. */
+  /** The number of handles that each replica had after its start. */
   readonly baselines: ReadonlyMap<Process, number>;
   startReplica(options?: ReplicaOptions): Promise<Process>;
-  /** Writes a changed catalogue. @returns its file, for a replica's CATALOGUE_FILE. */
+  /** Writes a changed catalogue. @returns the path of its file, for a replica's CATALOGUE_FILE. */
   catalogueWith(change: (text: string) => string): string;
   /** Starts another provider of the same kind with a separate ledger. */
   startProvider(): Promise<Judge>;
   order(options?: OrderOptions): Order;
-  /** Sends an order to running replicas until the response is a payment. */
+  /** Repeats an order at running replicas until the response is a payment. */
   insist(order: Order): Promise<Answer>;
   /** Returns true if a payment succeeded according to the response or, without look-ups, to a later notification. */
   isPaid(answer: Answer): Promise<boolean>;
@@ -60,7 +60,7 @@ export type World = {
   /** Failed expectations, one per line. */
   readonly disappointments: string[];
   expect(seen: boolean, what: string): void;
-  /** Skips the case, with the reason why it cannot run here. */
+  /** Skips the case, and records the reason why it cannot run here. */
   skip(why: string): void;
   readonly skipped: () => string | undefined;
   /** Runs `undo` after the database is dropped. */
@@ -141,7 +141,7 @@ export async function openWorld(options: {
     url.port = String(cluster.port());
     return url.href;
   };
-  // Our own sessions stay writable even if the other sessions of the database are not.
+  // Our own sessions stay writable even if all other sessions of the database become read-only.
   const session = { max: 2, options: '-c default_transaction_read_only=off' };
   const pool = () => new pg.Pool({ connectionString: direct(), ...session }).on('error', () => {});
   let own = pool();

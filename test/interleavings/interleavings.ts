@@ -26,22 +26,23 @@ import { judge } from './judge.ts';
 
 /*
  * What can happen to one payment concurrently: it is made, an operation is performed on it, two replicas check it, and
- * its provider sends news. fast-check chooses which actor takes the next step (one statement or one call to the
- * provider) and after which step one actor stops forever, as if its process died. Then a new replica recovers the rest,
- * and the provider's ledger decides whether all is correct.
+ * its provider sends notifications. fast-check chooses which actor takes the next step (one statement or one call to
+ * the provider) and after which step one actor stops forever, as if its process died. Then a new replica recovers the
+ * rest, and the provider's ledger decides whether all is correct.
  */
 
 /** The choices of fast-check apart from the order of the steps. */
 export type Plan = {
-  /** True if the payment was approved earlier, so that an operation on it competes with the checkers and the news. */
+  /**
+   * True if the payment was approved earlier, so that an operation on it competes with the checkers and the
+   * notifications.
+   */
   readonly isMade: boolean;
   readonly capture: boolean;
   readonly operation: 'capture' | 'cancel' | 'refund';
-  /**
-   * The provider's behaviour for each call that moves money; after the last one, the provider does what is requested.
-   */
+  /** The provider's behavior for each call that moves money; after the last of these, it does what is requested. */
   readonly behaviours: readonly Behaviour[];
-  /** The actor that dies, and after how many steps; it survives if it takes fewer. */
+  /** The actor that dies, and the number of steps after which it dies; it survives if it takes fewer. */
   readonly dies: { readonly actor: number; readonly afterSteps: number };
 };
 
@@ -64,7 +65,7 @@ export const PLANS: fc.Arbitrary<Plan> = fc.record({
 /** Number of statements and calls in progress outside the scheduler. */
 let underWay = 0;
 
-/** Waits until every actor waits for its next turn or has ended. */
+/** Waits until every actor is waiting for its next turn or has finished. */
 async function settled(): Promise<void> {
   for (let quiet = 0; quiet < 3; ) {
     await setImmediate();
@@ -72,7 +73,9 @@ async function settled(): Promise<void> {
   }
 }
 
-/** Chooses the order of steps. A step ends before the next begins, so the same order always has the same result. */
+/**
+ * Chooses the order of steps. A step ends before the next begins, so that the same order always has the same result.
+ */
 export const ORDERS = fc.scheduler({
   act: async (step) => {
     await step();
@@ -185,7 +188,7 @@ export async function play(
   );
 }
 
-/** Makes a replica of the service whose every statement and call is a step. */
+/** Makes a replica of the service, each of whose statements and calls is a step. */
 function replica(deps: Deps, provider: LedgerProvider, step: Step): Deps {
   const { query, transaction } = deps.database;
   const database: Database = {

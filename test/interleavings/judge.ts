@@ -73,8 +73,8 @@ export async function judge(
 }
 
 /**
- * Finds faults in a payment's records in the order of its events: each must show a change, and final statuses must not
- * change.
+ * Finds faults in a payment's records, in the order of its events: each record must show a change, and final statuses
+ * must not change.
  */
 function faultsOfHistory(records: readonly Payment[]): string[] {
   const faults: string[] = [];

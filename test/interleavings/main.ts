@@ -15,7 +15,7 @@ provider's ledger judges the result. A printed seed repeats a failure.
 const ROOT = join(import.meta.dirname, '../..');
 const TEST = 'test/interleavings/interleavings.slow.test.ts';
 
-/** Faults to plant, each of which only a certain order of steps reveals. */
+/** Faults to plant; only a certain order of steps reveals each of them. */
 const PLANTS = [
   {
     name: 'a write that does not check whether the payment has changed',

@@ -22,7 +22,7 @@ import {
 endAfterEach();
 
 describe('closing the listener', () => {
-  it('close ends idle and undecided connections at once', async () => {
+  it('close ends idle connections, and those whose protocol is undecided, at once', async () => {
     await start();
     const idle = connect(GET);
     await idle.has('200 OK');

@@ -49,7 +49,7 @@ describe('limits of HTTP/2 connections', () => {
     expect(await exchange(client, { ':path': '/' }).done).toBe('200 {"version":"2.0"}');
   });
 
-  it('a stream with a slow body is reset, and one with a slow response is not', async () => {
+  it('a stream with a slow body is reset, but a stream with a slow response is not', async () => {
     await start({ limits: { receiveTimeoutMs: 300 } });
     const client = session();
     const slowAnswer = exchange(client, { ':path': '/slow' });

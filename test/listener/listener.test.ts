@@ -53,7 +53,7 @@ describe('one port for both protocols', () => {
       await sleep(1);
     }
     await one.has('{"version":"1.1"}');
-    // The server accepts the preface by sending its own SETTINGS frame.
+    // If the server accepts the preface, it sends its own SETTINGS frame.
     await vi.waitFor(() => expect(Buffer.from(two.received(), 'latin1')[3]).toBe(4));
   });
 
@@ -97,7 +97,7 @@ describe('one port for both protocols', () => {
 });
 
 describe('connections of undecided protocol', () => {
-  it('a connection that sends nothing, or only slowly the start of a preface, is closed', async () => {
+  it('a connection that sends nothing, or sends the start of a preface slowly, is closed', async () => {
     await start({ limits: { sniffTimeoutMs: 100 } });
     const begun = performance.now();
     expect(await Promise.all([connect().closed, connect('P').closed, connect('PR').closed])).toEqual([
@@ -108,7 +108,7 @@ describe('connections of undecided protocol', () => {
     expect(performance.now() - begun).toBeGreaterThan(90);
   });
 
-  it('a connection whose client ends or resets it before deciding is closed', async () => {
+  it('a connection that its client ends or resets before its protocol is decided is closed', async () => {
     await start();
     const ended = [connect(), connect('P')];
     for (const { socket } of ended) socket.end();
@@ -165,7 +165,7 @@ describe('HTTP/1.1 connections', () => {
         'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n',
       );
     }
-    // PRI is a method that only HTTP/2 may use, and the rest here is not a preface.
+    // Only HTTP/2 may use the method PRI, and these bytes are not an HTTP/2 preface.
     expect(await connect('PRI / HTTP/1.1\r\nHost: a\r\n\r\n').closed).not.toContain('HTTP/1.1');
     await othersAreServed();
   });
@@ -219,7 +219,7 @@ describe('HTTP/1.1 connections', () => {
   });
 });
 
-it('an http.Agent connection is kept over many requests', async () => {
+it('an http.Agent connection is kept open over many requests', async () => {
   await start();
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   opened.push(agent);

@@ -64,7 +64,7 @@ describe('responses that the client does not read', () => {
     await startWithLarge({ limits: { takeTimeoutMs: 200, maxUnsentBytesPerConnection: 2 * LARGE_BYTES } });
     const client = session();
     await new Promise((resolve) => client.once('connect', resolve));
-    // Leaves capacity for the other stream beside the window of the unread one.
+    // Leaves capacity for the other stream in addition to the window of the unread one.
     client.setLocalWindowSize(2 ** 20);
     const untaken = askLarge(client);
     const cut = new Promise((resolve) => untaken.once('close', resolve));
@@ -148,7 +148,7 @@ describe('limits of unsent bytes', () => {
     await othersAreServed();
   });
 
-  it('unsent bytes are limited in total, and the largest holders are cut first', async () => {
+  it('unsent bytes are limited in total, and the connections with the most are cut first', async () => {
     await startWithLarge({
       limits: { maxUnsentBytesPerConnection: 10 * LARGE_BYTES, maxUnsentBytes: 4 * LARGE_BYTES },
     });

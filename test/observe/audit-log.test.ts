@@ -17,7 +17,7 @@ const logged = (msg: string) =>
 const TIME = expect.any(Number);
 
 describe.each(PROTOCOLS)('the log of requests over %s', (protocol) => {
-  it('a failed authentication is logged with its address and known account, and without any key', async () => {
+  it('a failed authentication is logged with its address and its account, if known, but without any key', async () => {
     const before = logged('authentication failed').length;
     const wrong = { ...headersOne(), 'private-secret-key': 'sk_a_wrong_guess' };
     await clients.create(protocol, cardPayment(), wrong);

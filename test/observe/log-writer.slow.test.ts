@@ -33,7 +33,7 @@ async function linesOf(child: ChildProcess): Promise<{ n?: number; dropped?: num
     .map((line) => JSON.parse(line));
 }
 
-it('every line is written in order and whole, until the writer is ended', async () => {
+it('every line is written whole and in order until the writer ends', async () => {
   const child = run(
     `
     for (let n = 0; n < 20_000; n++) {
@@ -69,8 +69,7 @@ it('an unread pipe neither blocks logging nor grows the buffer beyond its bound,
     log.info({ n: -1 });
     await writer.end(10_000);
     process.exit();`);
-  // Sent although none of 10 MB was read, of which the pipe and the writer hold little more than 1
-  // MB.
+  // It is sent although none of the 10 MB was read; the pipe and the writer hold little more than 1 MB of it.
   await once(child, 'message');
   const lines = linesOf(child);
   child.send('read');

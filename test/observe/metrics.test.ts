@@ -5,7 +5,7 @@ import { HELD, onHeldProvider, provider } from '../support/held-provider.ts';
 import { server } from '../support/on-service.ts';
 import { cardPayment, headersOne, walletPayment } from '../support/payment-requests.ts';
 
-// Open payments are never looked up here, since a look-up would end them and be counted.
+// Open payments are never looked up here, since a look-up would finish them and would be counted.
 const checkSchedule = { leaseMarginMs: 10_000, firstCheckMs: 3_600_000, closingMarginMs: 10_000 };
 onHeldProvider({ config: { checkSchedule } });
 
@@ -77,7 +77,7 @@ it('alarms and catalogue loads are counted from 0, so that Prometheus sees the f
   expect(text).toContain('catalogue_loads_total{result="failed"} 0\n');
 });
 
-it('metrics contain no data of requests', async () => {
+it('metrics contain no request data', async () => {
   await pay();
   const text = await (await fetch(`${server.url}/metrics`)).text();
   expect(text).not.toMatch(/4012888888881881|11111111-1111|pk_sandbox|order-1|"737"/);
@@ -87,7 +87,7 @@ it('metrics contain no data of requests', async () => {
 // Its notification does not prompt a look-up either.
 const UNKNOWN = { ...cardPayment(), description: 'sandbox:error_after,notify_never' };
 
-it('payments are counted once by category and status, and replays apart', async () => {
+it('payments are counted once by category and status, and replays are counted separately', async () => {
   const before = await scrape();
   const clients = apiClients(server.url);
   const key = randomUUID();

@@ -111,7 +111,7 @@ it('a new trace begins for a caller without a traceparent, or with a malformed o
   expect(new Set(requests.map(({ traceId }) => traceId)).size).toBe(2);
 });
 
-it('exported spans contain no data of requests', async () => {
+it('exported spans contain no request data', async () => {
   await start();
   await pay({});
   await pay({}, ERROR_AFTER_CHARGE);

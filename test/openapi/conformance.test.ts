@@ -44,17 +44,17 @@ describe.each(loadScenarios())('scenario $name', ({ request, keys }) => {
 });
 
 /**
- * Codes of errors that the schema can express. It does not know countries, currencies, check digits
- * or relations between fields.
+ * The codes of errors that the schema can express. The schema cannot express countries, currencies, check digits or
+ * relations between fields.
  */
 const TOLD_BY_SCHEMA = /^(REQUIRED|TOO_LONG|TOO_MANY|INVALID_TYPE|NOT_ALLOWED)/;
-/** Errors with such a code that only our rules find, since they depend on several fields. */
+/** Errors that have one of these codes although only our rules find them, because they depend on several fields. */
 const TOLD_BY_RULES_OF_PAYMENTS: readonly string[] = [
   // A vaulted token excludes card data, and card data excludes a wallet.
   'payment_method.vaulted_token NOT_ALLOWED',
   'payment_method.detail NOT_ALLOWED',
   'payment_method.detail REQUIRED',
-  // A one-time token implies the type. Beside a vaulted token, only a security code may be sent.
+  // A one-time token implies the type. Only a security code may be sent along with a vaulted token.
   'payment_method.type REQUIRED',
   'payment_method.detail.card.card_data.number REQUIRED',
   'payment_method.detail.card.card_data.expiration_month REQUIRED',
@@ -124,14 +124,14 @@ describe('refused calls', () => {
     ['INVALID_PARAMETERS', 400, 'POST', '/v1/webhooks', { body: '{}' }],
     ['INVALID_CREDENTIALS', 401, 'GET', '/v1/connections'],
   ])(
-    'a call refused with %s (%i) gets a response as documented: %s %s',
+    'a call refused with %s (%i) gets the documented response: %s %s',
     async (code, status, verb, path, init) => {
       const refused = await call(verb, path, init);
       expect([refused.status, JSON.parse(refused.text).code, refused.faults]).toEqual([status, code, []]);
     },
   );
 
-  it('a call refused with IDEMPOTENCY_KEY_REUSED (422) gets a response as documented', async () => {
+  it('a call refused with IDEMPOTENCY_KEY_REUSED (422) gets the documented response', async () => {
     const headers = headersOne();
     await call('POST', '/v1/payments', { headers, body: json });
     const other = JSON.stringify({ ...cardPayment(), description: 'Another book' });

@@ -40,7 +40,7 @@ async function send(verb: string, path: string, body?: unknown): Promise<any> {
 
 type Given = Readonly<Record<string, string>>;
 
-/** Creates the resources that examples start from, by parameter name. */
+/** Functions that create the resources from which examples start, keyed by parameter name. */
 const givens: Readonly<Record<string, () => Promise<Given>>> = {
   paid: () => pay('paid', {}),
   listed: async () => {
@@ -158,7 +158,7 @@ it('a delivered event conforms to the document', async () => {
   expect(contract.schemaFaults('Event', all.at(-1)?.json)).toEqual([]);
 });
 
-it('the check against the document finds the faults of a wrong response', () => {
+it('the check against the document finds the faults in a wrong response', () => {
   const operation = contract.find('GET', '/v1/payments/1');
   const seen = (status: number, text: string) => ({ status, headers: new Headers(), text });
   expect(contract.responseFaults(operation, seen(418, ''))).toEqual([

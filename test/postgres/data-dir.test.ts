@@ -32,7 +32,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-it('the default data directory is data in the checkout, and resolving does not create it', () => {
+it('the default data directory is data in the checkout, and resolving it does not create it', () => {
   expect(resolveDataDir({ explicit: undefined, checkoutDir: open })).toBe(join(open, 'data'));
   expect(existsSync(join(open, 'data'))).toBe(false);
 });
@@ -59,7 +59,7 @@ it('a data directory that cannot hold PostgreSQL’s data is refused by name', a
   );
 });
 
-it('makeDirectories creates missing parents with the mode, and returns the first created', () => {
+it('makeDirectories creates missing parents with the given mode, and returns the first it created', () => {
   const directory = join(open, 'made', 'of', 'three');
   expect(makeDirectories(directory, 0o700)).toBe(join(open, 'made'));
   const modes = ['made', 'made/of', 'made/of/three'].map((name) => statSync(join(open, name)).mode & 0o777);
@@ -68,7 +68,7 @@ it('makeDirectories creates missing parents with the mode, and returns the first
 });
 
 it.runIf(existsSync('/proc/self'))(
-  'makeDirectories throws where nothing can be created, without an endless search',
+  'makeDirectories throws where nothing can be created, rather than search forever',
   () => {
     expect(() => makeDirectories('/proc/none/below', 0o700)).toThrow(/^ENOENT: .* mkdir '\/proc\/none'$/);
   },

@@ -22,7 +22,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/embe
 const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/postgres/embedded-postgres.ts'));
 const log = pino({ level: 'silent' });
 
-// Every user can pass through, including the user as which root runs PostgreSQL.
+// Every user can enter the directory, including the user as whom root runs PostgreSQL.
 const home = mkdtempSync(join(tmpdir(), 'embedded-postgres-'));
 chmodSync(home, 0o711);
 const dataDir = join(home, 'data');
@@ -45,8 +45,8 @@ afterEach(async () => {
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-describe('a start of embedded PostgreSQL', () => {
-  it('a start keeps the data of the previous run', async () => {
+describe('starting embedded PostgreSQL', () => {
+  it('embedded PostgreSQL keeps the data of the previous run', async () => {
     await start();
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
@@ -69,7 +69,7 @@ describe('a start of embedded PostgreSQL', () => {
     expect(statSync(join(dataDir, 'postgres')).mode & 0o777).toBe(0o700);
   });
 
-  it('stop ends PostgreSQL, and may be called twice', async () => {
+  it('stop shuts PostgreSQL down, and may be called twice', async () => {
     const { stop: stopOnce } = await start();
     const pid = postmasterPid();
     await Promise.all([stopOnce(), stopOnce()]);
@@ -78,7 +78,7 @@ describe('a start of embedded PostgreSQL', () => {
     expect(existsSync(pidFile)).toBe(false);
   });
 
-  it('the log contains no value of a failed or killed statement', async () => {
+  it('the log contains no values from failed or killed statements', async () => {
     await start();
     const logged = () => readFileSync(join(dataDir, 'postgres.log'), 'utf8');
     const readyTimes = () => logged().split('database system is ready').length;
@@ -107,7 +107,7 @@ describe('a second service on the same data', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('of two services that start at once on the same data, one is refused', async () => {
+  it('one of two services that start at once on the same data is refused', async () => {
     const answers = await Promise.all([startService(), startService(), startService()]);
     expect(answers.filter((answer) => answer.startsWith('postgres://'))).toHaveLength(1);
     expect(answers.filter((answer) => answer.includes('is in use by another'))).toHaveLength(2);
@@ -115,7 +115,7 @@ describe('a second service on the same data', () => {
 });
 
 describe('recovery after kill -9', () => {
-  it('a start after a kill -9 of the service ends its orphaned PostgreSQL and keeps the data', async () => {
+  it('after a kill -9 of the service, the next start stops the orphaned PostgreSQL and keeps the data', async () => {
     await startService();
     const orphan = postmasterPid();
     await killServices();
@@ -125,7 +125,7 @@ describe('recovery after kill -9', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('a start after a kill -9 of the service and of a busy PostgreSQL recovers the data', async () => {
+  it('after a kill -9 of the service and of a busy PostgreSQL, the next start recovers the data', async () => {
     const url = await startService();
     const busy = new pg.Client(url);
     busy.on('error', () => {});
@@ -157,7 +157,7 @@ describe('recovery after kill -9', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('a stale pid that now belongs to another program is left alone', async () => {
+  it('another program that now has a stale pid is left alone', async () => {
     await startService();
     const text = readFileSync(pidFile, 'utf8');
     await killServices();
@@ -171,18 +171,18 @@ describe('recovery after kill -9', () => {
     expect(await rows('SELECT id FROM kept')).toEqual([{ id: 1 }]);
   });
 
-  it('a start after an interrupted first start begins afresh', async () => {
+  it('after an interrupted first start, the next start begins afresh', async () => {
     const fresh = join(home, 'fresh');
     const service = spawnService(fresh);
     while (!existsSync(fresh) || !unfinished(fresh)) await sleep(5);
-    // A stopped process cannot finish.
+    // A process stopped by SIGSTOP cannot finish.
     service.kill('SIGSTOP');
     await sleep(150);
     service.kill('SIGKILL');
     await once(service, 'exit');
     expect(existsSync(join(fresh, 'postgres'))).toBe(false);
     await (await startEmbeddedPostgres({ dataDir: fresh, log })).stop();
-    // The killed start's initdb may have written until then. A later start removes the rest.
+    // The initdb of the killed start may have written until now. A later start removes what is left.
     await (await startEmbeddedPostgres({ dataDir: fresh, log })).stop();
     expect(unfinished(fresh)).toBe(false);
   });
@@ -253,7 +253,7 @@ function spawnService(directory: string): ChildProcess {
 
 async function killServices(): Promise<void> {
   for (const service of services.splice(0)) {
-    // `kill` returns false for a service that has ended, and its `exit` event is not emitted again.
+    // `kill` returns false for a service that has exited, and its `exit` event is not emitted again.
     if (service.kill('SIGKILL')) await once(service, 'exit');
   }
 }
@@ -262,7 +262,7 @@ function postmasterPid(): number {
   return Number.parseInt(readFileSync(pidFile, 'utf8'), 10);
 }
 
-/** A zombie that has not been waited for does not count. */
+/** A zombie for which nobody has waited does not count. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -292,7 +292,7 @@ async function run(sql: string, meanwhile?: (client: pg.Client) => Promise<void>
   }
 }
 
-/** Kills the session's process, upon which PostgreSQL restarts all sessions and recovers. */
+/** Kills the session's process, after which PostgreSQL ends all sessions and recovers. */
 async function killBackend(client: pg.Client): Promise<void> {
   await sleep(100);
   process.kill((client as unknown as { processID: number }).processID, 'SIGKILL');

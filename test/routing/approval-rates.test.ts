@@ -71,7 +71,7 @@ it('a rate approaches the true rate, and old payments lose weight with each new 
   expect(known.samples).toBeGreaterThan(199);
   expect(known.samples).toBeLessThanOrEqual(200);
 
-  // A window of declines leaves 1/e of the earlier rate, and five leave next to nothing.
+  // After one window of declines, 1/e of the earlier rate is left, and after five, next to nothing.
   learnTimes(rates, 200, SOFT_DECLINE);
   expect(rates.rate('one', VISA_CO).rate).toBeCloseTo(0.75 / Math.E, 1);
   learnTimes(rates, 800, SOFT_DECLINE);
@@ -84,7 +84,7 @@ it('10,000 rates are kept, and the least recently used one is dropped', () => {
   const rates = createApprovalRates();
   const segmentOf = (i: number): Segment => ({ cardBrand: `BRAND_${i}`, issuerCountry: 'CO' });
   for (let i = 0; i < 10_000; i++) rates.learn('one', segmentOf(i), SOFT_DECLINE);
-  // Reading and learning both count as use. Reading an unknown rate takes no entry.
+  // Reading and learning both count as use. Reading an unknown rate adds no entry.
   expect(rates.rate('one', segmentOf(0)).samples).toBe(1);
   rates.learn('one', segmentOf(1), APPROVED);
   for (let i = 0; i < 100; i++) rates.rate('nobody', segmentOf(i));

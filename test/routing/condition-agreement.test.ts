@@ -8,7 +8,7 @@ import { compileCondition } from '#src/routing/condition.ts';
 import { factValues } from '#src/routing/condition-facts.ts';
 import { runs } from '../support/fixed-seed.ts';
 
-/** A condition for us, and for a reference implementation of CEL that gets amounts in ten-thousandths. */
+/** A condition in our form, and in the form for a reference implementation of CEL, with amounts in ten-thousandths. */
 type Pair = { readonly ours: string; readonly reference: string };
 
 const same = (text: string): Pair => ({ ours: text, reference: text });
@@ -39,7 +39,7 @@ function decimal(value: bigint): string {
   return `${value < 0n ? '-' : ''}${digits.slice(0, -4)}.${digits.slice(-4)}`;
 }
 
-/** Generates the operands in either order. */
+/** Generates an operation with its operands in either order. */
 const compared = (left: fc.Arbitrary<Pair>, right: fc.Arbitrary<Pair>) =>
   fc
     .tuple(left, operator, right, fc.boolean())
@@ -87,7 +87,7 @@ const leaf = fc.oneof(
     fact('time', 'time + duration("12h")'),
     literal(TIMES).map((text) => join`timestamp(${text})`),
   ),
-  // The evaluation of these can fail.
+  // Evaluating these can fail.
   compared(fact('int(iin + "0")', '10 / (installments - 2)', 'installments % (installments - 1)'), number),
 );
 

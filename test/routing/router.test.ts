@@ -57,7 +57,7 @@ describe('route choice', () => {
     expect(chosen?.targets.map((target) => target.id)).toEqual(targets);
   });
 
-  it('the router chooses no route if no condition holds', () => {
+  it('the router chooses no route if no route’s condition holds', () => {
     const one = routerOf([{ id: 1, condition: "country == 'BR'", targets: to('a') }]);
     expect(choose(one, { country: 'US' })).toBeUndefined();
   });
@@ -89,7 +89,7 @@ describe('targets', () => {
     expect(d).toBe(0);
   });
 
-  it('a split gives one payment the same order at every try, with weight 0 last', () => {
+  it('a split gives one payment the same order of targets at every try, with weight 0 last', () => {
     const router = routerOf([split]);
     const tries = Array.from({ length: 20 }, () =>
       choose(router, {}, 'one payment')?.targets.map(({ id }) => id),

@@ -31,7 +31,7 @@ function entry(idempotencyKey: string, over: Partial<LedgerEntry> = {}): LedgerE
   return { ...made, ...over };
 }
 
-it('the table’s constraints bound captures by the amount and refunds by the captures', async () => {
+it('the table’s constraints limit captures to the amount and refunds to what was captured', async () => {
   const ledger = openLedger(database.url);
   await ledger.prepare();
   const { entry: charge } = await ledger.record(entry('a'));
@@ -74,7 +74,7 @@ it('the process and the ledger survive a connection that breaks during a change'
   await ledger.close();
 });
 
-it('a hundred concurrent records under one key return the same entry, which is new once', async () => {
+it('a hundred concurrent records under one key return the same entry, and only one reports it as new', async () => {
   const ledger = openLedger(database.url);
   await ledger.prepare();
   const recorded = await Promise.all(Array.from({ length: 100 }, () => ledger.record(entry('a'))));

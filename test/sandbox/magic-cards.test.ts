@@ -13,7 +13,7 @@ it('every number and name occurs once in the list of magic cards', () => {
   expect(new Set(MAGIC_CARDS.map(({ name }) => name)).size).toBe(MAGIC_CARDS.length);
 });
 
-it("approves any other number, unless it fails Luhn's check", () => {
+it("a number that is not listed is approved, unless it fails Luhn's check", () => {
   expect(behaviourOf('4111111111111111')).toEqual({ kind: 'approve' });
   expect(behaviourOf('378282246310005')).toEqual({ kind: 'approve' });
   expect(behaviourOf('4111111111111112')).toEqual({ kind: 'decline', responseCode: '14' });

@@ -98,7 +98,7 @@ it('notify_first sends the notification before the response', async () => {
   expect(types()).toEqual(['charge.approved']);
 });
 
-it('a charge is answered even if its notify_first notification has an invalid address', async () => {
+it('a charge gets a response even if its notify_first notification has an invalid URL', async () => {
   const answer = await charge('sandbox:notify_first', { notification_url: 'http://[' });
   expect(answer).toMatchObject({ object: 'charge', status: 'approved' });
 });

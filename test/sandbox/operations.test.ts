@@ -106,7 +106,7 @@ describe('operations', () => {
     ['captures', 1, { currency: 'EUR' }, 'currency_differs', '57'],
     ['refunds', 1, {}, 'not_refundable', '57'],
     ['completions', undefined, {}, 'not_completable', '57'],
-  ])('%s of %s %j fail with a reason, which the look-up repeats', async (kind, amount, over, code, iso) => {
+  ])('%s of %s %j fail with a reason, which a look-up repeats', async (kind, amount, over, code, iso) => {
     const payment = await authorization();
     const { status, answer } = await operate(kind, payment, amount, over);
     expect([status, answer]).toMatchObject([
@@ -208,12 +208,15 @@ describe('operations', () => {
     ['captures', 100, 'sandbox:fail_after:50', 'declined', { final: true }],
     ['refunds', 100, 'sandbox:decline:51', 'declined', {}],
     ['cancellations', undefined, 'sandbox:too_late', 'already_captured', {}],
-  ])('%s of %s fail on request, and change nothing: %s', async (kind, amount, description, code, over) => {
-    const payment = await (kind === 'refunds' ? charge() : authorization());
-    const { answer } = await operate(kind, payment, amount, { description, ...over });
-    await expect.poll(() => now(answer)).toMatchObject({ status: 'failed', failure_code: code });
-    expect(await now(payment)).toEqual(payment);
-  });
+  ])(
+    '%s of %s fail if the description says so, and change nothing: %s',
+    async (kind, amount, description, code, over) => {
+      const payment = await (kind === 'refunds' ? charge() : authorization());
+      const { answer } = await operate(kind, payment, amount, { description, ...over });
+      await expect.poll(() => now(answer)).toMatchObject({ status: 'failed', failure_code: code });
+      expect(await now(payment)).toEqual(payment);
+    },
+  );
 
   it.each(['hang_after', 'reset_after', 'error_after', 'html'])(
     'an operation is made once despite %s',

@@ -10,7 +10,7 @@ afterAll(() => provider?.close());
 
 let calls = 0;
 
-/** Makes a charge with a behaviour order in its description, and reads its state in the ledger. */
+/** Makes a charge whose description orders a behavior, and reads its state in the ledger. */
 async function charge(behaviour: string, key = `ordered-${calls++}`) {
   const response = await provider
     .post('/v1/charges', { ...CHARGE, description: `sandbox:${behaviour}` }, { 'idempotency-key': key })

@@ -91,7 +91,7 @@ describe('the checkout page', () => {
     expect(await now(payment)).toMatchObject({ status: 'payer_approved', amount_captured: 0 });
   });
 
-  it('the checkout page shows the result without buttons if there is no return address', async () => {
+  it('the checkout page shows the result without buttons if there is no return URL', async () => {
     const payment = await order({ return_url: undefined });
     await page.goto(String(payment.checkout_url));
     await press('Pay USD 3,000.50', 'Paid');
@@ -108,7 +108,7 @@ describe('the checkout page', () => {
     expect(await now(payment)).toMatchObject({ status: 'expired', amount_captured: 0 });
   });
 
-  it('an order that cannot be closed by its description stays payable', async () => {
+  it('an order whose description forbids closing it stays payable', async () => {
     const payment = await order({ return_url: undefined, description: 'sandbox:stay_open' });
     await ask(provider.origin, `/v1/by-idempotency-key/${payment.idempotency_key}/close`, {});
     await page.goto(String(payment.checkout_url));

@@ -41,7 +41,7 @@ describe('charges', () => {
     expect(rows).toMatchObject([{ id: charge.id, status: 'approved', amount: '5575', currency: 'USD' }]);
   });
 
-  it('a declined charge returns 402 with the reason, and is not captured', async () => {
+  it('a declined charge gets a 402 with the reason, and is not captured', async () => {
     const response = await provider.post('/v1/charges', { ...CHARGE, card: magicCard('INSUFFICIENT_FUNDS') });
     expect(response.status).toBe(402);
     expect(await response.json()).toMatchObject({
@@ -84,7 +84,7 @@ describe('idempotency keys', () => {
     expect(rows).toHaveLength(1);
   });
 
-  it('an idempotency key used again after a decline returns the same decline', async () => {
+  it('an idempotency key that is used again after a decline gets the same decline', async () => {
     const key = randomUUID();
     const charge = { ...CHARGE, card: magicCard('DO_NOT_HONOR') };
     const first = await provider.post('/v1/charges', charge, { 'idempotency-key': key });
@@ -93,7 +93,7 @@ describe('idempotency keys', () => {
     expect(await second.text()).toBe(await first.text());
   });
 
-  it('an idempotency key used for another amount or kind returns 409', async () => {
+  it('an idempotency key that is used again for another amount or kind gets a 409', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     await provider.post('/v1/charges', CHARGE, headers);
     const other = await provider.post('/v1/charges', { ...CHARGE, amount: 1 }, headers);
@@ -113,7 +113,7 @@ describe('idempotency keys', () => {
     expect([repeated.status, await repeated.text()]).toEqual([201, answer]);
   });
 
-  it('an unused idempotency key returns 404', async () => {
+  it('looking up an unused idempotency key gets a 404', async () => {
     expect((await provider.get(`/v1/by-idempotency-key/${randomUUID()}`)).status).toBe(404);
   });
 });
@@ -160,13 +160,13 @@ describe('wallets', () => {
     expect(html).not.toMatch(/<script|<img/);
   });
 
-  it('a checkout page shows yen without decimals', async () => {
+  it('a checkout page shows yen without decimal places', async () => {
     const body = { wallet: 'WALLET_B', amount: 1200, currency: 'JPY' };
     const order = await jsonOf(await provider.post('/v1/wallet-orders', body));
     expect(await (await fetch(`${provider.origin}/checkout/${order.id}`)).text()).toContain('JPY 1,200<');
   });
 
-  it('an order that does not exist has a page that says so', async () => {
+  it('the checkout page of an order that does not exist says so', async () => {
     const charge = await jsonOf(await provider.post('/v1/charges', CHARGE));
     for (const id of ['wo_00000000-0000-4000-8000-000000000000', charge.id, '%00', '<script>']) {
       const page = await fetch(`${provider.origin}/checkout/${id}`);
@@ -211,7 +211,7 @@ describe('refused calls', () => {
     });
   }
 
-  it('a call to an unknown address returns 404', async () => {
+  it('a call to an unknown path gets a 404', async () => {
     expect((await provider.get('/v2/charges')).status).toBe(404);
   });
 
@@ -267,7 +267,7 @@ describe('the sandbox provider', () => {
     const waiting = own.post('/v1/charges', { ...CHARGE, card: magicCard('APPROVED_AFTER_DELAY') });
     const failed = expect(hanging).rejects.toThrow();
     await expect.poll(() => own.query('SELECT 1 FROM sandbox.ledger')).toHaveLength(1);
-    // Both requests must have arrived: closing cuts connections without a request.
+    // Both requests must have arrived, because closing cuts connections that have no request.
     await expect.poll(() => received).toBe(2);
     await own.app.close();
     await failed;

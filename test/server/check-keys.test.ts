@@ -42,7 +42,7 @@ async function storeCard(keyId: string, key: Uint8Array): Promise<string> {
   return token;
 }
 
-it('several replicas may start at once, and again, with the same keys', async () => {
+it('several replicas can start at once, and restart, with the same keys', async () => {
   await Promise.all([1, 2, 3].map(() => start({ old: OLD })));
   await start({ old: OLD });
   expect(await known()).toEqual([{ name: 'hash key' }, { name: 'vault key old' }]);
@@ -54,19 +54,19 @@ it('the database stores neither the vault key nor the hash key', async () => {
   for (const key of [OLD, HASH_KEY]) expect(Buffer.from(stored?.bytes as Buffer).includes(key)).toBe(false);
 });
 
-it('a start with another hash key is refused and leaves no trace', async () => {
+it('the service does not start with another hash key, and the attempt leaves no trace', async () => {
   await start({ old: OLD });
   await expect(start({ new: NEW, old: OLD }, randomBytes(32))).rejects.toThrow(/^HASH_KEY .* is not the key/);
   expect(await known()).toEqual([{ name: 'hash key' }, { name: 'vault key old' }]);
   await start({ old: OLD });
 });
 
-it('a start with a different key under a known ID is refused', async () => {
+it('the service does not start with a different key under a known ID', async () => {
   await start({ old: OLD });
   await expect(start({ old: NEW })).rejects.toThrow('VAULT_KEYS has a different key under the id "old"');
 });
 
-it('a key can be added beside an old one, and a retired key that no card needs is forgotten', async () => {
+it('a key can be added next to an old one, and a retired key that no card needs is forgotten', async () => {
   await start({ old: OLD });
   await start({ new: NEW, old: OLD });
   await storeCard('new', NEW);
@@ -76,12 +76,12 @@ it('a key can be added beside an old one, and a retired key that no card needs i
 });
 
 it.each(['o', 'ol', 'old', 'old-', 'old_2', 'another-id'])(
-  'a start without a key that stored cards need is refused, whatever its ID: %s',
+  'the service does not start without a key that stored cards need, whatever its ID: %s',
   async (id) => {
     await start({ [id]: OLD, new: NEW });
     await storeCard(id, OLD);
     await storeCard(id, OLD);
-    // These IDs have the same beginning, but their cards need the other key.
+    // These IDs have the same beginning, but their cards need another key.
     await storeCard(`${id}x`, NEW);
     await storeCard('new', NEW);
     const refusal = `VAULT_KEYS lacks the key "${id}", which 2 stored cards and webhook secrets need.`;
@@ -90,7 +90,7 @@ it.each(['o', 'ol', 'old', 'old-', 'old_2', 'another-id'])(
   },
 );
 
-it('a start without a key that webhook secrets or credentials need is refused', async () => {
+it('the service does not start without a key that webhook secrets or credentials need', async () => {
   await start({ old: OLD, new: NEW });
   const [account, webhook] = [randomUUID(), randomUUID()];
   const sealed = async (id: string, key: Uint8Array) =>
@@ -105,7 +105,7 @@ it('a start without a key that webhook secrets or credentials need is refused', 
   expect(await known()).toHaveLength(3);
 });
 
-it('a start without a key that only expired one-time tokens need is accepted', async () => {
+it('the service starts without a key that only expired one-time tokens still need', async () => {
   await start({ new: NEW, old: OLD });
   const [account, token] = [randomUUID(), randomUUID()];
   await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Keys')", [account]);

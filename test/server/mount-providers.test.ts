@@ -23,7 +23,7 @@ function returns(query: () => Promise<never>, { track } = createInFlight()) {
 }
 
 it.each([BROWSER, '*/*'])(
-  'a return that fails while the database is unavailable is logged, and asks to come back: %s',
+  'a return that fails while the database is unavailable is logged and asks the payer to come back: %s',
   async (accept) => {
     const { app, logged } = returns(() => Promise.reject(new DatabaseUnavailableError(new Error('gone'))));
     const { statusCode, headers } = await app.inject({ url: BACK, headers: { accept } });

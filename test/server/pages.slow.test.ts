@@ -127,7 +127,7 @@ it.each([
   ['/checkout/5e55/now', 404, 'There is no such payment'],
   [`/checkout/${'x'.repeat(300)}`, 404, 'There is no such payment'],
   ['/checkout/%zz', 400, 'There is no such payment'],
-])('a browser at the unknown address %s gets a page that fits a phone', async (path, status, title) => {
+])('a browser at the unknown URL %s gets a page that fits a phone', async (path, status, title) => {
   const page = await browser.newPage();
   await page.setViewport({ width: 360, height: 740 });
   const response = await page.goto(server.url + path);
@@ -145,7 +145,7 @@ it.each([
   ]);
 });
 
-it('an unknown address under /checkout is explained in the payer’s language', async () => {
+it('an unknown URL under /checkout is explained in the payer’s language', async () => {
   const response = await fetch(`${server.url}/checkout/`, { headers: { 'accept-language': 'pt-BR' } });
   expect(await response.text()).toContain('<html lang="pt">');
 });

@@ -51,7 +51,7 @@ it('five wrong operator keys from one address behind the proxy throttle no other
   expect(await signIn('op_wrong', { forwardedFor: '203.0.113.8' })).toBe(401);
 });
 
-it('a right operator key is accepted even at a throttled address', async () => {
+it('a correct operator key is accepted even from a throttled address', async () => {
   const guesser = { forwardedFor: '203.0.113.9' };
   for (let i = 0; i < 6; i++) await signIn('op_wrong', guesser);
   expect(await signIn('op_wrong', guesser)).toBe(429);

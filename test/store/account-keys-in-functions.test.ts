@@ -55,7 +55,7 @@ async function runAll(): Promise<void> {
   const written = [
     await writeChange(database, changeOf(attempt, 'PLAIN')),
     await writeChange(database, changeOf(attempt, 'ALL', { ...all, version: 1, fence: 1 })),
-    // A second time, when the session is already in use.
+    // This is the second time, when the session is already in use.
     await writeChange(database, changeOf(attempt, 'AGAIN', { version: 2, retakes: session })),
     await writeChange(
       database,
@@ -119,7 +119,7 @@ it('every statement within a function reads and writes only rows of the given ac
   expect(functions.map(({ name }) => name)).toEqual(FUNCTIONS);
   const seen = showing.nested.map(({ text }) => oneLine(text));
   const unseen = functions.flatMap(({ name, source }) => {
-    // From the name of a table to the end of its statement or condition.
+    // Matches from the name of a table to the end of its statement or condition.
     const places = oneLine(String(source)).matchAll(
       /(?<=\b(?:FROM|JOIN|UPDATE|INTO) )(?=(\w+)(.*?)(?:;| ?\)+ THEN| LOOP))/g,
     );

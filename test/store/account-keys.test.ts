@@ -8,7 +8,7 @@ import { openTables, type Tables } from '../support/tables.ts';
 
 // The schema can be sharded by account: an account's rows are together, and a main-path statement needs only one shard.
 
-/** Tables without the account in their key, with the reason. */
+/** Tables whose key does not contain the account, with the reason. */
 const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
   account: 'its own id is the account',
   public_key: 'finds the account of a caller: copied to every shard',
@@ -71,7 +71,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   revoke_secret: OPERATOR,
 };
 
-/** Statements that are planned for each call and therefore sent without a name, with a part of their text. */
+/** Statements that PostgreSQL plans for each call, so they are sent without a name; each with a part of its text. */
 const UNNAMED: Readonly<Record<string, string>> = {
   list_payments_by_order_and_status: 'AND merchant_order_id = $6 AND status = $7',
 };
@@ -98,7 +98,7 @@ afterAll(async () => {
   await server?.close();
 });
 
-it('every table of accounts has the account first in its primary key', async () => {
+it('every table with account data has the account first in its primary key', async () => {
   const rows = await tables.query(
     `SELECT c.relname AS name, a.attname AS first, i.indisvalid AS valid
      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -115,7 +115,7 @@ it('every table of accounts has the account first in its primary key', async () 
   expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(NOT_BY_ACCOUNT)));
 });
 
-it('every unique index and foreign key of a table of accounts contains the account, as sharding requires', async () => {
+it('every unique index and foreign key of a table with account data contains the account, for sharding', async () => {
   const unique = await tables.query(
     `SELECT i.indexrelid::regclass::text AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
      JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'

@@ -19,7 +19,8 @@ const STORMED = randomUUID();
 const OPEN = 10_000;
 
 beforeAll(async () => {
-  // A provider stopped responding: its newest transactions are open. All payments have the same order and reference.
+  // A provider has stopped responding: its newest transactions are open. All payments have the same order and
+  // reference.
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer,
        merchant_order_id, card_last_four)
@@ -66,7 +67,7 @@ beforeAll(async () => {
   await tables.query('VACUUM (ANALYZE)');
 });
 
-/** Cursor values for tables whose key is not an id. */
+/** Cursor values for the tables whose key is not an id. */
 const KEYS: Readonly<Partial<Record<AgedRows, string[]>>> = {
   calls: ['', ''],
   notifications: ['', '', '0'],
@@ -105,9 +106,9 @@ type Node = {
 };
 
 /**
- * Executes a statement by its generic plan.
+ * Executes a statement with its generic plan.
  *
- * @param tooLargeFor plan steps that the planner would not choose for larger tables, such as 'sort'.
+ * @param tooLargeFor turns off plan steps that the planner would not choose for larger tables, such as 'sort'.
  * @returns the nodes of the plan.
  */
 async function carriedOut({ statement, values }: Call, ...tooLargeFor: string[]): Promise<Node[]> {
@@ -162,7 +163,7 @@ it.each<[string, (database: Database) => Promise<unknown>]>([
   expect(mostTouched(ofTransactions)).toBeLessThanOrEqual(OPEN);
 });
 
-it('the count of transactions that stay open after their call reads no attempt of a call', async () => {
+it('the count of transactions that stay open after their call reads no attempts with unknown outcomes', async () => {
   const call = await callOf((database) => countOpenLater(database, ['PURCHASE', 'REFUND'], 100_000));
   const nodes = await carriedOut(call, 'seqscan');
   expect(mostTouched(nodes.filter((node) => node['Relation Name'] === 'transaction'))).toBe(0);
@@ -176,7 +177,7 @@ it('the search for attempts that cannot be looked up reads only open transaction
   expect(mostTouched(nodes)).toBeLessThanOrEqual(OPEN);
 });
 
-it('a search for due news reads no more rows than it takes, and none of other connections', async () => {
+it('a search for due notifications reads no more rows than it takes, and none of other connections', async () => {
   const pauses = { share: 0.3, firstS: 2, longestS: 3_600 };
   const taking = (connectionId: string) =>
     callOf((database) => takeDueNews(database, connectionId, 10, pauses));
@@ -184,7 +185,7 @@ it('a search for due news reads no more rows than it takes, and none of other co
   expect(mostTouched(await carriedOut(await taking('another')))).toBe(0);
 });
 
-it('a check reads at most 20 news of its transaction', async () => {
+it('a check reads at most 20 notifications about its transaction', async () => {
   const call = await callOf((database) => readOpenNews(database, ACCOUNT_ONE, STORMED));
   expect(mostTouched(await carriedOut(call))).toBeLessThanOrEqual(20);
 });
@@ -202,7 +203,7 @@ it('a notification that makes a check due reads at most two notifications', asyn
   expect(mostTouched(ofNews)).toBeLessThanOrEqual(2);
 });
 
-it('a check settles at most 1,000 news at once, without reading settled ones', async () => {
+it('a check settles at most 1,000 notifications at once, without reading settled ones', async () => {
   const call = await callOf((database) => settleServed(database, STORMED, served, 'unchanged', true));
   expect(mostTouched(await carriedOut(call, 'seqscan', 'hashjoin', 'mergejoin'))).toBe(1_000);
 });

@@ -21,7 +21,7 @@ export function changeOf(changed: Changed, name: string, options: ChangeOptions 
   };
 }
 
-/** Options of a change that leaves the outcome open, with the next check in a minute. */
+/** Options for a change that leaves the outcome open, with the next check in a minute. */
 export const OPEN = { isOpen: true, checkInS: 60 } as const;
 
 export const recordOf = (name: string): Buffer => Buffer.from(`record ${name}`);

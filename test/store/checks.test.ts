@@ -38,7 +38,7 @@ async function takeOne(): Promise<LeasedCheck> {
 }
 
 describe('taking due transactions', () => {
-  it('taking a transaction leases it under the next fence until the lease is over', async () => {
+  it('taking a transaction leases it with the next fence until the lease expires', async () => {
     const attempt = await claimAttempt(database);
     const taken = {
       ...{ accountId: ACCOUNT_ONE, paymentId: attempt.paymentId, transactionId: attempt.transactionId },
@@ -76,7 +76,7 @@ describe('taking due transactions', () => {
     for (const attempt of [leased, moved]) expect(await scheduleOf(attempt)).toMatchObject({ fence: 0 });
   });
 
-  it('due transactions of every account are taken, but no other with the same id', async () => {
+  it('due transactions of every account are taken, but not another account’s with the same id', async () => {
     const attempt = await claimAttempt(database);
     const { otherAccount } = await addBystanders(tables, attempt.paymentId);
     await tables.query("UPDATE transaction SET check_at = now() + interval '1 h' WHERE account_id = $1", [
@@ -101,7 +101,7 @@ describe('taking due transactions', () => {
     expect(idsOf(await take(2))).toEqual([newest]);
   });
 
-  it('concurrent takers get different transactions, and together get all of them', async () => {
+  it('concurrent workers take different transactions, and together take all of them', async () => {
     const attempts = await Promise.all(Array.from({ length: 20 }, () => claimAttempt(database)));
     const taken = (await Promise.all([1, 2, 3, 4].map(() => take(20)))).flat();
     const rest = await take(20);

@@ -14,8 +14,8 @@ import { callMainPath } from '../support/main-path.ts';
 import { runIn } from '../support/run-in.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
-// These tests need Citus: CITUS_URL names a database of a coordinator to which workers were added. With it, the other
-// tests run there too: CITUS_URL=… npx vitest run test/scenarios.test.ts
+// These tests need Citus: CITUS_URL names a database of a coordinator to which workers were added. If it is set, the
+// other tests also run on Citus: CITUS_URL=… npx vitest run test/scenarios.test.ts
 
 const coordinatorUrl = process.env.CITUS_URL ?? '';
 const onCitus = describe.skipIf(coordinatorUrl === '');
@@ -29,7 +29,7 @@ onCitus('distributing a database (skipped unless CITUS_URL names a coordinator)'
   });
   afterAll(() => dropCitus(coordinatorUrl, name));
 
-  it('distributes a database with payments, once, and keeps its rows', async () => {
+  it('a database with payments is distributed once and keeps its rows', async () => {
     const database = open();
     await migrate(database, MIGRATIONS);
     expect(await isDistributed(database)).toBe(false);
@@ -55,7 +55,7 @@ onCitus('distributing a database (skipped unless CITUS_URL names a coordinator)'
     await database.close();
   });
 
-  it('a start distributes a table that a migration has added', async () => {
+  it('migrating a distributed database distributes a table that a migration has added', async () => {
     const database = open();
     await runIn(url, "SELECT undistribute_table('audit_log')");
     await migrate(database, MIGRATIONS);

@@ -7,7 +7,7 @@ import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
 
-/** Claims payments at the same time: a first claim goes alone, and the others wait and form a group. */
+/** Claims payments at the same time: the first claim is written alone, and the others wait and form a group. */
 const claimTogether = (claims: readonly Claim[]) =>
   Promise.allSettled([attemptToClaim().claim, ...claims].map((claim) => claimGrouped(database, claim))).then(
     (results) => results.slice(1),
@@ -43,7 +43,7 @@ it('a claim writes the same rows in a group as alone', async () => {
   }
 });
 
-it('only one payment can claim a key, also among the claims of a group', async () => {
+it('only one payment can claim a key, even if several claims in a group have it', async () => {
   const [held, one] = [attemptToClaim().claim, attemptToClaim().claim];
   await claimPayment(database, held);
   const again = { ...attemptToClaim().claim, idempotencyKey: held.idempotencyKey };
@@ -53,7 +53,7 @@ it('only one payment can claim a key, also among the claims of a group', async (
   expect(await tables.query('SELECT FROM transaction')).toHaveLength(3);
 });
 
-it('a claim with a card stores the card also when it comes with a group', async () => {
+it('a claim with a card stores the card even when it is written with a group', async () => {
   const [plain, withCard] = [attemptToClaim().claim, attemptToClaim({ vault: true }).claim];
   expect(await claimTogether([plain, withCard])).toEqual(fulfilled(true, true));
   expect(await tables.query('SELECT id, active FROM vaulted_token')).toEqual([

@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const log = pino({ level: 'silent' });
 const INSERT = { name: 'insert', text: 'INSERT INTO item (id) VALUES (DEFAULT)' };
-/** Makes its session read-only, like the sessions of a demoted primary. */
+/** Makes the session read-only, like the sessions of a demoted primary. */
 const TURN_READ_ONLY = {
   name: 'turn_read_only',
   text: "SELECT set_config('default_transaction_read_only', 'on', false), pg_sleep(0.05)",
@@ -76,14 +76,14 @@ describe('proof that nothing was committed', () => {
   });
 
   it.each(['23505', '40001', '40P01', '53100', '57014', '25006'])(
-    'an ERROR of a statement, such as %s, proves that nothing was committed',
+    'the ERROR of a statement, such as %s, proves that nothing was committed',
     async (code) => {
       expect(isSurelyNotCommitted(await failureOf(open().query(raise(code))))).toBe(true);
     },
   );
 
   it.each(['08006', '08P01', '08007', '40003', '57P01', '57P03', '58000', 'XX000'])(
-    'an error of the connection or server, such as %s, does not prove that, and ends the connection',
+    'an error of the connection or server, such as %s, proves nothing and ends the connection',
     async (code) => {
       const single = open({ maxConnections: 1 });
       const before = await single.query(PID);
@@ -110,7 +110,7 @@ describe('proof that nothing was committed', () => {
       false,
       'connection to the remote node a@b:1 failed with the following error: another command is already in progress',
     ],
-  ])('proof: %s, if a distributed database says: %s', (isProof, message) => {
+  ])('isSurelyNotCommitted returns %s if a distributed database says: %s', (isProof, message) => {
     const error = Object.assign(new pg.DatabaseError(message, 1, 'error'), {
       severity: 'ERROR',
       code: '08006',

@@ -50,7 +50,7 @@ describe('queries', () => {
     await other.end();
   });
 
-  it('the round trip is the shortest recent query, without the wait for a connection', async () => {
+  it('the round trip is the time of the shortest recent query, without the wait for a connection', async () => {
     const single = open({ maxConnections: 1 });
     expect(single.roundTripMs()).toBe(0);
     await Promise.all([single.query(SLEEP, [0.2]), single.query(CHECK)]);
@@ -83,7 +83,7 @@ describe('queries', () => {
     expect(rows.find((row) => row.name === 'insert')).toEqual({ name: 'insert', runs: 3n });
   });
 
-  it('an SQL error keeps the connection and does not count as unavailability', async () => {
+  it('an SQL error leaves the connection open and does not count as unavailability', async () => {
     const single = open({ maxConnections: 1 });
     const { rows: before } = await single.query(PID);
     await single.query(INSERT, [1]);
@@ -216,7 +216,7 @@ describe('unavailability', () => {
 });
 
 describe('durability', () => {
-  it('a database that does not wait for the disk is refused unless allowed, by the names of its settings', async () => {
+  it('a database with fsync off is refused unless allowed, and the error names the settings that are off', async () => {
     await expect(database.assertDurable(false)).rejects.toThrow(
       /fsync, full_page_writes, synchronous_commit off/,
     );

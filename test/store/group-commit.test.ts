@@ -92,7 +92,7 @@ describe('grouped writes', () => {
     expect(asked).toEqual(['a1', 'b1', ['a2', 'a3'], 'b2']);
   });
 
-  it('a write whose result the group does not know is written alone', async () => {
+  it('a write for which its group returns no result is written alone', async () => {
     const { write, asked, letGo } = scripted((rows) => rows.map((row) => (row === 'c' ? undefined : row)));
     const results = Promise.all(['a', 'b', 'c'].map(write));
     await letGo();
@@ -176,7 +176,7 @@ describe('a slow write', () => {
     [100, 25],
     [400, 50],
   ])(
-    'writes to a database with a round trip of %s ms gather for at most %i ms',
+    'writes to a database with a round trip of %s ms gather in a group for at most %i ms',
     async (roundTripMs, longestMs) => {
       const { write, asked, letGo } = scripted(together, databaseAt(roundTripMs));
       const results = Promise.all(['a', 'b', 'c'].map(write));
@@ -193,7 +193,7 @@ describe('a slow write', () => {
     },
   );
 
-  it('a slow write that ends starts no group while another write is in progress', async () => {
+  it('the end of a slow write starts no group while another write is in progress', async () => {
     const { write, asked, letFirstGo, letGo } = scripted(together);
     const results = [write('held up'), write('b')];
     vi.advanceTimersByTime(50);

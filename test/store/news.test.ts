@@ -41,7 +41,7 @@ const openNews = ({ transactionId }: OpenAttempt, accountId = ACCOUNT_ONE) =>
   readOpenNews(database, accountId, transactionId);
 const rows = (columns: string) =>
   tables.query(`SELECT ${columns} FROM notification ORDER BY received_at, deduplication_key, subject`);
-/** Reads the only news about a transaction. */
+/** Reads the only update about a transaction: a notification or a return. */
 async function onlyNews(attempt: OpenAttempt): Promise<OpenNews> {
   const [news, ...more] = await openNews(attempt);
   if (!news || more.length > 0) throw new Error('expected one piece of news');
@@ -68,7 +68,7 @@ describe('notifications', () => {
         transactionId: one.transactionId,
         reference: undefined,
       },
-      // Only the search, which reads every account, finds the transaction of a provider's reference.
+      // Only the search, which reads every account, finds the transaction with a provider's reference.
       { ...named, subject: 1, accountId: NIL, transactionId: undefined, reference: 'theirs' },
       { ...named, subject: 2, accountId: NIL, transactionId: unknown, reference: undefined },
       { ...named, subject: 3, accountId: NIL, transactionId: undefined, reference: 'unknown' },
@@ -158,7 +158,7 @@ describe('the search for the transaction of a notification', () => {
       [key, seconds],
     );
 
-  it('a search is repeated after a share of the age of the news, between a minimum and a maximum', async () => {
+  it('a search is repeated after a share of the notification’s age, between a minimum and a maximum', async () => {
     for (const [key, seconds] of [
       ['new', 0],
       ['older', 60],
@@ -183,7 +183,7 @@ describe('the search for the transaction of a notification', () => {
     expect(await take()).toEqual([]);
   });
 
-  it('a search takes news of its own connection, the longest due first, up to the limit', async () => {
+  it('a search takes notifications of its own connection, the longest due first, up to the limit', async () => {
     for (const key of ['one', 'two', 'three']) await notify([{ reference: key }], key);
     await age('two', 60);
     expect(await take('second')).toEqual([]);
@@ -201,7 +201,7 @@ describe('the search for the transaction of a notification', () => {
   });
 });
 
-describe('news from a payer', () => {
+describe('updates from a payer', () => {
   it('a payer’s return is stored once per key, and a repeat after it was settled is new again', async () => {
     const attempt = await claimAttempt(database);
     const news = payerNews(attempt, { query: 'code=1' });
@@ -224,7 +224,7 @@ describe('news from a payer', () => {
     ).toEqual([{ result: null, settled_at: null, due: true, new: true }]);
   });
 
-  it('at most five unsettled pieces of news from the payer are stored per transaction', async () => {
+  it('at most five unsettled updates from the payer are stored per transaction', async () => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     for (let i = 0; i < 6; i++) await notify([{ transactionId: attempt.transactionId }]);
     for (let i = 0; i < 5; i++)
@@ -239,8 +239,8 @@ describe('news from a payer', () => {
   });
 });
 
-describe('settling news', () => {
-  it('settling news stores its first result and erases the payer’s query', async () => {
+describe('settling updates', () => {
+  it('settling an update stores its first result and erases the payer’s query', async () => {
     const attempt = await claimAttempt(database);
     await bring(attempt, { query: 'code=secret' });
     await notify([{ transactionId: attempt.transactionId }], 'beside');
@@ -258,7 +258,7 @@ describe('settling news', () => {
 
   const dispute = { stage: 'opened', reference: undefined, money: undefined } as Dispute;
   it.each<[string, boolean, number, string[]]>([
-    ['with a look-up settles all news without details of its own', true, 3, ['a', 'b', 'empty']],
+    ['with a look-up settles all updates that have no details of their own', true, 3, ['a', 'b', 'empty']],
     ['without a look-up settles only identical notifications', false, 2, ['a', 'b']],
   ])('a check %s', async (_what, isLookUp, settled, keys) => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];

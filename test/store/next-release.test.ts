@@ -28,7 +28,7 @@ async function payAndRefund(i: number): Promise<number[]> {
   return [paid.status, refunded.status];
 }
 
-it('the migrations of a next release run while this release serves payments and can start again', async () => {
+it('this release serves payments while the next release’s migrations run, and can start after them', async () => {
   cpSync(MIGRATIONS, directory, { recursive: true });
   writeFileSync(
     join(directory, '0002_next_release.sql'),

@@ -8,7 +8,7 @@ import { changeOf, OPEN } from './changes-under-test.ts';
 onOwnDatabase({ empties: 'payment, transaction' });
 
 describe('counting open attempts', () => {
-  it('open attempts are counted per connection and account, with those due and the oldest age', async () => {
+  it('open attempts are counted per connection and account, with the number due and the greatest age', async () => {
     expect(await countOpenAttempts(database, 100)).toEqual([]);
     const old = await claimAttempt(database);
     await claimAttempt(database, { leaseS: 60 });

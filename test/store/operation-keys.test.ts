@@ -22,7 +22,7 @@ const holderOf = ({ paymentId, requestHash, requestShape, record }: OperationCla
   ...{ paymentId, requestHash, requestShape, record },
   answer: undefined,
 });
-/** Returns the holder as a repeat finds it by its key or reference. */
+/** Returns the operation that holds the key, as a repeat finds it by its key or reference. */
 const keyed = (claim: OperationClaim) => ({
   ...holderOf(claim),
   ...{ idempotencyKey: claim.idempotencyKey, parentId: claim.parentId, baseId: claim.baseId },
@@ -35,7 +35,7 @@ const byId = ({ transactionId }: OperationClaim, accountId = ACCOUNT_ONE) =>
   findOperation(database, accountId, transactionId);
 
 describe('looking up an operation', () => {
-  it('an operation is found by its key within its method and account, or by its id, with its own payment', async () => {
+  it('an operation is found with its payment by id, or by its key within its method and account', async () => {
     const capture = await claimed('capture', { method: 'CapturePayment', idempotencyKey: 'one' });
     const refund = await claimed('refund', { method: 'RefundPayment', idempotencyKey: 'one' });
     const second = await claimed('second', { method: 'CapturePayment', idempotencyKey: 'two' });
@@ -66,7 +66,7 @@ describe('looking up an operation', () => {
     expect(await byId({ ...claim, transactionId: randomUUID() })).toBeUndefined();
   });
 
-  it('an operation is found with its response and the record of that time', async () => {
+  it('an operation is found with its response and the record as of that response', async () => {
     const claim = await claimed('capture');
     await writeChange(database, {
       ...{ accountId: ACCOUNT_ONE, paymentId: claim.paymentId, version: 2, status: 'SUCCEEDED' },
@@ -83,7 +83,7 @@ describe('looking up an operation', () => {
     expect(await byId(claim)).toEqual(answered);
   });
 
-  it('an operation is found by its reference, unless another operation holds the key', async () => {
+  it('an operation is found by its reference, unless another operation has the key', async () => {
     const first = await claimed('first', { idempotencyKey: 'one', merchantReference: 'r-1' });
     const second = await claimed('second', { idempotencyKey: 'two', merchantReference: 'r-2' });
     expect(await byKey({ ...first, idempotencyKey: 'three' })).toEqual(keyed(first));

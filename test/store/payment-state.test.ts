@@ -121,7 +121,7 @@ it('the last attempt of a payment is found without its account', async () => {
   expect(await findOwnTransaction(database, randomUUID())).toBeUndefined();
 });
 
-it('a key is found only in its own account, with its payment', async () => {
+it('an idempotency key is found, with its payment, only in its own account', async () => {
   const [one, two] = [await claimAttempt(database), await claimAttempt(database)];
   await writeChange(database, changeOf(one, 'ONE'));
   const { otherAccount } = await addBystanders(tables, one.paymentId);

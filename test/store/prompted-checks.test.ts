@@ -12,7 +12,7 @@ onOwnDatabase({ empties: 'payment, transaction, vaulted_token, notification', ma
 
 const APART_S = 2;
 
-/** Makes a transaction whose call has ended and that is checked in `checkInS` seconds, or never if undefined. */
+/** Makes a transaction whose call has ended. It is checked in `checkInS` seconds, or never if that is undefined. */
 async function letGo(checkInS: number | undefined): Promise<OpenAttempt> {
   const attempt = await claimAttempt(database);
   await writeChange(database, changeOf(attempt, 'PENDING', { isOpen: true, checkInS }));
@@ -29,7 +29,7 @@ const scheduleOf = async ({ transactionId }: OpenAttempt) =>
     )
   )[0];
 
-/** Stores news about a transaction. @param settledAt an SQL expression. */
+/** Stores a notification or return about a transaction. @param settledAt an SQL expression. */
 async function news(
   { transactionId }: OpenAttempt,
   kind: PromptingNews['kind'] = 'notification',
@@ -45,8 +45,8 @@ async function news(
 }
 const prompt = (about: PromptingNews) => promptCheck(database, about, APART_S);
 
-describe('news about a transaction', () => {
-  it('news makes the check of its transaction due at once under another fence, and affects no other', async () => {
+describe('updates about a transaction', () => {
+  it('an update makes its transaction’s check due at once with a new fence, and affects no other', async () => {
     const [attempt, beside] = [await letGo(500), await letGo(500)];
     const others = await addBystanders(tables, attempt.paymentId);
     expect(await prompt(await news(attempt))).toBe(0);
@@ -55,13 +55,13 @@ describe('news about a transaction', () => {
     await others.expectUntouched();
   });
 
-  it('news makes a transaction due even if it had no next check', async () => {
+  it('an update makes a transaction due even if it had no next check', async () => {
     const attempt = await letGo(undefined);
     expect(await prompt(await news(attempt))).toBe(0);
     expect(await scheduleOf(attempt)).toEqual({ fence: 2, inS: expect.closeTo(0, 0) });
   });
 
-  it('news changes nothing while the call of its transaction is in progress', async () => {
+  it('an update changes nothing while the call of its transaction is in progress', async () => {
     const attempt = await claimAttempt(database, { leaseS: 60 });
     const about = await news(attempt);
     expect(await prompt(about)).toBeUndefined();
@@ -70,7 +70,7 @@ describe('news about a transaction', () => {
     expect(await prompt({ ...about, accountId: randomUUID() })).toBeUndefined();
   });
 
-  it('news never delays a check', async () => {
+  it('an update never delays a check', async () => {
     const attempt = await letGo(-100);
     await prompt(await news(attempt));
     expect(await scheduleOf(attempt)).toEqual({ fence: 2, inS: expect.closeTo(-100, 0) });
@@ -87,7 +87,7 @@ describe('news about a transaction', () => {
     [0, 'was settled long ago', 'notification', "now() - interval '1 min'"],
     [0, 'is of another kind', 'return', 'NULL'],
   ])(
-    'news makes the check due in %d s when other news about the transaction %s',
+    'an update makes the check due in %d s when another update about the transaction %s',
     async (inS, _what, kind, settledAt) => {
       const [attempt, other] = [await letGo(500), await letGo(500)];
       await news(attempt, kind, settledAt);
@@ -101,7 +101,7 @@ describe('news about a transaction', () => {
     },
   );
 
-  it('repeated news waits after its last settlement, but does not count itself as other news', async () => {
+  it('a repeated return waits two seconds after it was last settled, and is not counted as another one', async () => {
     const attempt = await letGo(500);
     const about = await news(attempt, 'return');
     expect(await prompt(about)).toBe(0);
@@ -113,7 +113,7 @@ describe('news about a transaction', () => {
     expect(await prompt(await news(attempt, 'return'))).toBe(APART_S);
   });
 
-  it('news during another worker’s check stays due, whatever that worker writes', async () => {
+  it('a check prompted during another worker’s check stays due, whatever that worker writes', async () => {
     const attempt = await letGo(0);
     const connection = { connectionId: 'scripted', identity: 'scripted' };
     const take = () => takeDue(database, connection, { limit: 10, leaseS: 60 });
@@ -122,13 +122,13 @@ describe('news about a transaction', () => {
     await prompt(await news(attempt));
     for (const inS of [300, undefined]) await postponeCheck(database, taken, inS);
     expect(await scheduleOf(attempt)).toEqual({ fence: 3, inS: expect.closeTo(0, 0) });
-    // The other worker's outcome is written, and the check that the news prompted stays due.
+    // The other worker's outcome is written, and the check that the notification prompted stays due.
     await writeChange(database, changeOf(attempt, 'SUCCEEDED', { version: 1, fence: taken.fence }));
     expect(await scheduleOf(attempt)).toMatchObject({ inS: expect.closeTo(0, 0) });
     expect(await take()).toMatchObject([{ transactionId: attempt.transactionId, fence: 5 }]);
   });
 
-  it('simultaneous news prompts a single check, a pause later', async () => {
+  it('simultaneous updates prompt a single check, two seconds later', async () => {
     const attempt = await letGo(500);
     const all = [];
     for (let i = 0; i < 8; i++) all.push(await news(attempt));
@@ -138,7 +138,7 @@ describe('news about a transaction', () => {
   });
 });
 
-it('only one of several concurrent workers takes a check that news made due', async () => {
+it('only one of several concurrent workers takes a check that an update made due', async () => {
   const connection = { connectionId: 'scripted', identity: 'scripted' };
   for (let i = 0; i < 20; i++) {
     const attempt = await letGo(500);

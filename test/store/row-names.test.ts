@@ -20,12 +20,12 @@ import { databaseUrl, onOwnDatabase } from '../support/own-database.ts';
 const ROOT = join(import.meta.dirname, '../..');
 /** Files that each contain one call whose statement is not in a constant. */
 const NOT_HELD = ['src/store/engine/aged-rows.ts', 'src/store/engine/migrate.ts'];
-/** Passes on the statements of its callers, whose calls are read like `query`. */
+/** This file passes on the statements of its callers, whose calls are read like those of `query`. */
 const OF_CALLERS = 'src/store/engine/search-accounts.ts';
-/** Functions with a row type, and the position of their statement. */
+/** Functions with a row type, and the position of their statement argument. */
 const STATEMENT_AT: Readonly<Record<string, number>> = { query: 0, run: 0, searchAccounts: 1, leaseDue: 1 };
 
-/** Reads a catalog that PostgreSQL alone does not have; test/store/citus.slow.test.ts runs its statements. */
+/** This file reads a catalog that PostgreSQL alone does not have; test/store/citus.slow.test.ts runs its statements. */
 const OF_ANOTHER_ENGINE = 'src/store/engine/distribution.ts';
 
 onOwnDatabase({ empties: 'payment' });

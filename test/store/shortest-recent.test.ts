@@ -4,7 +4,7 @@ import { createShortestRecent } from '#src/store/engine/shortest-recent.ts';
 let nowMs = 0;
 const clock = () => nowMs;
 
-it('the shortest duration counts for this period of ten seconds and the next', () => {
+it('the shortest duration counts in its period of ten seconds and in the next', () => {
   const recent = createShortestRecent(clock);
   expect(recent.shortestMs()).toBeUndefined();
   for (const durationMs of [7, 3, 5]) recent.add(durationMs);
@@ -29,7 +29,7 @@ it('durations from before a long pause do not count', () => {
   expect(recent.shortestMs()).toBe(8);
 });
 
-it('a period lasts ten seconds from the last, also after a pause', () => {
+it('a period lasts ten seconds from its first duration, even after a pause', () => {
   const recent = createShortestRecent(clock);
   nowMs += 25_000;
   recent.add(4);

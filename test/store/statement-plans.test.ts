@@ -18,7 +18,7 @@ import { changeOf } from './changes-under-test.ts';
 
 onOwnDatabase({ empties: 'vaulted_token' });
 
-/** Collects the statements of the store's calls. Each call gets one row. */
+/** Collects the statements that the store's functions run. Each statement returns one row. */
 const statements = new Map<string, Statement>();
 const collector = {
   query: async (statement: Statement) => {
@@ -29,7 +29,7 @@ const collector = {
 } as unknown as Database;
 
 beforeAll(async () => {
-  // Like after a normal day: many transactions, and hardly any of them due.
+  // The data is like that after a normal day: many transactions, hardly any of them due.
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record)
      SELECT gen_random_uuid(), $1, 'key-' || n, '', '', 'SUCCEEDED', '' FROM generate_series(1, 5000) n`,
@@ -124,7 +124,7 @@ it('the statement read_payment_state finds transactions by an index on their pay
   expect(await planOf('read_payment_state')).toContain('transaction_payment');
 });
 
-it('a change finds its rows by id, alone and with other changes, by a generic plan', async () => {
+it('a change, alone or with others, finds its rows by id with a generic plan', async () => {
   const showing = await openShowing(databaseUrl());
   const [row] = await tables.query('SELECT payment_id, id FROM transaction LIMIT 1');
   const changed = { paymentId: String(row?.payment_id), transactionId: String(row?.id) };

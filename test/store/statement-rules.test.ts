@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 // A distributed engine runs only some of PostgreSQL's SQL. These rules hold for every statement of the store, on every
 // machine; test/store/citus.slow.test.ts runs statements on such an engine.
 
-/** Statements that join accounts' tables with each other over all accounts: background work, and facts for operators. */
+/** Statements that join tables across all accounts: background work, and facts for operators. */
 const OVER_ALL_ACCOUNTS = [
   'list_overdue_webhooks',
   'list_recent_records',
@@ -33,7 +33,7 @@ it('the rules read the statements of the store', () => {
   expect(statements.length).toBeGreaterThan(100);
 });
 
-it('every table of a statement has its account by parameter, not by another table', () => {
+it('every table in a statement gets its account from a parameter, not from another table', () => {
   const joined = those(/account_id = [a-z]+\.account_id/);
   expect(joined.filter((text) => !OVER_ALL_ACCOUNTS.some((known) => text.includes(known)))).toEqual([]);
 });
@@ -54,11 +54,11 @@ it('a statement has no recursion, no lateral limit, no empty list and no simple 
   expect(those(/WITH RECURSIVE|\bLATERAL\b|SELECT FROM|CASE \$\d/)).toEqual([]);
 });
 
-it('RETURNING computes nothing from the time', () => {
+it('RETURNING computes nothing from the current time', () => {
   expect(those(/RETURNING [^)]*(now\(|extract\(|make_interval|_at::|\bCASE\b)/)).toEqual([]);
 });
 
-it('SET computes nothing from a column and the time', () => {
+it('SET computes nothing from both a column and the current time', () => {
   const sets = statements.flatMap(({ name, text }) =>
     [...text.matchAll(/\bSET ((?:(?! FROM | WHERE | RETURNING ).)*)/g)].map(([, set = '']) => ({
       name,
@@ -88,7 +88,7 @@ function assignments(set: string): string[] {
   return [...values, value].map((text) => text.replace(/^\s*\w+ = /, ''));
 }
 
-/** Returns the words of an expression that are columns: no function, parameter name, type or keyword. */
+/** Returns the words of an expression that are columns, not functions, parameter names, types or keywords. */
 function columnsIn(value: string): string[] {
   const words = value
     .replaceAll(/'[^']*'|::\w+(\[\])?|\w+ =>/g, ' ')

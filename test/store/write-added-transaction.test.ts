@@ -86,7 +86,7 @@ describe('a transaction made at the provider', () => {
     expect(Number(moved?.updated_at)).toBeGreaterThan(Number(first?.updated_at));
   });
 
-  it('a change of an outdated version adds nothing, and a repeated change is reported as written', async () => {
+  it('a change to an outdated version adds nothing, and a repeated change is reported as written', async () => {
     const { write, rows } = await external();
     expect(await write(0)).toEqual({ kind: 'outdated' });
     expect(await rows()).toEqual([]);

@@ -54,7 +54,7 @@ describe('the card that awaits an outcome', () => {
     },
   );
 
-  it('an event is written once a card is kept, but not when it is used again', async () => {
+  it('an event is written when a card is kept, but not when it is used again', async () => {
     await wantEveryEvent(tables);
     const attempt = await withCard();
     const method = keep(tokenOf(attempt), Buffer.from('the kept card'));
@@ -114,7 +114,7 @@ describe('the checkout session of a payment', () => {
   const useOf = (account_id: string, object_id: string, payment_id: string) => ({
     ...{ account_id, object_id, payment_id },
   });
-  /** Adds a session to account one that shows a payment. */
+  /** Adds a session that shows a payment to account one. */
   async function sessionOf(paymentId: string, expiresAt: string | null = '2999-01-01'): Promise<string> {
     const id = randomUUID();
     await tables.query(
@@ -126,7 +126,7 @@ describe('the checkout session of a payment', () => {
   const shown = async (session: string) =>
     (await tables.query('SELECT payment_id FROM checkout_session WHERE id = $1', [session]))[0]?.payment_id;
 
-  it('reopening a session removes the use by its own payment, but no other use', async () => {
+  it('reopening a session removes its use by the payment itself, but no other use', async () => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     const [session, beside, others] = [randomUUID(), randomUUID(), randomUUID()];
     await use(ACCOUNT_ONE, session, attempt.paymentId);
@@ -146,7 +146,7 @@ describe('the checkout session of a payment', () => {
     );
   });
 
-  it('a session is used by and shows a payment that succeeded late', async () => {
+  it('a payment that succeeded late uses its session, which then shows it', async () => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     const [session, beside] = [await sessionOf(other.paymentId), await sessionOf(other.paymentId)];
     expect(await write(attempt, { retakes: session })).toMatchObject({ kind: 'written' });
@@ -154,7 +154,7 @@ describe('the checkout session of a payment', () => {
     expect([await shown(session), await shown(beside)]).toEqual([attempt.paymentId, other.paymentId]);
   });
 
-  it('a session that another payment has used still shows that payment, which can no longer reopen it', async () => {
+  it('a session used by another payment still shows that payment, which can no longer reopen it', async () => {
     const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
     const session = await sessionOf(other.paymentId);
     await use(ACCOUNT_ONE, session, other.paymentId);

@@ -130,7 +130,7 @@ describe('the outcome of an operation', () => {
     expect(await transactionOf(claim)).toMatchObject({ status: 'PENDING', response: null });
   });
 
-  it('the outcome of an operation can make the check of its authorization due, under another fence', async () => {
+  it('the outcome of an operation can make the check of its authorization due, with a new fence', async () => {
     const claim = await claimed();
     const others = await addBystanders(tables, claim.paymentId);
     await write(claim, 'DECLINED', { parent: { id: claim.parentId, checkInS: 90 } });

@@ -13,8 +13,7 @@ import { changeOf, OPEN, recordOf, responseOf } from './changes-under-test.ts';
 onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
 
 /**
- * Writes a change in one commit with others: two of other payments, of which one is outdated, and one without a
- * payment.
+ * Writes a change in one commit with others: two for other payments, one of them outdated, and one without a payment.
  */
 async function writeInGroup(change: StoredChange): Promise<WrittenChange> {
   const [first, second, third] = [
@@ -68,7 +67,7 @@ const rowOf = async ({ transactionId }: OpenAttempt) =>
       [transactionId, ACCOUNT_ONE],
     )
   )[0];
-/** Advances the fence, as another worker or news does. */
+/** Advances the fence, as another worker or a notification does. */
 const take = ({ transactionId }: OpenAttempt) =>
   tables.query(
     "UPDATE transaction SET fence = fence + 1, check_at = updated_at + interval '300 s' WHERE id = $1",
@@ -153,7 +152,7 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     expect(await everything()).toEqual(before);
   });
 
-  it('a change of an older version is outdated and changes nothing, with or without a known outcome', async () => {
+  it('a change to an older version is outdated and changes nothing, with or without a known outcome', async () => {
     const attempt = await claimAttempt(database);
     await write(attempt, 'FIRST', OPEN);
     const before = await everything();
@@ -201,7 +200,7 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     expect(await rowOf(attempt)).toMatchObject({ reference: 'theirs', check_in_s: null, version: 4 });
   });
 
-  it('a change of another account is outdated and changes nothing', async () => {
+  it('a change for another account is outdated and changes nothing', async () => {
     const attempt = await claimAttempt(database);
     const before = await everything();
     for (const options of [{}, OPEN]) {
@@ -211,7 +210,7 @@ describe.each(Object.entries(WAYS))('a change written %s', (_way, writeThus) => 
     expect(await everything()).toEqual(before);
   });
 
-  it('a change of a transaction that belongs to another payment changes nothing', async () => {
+  it('a change to a transaction that belongs to another payment changes nothing', async () => {
     const [one, other] = [await claimAttempt(database), await claimAttempt(database)];
     const before = await everything();
     await write({ ...one, transactionId: other.transactionId }, 'SUCCEEDED').catch(() => {});

@@ -86,7 +86,7 @@ describe('beginning the next attempt', () => {
     ).toEqual([{ status: 'PENDING', record: next.record, answer: null, version: 1, event_sequence: 0 }]);
   });
 
-  it('a repeat of the change after a lost acknowledgement succeeds and begins no other attempt', async () => {
+  it('beginning the next attempt again after a lost acknowledgement succeeds, but adds no attempt', async () => {
     const next = nextOf(await claimAttempt(database, { leaseS: LEASE_S }));
     expect(isWritten(await begin(next))).toBe(true);
     const before = await everything();
@@ -94,7 +94,7 @@ describe('beginning the next attempt', () => {
     expect(await everything()).toEqual(before);
   });
 
-  it('a repeat of the change fails once a checker has taken the new attempt', async () => {
+  it('beginning the next attempt again fails once a checker has taken it', async () => {
     const next = nextOf(await claimAttempt(database, { leaseS: LEASE_S }), 0);
     await begin(next);
     expect(await take('second', 'second account')).toMatchObject([{ transactionId: next.added.id }]);
@@ -103,7 +103,7 @@ describe('beginning the next attempt', () => {
     expect(await everything()).toEqual(before);
   });
 
-  it('a repeat of the change is outdated once the new attempt has ended', async () => {
+  it('beginning the next attempt again is outdated once that attempt has ended', async () => {
     const attempt = await claimAttempt(database, { leaseS: LEASE_S });
     const next = nextOf(attempt);
     await begin(next);
@@ -116,7 +116,7 @@ describe('beginning the next attempt', () => {
     ['lost', 'a checker has taken the last attempt', () => takeFirst()],
     ['outdated', 'the outcome of the last attempt was written', (attempt) => finish(attempt)],
     ['outdated', 'the payment has gone on to another attempt', (attempt) => begin(nextOf(attempt))],
-  ])('the change is %s and changes nothing when %s', async (kind, _name, happens) => {
+  ])('beginning the next attempt is %s and changes nothing when %s', async (kind, _name, happens) => {
     const attempt = await claimAttempt(database, { leaseS: 0 });
     await happens(attempt);
     const before = await everything();
@@ -124,14 +124,14 @@ describe('beginning the next attempt', () => {
     expect(await everything()).toEqual(before);
   });
 
-  it('concurrent repeats of the change begin a single attempt', async () => {
+  it('concurrent repeats begin a single next attempt', async () => {
     const next = nextOf(await claimAttempt(database, { leaseS: LEASE_S }));
     const begun = await Promise.all(Array.from({ length: 8 }, () => begin(next)));
     expect(begun.map(isWritten)).toContain(true);
     expect(await attempts()).toHaveLength(2);
   });
 
-  it('of a concurrent change and outcome of the last attempt, exactly one is written', async () => {
+  it('if beginning the next attempt races with the outcome of the last one, exactly one is written', async () => {
     const seen = new Set<boolean>();
     for (let i = 0; i < 40; i++) {
       await tables.query('TRUNCATE payment, transaction');
@@ -154,7 +154,7 @@ describe('beginning the next attempt', () => {
     expect(seen).toEqual(new Set([true, false]));
   });
 
-  it('of a concurrent change and checker, exactly one gets the attempt', async () => {
+  it('if beginning the next attempt races with a checker, exactly one of them gets the attempt', async () => {
     for (let i = 0; i < 40; i++) {
       await tables.query('TRUNCATE payment, transaction');
       const attempt = await claimAttempt(database, { leaseS: 0 });

@@ -159,14 +159,14 @@ describe('concurrent changes', () => {
     const there = { ...written, fence: undefined };
     expect(results).toEqual([written, { kind: 'outdated' }, written, { kind: 'lost' }, there]);
     expect(names.slice(0, 2)).toEqual(['write_outcome', 'write_outcomes']);
-    // A single-change statement then finds out why they were not written.
+    // A statement for a single change then determines why they were not written.
     expect(names.slice(2)).toEqual(['write_outcome', 'write_outcome', 'write_outcome']);
     const versions = await tables.query('SELECT id, version FROM payment');
     const versionOf = ({ paymentId }: OpenAttempt) => versions.find(({ id }) => id === paymentId)?.version;
     expect(attempts.map(versionOf)).toEqual([1, 0, 0, 1, 1]);
   });
 
-  it('of concurrent changes to one payment, one is written and the other is outdated', async () => {
+  it('one of two concurrent changes to a payment is written, and the other is outdated', async () => {
     const [ahead, attempt] = [await open(), await open()];
     const { results } = await together(writeChange, [
       ...[changeOf(ahead, 'DONE'), changeOf(attempt, 'ONE'), changeOf(attempt, 'OTHER')],

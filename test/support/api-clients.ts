@@ -12,7 +12,7 @@ import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 
-/** Every way to call the service, as bytes: unlike a generated client, these also send invalid requests. */
+/** Every way to call the service, as bytes: unlike generated clients, these can also send invalid requests. */
 export const PROTOCOLS = ['rest', 'connectJson', 'connectProto', 'grpc', 'grpcWeb'] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 export const RPC_PROTOCOLS = PROTOCOLS.filter((protocol) => protocol !== 'rest');
@@ -45,11 +45,11 @@ export type ApiClients = {
 };
 
 const RPC_PATH = '/payments.v1.PaymentService/CreatePayment';
-// Parsed without the limits that the service itself must enforce.
+// It is parsed without the limits that the service itself must enforce.
 const decode = jsonDecoder(CreatePaymentRequestSchema, { unknownFields: 'reject' });
 const encode = jsonEncoder(PaymentSchema);
 
-/** Clients of the service at `url`. */
+/** Clients for the service at `url`. */
 export function apiClients(url: string): ApiClients {
   const session = http2.connect(url);
   session.on('error', () => {});
@@ -75,7 +75,7 @@ export function apiClients(url: string): ApiClients {
   };
 }
 
-/** A request given as REST JSON, as the body of a protocol. */
+/** Converts a request given as REST JSON to the body of a protocol. */
 export function requestBody(protocol: Protocol, request: object): Uint8Array {
   const json = Buffer.from(JSON.stringify(request));
   if (protocol === 'rest' || protocol === 'connectJson') return json;
@@ -185,7 +185,7 @@ function expanded({ flags, data }: Frame, headers: Headers): Buffer {
   return headers.get('grpc-encoding') === 'br' ? brotliDecompressSync(data) : gunzipSync(data);
 }
 
-/** gRPC's length-prefixed message; compressed when the headers say so. */
+/** gRPC's length-prefixed message, compressed if the headers say so. */
 function enveloped(message: Uint8Array, headers: KeyHeaders): Buffer {
   const prefix = Buffer.alloc(5);
   prefix.writeUInt8('grpc-encoding' in headers ? 1 : 0);
@@ -237,7 +237,7 @@ function refused(status: number, error: ConnectError, raw: string, headers = err
       })),
     ),
     retryAfterS: retry && Number(retry.retryDelay?.seconds),
-    // Details are in base64: they are decoded so that searches find their content.
+    // Details are encoded in base64; they are decoded so that searches find their content.
     raw: raw + details.map((bytes) => bytes.toString('latin1')).join(' '),
   };
 }

@@ -8,10 +8,13 @@ export const ORDER = 'additional_data.order';
 export const AIRLINE = 'additional_data.airline';
 export const PAYER = 'customer_payer';
 
-/** Path, value, and the code of the field error. The error names the path unless a fourth element says otherwise. */
+/**
+ * The path, the value, and the code of the field error. The error names the path, unless a fourth element names
+ * another.
+ */
 export type BadField = readonly [path: string, value: unknown, code: string, field?: string];
 
-/** Faults of a message, tested over every protocol. */
+/** Faults in a message, tested over every protocol. */
 export const BAD_FIELDS: readonly BadField[] = [
   ['account_id', undefined, 'REQUIRED'],
   ['account_id', '', 'REQUIRED'],

@@ -7,8 +7,8 @@ import puppeteer, { type Browser } from 'puppeteer-core';
 const PACKAGE = join(import.meta.dirname, '../../node_modules/@sparticuz/chromium');
 
 /**
- * Without Chromium's own sandbox, which needs a user other than root. Without the package's arguments, which turn off
- * web security rules that the pages need to be tested with.
+ * Chromium runs without its own sandbox, which needs a user other than root, and without the package's arguments, which
+ * turn off web security rules with which the pages must be tested.
  */
 const ARGUMENTS = [
   '--no-sandbox',
@@ -61,7 +61,7 @@ async function unpack(): Promise<string> {
   try {
     renameSync(own, directory);
   } catch {
-    // Another process was first.
+    // Another process was faster.
     rmSync(own, { recursive: true });
   }
   return directory;

@@ -4,14 +4,14 @@ import type { Tables } from './tables.ts';
 
 /** Rows of other payments, which a statement about a payment must not touch. */
 export type Bystanders = {
-  /** Another account that has a payment, a transaction and a card under the same ids. */
+  /** Another account that has a payment, a transaction and a card with the same ids. */
   readonly otherAccount: string;
   expectUntouched(): Promise<void>;
 };
 
 /**
- * Copies a payment with its current transactions and cards: to another account under the same ids, and to the same
- * account under other ids.
+ * Copies a payment with its current transactions and cards: to another account with the same ids, and to the same
+ * account with other ids.
  */
 export async function addBystanders(tables: Tables, paymentId: string): Promise<Bystanders> {
   const otherAccount = randomUUID();

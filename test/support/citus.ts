@@ -35,7 +35,7 @@ export async function createCitusTemplate(
   }
 }
 
-/** Creates an empty database with the workers added. @returns its address on the coordinator. */
+/** Creates an empty database with the workers added. @returns its URL on the coordinator. */
 export async function createCitus(coordinatorUrl: string, name: string): Promise<string> {
   const nodes = await nodesOf(coordinatorUrl);
   for (const node of nodes) {
@@ -52,13 +52,16 @@ export async function createCitus(coordinatorUrl: string, name: string): Promise
   return url;
 }
 
-/** Clones the template on every node: the rows of the engine's catalog refer to tables by ids that a copy keeps. */
+/** Clones the template on every node. The rows of the engine's catalog refer to tables by ids that a copy keeps. */
 export async function cloneCitus(coordinatorUrl: string, name: string, template = TEMPLATE): Promise<string> {
   for (const node of await nodesOf(coordinatorUrl)) await cloneOn(node, name, template);
   return databaseUrl(coordinatorUrl, name);
 }
 
-/** Clones the template on one node. A process of the engine connects to each database that is used, and is ended. */
+/**
+ * Clones the template on one node. The engine has a process that connects to every database in use, so it is terminated
+ * first.
+ */
 async function cloneOn(node: string, name: string, template: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     await runIn(node, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${template}'`);
@@ -78,7 +81,7 @@ export async function dropCitus(coordinatorUrl: string, name: string): Promise<v
     await runIn(node, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
 }
 
-/** Returns the addresses of the coordinator and the workers, in CITUS_URL's database. */
+/** Returns the URLs of CITUS_URL's database on the coordinator and the workers. */
 async function nodesOf(coordinatorUrl: string): Promise<string[]> {
   const rows = await runIn(
     coordinatorUrl,

@@ -11,13 +11,13 @@ const COMPILE = `
 /** The environment variable that names the directory in which Node keeps compiled code. */
 export const COMPILED = 'NODE_COMPILE_CACHE';
 
-/** Environment of a process that finds its checkout's code compiled. */
+/** The environment for a process that finds its checkout's code compiled. */
 export function compiledIn(checkout: string): { readonly [COMPILED]: string } {
   return { [COMPILED]: join(checkout, 'compiled') };
 }
 
 /**
- * Compiles the service once for the hundreds of processes that a run starts: killed processes would not save their
+ * Compiles the service once for the hundreds of processes that a run starts, since killed processes do not save their
  * compiled code.
  *
  * @param environment names the directory for the compiled code.

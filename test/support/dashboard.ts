@@ -4,14 +4,14 @@ import { expect } from 'vitest';
 import { ACCOUNT_ONE, cardPayment, headersOne, withField } from './payment-requests.ts';
 import type { TestServer } from './server.ts';
 
-/** A script that a merchant, payer or provider may put into any string. */
+/** A script that a merchant, a payer or a provider may put into any string. */
 export const HOSTILE = `"'><img src=/pwned onerror=alert(1)><script>alert(2)</script></pre><svg onload=alert(3)>`;
 
 /** An operator's HTTP client. */
 export type Operator = {
   readonly cookie: string;
   get(path: string, headers?: Record<string, string>): Promise<Response>;
-  /** Sends a form with the session's token, as a page of ours would. */
+  /** Sends a form with the session's token, as our own page would. */
   post(path: string, fields?: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
 };
 

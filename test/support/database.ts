@@ -23,10 +23,10 @@ export type TestDatabase = {
 };
 
 /**
- * Creates a database with the payments schema, cloned from a migrated template, in this test run's PostgreSQL, or on
+ * Creates a database with the payments schema, cloned from a migrated template in this test run's PostgreSQL, or in
  * Citus if CITUS_URL names a coordinator.
  *
- * @param options.empty creates it without any schema.
+ * @param options.empty if true, the database has no schema.
  */
 export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
   const clusterUrl = process.env[CLUSTER_URL];
@@ -38,7 +38,7 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
     return { url: await cloneCitus(citusUrl, name), drop: () => dropCitus(citusUrl, name) };
   }
   const template = options.empty ? 'template0' : TEMPLATE;
-  // Copies files: the default, a copy through the log, would write every page twice.
+  // Copies files: the default, copying through the log, would write every page twice.
   await runIn(clusterUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
   return {
     url: databaseUrl(clusterUrl, name),

@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url';
 export type Example = {
   readonly rpc: string;
   readonly summary: string;
-  /** Variables of the path and the query string; `{webhook}` stands for the object that `givens` creates. */
+  /** Variables in the path and the query string; `{webhook}` stands for the object that `givens` creates. */
   readonly parameters: Readonly<Record<string, string>>;
   /** Name of another required object. */
   readonly given: string;
   readonly body: unknown;
-  /** The response body, with the placeholders of `differences`; undefined without a body. */
+  /** The response body, with the placeholders of `differences`; undefined if there is no body. */
   readonly response: string | undefined;
   /** True if the response is recorded; false while the file has `"response": null`. */
   readonly isRecorded: boolean;
@@ -59,7 +59,7 @@ export function record({ rpc, summary, parameters, given, body }: Example, text:
   writeFileSync(`${DIRECTORY}${rpc}.json`, `${rest}${told}\n}\n`);
 }
 
-/** A JSON text over several lines, with unchanged numbers. */
+/** Returns a JSON text over several lines, with unchanged numbers. */
 function indented(text: string): string {
   const numbers: string[] = [];
   const kept = text.replaceAll(

@@ -17,7 +17,7 @@ import {
 
 const EXAMPLE = join(import.meta.dirname, '../../config/examples/all-providers.yaml');
 
-/** The secrets of all fakes, by environment variable of the example catalogue. */
+/** The secrets of all fakes, keyed by the environment variables of the example catalogue. */
 export const FAKE_SECRETS = {
   ADYEN_API_KEY,
   ADYEN_HMAC_KEY: FAKE_HMAC_KEY,
@@ -38,7 +38,7 @@ export async function startFakeProviders() {
     startFakeMercadoPago(),
   ]);
 
-  /** The example catalogue, with the fakes instead of the providers' test systems. */
+  /** Returns the example catalogue with the fakes instead of the providers' test systems. */
   function catalogue(): string {
     return readFileSync(EXAMPLE, 'utf8')
       .replace('https://checkout-test.adyen.com', adyen.url)
@@ -76,7 +76,7 @@ export const NOTIFICATION_HEADERS = [
   ...['paypal-transmission-time', 'paypal-transmission-sig', 'paypal-auth-algo'],
 ];
 
-/** Posts a notification to a connection's address, as its provider does. @returns the response status. */
+/** Posts a notification to a connection's URL, as its provider does. @returns the response status. */
 export async function tell(
   serviceUrl: string,
   connection: string,

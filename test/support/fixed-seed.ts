@@ -7,5 +7,5 @@ import fc from 'fast-check';
 const seed = process.env.FAST_CHECK_SEED ?? '20261122';
 if (seed !== 'fresh') fc.configureGlobal({ seed: Number(seed) });
 
-/** Returns the number of cases for a property: `usual`, times FAST_CHECK_RUNS in a longer search. */
+/** Returns the number of cases for a property: `usual`, multiplied by FAST_CHECK_RUNS in a longer search. */
 export const runs = (usual: number): number => usual * Number(process.env.FAST_CHECK_RUNS ?? 1);

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Ports below the range that systems assign to connections and to servers on port 0, so that nobody else gets one in
- * the meantime.
+ * These ports are below the range from which systems assign ports to connections and to servers on port 0, so that
+ * nobody else gets one in the meantime.
  */
 const [FROM, TO] = [20_000, 30_000];
 
-/** Finds a port of 127.0.0.1 on which nothing listens. */
+/** Finds a port on 127.0.0.1 at which nothing listens. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(FROM, TO);

@@ -17,14 +17,14 @@ export type HeldProvider = {
   /** Holds the responses to HELD payments from now on. @returns a function that releases them, and stops holding. */
   hold(): () => void;
   /**
-   * Waits until this number of responses has been held since `hold`; their payments are already made at the provider.
+   * Waits until this many responses have been held since `hold`; their payments have then been made at the provider.
    */
   hasHeld(count: number): Promise<void>;
   close(): Promise<void>;
 };
 
 const MARK = { merchant_reference: 'held' };
-/** Marks a payment that the provider makes at once but answers only when nothing is held. */
+/** Marks a payment that the provider makes at once but responds to only while nothing is held. */
 export const held = (request: RequestJson): RequestJson => ({ ...request, ...MARK });
 export const HELD = held(cardPayment());
 

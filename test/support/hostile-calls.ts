@@ -11,7 +11,7 @@ export type WireCall = {
   readonly path: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: Uint8Array;
-  /** HTTP/1.1: how the end of the body is marked. */
+  /** The way in which HTTP/1.1 marks the end of the body. */
   readonly framing: 'length' | 'short' | 'long' | 'chunked' | 'both' | 'none';
 };
 

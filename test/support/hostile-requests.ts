@@ -8,7 +8,9 @@ import {
   withField,
 } from './payment-requests.ts';
 
-/** Secrets that every hostile request contains in their proper fields; anywhere else, they have leaked. */
+/**
+ * Secrets that every hostile request contains in their proper fields; if they appear anywhere else, they have leaked.
+ */
 export const PLANTED = {
   cardNumber: '4539578763621486',
   securityCode: '91740283',
@@ -65,7 +67,7 @@ function pathsOf(value: unknown, path = ''): string[] {
   return path === '' ? inner : [path, ...inner];
 }
 
-/** JSON text that JSON.stringify would not write; it replaces a mark. */
+/** JSON text that JSON.stringify would not write; it replaces a placeholder. */
 const RAW = (text: string) => `@@raw:${Buffer.from(text).toString('hex')}@@`;
 
 const deep = (open: string, close: string, depth: number) =>
@@ -214,7 +216,7 @@ function misplacedSecrets(): RequestJson {
   };
 }
 
-/** A path may lead nowhere once one of its parents was replaced. */
+/** A path may no longer exist after one of its parents has been replaced. */
 function tryWithField(json: RequestJson, path: string, value: unknown): RequestJson {
   try {
     return withField(json, path, value);

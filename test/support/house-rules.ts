@@ -1,14 +1,14 @@
 import { posix } from 'node:path';
 import { DOORS } from './rooms.ts';
 
-/** The text of source files by their path from the checkout's root, such as src/api/rest.ts. */
+/** Source text, keyed by the path relative to the checkout's root, such as src/api/rest.ts. */
 export type Sources = ReadonlyMap<string, string>;
 
 /**
  * Checks sources against the house rules.
  *
- * @returns one line per violation, such as `src/api/rest.ts: has 305 lines, more than 300`, sorted; empty without
- *   violations.
+ * @returns one line per violation, such as `src/api/rest.ts: has 305 lines, more than 300`, sorted; empty if there are
+ *   none.
  */
 export function breaches(sources: Sources): string[] {
   const found: string[] = [...cycles(sources)];
@@ -30,8 +30,8 @@ const OURS = ['src/', 'sandbox/', 'tools/', 'examples/'];
 type Rule = (path: string, text: string, code: string) => string[];
 
 /**
- * The order of imports: a part may import from a line above and from itself. Parts of one line never import each other.
- * A part is a file, or a folder with all its contents.
+ * The order of imports: a part may import from a line above and from itself. Parts on the same line never import each
+ * other. A part is a file, or a folder with all its contents.
  */
 const LAYERS: readonly (readonly string[])[] = [
   ['gen', 'src/machine', 'src/variables'],
@@ -202,7 +202,7 @@ const places: Rule = (path, _text, code) =>
 const IMPURE =
   /\bMath\.random\(|\bnew Date\(\)|\bDate\.now\(|\btimestampNow\(|\bawait\b|\brandomUUID|'node:|\bprocess\./;
 
-/** The model decides by its arguments: it waits for nothing, and reads neither a clock nor random numbers. */
+/** The model depends only on its arguments: it waits for nothing, and reads neither a clock nor random numbers. */
 const purity: Rule = (path, _text, code) =>
   path.startsWith('src/payments/model/') && IMPURE.test(code) ? ['is in the model, and not pure'] : [];
 
@@ -250,7 +250,7 @@ const refusals: Rule = (_path, _text, code) =>
     ([found]) => `a refusal is not in lower case, or ends with a full stop: ${found}`,
   );
 
-/** Words with another name here (a provider, a lease, a key's holder), or without a meaning. */
+/** Words for which this code has another (provider, lease, a key's holder), or that mean nothing. */
 const UNUSED_WORDS = /\b(gateways?|psps?|managers?|helpers?)\b/gi;
 const UNUSED_NAMES = /^(held|lots?|place|taken)$|^(Held|Taken)(?=[A-Z])/;
 const DECLARED = /\b(?:const|let|function\*?|type|class) (\w+)/g;
@@ -279,7 +279,7 @@ function cycles(sources: Sources): string[] {
 
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*'([.#][^']+)'/g;
 
-/** Our files that a file imports, by a relative path or a subpath import (`#src/…`), including types. */
+/** Returns our files that a file imports, by relative path or subpath import (`#src/…`), including imports of types. */
 function imports(path: string, code: string): string[] {
   return [...code.matchAll(IMPORT)].map(([, target = '']) =>
     target.startsWith('#') ? target.slice(1) : posix.join(posix.dirname(path), target),

@@ -1,9 +1,9 @@
 import type { Database } from '#src/store/engine/database.ts';
 
-/** Acts by statement name; each gets the number of executions of its statement so far. */
+/** Hooks, keyed by statement name; each receives how often its statement has run so far. */
 type Acts = Readonly<Record<string, (nth: number) => unknown>>;
 
-/** Runs acts before or after a database's statements while their callers wait. */
+/** Runs hooks before or after a database's statements while their callers wait. */
 export function interleave(
   database: Database,
   { before = {}, after = {} }: { before?: Acts; after?: Acts },

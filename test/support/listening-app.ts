@@ -5,7 +5,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { createListener, type ListenerOptions } from '#src/listener/listener.ts';
 
-/** A self-signed certificate of localhost, for tests only. */
+/** A self-signed certificate for localhost, for tests only. */
 export const tls = {
   cert: readFileSync(new URL('tls/cert.pem', import.meta.url)),
   key: readFileSync(new URL('tls/key.pem', import.meta.url)),
@@ -38,7 +38,7 @@ export function endAfterEach(): void {
   });
 }
 
-/** A Fastify application behind the listener on its own port, with the routes of `mount`. */
+/** Starts a Fastify application behind the listener on its own port, with the routes that `mount` adds. */
 export async function start(
   options: ListenerOptions = {},
   mount: (app: FastifyInstance) => void = () => {},

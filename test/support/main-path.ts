@@ -1,6 +1,6 @@
 import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo, withField } from './payment-requests.ts';
 
-/** Makes calls that run every statement of the main path. @param url of a service with the sandbox's fixtures. */
+/** Makes calls that run every statement of the main path. @param url the URL of a service with sandbox fixtures. */
 export async function callMainPath(url: string): Promise<void> {
   async function call(method: string, path: string, body?: object, headers = headersOne()) {
     const { 'x-idempotency-key': _, ...keys } = headers;

@@ -1,7 +1,7 @@
 /** A JSON value that keeps numbers as written, since JSON.parse does not distinguish 3000.00 from 3000. */
 type ExactJson = null | boolean | string | WrittenNumber | ExactJson[] | { [name: string]: ExactJson };
 
-/** The form of the string for each placeholder, such as "<uuid>", in an expected string: a closed set. */
+/** The form that each placeholder in an expected string, such as "<uuid>", stands for: a closed set. */
 const PLACEHOLDERS: Readonly<Record<string, string>> = {
   '<uuid>': '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}',
   // ISO 8601 in UTC, with exactly six fractional digits.
@@ -12,7 +12,7 @@ const PLACEHOLDERS: Readonly<Record<string, string>> = {
   // ISO 8583 fields 38 (authorization code) and 37 (retrieval reference number).
   '<6 letters or digits>': '[0-9A-Z]{6}',
   '<12 digits>': '\\d{12}',
-  // The secret of a webhook, as Standard Webhooks writes it.
+  // A webhook secret, as Standard Webhooks writes it.
   '<secret>': 'whsec_[A-Za-z0-9+/]+=*',
 };
 

@@ -15,7 +15,7 @@ export type Plan = {
 /** A statement that PostgreSQL ran within a function, with its plan. */
 export type NestedStatement = { readonly text: string; readonly plan: Plan };
 
-/** A database whose functions show the statements that they run. */
+/** A database that records the statements that its functions run. */
 export type ShowingDatabase = {
   readonly database: Database;
   /** The statements that its functions have run so far. */

@@ -12,7 +12,7 @@ import {
 import { tables } from './own-database.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 
-/** A notification's news about a transaction. */
+/** The part of a notification that concerns a transaction. */
 export type Notified = {
   readonly transactionId?: string | undefined;
   readonly reference?: string | undefined;
@@ -20,10 +20,10 @@ export type Notified = {
 };
 
 /**
- * Stores a notification about a transaction and runs due checks, as the service does. Earlier news was settled long
- * ago.
+ * Stores a notification about a transaction and runs due checks, as the service does. Earlier ones count as settled
+ * long ago.
  *
- * @returns the result of the last settled news; 'waiting' if none was settled.
+ * @returns the result of the last notification settled; 'waiting' if none was settled.
  */
 export async function notified(deps: CheckerDeps, connectionId: string, subject: Notified): Promise<string> {
   const stored = await insertNotification(deps.database, {
@@ -33,7 +33,7 @@ export async function notified(deps: CheckerDeps, connectionId: string, subject:
   return checkedFor(deps, stored);
 }
 
-/** Does the same for a payer who returns or gives up. */
+/** Stores that a payer returned or gave up, and runs due checks. */
 export async function payerDid(
   deps: CheckerDeps,
   connectionId: string,
@@ -45,7 +45,7 @@ export async function payerDid(
   return checkedFor(deps, [{ ...named, kind, subject: 0, reference: undefined, ageMs: 0 }]);
 }
 
-/** Does the same for a signed outcome from a provider without a look-up. */
+/** Stores a signed outcome from a provider without a look-up, and runs due checks. */
 export async function signed(
   deps: CheckerDeps,
   connectionId: string,
@@ -64,7 +64,7 @@ export async function signed(
 }
 
 async function checkedFor(deps: CheckerDeps, stored: readonly UnroutedNews[]): Promise<string> {
-  // In UTC, since a distributed database computes no time with a zone from a column.
+  // In UTC, since a distributed database cannot compute a time with a time zone from a column.
   await tables.query(
     `UPDATE notification SET settled_at = (settled_at AT TIME ZONE 'UTC' - interval '1 hour') AT TIME ZONE 'UTC'`,
   );

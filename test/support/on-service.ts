@@ -14,7 +14,7 @@ type Options = NonNullable<Parameters<typeof startTestServer>[0]>;
 /**
  * Starts the service for a file's tests and stops it after them.
  *
- * @param options a function if they are known only after the file's earlier hooks.
+ * @param options may be a function, if the options are known only after the file's earlier hooks.
  */
 export function onService(options: Options | (() => Options) = {}): void {
   beforeAll(async () => {

@@ -7,7 +7,7 @@ const DOCUMENT_FILE = new URL('../../gen/openapi.json', import.meta.url);
 // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document, walked by name.
 type Json = any;
 
-/** An operation of the document, with its position. */
+/** An operation in the document, with its position. */
 export type Operation = {
   readonly verb: string;
   readonly path: string;
@@ -24,13 +24,13 @@ export type Seen = { readonly status: number; readonly headers: Headers; readonl
 /** The OpenAPI document as a validator of requests and responses. */
 export type Contract = {
   readonly operations: readonly Operation[];
-  /** The operation of a call, by its method and path. */
+  /** Returns the operation that a call's method and path name. */
   find(verb: string, url: string): Operation;
   /** Finds faults in a request body; empty if it is valid. */
   requestFaults(operation: Operation, body: unknown): string[];
   /** Finds faults in a response: an undocumented status, or headers or a body that differ from the documentation. */
   responseFaults(operation: Operation, seen: Seen): string[];
-  /** Finds faults in a value according to a schema of the document's components. */
+  /** Finds faults in a value according to a schema in the document's components. */
   schemaFaults(name: string, value: unknown): string[];
 };
 
@@ -39,7 +39,7 @@ export function readContract(): Contract {
   const document: Json = JSON.parse(readFileSync(DOCUMENT_FILE, 'utf8'));
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   addFormats.default(ajv);
-  // Sizes of numbers, which `type` and the rules already express.
+  // Number formats, which `type` and the rules already express.
   ajv.addFormat('int32', true);
   ajv.addSchema(document, 'openapi');
   const compiled = new Map<string, ValidateFunction>();

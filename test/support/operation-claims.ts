@@ -7,7 +7,7 @@ import { claimAttempt, type OpenAttempt } from './open-attempts.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 import type { Tables } from './tables.ts';
 
-/** Makes a successful authorization of 55.75 USD. @param set columns of the payment or of its transaction. */
+/** Makes a successful authorization of 55.75 USD. @param set sets columns of the payment or of its transaction. */
 export async function approvedPayment(
   database: Database,
   tables: Tables,
@@ -33,7 +33,7 @@ export async function approvedPayment(
   return attempt;
 }
 
-/** The claim of a capture of 5.75, for 60 s. */
+/** Returns a claim for a capture of 5.75, leased for 60 s. */
 export function operationClaimOf(base: OpenAttempt, changes: Partial<OperationClaim> = {}): OperationClaim {
   return {
     accountId: ACCOUNT_ONE,

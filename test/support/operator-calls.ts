@@ -14,7 +14,7 @@ import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import type { RequestJson } from './payment-requests.ts';
 
-/** The header of a sandbox operator. */
+/** The key header of a sandbox operator. */
 export const OPERATOR: KeyHeaders = { 'operator-key': 'op_sandbox' };
 export type KeyHeaders = Readonly<Record<string, string>>;
 
@@ -40,7 +40,7 @@ export type OperatorCalls = {
   close(): void;
 };
 
-/** Calls to the operators' service at `url`, and payments; by REST by default. */
+/** Functions that call the operators' service at `url` and make payments, over REST by default. */
 export function operatorCalls(url: string): OperatorCalls {
   const sessionManager = new Http2SessionManager(url);
   const web = { baseUrl: url, httpVersion: '1.1' } as const;
@@ -76,7 +76,7 @@ export function operatorCalls(url: string): OperatorCalls {
 
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 
-/** A request as the message that an rpc client would send. */
+/** Returns a request as the message that an rpc client would send. */
 export function requestMessage(request: RequestJson): CreatePaymentRequest {
   return decode(parseJson(Buffer.from(JSON.stringify(request))));
 }

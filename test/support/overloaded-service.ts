@@ -16,7 +16,7 @@ export let provider: HeldProvider;
 export let clients: ApiClients;
 export let tables: Tables;
 
-/** Starts the service. @param maxInFlight limit of each connection; by default the service's. */
+/** Starts the service. @param maxInFlight the limit for each connection; by default, the service's. */
 export async function open(
   options: Parameters<typeof startTestServer>[0],
   { maxInFlight }: { readonly maxInFlight?: number } = {},
@@ -75,7 +75,7 @@ export function sendMany(count: number, request: RequestJson) {
   });
 }
 
-/** Waits until this number of calls has been answered. */
+/** Waits until this many calls have received a response. */
 export async function untilAnswered(calls: readonly { reply: Promise<Reply> }[], count: number) {
   let answered = 0;
   for (const { reply } of calls) void reply.finally(() => answered++);

@@ -7,7 +7,7 @@ import { openTables, type Tables } from './tables.ts';
 let test: TestDatabase;
 /** The file's database, as the service uses it. */
 export let database: Database;
-/** Its address, for the test's own connections. */
+/** Its URL, for the test's own connections. */
 export const databaseUrl = (): string => test.url;
 /** The same database, for the test's own statements. */
 export let tables: Tables;

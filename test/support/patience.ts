@@ -8,7 +8,7 @@ const PATIENCE_MS = 60_000;
 const { waitFor } = vi;
 type WaitFor = typeof waitFor & { isPatient?: true };
 
-// Files share a worker, in which this runs once per file.
+// Several files share a worker, and this runs once per file.
 if (!(waitFor as WaitFor).isPatient) {
   const patient: WaitFor = (callback, options = {}) =>
     waitFor(callback, typeof options === 'number' ? options : { timeout: PATIENCE_MS, ...options });

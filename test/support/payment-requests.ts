@@ -8,7 +8,7 @@ export const CHECKOUT_SESSION = '5e550000-0000-4000-8000-000000000001';
 export const ENROLLED_WALLET = '70ce0000-0000-4000-8000-000000000001';
 export const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
 
-/** The headers of account one under an idempotency key, by default a new one. */
+/** Returns account one's headers with an idempotency key, by default a new one. */
 export function headersOne(idempotencyKey: string = randomUUID()): Record<string, string> {
   return {
     'public-api-key': 'pk_sandbox_one',
@@ -17,7 +17,7 @@ export function headersOne(idempotencyKey: string = randomUUID()): Record<string
   };
 }
 
-/** The headers of account two. */
+/** Returns account two's headers. */
 export function headersTwo(idempotencyKey: string = randomUUID()): Record<string, string> {
   return {
     'public-api-key': 'pk_sandbox_two',
@@ -70,7 +70,7 @@ export function walletPayment(): RequestJson {
 /** The path to the card data. */
 export const CARD_DATA = 'payment_method.detail.card.card_data';
 
-/** A copy of a request with `value` at a path (`additional_data.order.items[0].name`); undefined removes it. */
+/** Returns a copy of a request with `value` at a path (`additional_data.order.items[0].name`); undefined removes it. */
 export function withField(request: RequestJson, path: string, value: unknown): RequestJson {
   const copy = structuredClone(request);
   const steps = path.split(/[.[\]]+/).filter((step) => step !== '');

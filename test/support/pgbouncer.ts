@@ -7,18 +7,18 @@ import { freePort } from './free-port.ts';
 
 /** PgBouncer in front of a test's database. */
 export type PgBouncer = {
-  /** Address of the database through it. */
+  /** The URL of the database through it. */
   readonly url: string;
   /** Its entire log. */
   readonly log: () => string;
   /** Kills it at once, like a crash. */
   kill(): Promise<void>;
-  /** Starts it again at the same address. */
+  /** Starts it again at the same URL. */
   restart(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** The minor version of the PgBouncer in PATH, such as 24 for 1.24; undefined without PgBouncer. */
+/** The minor version of the PgBouncer in PATH, such as 24 for 1.24; undefined if there is none. */
 export function pgBouncerMinor(): number | undefined {
   const { stdout } = spawnSync('pgbouncer', ['--version'], { encoding: 'utf8' });
   const [, minor] = /^PgBouncer 1\.(\d+)/m.exec(stdout ?? '') ?? [];
@@ -28,7 +28,7 @@ export function pgBouncerMinor(): number | undefined {
 /** PgBouncer refuses to run as root; this user may run it. */
 const NOBODY = { uid: 65_534, gid: 65_534 };
 
-/** Starts PgBouncer with these settings on a free loopback port and waits until it accepts connections. */
+/** Starts PgBouncer with the given settings on a free loopback port and waits until it accepts connections. */
 export async function startPgBouncer(
   databaseUrl: string,
   settings: Readonly<Record<string, string | number>>,

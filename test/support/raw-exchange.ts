@@ -14,7 +14,7 @@ const BOUND_MS = 4_000;
 
 /**
  * Writes bytes to a new connection and reads until the server closes it. If the server waits for more, the client ends
- * its side after a silence.
+ * its side after a pause.
  */
 export function rawExchange(url: string, bytes: Uint8Array): Promise<RawReply> {
   const { hostname, port } = new URL(url);
@@ -48,7 +48,7 @@ export function rawExchange(url: string, bytes: Uint8Array): Promise<RawReply> {
   });
 }
 
-/** The statuses of the received HTTP/1.1 responses. */
+/** Returns the statuses of the received HTTP/1.1 responses. */
 export function http1Statuses({ received }: RawReply): number[] {
   return [...received.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)].map(([, status]) => Number(status));
 }
@@ -104,7 +104,7 @@ function chunks(bytes: Uint8Array, size: number): Uint8Array[] {
   return parts;
 }
 
-/** The statuses of the received HTTP/2 responses, limited to statuses in HPACK's static table. */
+/** Returns the statuses of the received HTTP/2 responses; it knows only those in HPACK's static table. */
 export function h2Statuses({ received }: RawReply): number[] {
   const bytes = Buffer.from(received, 'latin1');
   const statuses: number[] = [];

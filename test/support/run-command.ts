@@ -4,7 +4,7 @@ import type { Command } from '#src/commands/command-line.ts';
 /** The result of a command, with its complete output. */
 export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
-/** Runs a command of src/commands in this process, with only these environment variables. */
+/** Runs a command from src/commands in this process, with only these environment variables. */
 export async function runCommand(
   command: Command,
   environment: Readonly<Record<string, string>>,

@@ -1,8 +1,8 @@
 const TICK_MS = 20;
 
 /**
- * Acts after some of this process's own running time: if the process stalls or is slow, and with it a service that runs
- * in it, this time passes just as slowly.
+ * Runs a function after some of this process's own running time: if the process, and with it a service that runs in it,
+ * stalls or is slow, this time passes just as slowly.
  *
  * @returns a function that cancels it.
  */

@@ -19,7 +19,7 @@ import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 
 /** One of the interface's example requests, with its complete expected record. */
 export type Scenario = {
-  /** The directory below test/scenarios. */
+  /** The directory within test/scenarios. */
   readonly name: string;
   /** The body of the request, as a merchant would send it. */
   readonly request: string;
@@ -71,7 +71,7 @@ export type Clients = {
   close(): void;
 };
 
-/** Clients of the service at `url`. Connect uses JSON, gRPC and gRPC-Web use binary, as is usual for each. */
+/** Clients for the service at `url`. Connect uses JSON; gRPC and gRPC-Web use binary, as is usual for each. */
 export function createClients(url: string): Clients {
   const sessionManager = new Http2SessionManager(url);
   return {

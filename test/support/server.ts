@@ -18,7 +18,7 @@ export type TestServer = {
   readonly keys: InstallationKeys;
   /** Every line that the service logged, as in a log file. */
   readonly logLines: readonly string[];
-  /** Puts another catalogue, given as text, in force. */
+  /** Puts another catalogue, given as text, into force. */
   replaceCatalogue(text: string): void;
   close(): Promise<void>;
 };

@@ -8,7 +8,7 @@ import { createTestDatabase, openTestDatabase } from './database.ts';
 /** A test's own database for services in separate processes. */
 export type ServiceDatabase = {
   readonly url: string;
-  /** Environment of a service that uses it, with the keys of its objects. */
+  /** The environment for a service that uses it, with the keys of its objects. */
   readonly environment: Readonly<Record<string, string>>;
   drop(): Promise<void>;
 };

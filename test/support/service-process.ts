@@ -14,7 +14,7 @@ export type Ended = {
   readonly stderr: string;
 };
 
-/** A program of the checkout in a separate process. */
+/** A program from the checkout in a separate process. */
 export type RunningProgram = {
   readonly child: ChildProcess;
   /** Its output so far. */
@@ -30,7 +30,7 @@ const CHECKOUT = join(import.meta.dirname, '../..');
 const { PATH, [COMPILED]: compiled } = process.env;
 const running = new Set<ChildProcess>();
 
-/** Starts a program of the checkout with only these environment variables. */
+/** Starts a program from the checkout with only these environment variables. */
 export function startProgram(
   file: string,
   environment: Readonly<Record<string, string>>,
@@ -71,7 +71,7 @@ export async function startService(environment: Readonly<Record<string, string>>
   return { ...program, url: await Promise.race([url, failed]) };
 }
 
-/** Waits until the service accepts no more connections, as it does while it drains. */
+/** Waits until the service accepts no more connections, which is the case while it drains. */
 export async function refusesConnections({ url }: ServiceProcess): Promise<void> {
   // A connection made just as the last worker closes is neither answered nor refused until the service exits.
   const signal = () => AbortSignal.timeout(1_000);
@@ -88,7 +88,7 @@ export function runService(environment: Readonly<Record<string, string>>): Promi
   return startProgram('src/main.ts', { PORT: '0', ...environment }).ended;
 }
 
-/** Runs a command of src/commands to its end in a separate process, with only these environment variables. */
+/** Runs a command from src/commands in a separate process until it exits, with only these environment variables. */
 export function spawnCommand(
   name: string,
   environment: Readonly<Record<string, string>>,
@@ -104,8 +104,8 @@ export function postgresPid(dataDir: string): number | undefined {
 }
 
 /**
- * A data directory for the tests of a file. Kills processes that are still running after each test and, at the end, a
- * PostgreSQL that lost its service. Then removes the directory.
+ * Creates a data directory for a file's tests. After each test, kills processes that are still running; at the end,
+ * kills a PostgreSQL that has lost its service, and removes the directory.
  */
 export function ownDataDir(): string {
   const home = mkdtempSync(join(tmpdir(), 'service-process-'));

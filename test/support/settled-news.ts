@@ -3,8 +3,8 @@ import { NIL_UUID } from '#src/store/engine/rows.ts';
 import type { Tables } from './tables.ts';
 
 /**
- * Waits until all news is settled, except news without a matching transaction, whose search continues for days. Then
- * lets enough time pass that the next news is processed at once.
+ * Waits until all notifications are settled, except those without a matching transaction, whose search continues for
+ * days. Then lets enough time pass that the next one is processed at once.
  */
 export async function untilNewsIsSettled(tables: Tables): Promise<void> {
   const open =

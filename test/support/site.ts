@@ -9,7 +9,7 @@ const showShop: RequestListener = (_request, response) => {
   response.setHeader('content-type', 'text/html').end('<!doctype html><title>Shop</title>');
 };
 
-/** Starts a site on a free port. @param show by default a shop's page, to which payers return. */
+/** Starts a site on a free port. @param show shows the page; by default, it is a shop's page to which payers return. */
 export async function startSite(show: RequestListener = showShop): Promise<Site> {
   const server = createServer(show).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -23,13 +23,13 @@ bins:
     issuer_name: Bank
 `;
 
-/** The small catalogue with a change. */
+/** Returns the small catalogue with a change. */
 export const change = (from: string, to: string) => {
   expect(SMALL).toContain(from);
   return SMALL.replace(from, to);
 };
 
-/** The message of the CatalogueError that `work` throws. */
+/** Returns the message of the CatalogueError that `work` throws. */
 export async function messageOf(work: () => unknown): Promise<string> {
   try {
     await work();

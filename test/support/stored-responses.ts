@@ -11,10 +11,10 @@ export function restBody({ record, body }: PaymentResponse): Buffer {
   return Buffer.from(body ?? encodeJson(record));
 }
 
-/** Responses of a single release, which need no schema. */
+/** The stored responses of a single release, which need no schema. */
 export const RESPONSES: StoredResponses = { own: Buffer.from('own'), body: async () => undefined };
 
-/** Id and status in a key's response; undefined without a response. */
+/** Returns the id and the status in the response stored for a key; undefined if there is no response. */
 export function shownUnder(holder: KeyHolder | undefined): string | undefined {
   if (!holder?.answer) return undefined;
   const { id, status } = decodeRecord(holder.record);

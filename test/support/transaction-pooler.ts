@@ -4,7 +4,7 @@ import pg from 'pg';
 
 /** A connection pooler in front of a test's database. */
 export type TransactionPooler = {
-  /** Address of the database through it. */
+  /** The URL of the database through it. */
   readonly url: string;
   close(): Promise<void>;
 };
@@ -61,7 +61,7 @@ async function serve(client: Socket, server: SharedConnection): Promise<void> {
     transaction.release();
     transaction = undefined;
   }
-  // A client that left a transaction open: poolers close the server connection, which rolls back.
+  // The client left a transaction open: poolers then close the server connection, which rolls back.
   if (transaction) await transaction.ask(simpleQuery('ROLLBACK'));
   transaction?.release();
   client.end();
@@ -126,7 +126,7 @@ function simpleQuery(text: string): Buffer {
   return message;
 }
 
-/** The messages of a connection (PostgreSQL, "Message Formats"). A client's first has no type before its length. */
+/** Reads the messages of a connection (PostgreSQL, "Message Formats"). A client's first message has no type byte. */
 async function* messagesOf(
   socket: Socket,
   { hasStartup }: { hasStartup: boolean },
@@ -145,7 +145,7 @@ async function* messagesOf(
       }
     }
   } catch {
-    // The connection was reset, which also ends it.
+    // The connection was reset, which also closes it.
   }
   return undefined;
 }

@@ -1,7 +1,7 @@
 import type { WireCall } from './hostile-calls.ts';
 import { h2Request } from './raw-exchange.ts';
 
-/** The call in HTTP/1.1 (RFC 9112), including its faults. */
+/** Returns the bytes of a call in HTTP/1.1 (RFC 9112), including its faults. */
 export function h1Request({ method, path, headers, body, framing }: WireCall): Buffer {
   const lines = [`${method} ${path} HTTP/1.1`, ...headers.map(([name, value]) => `${name}: ${value}`)];
   if (framing === 'length' || framing === 'both') lines.push(`content-length: ${body.length}`);
@@ -19,7 +19,7 @@ export function h1Request({ method, path, headers, body, framing }: WireCall): B
 
 const CONNECTION_HEADERS = new Set(['connection', 'transfer-encoding', 'upgrade', 'host']);
 
-/** The call in HTTP/2 (RFC 9113). */
+/** Returns the bytes of a call in HTTP/2 (RFC 9113). */
 export function h2Call({ method, path, headers, body }: WireCall): Buffer {
   return h2Request(
     [

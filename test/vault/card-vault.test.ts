@@ -37,7 +37,7 @@ describe('the vault', () => {
     const sealed = await vault.seal(new Secret(CARD), 'token');
     const parts = sealed.split('.');
     for (const [i, part] of parts.entries()) {
-      // The first character of a part encodes six whole bits of it.
+      // The first character of a part encodes six complete bits.
       const altered = parts.with(i, (part[0] === 'A' ? 'B' : 'A') + part.slice(1)).join('.');
       await expect(vault.open(altered, 'token')).rejects.toThrow();
       await expect(vault.open(parts.with(i, '').join('.'), 'token')).rejects.toThrow();

@@ -202,7 +202,7 @@ describe('npm run vault:rotate', () => {
     ]);
   });
 
-  it('vault:rotate seals one-time tokens, too, so the old key may be retired while they are valid', async () => {
+  it('vault:rotate also seals one-time tokens, so the old key may be retired while they are valid', async () => {
     const pay = async (keys: (readonly [string, Buffer])[], token: string) =>
       withService(keys, async (send) => {
         const request = withField(cardPayment(), 'payment_method', { token });

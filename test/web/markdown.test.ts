@@ -32,7 +32,7 @@ it.each([
   expect(render(markdown)).toBe(html);
 });
 
-it('rendering ends for any input', () => {
+it('Markdown rendering terminates for any input', () => {
   for (const markdown of ['', '```', '|', '- ', '[a](', '**', '#', '\n\n'])
     expect(render(markdown)).not.toContain('undefined');
 });

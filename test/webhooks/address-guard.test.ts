@@ -29,7 +29,7 @@ async function receiver(...args: Parameters<typeof startReceiver>): Promise<Rece
   return started;
 }
 
-/** Makes a resolver that returns these addresses in turn, and the last one from then on. */
+/** Makes a resolver that returns these addresses in turn, and then always the last one. */
 function resolver(...answers: string[][]): { lookup: LookupFunction; asked: () => number } {
   let asked = 0;
   const lookup: LookupFunction = (_hostname, options, callback) => {
@@ -89,14 +89,14 @@ describe('a webhook at a private address', () => {
   it.each([
     ...['127.0.0.1', '127.1', '2130706433', '0x7f000001', '0177.0.0.1', '0.0.0.0', '[::1]', '[::]'],
     ...['[::ffff:127.0.0.1]', '[::ffff:7f00:1]', 'localhost', 'LOCALHOST', '169.254.169.254', '10.1.2.3'],
-  ])('a webhook URL with the host %s is not connected to', async (host) => {
+  ])('the service does not connect to a webhook URL with the host %s', async (host) => {
     const local = await receiver();
     const result = await client(`http://${host}:${local.port}/`).post({}, '{}');
     expect(result).toEqual({ status: undefined, error: 'ADDRESS_NOT_ALLOWED' });
     expect(local.received).toEqual([]);
   });
 
-  it('a webhook URL whose name resolves to a private address is not connected to', async () => {
+  it('the service does not connect to a webhook URL whose name resolves to a private address', async () => {
     const local = await receiver();
     for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) {
       const { lookup } = resolver([address]);
@@ -106,7 +106,7 @@ describe('a webhook at a private address', () => {
     expect(local.received).toEqual([]);
   });
 
-  it('a webhook URL whose name resolves to a public and a private address is not connected to', async () => {
+  it('the service does not connect to a webhook URL whose name resolves to public and private addresses', async () => {
     const local = await receiver();
     const { lookup } = resolver(['8.8.8.8', '127.0.0.1']);
     const result = await client(`http://shop.example:${local.port}/`, { lookup }).post({}, '{}');
@@ -130,7 +130,7 @@ describe('a webhook at a private address', () => {
     expect(local.received).toEqual([]);
   });
 
-  it('a private address is connected to if private addresses are allowed', async () => {
+  it('the service connects to a private address if private addresses are allowed', async () => {
     const local = await receiver();
     const { lookup } = resolver(['127.0.0.1']);
     const allowed = client(`http://shop.example:${local.port}/`, { allowPrivate: true, lookup });

@@ -35,7 +35,7 @@ const waiting = (n: number) =>
     expect(await world.tables.query(sql)).toHaveLength(n);
   });
 
-it('a webhook that is switched on just as a worker finds it off stays on', async () => {
+it('a webhook that is turned on just as a worker finds it turned off stays on', async () => {
   await world.tables.query('UPDATE webhook SET active = false');
   const wasOff = Promise.withResolvers<void>();
   let isFound = false;
@@ -82,7 +82,7 @@ it('pending deliveries go to the new URL as soon as a webhook gets one', async (
   expect(world.errors).toEqual([]);
 });
 
-it('pending deliveries are signed with the new secret, too, as soon as it exists', async () => {
+it('pending deliveries are also signed with the new secret as soon as it exists', async () => {
   shop.answer(async (response) => {
     if (shop.received.length === 1) await rotateSecret(world.deps, account, webhookId);
     response.writeHead(204).end();
@@ -154,7 +154,7 @@ it('redelivering failed deliveries skips a delivery that has just been delivered
   expect(await deliveries()).toMatchObject([{ status: 'DELIVERED', open: false }]);
 });
 
-it('a 410 of the old URL leaves the deliveries open if the webhook gets a new URL at that moment', async () => {
+it('a 410 from the old URL leaves the deliveries open if the webhook gets a new URL at that moment', async () => {
   await world.change(account);
   await relayEvents(database, 1);
   const held = new pg.Client(world.databaseUrl);
@@ -186,7 +186,7 @@ it('a webhook that its merchant turned off before the 410 is not reported as gon
   expect(await getWebhook(database, account, webhookId)).toMatchObject({ disabledReason: undefined });
 });
 
-it('a webhook that is switched on and woken while a worker finds it off is drained', async () => {
+it('a webhook that is turned on and woken while a worker finds it turned off is drained', async () => {
   await world.change(account);
   await relayEvents(database, 1);
   await world.tables.query('UPDATE webhook SET active = false');

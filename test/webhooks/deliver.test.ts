@@ -234,7 +234,7 @@ it('slow and endless receivers do not delay deliveries to others', async () => {
   // No earlier delivery was given up.
   expect(world.results).not.toContain('TIMEOUT');
   for (const { open } of silent) expect(open().most).toBeLessThanOrEqual(8);
-  // A 2xx status is enough, so little more than the socket buffers was read after it.
+  // A 2xx status is enough, so that hardly more than the socket buffers was read after it.
   await vi.waitFor(
     () => expect(world.results.filter((result) => result === 'DELIVERED').length).toBeGreaterThan(2 * EVENTS),
     60_000,

@@ -23,7 +23,7 @@ afterEach(async () => {
   await world.close();
 });
 
-/** Makes two deliveries; the one with the lower id comes last in the table and in due order. */
+/** Makes two deliveries; the one with the lower id comes last, both in the table and in the order of due times. */
 async function twoDeliveries(): Promise<string[]> {
   for (let i = 0; i < 2; i++) await world.change(account);
   await relayEvents(world.deps.database, 2);

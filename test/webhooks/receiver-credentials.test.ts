@@ -101,7 +101,7 @@ it.each([
   ['secret', ' quux'],
   ['hmac_key', 'a\u0000'],
   ['secret', 'a'.repeat(256)],
-])('a credential that a header cannot contain is refused by its name: %s %j', async (name, value) => {
+])('a credential that a header cannot contain is refused by name: %s %j', async (name, value) => {
   const { status, json } = await create({ credentials: { [name]: value } });
   expect([status, json.code, json.errors[0].field]).toEqual([
     400,

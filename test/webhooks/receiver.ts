@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { expect, vi } from 'vitest';
 
-/** A message as a receiver sees it. */
+/** A message that a receiver got. */
 export type Received = {
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
@@ -19,11 +19,11 @@ export type Receiver = {
   readonly url: string;
   readonly port: number;
   readonly received: readonly Received[];
-  /** Sets the response to later messages. */
+  /** Sets how it responds to later messages. */
   answer(answer: Answer): void;
   /** Waits until `count` messages have arrived. */
   has(count: number): Promise<readonly Received[]>;
-  /** Returns the number of requests in progress, now and at most. */
+  /** Returns the current and the highest number of requests in progress. */
   readonly open: () => { now: number; most: number };
   close(): Promise<void>;
 };

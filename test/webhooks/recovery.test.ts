@@ -36,14 +36,14 @@ it('events are delivered once, although two replicas look for work', async () =>
   expect(world.errors).toEqual([]);
 });
 
-it('events from before a worker started, and those without a wake-up, are delivered', async () => {
+it('events written before a worker started, and events without a wake-up, are delivered', async () => {
   await world.change(account);
   const first = await world.start({ overdueIntervalMs: 60_000 });
   await hasDelivered(1);
   await first.stop();
   await world.change(account);
   expect(await world.tables.query('SELECT id FROM event WHERE relayed_at IS NULL')).toHaveLength(1);
-  // This is the state after a replica dies between the relay and its wake-up.
+  // This is the state that a replica leaves if it dies between the relay and its wake-up.
   await world.tables.query(`
     WITH e AS (UPDATE event SET relayed_at = now() WHERE relayed_at IS NULL RETURNING account_id, id)
     INSERT INTO delivery (account_id, id, webhook_id, event_id)
@@ -186,33 +186,30 @@ it.each(ends)('a webhook that is %s ends only its own deliveries', async (_what,
   }
 });
 
-it.each(ends)(
-  'a webhook that is %s ends its deliveries in statements of limited size',
-  async (_what, end) => {
-    await world.tables.query(
-      `INSERT INTO delivery (account_id, id, webhook_id, event_id)
+it.each(ends)('a webhook that is %s ends its deliveries in batches of at most 10,000', async (_what, end) => {
+  await world.tables.query(
+    `INSERT INTO delivery (account_id, id, webhook_id, event_id)
      SELECT $1, gen_random_uuid(), $2, gen_random_uuid() FROM generate_series(1, 20001)`,
-      [account, webhookId],
-    );
-    const sizes: number[] = [];
-    const database = openTestDatabase(world.databaseUrl, 1);
-    const query: Database['query'] = async (statement, values) => {
-      const result = await database.query<never>(statement, values);
-      if (/UPDATE delivery/.test(statement.text)) sizes.push(result.rowCount ?? 0);
-      return result;
-    };
-    await end({ ...database, query });
-    await database.close();
-    expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
-    expect(sizes.filter((size) => size > 0)).toEqual([10_000, 10_000, 1]);
-  },
-);
+    [account, webhookId],
+  );
+  const sizes: number[] = [];
+  const database = openTestDatabase(world.databaseUrl, 1);
+  const query: Database['query'] = async (statement, values) => {
+    const result = await database.query<never>(statement, values);
+    if (/UPDATE delivery/.test(statement.text)) sizes.push(result.rowCount ?? 0);
+    return result;
+  };
+  await end({ ...database, query });
+  await database.close();
+  expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
+  expect(sizes.filter((size) => size > 0)).toEqual([10_000, 10_000, 1]);
+});
 
 it('the remaining open deliveries end when a webhook is turned on again', async () => {
   await world.change(account);
   const database = openTestDatabase(world.databaseUrl, 1);
   await relayEvents(database, 1);
-  // This is the state after a process dies before it ends the deliveries.
+  // This is the state that a process leaves if it dies before it ends the deliveries.
   await world.tables.query('UPDATE webhook SET active = false');
   await updateWebhook(database, account, webhookId, { active: true });
   await database.close();

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => shop?.close());
 beforeEach(async () => {
-  // Separately, because the worker's statements lock these tables in other orders.
+  // Emptied separately, because the worker's statements lock these tables in another order.
   for (const table of ['webhook', 'event', 'delivery', 'replayed_call'])
     await tables.query(`TRUNCATE ${table}`);
 });
@@ -38,7 +38,7 @@ const create = (key?: string, body: object = {}) =>
 const count = async (table: string) =>
   (await tables.query(`SELECT count(*)::integer AS n FROM ${table}`))[0]?.n;
 
-it('a repeat with the same key creates no other webhook and gets the same response, including the secret', async () => {
+it('a call repeated with the same key creates no other webhook and gets the same response and secret', async () => {
   const first = await create('hook-1');
   const again = await create('hook-1');
   expect([first.status, again.status]).toEqual([201, 201]);

@@ -18,7 +18,7 @@ afterAll(() => shop?.close());
 beforeEach(async () => {
   await shop?.close();
   shop = await startReceiver();
-  // Separately, because the worker's statements lock these tables in other orders.
+  // Emptied separately, because the worker's statements lock these tables in another order.
   for (const table of ['webhook', 'event', 'delivery']) await tables.query(`TRUNCATE ${table}`);
 });
 
@@ -94,7 +94,7 @@ describe('webhooks over REST', () => {
     expect(row).toEqual({ event_sequence: 2 });
   });
 
-  it('a repeat of a payment with the same key writes no other event', async () => {
+  it('a payment repeated with the same key writes no other event', async () => {
     await create();
     await pay('told-once');
     await pay('told-once');
@@ -191,7 +191,7 @@ describe('webhooks over REST', () => {
     [{ events: ['payment.purchase', 'payment.unknown'] }, 'events[1]'],
     [{ description: 'x'.repeat(256) }, 'description'],
     [{ description: 'a\0b' }, 'description'],
-  ])('the webhook %j is refused with the name of its field', async (body, field) => {
+  ])('the webhook %j is refused, and the error names the bad field', async (body, field) => {
     const { status: code, json } = await create(body);
     expect([code, json.code]).toEqual([400, 'INVALID_PARAMETERS']);
     expect(json.errors.map((error: { field: string }) => error.field)).toContain(field);

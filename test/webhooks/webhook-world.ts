@@ -133,7 +133,7 @@ export let account: string;
 export let webhook: StoredWebhook;
 export let webhookId: string;
 
-/** Gives each of a file's tests a new world with a shop. */
+/** Gives each test in a file a new world with a shop. */
 export function onWebhookWorld(): void {
   beforeEach(async () => {
     world = await openWebhookWorld();

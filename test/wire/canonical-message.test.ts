@@ -54,7 +54,7 @@ describe('canonicalize', () => {
     expect(request).toEqual(create(CreatePaymentRequestSchema, init));
   });
 
-  it('canonicalize drops empty strings and messages of identifiers at any depth, and keeps free text', () => {
+  it('canonicalize drops empty identifiers and messages that allow it at any depth, but keeps free text', () => {
     const request = create(CreatePaymentRequestSchema, {
       callbackUrl: '',
       checkout: { session: '' },
@@ -72,7 +72,7 @@ describe('canonicalize', () => {
     expect(said).toEqual(create(CreatePaymentRequestSchema, init));
   });
 
-  it('canonicalize drops unsupported fields only if their values request nothing', () => {
+  it('canonicalize drops unsupported fields only if they are null, false or empty', () => {
     const value = (kind: object) => ({ kind }) as never;
     const request = create(CreatePaymentRequestSchema, {
       split: value({ case: 'listValue', value: { values: [] } }),

@@ -25,7 +25,7 @@ it.each([
   '0.0000000000000000000000',
   '-0.0',
   '1.7976931348623157e308',
-])('free JSON accepts the number %s, which a double represents', (literal) => {
+])('free-form JSON accepts the number %s, which a double represents', (literal) => {
   const [value] = withNumber(literal).customerPayer?.deviceFingerprints ?? [];
   expect(value && toJson(ValueSchema, value)).toEqual({ n: [Number(literal)] });
 });
@@ -40,7 +40,7 @@ it.each([
   '1e400',
   `0.${'0'.repeat(200_000)}1`,
 ])(
-  'free JSON refuses the number %.30s with the name of the field, since a double would change it',
+  'free-form JSON refuses the number %.30s with the name of the field, since a double would change it',
   (literal) => {
     try {
       withNumber(literal);
@@ -72,7 +72,7 @@ const PLACES = [
 const depthOf = (json: JsonValue): number =>
   typeof json === 'object' && json !== null ? 1 + Math.max(0, ...Object.values(json).map(depthOf)) : 0;
 
-it('free JSON accepts 32 levels and refuses deeper nesting with the same error in JSON and binary', () => {
+it('free-form JSON accepts 32 levels and refuses deeper nesting with the same error in JSON and binary', () => {
   const wraps = fc.constantFrom<(inner: JsonValue) => JsonValue>(
     (inner) => [inner],
     (inner) => ({ a: inner }),

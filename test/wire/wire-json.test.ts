@@ -92,7 +92,7 @@ function elements(field: DescField): fc.Arbitrary<unknown> {
     return fc.dictionary(texts, fc.jsonValue({ noUnicodeString: false, maxDepth: 3 }).map(jsonAsParsed));
   }
   if (field.message) return messages(field.message);
-  // The zero value means "unspecified", which cannot be sent, only left out.
+  // The zero value means "unspecified", which can only be left out, not sent.
   if (field.enum)
     return fc.constantFrom(...field.enum.values.map((value) => value.number).filter((n) => n !== 0));
   switch (field.scalar) {
@@ -108,7 +108,7 @@ function elements(field: DescField): fc.Arbitrary<unknown> {
 /** JSON.stringify does not preserve minus zero. */
 const jsonAsParsed = (value: unknown) => JSON.parse(JSON.stringify(value));
 
-/** Fills the enums, which JSON cannot leave unspecified, and drops one of two fields that share a member. */
+/** Sets the enums, which JSON cannot leave unspecified, and drops one of two fields that share a member. */
 function specified<M extends Message>(desc: DescMessage, message: M): M {
   const members = message as Record<string, unknown>;
   for (const field of desc.fields) {
@@ -204,7 +204,7 @@ describe('REST JSON round trips', () => {
     ['bytes', '"*"'],
     ['bytes', '[1]'],
     ['bool', '1'],
-  ])('REST JSON refuses in %s the value %s', (field, literal) => {
+  ])('REST JSON refuses, in a field of type %s, the value %s', (field, literal) => {
     const read = () => decodeScalars(parseJson(Buffer.from(`{"${field}":${literal}}`)));
     expect(read).toThrow(ServiceError);
     expect(read).toThrow(new RegExp(`^${field}: `));
@@ -217,7 +217,7 @@ describe('REST JSON round trips', () => {
     ['int64', '9007199254740993', 9007199254740993n],
     ['int64', '-0', 0n],
     ['double', '1e2', 100],
-  ])('REST JSON reads in %s the value %s', (field, literal, value) => {
+  ])('REST JSON reads, in a field of type %s, the value %s', (field, literal, value) => {
     const message = decodeScalars(parseJson(Buffer.from(`{"${field}":${literal}}`)));
     expect(message[field]).toBe(value);
   });

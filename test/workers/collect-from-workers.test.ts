@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { type Collection, collectFromWorkers } from '#src/workers/collect-from-workers.ts';
 import type { CollectedMetrics, FromParent } from '#src/workers/messages.ts';
 
-it('a worker’s counts stay in the sum once, even if its last metrics arrive after its end', async () => {
+it('a worker’s counts remain in the sum once, even if its last metrics arrive after it exits', async () => {
   const workers = new Set<Worker>();
   const collection: Collection = collectFromWorkers(workers);
   const ended = addWorker(workers, collection, await counted(3));
@@ -23,7 +23,7 @@ async function counted(calls: number): Promise<CollectedMetrics> {
   return (await registry.getMetricsAsJSON()) as CollectedMetrics;
 }
 
-/** Adds a worker that sends the same metrics at every request. */
+/** Adds a worker that sends the same metrics for every request. */
 function addWorker(workers: Set<Worker>, collection: Collection, metrics: CollectedMetrics) {
   let told = (_text: string) => {};
   const send = (message: FromParent) => {

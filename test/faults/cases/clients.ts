@@ -30,14 +30,14 @@ export const CLIENTS: readonly Case[] = [
         (await world.startReplica({ unhurried: true })).url,
       ];
       const key = `key-${world.random.integer(0, 2 ** 30)}`;
-      // Only the rival that got the payment counts as an order; the invariants do not apply to the others.
+      // Only the request that got the payment counts as an order; the invariants do not apply to its rivals.
       const rivals = Array.from({ length: MANY }, (_, i) =>
         makeOrder(world.random, world.kind.currencies, { key, minorUnits: 1_000 + i }),
       );
       const answers = await Promise.all(rivals.map((rival, i) => send(urls[i % 2] ?? '', rival)));
       const taken = answers.filter(({ status }) => status === 201);
       const reused = answers.filter((answer) => reasonOf(answer) === 'IDEMPOTENCY_KEY_REUSED');
-      // On a busy machine some get no database connection and are refused before their key is compared.
+      // On a busy machine some requests get no database connection and are refused before their key is compared.
       const refused = answers.filter(({ status }) => status === 503);
       world.expect(taken.length === 1, `${taken.length} got a payment`);
       world.expect(reused.length > 0, 'no response reported that the key was used');

@@ -5,7 +5,7 @@ import type { Case } from './case.ts';
 
 const UNAVAILABLE = 'SERVICE_UNAVAILABLE';
 
-/** A database that is down, slow, full, in conflict, or restarted. */
+/** A database that is down, slow, full, deadlocked, read-only or restarted. */
 export const DATABASE: readonly Case[] = [
   {
     name: 'the acknowledgement of commit 1 lost',
@@ -179,13 +179,13 @@ function expectTaken(world: World, answer: Answer, what: string): void {
 
 /** Makes all sessions read-only, current and future ones, as on a demoted primary. */
 async function turnReadOnly({ cluster }: World): Promise<void> {
-  // Except our own: the setting of a database applies to its new sessions and overrides the file.
+  // Our own sessions stay writable: a database's setting applies to its new sessions and overrides the file.
   await cluster.run('ALTER DATABASE postgres SET default_transaction_read_only = off');
   await cluster.run('ALTER SYSTEM SET default_transaction_read_only = on');
   await cluster.run('SELECT pg_reload_conf()');
 }
 
-/** Puts a writable primary in place of the read-only one; open sessions stay at the old one. */
+/** Puts a writable primary in place of the read-only one; open sessions stay connected to the old one. */
 async function makeNewSessionsWritable({ cluster, query }: World): Promise<void> {
   const [row] = await query('SELECT current_database() AS name');
   await cluster.run(`ALTER DATABASE ${row?.name} SET default_transaction_read_only = off`);

@@ -6,7 +6,7 @@ import { paymentOf, reasonOf, send } from '../orders.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** A disk that is really full: the payments' tables on a file system of a few megabytes. */
+/** A disk that is really full: the payments' tables are on a file system of a few megabytes. */
 export const DISK: readonly Case[] = [
   {
     name: 'disk full (for real, on a small file system)',

@@ -16,13 +16,13 @@ import { killAt } from './kills.ts';
 const SOFTLY_DECLINED: OrderOptions = { cardNumber: DECLINED_AT_ACQUIRER_ONE };
 const WENT_ON = ['judge DECLINED', 'judge-two SUCCEEDED'];
 
-/** Every way in which the judge leaves the outcome of a charge open, whether it was made or not. */
+/** Every way in which the judge leaves open whether a charge was made. */
 const UNKNOWN_KINDS = [
   ...['hang_before', 'reset_before', 'error_before', 'hang_after', 'reset_after', 'error_after'],
   ...['html', 'truncated', 'huge', 'slow_drip', 'wrong_amount', 'wrong_currency', 'late_approval:2500'],
 ];
 
-/** Payments that go on to a second provider, payments that must not, and faults between the two attempts. */
+/** Payments that continue at a second provider, payments that must not, and faults between the two attempts. */
 export const FAILOVER: readonly Case[] = [
   {
     name: 'failover: not sent at three, approved at the fourth',
@@ -115,7 +115,7 @@ export const FAILOVER: readonly Case[] = [
       ] as const);
       const stop = await killAt(world, point, order, nth);
       await world.startReplica({ unhurried: true });
-      // The request to the second provider may still arrive after its sender died.
+      // The request to the second provider may still arrive after its sender has died.
       await sleep(world.random.integer(0, 4_000));
       world.random.pick([stop.cut, stop.release])();
       await world.insist(order);
@@ -180,7 +180,7 @@ export const FAILOVER: readonly Case[] = [
       const first = ['judge DECLINED'];
       const both = ['judge DECLINED', 'judge-two ERROR'];
       const [one] = [await world.startReplica(), await world.startReplica()];
-      // Its messages arrive after the other replica has ended the payment.
+      // Its messages arrive after the other replica has finished the payment.
       await stopPastLease(world, one, {
         point: 'write_next_attempt:request',
         nth: 1,
@@ -232,10 +232,10 @@ export const FAILOVER: readonly Case[] = [
 ];
 
 /**
- * Stops the replica that has an order when the nth message reaches a point, until the other replica has learned the
- * outcome.
+ * Stops the replica that processes an order when the nth message reaches a point, until the other replica has learned
+ * the outcome.
  *
- * @param options.verdict for the message; chosen at random by default.
+ * @param options.verdict the verdict on the message; chosen at random by default.
  */
 async function stopPastLease(
   world: World,
@@ -263,7 +263,9 @@ async function stopPastLease(
   await expectAttempts(world, order, attempts);
 }
 
-/** Expects an order that the first provider declined to end as declined or as never sent to the second. */
+/**
+ * Expects that the order, which the first provider declined, ends declined or in a second attempt that was never sent.
+ */
 async function expectNoCharge(world: World, order: Order): Promise<void> {
   await world.insist(order);
   const [first, second = 'judge-two ERROR', ...others] = await attemptsOf(world, order);

@@ -22,7 +22,7 @@ export const GROUPS: readonly Case[] = [
 
 type Step = 'claim' | 'write';
 type Side = 'request' | 'response';
-/** The statements for groups. */
+/** The statements that write groups. */
 const MANY: Readonly<Record<Step, string>> = { claim: 'claim_many', write: 'write_outcomes' };
 
 /** Makes a case in which a fault affects the commits of a group of claims and of a group of outcomes. */
@@ -38,7 +38,7 @@ function fault(name: string, side: Side, verdict: 'cut' | { readonly refuse: str
           const { sent, release } = sendTogether(world, url, step);
           await Promise.race([sent, world.until(`a group of ${step}`, () => left() === 0)]);
           release();
-          // On a busy machine one may have to wait, or get no connection.
+          // On a busy machine a payment may have to wait, or may get no connection.
           for (const { status } of await sent) {
             world.expect([201, 409, 503].includes(status ?? 0), `${step}: one response was ${status}`);
           }
@@ -49,7 +49,7 @@ function fault(name: string, side: Side, verdict: 'cut' | { readonly refuse: str
   };
 }
 
-/** Makes a case that kills the replica while it commits a group; another one takes over. */
+/** Makes a case that kills the replica while it commits a group; another replica takes over. */
 function kill(name: string, step: Step, side: Side): Case {
   return {
     name,

@@ -7,7 +7,7 @@ import { exchange, type Order, paymentOf, send } from '../orders.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** Malicious clients: each gets a clear refusal, and others are served at the same time. */
+/** Malicious clients: each gets a clear refusal, while others are served. */
 export const HOSTILE: readonly Case[] = [
   {
     name: 'hostile input',
@@ -42,7 +42,7 @@ export const HOSTILE: readonly Case[] = [
         ...Array.from({ length: 4 }, () => holdOn(url, 256, { window: 65_535, endsBody: false })),
         ...Array.from({ length: 4 }, () => holdOn(url, 256, { window: 0, endsBody: true })),
       ]);
-      // A body may take this long to begin and a response to be read; then the service gives the stream up.
+      // Within this time the service gives up a stream whose body has not begun or whose response is not read.
       const isOver = () => holding.every(({ open }) => open() === 0);
       await world.until('streams that hold on to be given up', isOver, GIVEN_UP_MS);
       for (const { session } of holding) session.destroy();
@@ -63,7 +63,7 @@ const REFUSED = [400, 413, 415, 422];
 
 function hostileBodies(order: Order): Hostile[] {
   const whole = JSON.parse(order.body);
-  // Accepted bodies are charged under a separate reference, because another key makes another payment.
+  // Accepted bodies are charged with a separate reference, because another key makes another payment.
   let count = 0;
   const another = () => ({ ...whole, merchant_reference: `hostile ${count++}` });
   const wrongTypes = leaves(whole).flatMap((path) =>
@@ -117,7 +117,7 @@ function withValue(whole: object, path: readonly string[], value: unknown): obje
   return copy;
 }
 
-/** Sends ordinary orders until stopped; each must be answered soon. */
+/** Sends ordinary orders until stopped; each must get a response soon. */
 function serveOthers(world: World, url: string): { stop(): Promise<void> } {
   let stopped = false;
   const running = (async () => {
@@ -154,7 +154,7 @@ function slowBodies(url: string, count: number): { end(): void } {
 
 const GIVEN_UP_MS = 60_000;
 
-/** Makes calls on one connection with the public key alone that never send their body or never read their response. */
+/** Makes calls with the public key alone on one connection; they never send their body or never read their response. */
 function holdOn(url: string, count: number, how: { window: number; endsBody: boolean }) {
   const session = connectHttp2(url, { settings: { initialWindowSize: how.window } }).on('error', () => {});
   const { 'private-secret-key': _secret, ...publicKey } = headersOne();

@@ -5,7 +5,7 @@ import { storedBodies } from '../stored-bodies.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** The service killed with SIGKILL at every step of a payment and of recovery. */
+/** The service is killed with SIGKILL at every step of a payment and of recovery. */
 export const KILLS: readonly Case[] = [
   {
     name: 'killed before the claim',
@@ -28,7 +28,7 @@ export const KILLS: readonly Case[] = [
       const order = world.order();
       const stop = await killAt(world, world.random.pick(['claim:response', 'charge:request']), order);
       await world.startReplica({ unhurried: true });
-      // The request in transit may still arrive after its sender died, before or after the outcome is looked up.
+      // The request in transit may still arrive after its sender has died, before or after the outcome is looked up.
       await sleep(world.random.integer(0, 4_000));
       world.random.pick([stop.cut, stop.release])();
       await world.insist(order);
@@ -84,7 +84,7 @@ function recoveryKill(name: string, step: string, misbehaviour: string): Case {
     async run(world) {
       const order = world.order({ description: `sandbox:${misbehaviour}` });
       const sides = world.random.shuffled(['request', 'response']);
-      // On a busy machine even the first look-up may come so late that it also closes, which is another call.
+      // On a busy machine even the first look-up may be so late that it also closes the payment, which is another call.
       const options = step === 'look_up' ? { env: { CLOSING_MARGIN_MS: '600000' } } : {};
       let replica = await world.startReplica(options);
       // The first request uses some of recovery's statements, too, so it must end first.
@@ -113,7 +113,7 @@ function recoveryKill(name: string, step: string, misbehaviour: string): Case {
 
 /**
  * Starts a replica, sends it an order, and kills it when its nth message reaches a point. The message stays held, and
- * the replica's lease ends.
+ * the replica's lease expires.
  */
 export async function killAt(world: World, point: string, order: Order, nth = 1): Promise<Stop> {
   const replica = await world.startReplica({ unhurried: true });

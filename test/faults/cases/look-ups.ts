@@ -11,7 +11,7 @@ import { killAt } from './kills.ts';
 const HANG_MS = 60_000;
 const OPEN_OUTCOMES = 400;
 
-/** Cases of look-ups: which provider is queried about an open outcome, by which replica, and how soon. */
+/** Cases of look-ups: which provider a replica queries about an open outcome, which replica does so, and how soon. */
 export const LOOK_UPS: readonly Case[] = [
   {
     name: 'look-ups: a connection re-pointed while the service was down',

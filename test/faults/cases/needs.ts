@@ -4,7 +4,7 @@ import type { Case } from './case.ts';
 const CARDS: readonly Ability[] = ['cards'];
 const LOOKED_UP: readonly Ability[] = ['cards', 'look_ups'];
 
-/** Abilities that cases need, by the beginnings of their names; the first match counts. Other cases need cards. */
+/** The features that cases need, keyed by the beginnings of case names; the first match counts. Others need cards. */
 export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[]])[] = [
   ['a group of', ['cards', 'groups']],
   ['killed in recovery', LOOKED_UP],

@@ -4,7 +4,7 @@ import { type Asked, insistOn, operate, pay, verbsOf } from '../operate.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
-/** Captures, cancels and refunds under faults: I9 must hold in addition to everything that holds for payments. */
+/** Captures, cancels and refunds during faults: I9 must hold in addition to everything that holds for payments. */
 export const OPERATIONS: readonly Case[] = [
   kill('before the claim', 'claim_operation:request'),
   kill('after the claim, before sending', 'claim_operation:response'),
@@ -113,7 +113,7 @@ export const OPERATIONS: readonly Case[] = [
         world.random.pick([stop.cut, stop.release])();
         replica = await world.startReplica();
       }
-      // A refund of ours comes in between and is counted in addition.
+      // A refund of ours comes in between, and is counted as well.
       await insistOn(world, { verb: 'refund', payment, key: `ours ${payment.id}`, percent: 30 });
       await world.until('all that was refunded to be in the books', async () => {
         const [row] = await world.query(
@@ -134,7 +134,7 @@ async function somethingTo(world: World, url: string): Promise<Asked> {
   return { verb, payment, key: `${verb} ${payment.id}` };
 }
 
-/** Makes a case with concurrent parts that together exceed the whole. */
+/** Makes a case with concurrent partial operations that together exceed the payment. */
 function race(name: string, { verb, capture }: { verb: 'refund' | 'capture'; capture: boolean }): Case {
   return {
     name: `operations: partial ${name} that race to more than the whole, at two replicas`,

@@ -7,7 +7,7 @@ import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 import { killAt } from './kills.ts';
 
-/** Payers at the provider's page, their returns and the provider's notifications, and verifications. */
+/** Payers at the provider's page, their returns, the provider's notifications, and verifications. */
 export const PAYERS: readonly Case[] = [
   completionKill('before it is taken', 'take_due_transactions:request'),
   completionKill('after it is taken', 'take_due_transactions:response'),
@@ -74,7 +74,7 @@ export const PAYERS: readonly Case[] = [
       const replica = await world.startReplica();
       const payer = await sendAway(world, replica.url, 'WALLET_B');
       await agree(world, payer);
-      // A signed report is settled alone; news that a look-up covers is settled together.
+      // A signed report is settled alone; all notifications that a look-up covers are settled together.
       const settling = world.can('look_ups') ? 'settle_served_news' : 'settle_news';
       const point = world.random.pick(['take_due_transactions', 'read_open_news', settling]);
       const stop = world.gate.hold(`${point}:${world.random.pick(['request', 'response'])}`);
@@ -149,8 +149,8 @@ function completionKill(step: string, point: string): Case {
 }
 
 /**
- * Makes a case that kills the replica while it requests a page for the payer; the payer pays if there is a page after
- * all.
+ * Makes a case that kills the replica while it requests a page for the payer; the payer pays if the page was created
+ * after all.
  */
 function sendingKill(step: string, point: string): Case {
   return {
@@ -185,7 +185,8 @@ function verificationKill(step: string, point: string): Case {
         WHERE p.account_id = $1 AND p.idempotency_key = $2`;
       const [row] = await world.query(sql, [ACCOUNT_ONE, order.key]);
       const told = (await world.ledger()).filter((line) => line.idempotency_key === row?.id);
-      // If the claim was committed after its process died, nothing was sent, and the provider has closed the payment.
+      // If the claim was committed after its process had died, nothing was sent, and the provider has closed the
+      // payment.
       const expected = told.every(({ kind }) => kind === 'closed') ? 'ERROR' : 'VERIFIED';
       world.expect(row?.status === expected, `the verification is ${row?.status}, not ${expected}`);
     },

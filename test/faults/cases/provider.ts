@@ -77,7 +77,10 @@ export const PROVIDER: readonly Case[] = [
   },
 ];
 
-/** Makes a case with every misbehaviour at once, each on two orders, with well-behaved orders in between. */
+/**
+ * Makes a case in which the provider misbehaves in every way at once, each on two orders, with normal orders in
+ * between.
+ */
 function misbehaving(name: string, kinds: readonly string[], expected: Expected): Case {
   return {
     name,
@@ -94,7 +97,7 @@ function misbehaving(name: string, kinds: readonly string[], expected: Expected)
   };
 }
 
-/** The first response's status, if it is certain, and the final status. */
+/** The status in the first response, if it is certain, and the final status. */
 type Expected = { readonly first: string | undefined; readonly last: string };
 
 async function expectOf(

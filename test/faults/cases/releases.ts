@@ -14,7 +14,7 @@ import type { Case } from './case.ts';
 const NEW_FIELD = 'nationality';
 /** Its name in the previous release, of the same length so that the encoded descriptor stays valid. */
 const UNKNOWN_NAME = 'not_known_8';
-/** Options of an order whose request contains the field. */
+/** Options for an order whose request contains the field. */
 const WITH_NEW_FIELD = { [NEW_FIELD]: 'CO' };
 
 /** Two releases side by side on one database: payments begun by one and retried at the other. */
@@ -135,7 +135,7 @@ async function olderRelease(world: World): Promise<string> {
   return copy.path;
 }
 
-/** Expects a different request with the same key to be refused, because a single release can compare its requests. */
+/** Expects that a different request with the same key is refused, because a release can compare its own requests. */
 async function expectReuseRefused(world: World, replica: Process, order: Order): Promise<void> {
   const other = world.order({ key: order.key, account: order.account });
   const answer = await send(replica.url, other);

@@ -9,13 +9,13 @@ import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
 const HOUR_MS = 3_600_000;
-/** Options of a replica whose clock is ahead. */
+/** Options for a replica whose clock is ahead. */
 const aheadBy = (ms: number) => ({
   env: { CLOCK_AHEAD_MS: `${ms}` },
   nodeOptions: ['--import', join(import.meta.dirname, '../clock-ahead.mjs')],
 });
 
-/** Several replicas on one database that finish each other's work. */
+/** Several replicas that share a database and finish each other's work. */
 export const REPLICAS: readonly Case[] = [
   {
     name: 'two replicas: one killed',
@@ -49,7 +49,7 @@ export const REPLICAS: readonly Case[] = [
       frozen.thaw();
       const got = await sent;
       world.expect(paymentOf(got)?.status === 'SUCCEEDED', `the stopped replica responded ${got.status}`);
-      // If its outcome were written, that would have happened by now.
+      // If it wrote its outcome, it would have done so by now.
       await sleep(1_500);
       stop.cut();
     },
@@ -66,7 +66,7 @@ export const REPLICAS: readonly Case[] = [
       await answerPending(world);
       stop.release();
       const told = paymentOf(await sent)?.status;
-      // On a busy machine the response may be to retry later.
+      // On a busy machine the response may ask for a later retry.
       world.expect(told === 'PENDING' || told === undefined, `the delayed replica responded ${told}`);
       const replay = paymentOf(await world.insist(order));
       world.expect(replay?.status === 'PENDING', `the replay is ${replay?.status}`);
@@ -85,7 +85,7 @@ export const REPLICAS: readonly Case[] = [
       const stop = world.gate.hold('charge:response');
       const sent = send(here.url, order);
       await stop.reached;
-      // Enough time for several searches within the lease.
+      // The lease leaves enough time for several searches.
       await sleep(400);
       const [attempt] = await world.query('SELECT fence FROM transaction');
       world.expect(attempt?.fence === 0, 'the attempt was taken before its lease ran out');

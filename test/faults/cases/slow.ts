@@ -31,10 +31,10 @@ export const SLOW: readonly Case[] = [
 ];
 
 const WAVES = 5;
-/** Fewer payments at once than the service has at work. */
+/** Fewer concurrent payments than the service works on at once. */
 const WAVE = 100;
 
-/** Sends 500 payments, whose requests or answers stop on their way. */
+/** Sends 500 payments whose requests or responses stop in transit. */
 async function hold500(world: World) {
   const replica = await world.startReplica({ unhurried: true });
   const held = world.gate.holdAll(world.random.pick(['charge:request', 'charge:response']));

@@ -7,7 +7,7 @@ import type { Case } from './case.ts';
 /** Number of payments that compete for the same one-time token. */
 const RIVALS = 10;
 
-/** Stored card ciphertexts: a token is used once, and a card is stored once or not at all. */
+/** Stored cards and tokens: a token is used once, and a card is stored once or not at all. */
 export const TOKENS: readonly Case[] = [
   killAt('before the claim', 'claim_by_token:request'),
   killAt('after the claim, before sending', 'claim_by_token:response'),
@@ -38,7 +38,7 @@ export const TOKENS: readonly Case[] = [
       await expectNoCiphertext(world, 'one_time_token', 'sealed');
     },
   },
-  // A client that waits for a COMMIT in progress does not know its result; a repeat with the same key does.
+  // A client that waits for a COMMIT does not learn its result; a repeat with the same key does.
   enrollment('before its commit', 'CREATE TRIGGER slow BEFORE INSERT ON vaulted_token', 0),
   enrollment(
     'while it commits',
@@ -161,7 +161,7 @@ function walletEnrollment(name: string, point: string): Case {
   };
 }
 
-/** Agrees, as the payer, at the page in the response to an enrolment. */
+/** Agrees, as the payer, at the page named in the response to an enrollment. */
 async function agreeAtPage({ status, body }: Pick<Answer, 'status' | 'body'>): Promise<void> {
   if (status !== 201) throw new Error(`the response to the enrolment was ${status} ${body}`);
   const { redirect_url: page } = JSON.parse(body);
@@ -191,11 +191,11 @@ function payByToken(order: Order, token: string): void {
   Object.assign(order, { body: JSON.stringify({ ...JSON.parse(order.body), payment_method: { token } }) });
 }
 
-/** Sends an order until the response is a payment or a refusal. */
+/** Repeats an order until the response is a payment or a refusal. */
 async function clearAnswer(url: string, order: Order): Promise<Answer> {
   for (;;) {
     const answer = await send(url, order);
-    // A refusal that used nothing is permanent, so earlier unclear responses used nothing either.
+    // A refusal that did not use the token is final, so earlier unclear responses did not use it either.
     if (answer.status === 400) order.answers.splice(0, order.answers.length, answer);
     if (answer.status === 201 || answer.status === 400) return answer;
   }

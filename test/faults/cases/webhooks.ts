@@ -15,7 +15,7 @@ export const WEBHOOKS: readonly Case[] = [
     async run(world) {
       await world.startReplica();
       await world.startReplica();
-      // Otherwise one of hundreds of events would fail nine times in a row and correctly count as failed.
+      // Otherwise one of hundreds of events would fail nine times in a row and would rightly count as failed.
       let isKind = false;
       const mood = () =>
         isKind ? 'take' : world.random.pick(['take', 'take', 'take', 'fail', 'break'] as const);
@@ -61,7 +61,7 @@ export const WEBHOOKS: readonly Case[] = [
   },
 ];
 
-/** Waits until every open delivery of account one has failed since it was due. */
+/** Waits until every open delivery of account one has been tried again and has failed. */
 async function failedAgain(world: World): Promise<void> {
   const due = 'SELECT 1 FROM delivery WHERE account_id = $1 AND (due_at <= now() OR error IS NULL)';
   await world.until('the receiver to be tried in vain', async () => {

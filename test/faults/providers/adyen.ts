@@ -9,7 +9,7 @@ const KEY_OF_TWO = `${FAKE_API_KEY}_two`;
 const DELIVERY_MS = 40;
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
-/** Adyen's fake, which sends notifications of all events by itself. */
+/** Adyen's fake, which sends notifications about all events by itself. */
 export const adyen: Provider = {
   name: 'adyen',
   abilities: new Set(['cards', 'authorizations', 'verifications', 'redirects', 'late_payers']),
@@ -30,7 +30,7 @@ export const adyen: Provider = {
   },
   async start({ deliver }): Promise<Judge> {
     const fake = await startFakeAdyen();
-    /** The requests that were carried out, by our transaction's id. */
+    /** The requests that were carried out, keyed by our transaction id. */
     const heard = new Map<string, FrontRequest>();
     const front = await startFront(fake.url, {
       ...DIALECT,
@@ -91,7 +91,7 @@ const DIALECT: Dialect = {
   },
 };
 
-/** Sets a holder's name that determines the result in Adyen's test system. */
+/** Sets the holder name that determines the result in Adyen's test system. */
 function withHolder(request: FrontRequest, holderName: string): FrontRequest {
   const body = JSON.parse(request.body);
   body.paymentMethod.holderName = holderName;

@@ -5,10 +5,10 @@ import type { Provider } from './provider.ts';
 import { sandbox } from './sandbox.ts';
 import { stripe } from './stripe.ts';
 
-/** Every provider that can serve the service under test: the sandbox and the fakes of real ones. */
+/** Every provider with which the service can be tested: the sandbox and the fakes of real providers. */
 export const PROVIDERS: readonly Provider[] = [sandbox, stripe, adyen, paypal, mercadoPago];
 
-/** Returns the provider of a name. @throws Error if there is none. */
+/** Returns the provider with a name. @throws Error if there is none. */
 export function providerNamed(name: string): Provider {
   const provider = PROVIDERS.find((one) => one.name === name);
   if (provider) return provider;

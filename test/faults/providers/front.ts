@@ -32,11 +32,11 @@ export type Dialect = {
     code: string,
     ask: (request: FrontRequest) => Promise<FrontAnswer>,
   ) => Promise<FrontAnswer>;
-  /** Called for every request that the fake has responded to. */
+  /** Called for every request to which the fake has responded. */
   readonly heard?: (request: FrontRequest, answer: FrontAnswer) => void;
 };
 
-/** A front before a fake. */
+/** A proxy in front of a fake. */
 export type Front = {
   readonly port: number;
   /** Causes trouble for charges and operations that contain an id in their body or path. */
@@ -48,21 +48,21 @@ const WORD = /sandbox:([a-z_]+)(?::(\w+))?/;
 const FAILED: FrontAnswer = { status: 500, contentType: 'text/plain', body: 'it failed' };
 const HUGE_BYTES = 10 * 1024 * 1024;
 const DRIP_MS = 100;
-/** Fields of amounts and currencies at all providers. */
+/** The names of the amount and currency fields of all providers. */
 const AMOUNTS = /^(amount|amount_received|amount_capturable|value|unit_price|transaction_amount)$/;
 const CURRENCIES = /^(currency|currency_code|currency_id)$/;
 
 /**
- * Starts a front before a provider's fake. It does to responses what the sandbox does when a description requests it
- * (`sandbox:reset_after`; see sandbox/README.md). A payment's requests contain the word themselves; its operations get
- * the trouble set for the payment. Each idempotency key meets trouble once, and a repeat gets its response.
+ * Starts a proxy in front of a provider's fake. It does to responses what the sandbox does when a description requests
+ * it (`sandbox:reset_after`; see sandbox/README.md). A payment's requests contain this word themselves; its operations
+ * get the trouble set for the payment. Each idempotency key causes trouble once, and its repeat gets a response.
  */
 export async function startFront(fakeUrl: string, dialect: Dialect): Promise<Front> {
   const words = new Map<string, string>();
   const troubled = new Set<string>();
   const ask = (request: FrontRequest) => exchange(fakeUrl, request);
 
-  /** Returns the trouble for a request, once. */
+  /** Returns the trouble for a request, but only once. */
   function troubleOf({ method, path, headers, body }: FrontRequest): RegExpExecArray | null {
     const text = `${path} ${body.replaceAll('%3A', ':')}`;
     const named = [...words].find(([id]) => text.includes(id))?.[1];

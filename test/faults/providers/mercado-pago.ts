@@ -11,7 +11,7 @@ import type { Judge, LedgerLine, Provider } from './provider.ts';
 
 const CURRENCY = 'ARS';
 
-/** Mercado Pago's fake: payers by redirect, whose payments it captures by itself. */
+/** Mercado Pago's fake: it redirects payers, and captures their payments by itself. */
 export const mercadoPago: Provider = {
   name: 'mercado_pago',
   abilities: new Set(['redirects', 'look_ups', 'refund_reads', 'unsigned_notifications']),

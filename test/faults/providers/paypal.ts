@@ -8,7 +8,7 @@ import {
 import { startFront } from './front.ts';
 import type { Judge, LedgerLine, Provider } from './provider.ts';
 
-/** PayPal's fake: payers by redirect, whose payments a completion captures. */
+/** PayPal's fake: it redirects payers, and a completion captures their payments. */
 export const paypal: Provider = {
   name: 'paypal',
   abilities: new Set(['redirects', 'completions', 'look_ups', 'refund_reads', 'unsigned_notifications']),

@@ -1,7 +1,7 @@
 import type { RawNotification } from '#src/connectors/connector.ts';
 import type { Currency } from '../orders.ts';
 
-/** Abilities that a case may need, with the reason for skipping a provider without one. */
+/** Features that a case may need, each with the reason to skip a provider that lacks it. */
 export const ABILITIES = {
   cards: 'it takes no cards',
   authorizations: 'it authorizes nothing without taking it: there is nothing to capture or to cancel',
@@ -19,16 +19,16 @@ export const ABILITIES = {
   dashboard: 'it has no dashboard here, in which a merchant refunds',
 } as const;
 
-/** An ability that some providers lack. */
+/** A feature that some providers lack. */
 export type Ability = keyof typeof ABILITIES;
 
-/** The two accounts at the provider, of the connections `judge` and `judge-two`. */
+/** The two accounts at the provider, for the connections `judge` and `judge-two`. */
 export type Acquirer = 'ONE' | 'TWO';
 
-/** A kind of call, by which the gate before the provider stops it. */
+/** The kind of a call, at which the gate in front of the provider can stop it. */
 export type Call = 'charge' | 'look_up' | 'close' | 'operation';
 
-/** A provider that can serve the service under test. */
+/** A provider with which the service can be tested. */
 export type Provider = {
   /** Its name in `--provider`. */
   readonly name: string;
@@ -36,12 +36,12 @@ export type Provider = {
   readonly connector: string;
   /** The time that the service waits for all requests of a call. */
   readonly timeoutMs: number;
-  /** Returns a connection's settings, apart from address and timeout, in YAML's flow style. */
+  /** Returns a connection's settings, apart from URL and timeout, in YAML's flow style. */
   readonly settings: (acquirer: Acquirer) => string;
   /** Returns the environment variables of a connection's secrets, by their names in the catalogue. */
   readonly secrets: (acquirer: Acquirer) => Readonly<Record<string, string>>;
   readonly environment: Readonly<Record<string, string>>;
-  /** The currencies of orders, with the decimals of ISO 4217. */
+  /** The currencies of orders, with the number of decimal places in ISO 4217. */
   readonly currencies: readonly Currency[];
   /** Classifies a call by the beginning of its HTTP request; undefined for calls that are never stopped. */
   callOf(head: string): Call | undefined;
@@ -51,7 +51,7 @@ export type Provider = {
 export type StartOptions = {
   /** The checkout of the service under test. */
   readonly checkout: string;
-  /** Creates a database for a ledger, in a PostgreSQL that no case harms. @returns its address. */
+  /** Creates a database for a ledger, in a PostgreSQL that no case harms. @returns its URL. */
   ledgerUrl(): Promise<string>;
   /** Posts a notification to a running replica. @returns the status of the response, if any. */
   deliver(connection: string, notification: RawNotification): Promise<number | undefined>;
@@ -66,7 +66,7 @@ export type Judge = {
   ledger(): Promise<LedgerLine[]>;
   /** Pays or agrees, as the payer, at the provider's page. @returns the query of the payer's return. */
   agree(line: LedgerLine): Promise<string>;
-  /** Returns a notification about an entry, which need not be true. */
+  /** Returns a notification about an entry; the notification need not be true. */
   notification(line: LedgerLine, options: { readonly isForged: boolean }): RawNotification;
   /** Refunds part of a charge in the provider's dashboard. @returns its notification. */
   refundThere?(line: LedgerLine, amount: number): RawNotification;

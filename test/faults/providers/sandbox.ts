@@ -12,7 +12,7 @@ const ANNOUNCES = /sandbox provider: http:\/\/127\.0\.0\.1:(\d+)/;
 /** The simulated provider as a separate process, which writes each charge to disk before it responds. */
 export const sandbox: Provider = {
   name: 'sandbox',
-  // It supports every ability except a dashboard for merchants.
+  // It has every feature except a dashboard for merchants.
   abilities: new Set((Object.keys(ABILITIES) as Ability[]).filter((ability) => ability !== 'dashboard')),
   connector: 'sandbox',
   timeoutMs: 1_000,
