@@ -32,8 +32,8 @@ export const GIVEN_UP_MS = 2 * 86_400_000;
 const MOST_ROUTED = 20;
 
 /**
- * Makes the transaction that the news is about due for a check. The search is repeated later if the transaction does
- * not exist yet or the call that creates it is in progress.
+ * Finds the transaction of the news, and makes its check due. The search is repeated later if the transaction does not
+ * exist yet or the call that creates it is in progress.
  *
  * @returns the seconds until the check is due; undefined if none is due yet.
  */
