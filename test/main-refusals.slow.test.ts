@@ -66,7 +66,7 @@ it('the service does not start if the database is read-only, and says what to se
 
 it('the service refuses a database whose commits a crash can undo, unless allowed', async () => {
   expect(await refusal(onDatabase)).toMatch(
-    /^the database acknowledges commits that a crash can undo.*: fsync, .* off\. .*ALLOW_UNSAFE_DATABASE=on$/,
+    /^the database acknowledges commits that a crash can undo.*; these settings are off: fsync, .*\. .*ALLOW_UNSAFE_DATABASE=on$/,
   );
   const service = await startService({ ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on' });
   expect((await fetch(`${service.url}/readyz`)).status).toBe(200);

@@ -21,7 +21,7 @@ const NO_SUCH_CURRENCY = 'ERROR/ERROR';
 const passedOver = (asked: string) => `OPERATION_NOT_SUPPORTED: ${asked}`;
 const CARDS = passedOver('card payments');
 const REDIRECTS = passedOver('redirects to wallets');
-const ENROLLED = passedOver('payments by enrolled wallets');
+const ENROLLED = passedOver('payments with enrolled wallets');
 
 const PROVIDERS = ['adyen', 'stripe', 'paypal', 'mercado-pago'] as const;
 type Provider = (typeof PROVIDERS)[number];

@@ -11,7 +11,7 @@ const RESET_AFTER_CHARGE = '4000000000002008';
 const CATALOGUE = sandboxCatalogue(10_000);
 /** The same connection with another account. */
 const REPOINTED = CATALOGUE.replace('timeout_ms: 10000', 'timeout_ms: 10000\n      account_id: elsewhere');
-const WARNING = 'open outcomes of connection sandbox-one cannot be looked up';
+const WARNING = 'unknown outcomes at connection sandbox-one cannot be looked up';
 
 let test: TestDatabase;
 let tables: Tables;

@@ -29,7 +29,7 @@ export function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError
       workflows.includes(Payment_Workflow.SDK_CHECKOUT)
         ? fault(
             `payment_method_types[${i}].workflows`,
-            'may only be DIRECT and REDIRECT, which checkout sessions use too',
+            'must contain only DIRECT and REDIRECT, which checkout sessions use too',
           )
         : [],
     ),
@@ -99,10 +99,10 @@ function checkTargets(
   );
   for (const [i, { connection, weight }] of targets.entries()) {
     if (!connectionIds.has(connection)) {
-      faults.push(fault(`${field}.targets[${i}].connection`, 'names no connection'));
+      faults.push(fault(`${field}.targets[${i}].connection`, 'is not the id of a connection'));
     }
     if (weight !== undefined && choice !== Choice.SPLIT) {
-      faults.push(fault(`${field}.targets[${i}].weight`, 'is only used with choice SPLIT'));
+      faults.push(fault(`${field}.targets[${i}].weight`, 'is used only with choice SPLIT'));
     }
   }
   if (targets.length > 0 && targets.every(({ weight }) => weight === 0)) {

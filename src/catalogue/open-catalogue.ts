@@ -23,14 +23,14 @@ export type OpenCatalogueOptions = {
   readonly connectors: readonly Connector[];
   /** Reads an environment variable that a connection's secret refers to. */
   readonly environment: (name: string) => string | undefined;
-  /** Values of `$NAME` in settings: the address of the mounted sandbox. */
+  /** Values of `$NAME` in settings: the URL of the mounted sandbox. */
   readonly variables: Readonly<Record<string, string>>;
   /** Key for digests of the credentials that identify a connection's account. */
   readonly identityKey: Uint8Array;
   /** Approval rates of connections, which outlive a catalogue. */
   readonly rates: ApprovalRates;
   readonly observer: CatalogueObserver;
-  /** Limit on the calls that the process has in flight, from which the default limit of a connection follows. */
+  /** Limit on the calls that the process has in flight. It determines the default limit of a connection. */
   readonly maxInFlight: number;
   /** Monotonic clock of the circuit breakers, in milliseconds; by default the process's own. */
   readonly nowMs?: (() => number) | undefined;
@@ -40,7 +40,7 @@ export type OpenCatalogueOptions = {
 export type CatalogueObserver = {
   conditionFailed(routeId: number, error: unknown): void;
   circuitChanged(connectionId: string, state: CircuitState): void;
-  /** A connection has left the catalogue; it is kept for checks until the restart. */
+  /** Called when a connection was removed from the catalogue. It is kept for checks until the process restarts. */
   connectionRetired(connectionId: string): void;
 };
 
@@ -61,7 +61,7 @@ export type OpenedCatalogue = LiveCatalogue & {
  * @param predecessor the catalogue whose connections are taken over, with their health, if they have the same
  * definition.
  * @throws CatalogueError that names the connection and the setting at fault, or an id that now points to a different
- * account; then nothing that was opened stays open.
+ * account; nothing that was opened then stays open.
  */
 export function openCatalogue(
   catalogue: Catalogue,
@@ -85,7 +85,7 @@ export function openCatalogue(
     const before = predecessor?.reachable.get(id);
     if (before && before.identity !== connection.identity) {
       throw new CatalogueError(
-        `connection ${id}: now points to a different account (its address, its account, or the credential that names it); give that account another connection id`,
+        `connection ${id}: now points to a different account (another URL, another account, or another credential that identifies the account); give that account another connection id`,
       );
     }
     const known = kept && predecessor?.health.get(id);

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { readCatalogue } from './read-catalogue.ts';
 
-/** Dependencies of reloading. */
+/** Options for startReloading. */
 export type ReloadOptions = {
   /** Path of the catalogue file. */
   readonly file: string;

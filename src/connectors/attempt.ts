@@ -20,9 +20,9 @@ export type AttemptFacts = {
   readonly merchantReference: string;
   /** ISO 3166-1 alpha-2. */
   readonly country: string;
-  /** Our own address to which the provider sends the payer back: `…/v1/payments/{id}/return`. */
+  /** Our own URL to which the provider sends the payer back: `…/v1/payments/{id}/return`. */
   readonly returnUrl: string;
-  /** Our own address for the connection's notifications: `…/v1/providers/{connection}/notifications`. */
+  /** Our own URL for the connection's notifications: `…/v1/providers/{connection}/notifications`. */
   readonly notificationUrl: string;
   /** Time after which a redirected payer can no longer pay, in milliseconds since the epoch. */
   readonly expiresAtMs: number;

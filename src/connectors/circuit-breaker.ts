@@ -20,7 +20,7 @@ export type ConnectionHealth = {
 /** A connection with its circuit breaker. */
 export type GuardedConnection = ProviderConnection & { readonly health: ConnectionHealth };
 
-/** Options of a circuit breaker other than its settings. */
+/** Options for a circuit breaker, other than its settings. */
 export type GuardOptions = {
   /** Called with each new state; must not throw. */
   readonly changed?: (state: CircuitState) => void;

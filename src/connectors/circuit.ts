@@ -43,7 +43,7 @@ export type Circuit = {
   report(admission: Admission, isHealthy: boolean | undefined): void;
 };
 
-/** Options of a circuit. */
+/** Options for a circuit. */
 export type CircuitOptions = {
   readonly settings: BreakerSettings;
   /** true if, after the pause, a probe must succeed before a call becomes the trial. */

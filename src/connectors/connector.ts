@@ -19,7 +19,7 @@ export type Connector = {
   connect(settings: JsonObject, context: ConnectContext): ProviderConnection;
 };
 
-/** Options for opening a connection other than its settings. */
+/** Options for opening a connection, other than its settings. */
 export type ConnectContext = {
   /** Shown in the record's provider_id and provider_data.id. */
   readonly providerId: string;
@@ -36,8 +36,8 @@ export type ConnectContext = {
  */
 export type ProviderConnection = {
   /**
-   * Identifies the account at the provider, for example by address and account name. A look-up at another account would
-   * not find the transaction. Contains no secret.
+   * Identifies the account at the provider, for example by URL and account name. A look-up at another account would not
+   * find the transaction. Contains no secret.
    */
   readonly identity: string;
   /**
@@ -61,16 +61,16 @@ export type ProviderConnection = {
   /** Returns money to the payer. undefined: not supported by the provider. */
   readonly refund: ((operation: Operation) => Promise<Outcome>) | undefined;
   /**
-   * Takes the money of a redirect that the payer agreed to: after a look-up returned `to_complete` (PayPal's capture of
-   * an order) or, without a look-up, with the data that the returning payer's browser brings (Adyen's details). The
-   * idempotency key derives from the transaction's id, so that a repeat after an unknown outcome cannot take the money
-   * twice. undefined: the provider takes the money by itself.
+   * Takes the money of a payment that the redirected payer agreed to: after a look-up returned `to_complete` (PayPal's
+   * capture of an order) or, without a look-up, with the data that the returning payer's browser brings (Adyen's
+   * details). The idempotency key derives from the transaction's id, so that a repeat after an unknown outcome cannot
+   * take the money twice. undefined: the provider takes the money by itself.
    */
   readonly complete: ((query: LookUp) => Promise<Outcome>) | undefined;
   /**
    * Looks up the outcome of a transaction. undefined: the provider offers no look-up, and its signed notifications
    * decide. `not_sent` means that the provider confirms that the transaction did not happen and never will. If the
-   * provider has merely not received it yet, the outcome is `unknown`.
+   * provider has merely not received the request yet, the outcome is `unknown`.
    */
   readonly lookUp: ((query: LookUp) => Promise<Outcome>) | undefined;
   /**
@@ -90,8 +90,8 @@ export type ProviderConnection = {
    */
   readonly repeatOperation?: (query: LookUp) => Promise<Outcome>;
   /**
-   * Requests a payer's consent to later charges of a wallet: `redirect` gives the page for it. No money moves, so a
-   * failed request may be repeated. undefined: the provider does not enroll wallets.
+   * Requests a payer's consent to later charges of a wallet: the outcome `redirect` gives the page to consent on. No
+   * money moves, so a failed request may be repeated. undefined: the provider does not enroll wallets.
    */
   readonly enrollWallet?: (enrollment: WalletEnrollment) => Promise<Outcome>;
   /** Looks up the outcome of an enrollment: `approved` carries the `enrolledToken`. Present if `enrollWallet` is. */
@@ -160,13 +160,13 @@ export type LookUp = {
   /** The `reference` from the connector's outcome for it, if any. */
   readonly reference: string | undefined;
   /**
-   * Time since the transaction was stored, just before it was sent, by the database's clock. Providers keep idempotency
-   * keys for hours or days.
+   * Time since the transaction was stored, just before it was sent, according to the database's clock. Providers keep
+   * idempotency keys for hours or days.
    */
   readonly ageMs: number;
   /**
-   * Time that a redirected payer has left, by the database's clock: negative once it has run out, Infinity for an
-   * operation.
+   * Time that a redirected payer has left, according to the database's clock: negative once it has run out, Infinity
+   * for an operation.
    */
   readonly payerTimeLeftMs: number;
   /**

@@ -9,9 +9,9 @@ export type WalletEnrollment = {
   /** ISO 3166-1 alpha-2; '' if unknown. */
   readonly country: string;
   readonly customerPayer: CustomerPayer;
-  /** Our own address to which the provider sends the payer back: `…/v1/enrollments/{id}/return`. */
+  /** Our own URL to which the provider sends the payer back: `…/v1/enrollments/{id}/return`. */
   readonly returnUrl: string;
-  /** Our own address for the connection's notifications. */
+  /** Our own URL for the connection's notifications. */
   readonly notificationUrl: string;
   /** Time after which the payer can no longer agree, in milliseconds since the epoch. */
   readonly expiresAtMs: number;

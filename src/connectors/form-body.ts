@@ -1,4 +1,4 @@
-/** A value of a form's field; `undefined` leaves the field out, at any depth. */
+/** The value of a form field; `undefined` leaves the field out, at any depth. */
 export type FormValue =
   | string
   | number

@@ -8,14 +8,17 @@ export type HttpClient = {
   close(): Promise<void>;
 };
 
-/** A provider's address, and the limits on its requests. */
+/** A provider's origin, and the limits on its requests. */
 export type HttpClientOptions = {
   /** Scheme, host and port: `https://api.provider.example`. */
   readonly origin: string;
   /** One deadline for everything: connecting, sending, and receiving the response's last byte. */
   readonly timeoutMs: number;
   readonly maxResponseBytes: number;
-  /** Maximum number of requests in flight, each on a socket of its own; any more are `not_sent`. Default: no limit. */
+  /**
+   * Maximum number of requests in flight, each on a socket of its own; further requests are `not_sent`. Default: no
+   * limit.
+   */
   readonly maxInFlight?: number;
 };
 

@@ -11,7 +11,7 @@ import type { Dispute } from './dispute-report.ts';
 export type NotSentReason = 'unreachable' | 'turned_away' | 'circuit_open';
 
 /**
- * Totals captured and refunded of a payment at its provider, in minor units of its currency. Pending and failed amounts
+ * A payment's captured and refunded totals at its provider, in minor units of its currency. Pending and failed amounts
  * do not count, nor does money taken by a dispute.
  */
 export type Totals = {
@@ -28,7 +28,7 @@ export type Totals = {
 type Reported = {
   readonly providerData: ProviderData;
   /**
-   * Reference by which the connector acts on the transaction later: the provider's own id, or several encoded ids.
+   * Reference with which the connector acts on the transaction later: the provider's own id, or several encoded ids.
    * Opaque to the core, at most 512 characters, stored with the transaction. Absent: an earlier reference is kept.
    */
   readonly reference?: string;
@@ -61,8 +61,8 @@ export type Outcome =
         /** The payment's ended disputes, if any. Only a look-up reports them. */
         readonly endedDisputes?: readonly Dispute[];
         /**
-         * Totals captured and refunded of the payment, regardless of who requested it. Only the payment's look-up
-         * reports them.
+         * The payment's captured and refunded totals, no matter who requested the captures and refunds. Only the
+         * payment's look-up reports them.
          */
         readonly totals?: Totals;
       })

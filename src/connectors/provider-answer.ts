@@ -56,7 +56,7 @@ export type Read<Of extends Reader<unknown>> = ReturnType<Of>;
 /** Fields to read from an object whose type the provider publishes: the compiler rejects unknown names. */
 export type FieldsOf<Published> = { readonly [Name in keyof Published]?: Reader<unknown> };
 
-/** Creates the reader of an object. All fields of an absent object are absent. */
+/** Creates a reader for an object. All fields of an absent object are absent. */
 export function fields<Shape extends Readonly<Record<string, Reader<unknown>>>>(
   shape: Shape,
 ): Reader<{ readonly [Name in keyof Shape]: ReturnType<Shape[Name]> }> {
@@ -81,12 +81,12 @@ export function withRaw<T>(reader: Reader<T>): Reader<T & { readonly raw: JsonOb
   return (value) => ({ ...reader(value), raw: isJsonObject(value) ? value : {} });
 }
 
-/** Creates the reader of an object that may be absent. */
+/** Creates a reader for an object that may be absent. */
 export function optional<T>(reader: Reader<T>): Reader<T | undefined> {
   return (value) => (isJsonObject(value) ? reader(value) : undefined);
 }
 
-/** Creates the reader of a list of objects. An absent list is empty. */
+/** Creates a reader for a list of objects. An absent list is empty. */
 export function listOf<T>(reader: Reader<T>): Reader<readonly T[]> {
   return (value) => (Array.isArray(value) ? value.filter(isJsonObject).map(reader) : []);
 }
@@ -95,7 +95,7 @@ export function listOf<T>(reader: Reader<T>): Reader<readonly T[]> {
 export const stringOf: Reader<string | undefined> = (value) =>
   typeof value === 'string' ? value : undefined;
 
-/** Creates the reader of a string that `pattern` matches entirely. */
+/** Creates a reader for a string that `pattern` matches entirely. */
 export function textLike(pattern: RegExp): Reader<string | undefined> {
   return (value) => (isTextLike(value, pattern) ? value : undefined);
 }
@@ -110,7 +110,7 @@ export const numberOf: Reader<number | undefined> = (value) =>
 /** Reads any value unchanged: a value that is compared with the request must not count as absent. */
 export const asIs: Reader<JsonValue | undefined> = (value) => value;
 
-/** Reads the address of a page to which a browser can be sent. */
+/** Reads the URL of a page to which a browser can be sent. */
 export const pageAddress: Reader<string | undefined> = (value) => (isHttpUrl(value) ? value : undefined);
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

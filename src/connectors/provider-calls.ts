@@ -14,8 +14,8 @@ export type CallName = {
 export type CallArgument = Parameters<NonNullable<ProviderConnection[CallName]>>[0];
 
 /**
- * The calls, and whether each begins something at the provider, rather than look up or complete what an earlier call
- * began. If the port gains a call, this does not compile until it is added.
+ * The calls; true for a call that begins something at the provider, rather than looking up or completing what an
+ * earlier call began. If ProviderConnection gains a call, this does not compile until the call is added.
  */
 export const BEGINS: Readonly<Record<CallName, boolean>> = {
   pay: true,

@@ -10,7 +10,7 @@ import {
 /** Sends one request of a call, within the call's deadline. */
 export type SendTarget<Target> = (target: Target) => Promise<HttpResult>;
 
-/** An HTTP client for a connector. Its targets are requests without credentials. */
+/** An HTTP client for a connector. A target is a request without credentials; the client adds them. */
 export type ProviderClient<Target> = {
   /** Starts a call: all its requests share one deadline. */
   begin(): SendTarget<Target>;

@@ -1,7 +1,7 @@
 import { currencyDigits, type Money } from '#src/money.ts';
 
 /**
- * Converts money from ISO 4217 minor units to the units of a provider that uses other decimals for the currency.
+ * Converts money from ISO 4217 minor units to a provider's units, which may have a different number of decimal places.
  *
  * @returns undefined if the amount cannot be converted exactly, or ISO 4217 lacks the currency.
  */

@@ -8,8 +8,8 @@ export function forged(detail: string): Extract<NotificationReading, { kind: 'fo
 }
 
 /**
- * Returns true if one of the signatures is the HMAC-SHA-256 of the concatenated parts under one of the secrets.
- * Compares in constant time.
+ * Returns true if one of the signatures is the HMAC-SHA-256 of the concatenated parts with one of the secrets. Compares
+ * in constant time.
  *
  * @param signatures 32 bytes each.
  * @param keysAre the encoding of the secrets.
@@ -35,7 +35,7 @@ const HEX_SHA256 = /^[0-9a-f]{64}$/;
 
 /**
  * Describes the fault of a header `t=<unix seconds>,v1=<hex>[,v1=<hex>]`, whose `v1` is the HMAC-SHA-256 of
- * `<t>.<body>` under one of the secrets; undefined if the header is valid.
+ * `<t>.<body>` with one of the secrets; undefined if the header is valid.
  */
 export function faultOfTimedSignature(
   header: string | undefined,

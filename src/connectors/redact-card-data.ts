@@ -13,7 +13,10 @@ export type Redactor = {
   identifier(value: string): string;
   /** Returns true if a string of any length contains no card data. */
   isClean(value: string): boolean;
-  /** Returns an object without card data in keys and values; numbers with card data become text. */
+  /**
+   * Returns a copy of an object with card data removed from its keys and values; a number that contains card data
+   * becomes "[removed]".
+   */
   json(value: JsonObject): JsonObject;
 };
 
@@ -33,20 +36,20 @@ const PIECE_LENGTH = 12;
  * Creates the functions that remove card data from a provider's data. For the attempt's own card, `card`, if any:
  *
  * - its number, and every piece of 12 or more of its digits, regardless of separators and even across a list (a piece
- * that repeats one digit reveals nothing and stays);
- * - its security code on its own, or after a word for it.
+ *   that repeats one digit reveals nothing and stays);
+ * - its security code, standing alone or after a label such as CVV.
  *
  * For any card:
  *
  * - 13 to 19 digits that begin like the cards of a known scheme and pass the Luhn check, grouped or not;
- * - three or four digits after a word for a security code.
+ * - three or four digits after a label for a security code.
  *
  * Text is searched both as is and percent-decoded. Other encodings are not decoded: no known provider responds with an
  * encoded card number, and every provider already has the number.
  *
- * UUIDs, digests and ISO 8601 times pass unchanged. So do times in milliseconds to nanoseconds since 1970, because no
- * card scheme's numbers begin with 1. One in ten provider identifiers of 13 to 19 digits that begin with 3 to 6 looks
- * like a card number and is removed: losing it does less harm than showing a card number.
+ * UUIDs, digests and ISO 8601 times pass unchanged. So do Unix timestamps in milliseconds, microseconds or nanoseconds,
+ * because no card scheme's numbers begin with 1. One in ten provider identifiers of 13 to 19 digits that begin with 3
+ * to 6 looks like a card number and is removed: losing it does less harm than showing a card number.
  */
 export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode'>): Redactor {
   const pieces = piecesOf(card?.number.reveal() ?? '');
@@ -158,7 +161,7 @@ function withoutPieces(value: string, pieces: readonly string[]): string {
 }
 
 /**
- * Builds a pattern that matches a security code on its own or right after a word for it, but not in a decimal number or
+ * Builds a pattern that matches a security code, standing alone or right after a label, but not in a decimal number or
  * an IPv4 address.
  */
 function codePattern(code: string): RegExp {

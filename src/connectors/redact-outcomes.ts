@@ -43,7 +43,7 @@ function redactReading(reading: NotificationReading): NotificationReading {
 /** Fields of an outcome that must stay unchanged for later use, even if they happen to look like a card number. */
 const IDENTIFIERS: ReadonlySet<string> = new Set(['reference', 'networkTransactionId', 'enrolledToken']);
 
-/** Returns the outcome without card data; a redirect to an address with card data becomes `unknown`. */
+/** Returns the outcome without card data; a redirect to a URL that contains card data becomes `unknown`. */
 function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
   const shown = Object.fromEntries(
     Object.entries(outcome).map(([name, value]) => {

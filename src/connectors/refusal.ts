@@ -69,7 +69,7 @@ export function declineOrSoft(meaning: DeclineMeaning | string | undefined): Dec
   return typeof meaning === 'object' ? meaning : SOFT_DECLINE;
 }
 
-/** Builds the rows of a table's declines. @param codesByIso8583 the words of `column` by ISO 8583 code. */
+/** Builds the rows of a table's declines. @param codesByIso8583 the words of `column`, keyed by ISO 8583 code. */
 export function declines<Column extends string>(
   column: Column,
   codesByIso8583: Readonly<Record<string, string>>,

@@ -10,8 +10,8 @@ export type Caller = {
   /** Account setting: shows authorizations as authorizations, not as purchases. */
   readonly tellsAuthorized?: boolean;
   /**
-   * The checkout session that this call may pay with the public key alone. The request was completed from the terms of
-   * this version of the session.
+   * The checkout session that this call may pay with only the public key, in the version whose terms completed the
+   * request.
    */
   readonly withinSession?: SessionUse;
 };

@@ -6,7 +6,7 @@ import { withoutPersonalData } from './personal-data.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';
 
-/** Options of an erasure run. */
+/** Options for an erasure run. */
 export type EraseOptions = {
   /** Number of days without a write after which a payment is due. */
   readonly days: number;
@@ -19,7 +19,7 @@ export type EraseOptions = {
 /**
  * Erases the payer's personal data from old payments, both in the record and in responses to retries. The key and the
  * request's hash are kept, so that a retry can always be told apart from another request, gets the rest of the
- * response, and never pays again. Payments with anything open are left unchanged. May run beside a running service or
+ * response, and never pays again. Payments with anything open are left unchanged. May run alongside the service or
  * another such run; the next run completes an interrupted one.
  *
  * @returns the number of payments that were due.

@@ -74,7 +74,7 @@ function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Dependencies of replaying a key's response. */
+/** Dependencies of replay. */
 export type ReplayDeps = {
   readonly responses: StoredResponses;
   readonly patience: Patience;
@@ -88,11 +88,11 @@ type Keyed = 'payment' | 'operation';
 type Answered = Pick<KeyHolder, 'record' | 'answer'>;
 
 /**
- * Answers a call whose key is already held with the holder's response.
+ * Returns the holder's response to a call whose key is already held.
  *
  * @param read rereads the holder.
  * @param keyField the key's name, as the caller sent it.
- * @throws ServiceError IDEMPOTENCY_KEY_REUSED; also as `storedResponse` does.
+ * @throws ServiceError IDEMPOTENCY_KEY_REUSED, or as `storedResponse` does.
  */
 export async function replay(
   deps: ReplayDeps,

@@ -7,7 +7,7 @@ import { shownTransaction } from './model/states.ts';
 const WHOLE = 'whole';
 
 /**
- * Fields of a record that outlive the payer's personal data, by message: the outcome of the payment, and the ids by
+ * Fields of a record that outlive the payer's personal data, by message: the outcome of the payment, and the ids with
  * which the merchant and the provider find it. All other fields are erased, including fields added later: names,
  * addresses, documents, devices, free text, and data that merchants and providers send in their own formats.
  */

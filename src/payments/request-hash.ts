@@ -29,7 +29,7 @@ export type RequestHash = {
 };
 
 /**
- * Increment whenever a canonical form changes, here or in `wire/canonical-message`, so that hashes of different forms
+ * Increment whenever a canonical form changes, here or in `wire/canonical-message`, so that hashes in different forms
  * are never compared.
  */
 const CANONICAL_FORM = 4;
@@ -59,7 +59,7 @@ export function requestHasher<Desc extends DescMessage>(
 
 type Order = (value: never) => unknown;
 
-const orders = new WeakMap<DescMessage, Order | 'holds no free JSON'>();
+const orders = new WeakMap<DescMessage, Order | 'holds no free-form JSON'>();
 const ordered = orderOf(CreatePaymentRequestSchema) as (
   request: CreatePaymentRequest,
 ) => CreatePaymentRequest;
@@ -72,7 +72,7 @@ export const hashPaymentRequest = requestHasher(CreatePaymentRequestSchema, (req
 /** Digests the number, name and type of every field of a message and its nested messages. */
 export function shapeOf(schema: DescMessage, form: number = CANONICAL_FORM): Uint8Array {
   const digest = createHash('sha256').update(`${form}\n`);
-  // Each message is described once, since free JSON refers to itself.
+  // Each message is described once, since the types of free-form JSON refer to themselves.
   const messages = new Set([schema]);
   for (const message of messages) {
     const fields = message.fields.toSorted((a, b) => a.number - b.number);
@@ -104,9 +104,9 @@ function withoutSecurityCode(request: CreatePaymentRequest): CreatePaymentReques
 }
 
 /**
- * Returns a function that copies a message with the members of its free JSON sorted, since Protobuf writes maps in
+ * Returns a function that copies a message with the members of its free-form JSON sorted, since Protobuf writes maps in
  * order of arrival and their order has no meaning. Built once per type; undefined if messages of the type contain no
- * free JSON.
+ * free-form JSON.
  */
 function orderOf(desc: DescMessage): Order | undefined {
   switch (desc.typeName) {
@@ -123,7 +123,7 @@ function orderOf(desc: DescMessage): Order | undefined {
     // Unsupported fields are refused when set.
     const order = field.message && !getOption(field, not_supported) && orderOf(field.message);
     if (!order) return [];
-    if (field.oneof || field.fieldKind === 'map') throw new Error(`${field} cannot hold free JSON`);
+    if (field.oneof || field.fieldKind === 'map') throw new Error(`${field} cannot hold free-form JSON`);
     return { name: field.localName, order: order as (value: unknown) => unknown };
   });
   const order = (message: Message & Record<string, unknown>) => {
@@ -135,7 +135,7 @@ function orderOf(desc: DescMessage): Order | undefined {
     }
     return copied;
   };
-  orders.set(desc, steps.length > 0 ? order : 'holds no free JSON');
+  orders.set(desc, steps.length > 0 ? order : 'holds no free-form JSON');
   return steps.length > 0 ? order : undefined;
 }
 

@@ -14,9 +14,9 @@ import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /**
- * Responses in the form stored for replay. A response is its record in REST JSON, so only the schema that rendered it
- * is stored beside the record, as NUL and the schema's digest. A release with a different schema renders the record by
- * the stored schema, and so reproduces the response byte for byte.
+ * Responses in the form stored for replay. A response is its record in REST JSON, so only a reference to the schema
+ * that was used to render it is stored along with the record: NUL and the schema's digest. A release with a different
+ * schema renders the record with the stored schema, and so reproduces the response byte for byte.
  */
 export type StoredResponses = {
   /** The stored form of all responses of this release: the current record in this release's schema. */

@@ -22,7 +22,7 @@ import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';
 import { untilWritten, type WriteObserver } from './until-written.ts';
 
-/** Dependencies of writing changes to a payment. */
+/** Dependencies of the functions that write a payment's changes. */
 export type WriteDeps = {
   readonly database: Database;
   readonly now: () => Timestamp;
@@ -70,7 +70,7 @@ export type Written = {
  */
 export type Reported = Written | Unapplied | 'lost';
 
-/** Maximum number of tries after the payment has changed since it was read. */
+/** Maximum number of tries if the payment keeps changing after it is read. */
 const MAX_OUTDATED = 60;
 
 /**

@@ -127,7 +127,7 @@ function scaleLiterals(amount: ASTNode, others: readonly ASTNode[], scope: Scope
     const written =
       typeof number.args === 'bigint' ? String(number.args) : scope.text.slice(number.start, number.end);
     if (!/^\d+(\.\d+)?$/.test(written)) fail(other, scope, NO_AMOUNT);
-    const scaled = scaleAmount(written) ?? fail(other, scope, 'an amount has at most 4 decimals');
+    const scaled = scaleAmount(written) ?? fail(other, scope, 'an amount has at most 4 decimal places');
     replaceArguments(number, scaled);
   }
 }
@@ -145,7 +145,7 @@ function checkDomain(fact: ASTNode, others: readonly ASTNode[], scope: Scope): v
   }
 }
 
-/** Replaces string literals by their compiled form, once for all payments. */
+/** Replaces string literals with their compiled form, once for all payments. */
 function compileLiterals(
   nodes: readonly ASTNode[],
   what: string,

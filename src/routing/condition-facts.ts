@@ -52,8 +52,8 @@ export function factText(facts: RoutingFacts, { localName }: Fact): string {
 }
 
 /**
- * Returns a decimal as an exact number of ten-thousandths, since no ISO 4217 currency has more than four decimals.
- * undefined if it has more, or is not a plain decimal.
+ * Returns a decimal as an exact number of ten-thousandths, since no ISO 4217 currency has more than four decimal
+ * places. undefined if it has more, or is not a plain decimal.
  */
 export function scaleAmount(text: string): bigint | undefined {
   const [found, sign, whole, decimals = ''] = /^(-?)(\d+)(?:\.(\d{0,4})0*)?$/.exec(text) ?? [];

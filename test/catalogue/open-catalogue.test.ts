@@ -115,7 +115,7 @@ describe('a catalogue that replaces another', () => {
     const before = open(SMALL);
     const moved = change('$SANDBOX_URL', 'http://127.0.0.1:2/sandbox');
     expect(await messageOf(() => open(moved, before))).toBe(
-      'connection one: now points to a different account (its address, its account, or the credential that names it); give that account another connection id',
+      'connection one: now points to a different account (another URL, another account, or another credential that identifies the account); give that account another connection id',
     );
     const gone = open(change('id: one', 'id: two').replace('connection: one', 'connection: two'), before);
     expect(await messageOf(() => open(moved, gone))).toMatch(

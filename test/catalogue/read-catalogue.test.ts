@@ -60,7 +60,7 @@ describe('an invalid catalogue', () => {
     [
       'a route to an unknown connection',
       change('connection: one', 'connection: two'),
-      /routes\[0\]\.targets\[0\]\.connection: names no connection/,
+      /routes\[0\]\.targets\[0\]\.connection: is not the id of a connection/,
     ],
     [
       'a route without targets',
@@ -75,7 +75,7 @@ describe('an invalid catalogue', () => {
     [
       'weights without effect',
       change('- connection: one', '- { connection: one, weight: 3 }'),
-      /routes\[0\]\.targets\[0\]\.weight: is only used with choice SPLIT/,
+      /routes\[0\]\.targets\[0\]\.weight: is used only with choice SPLIT/,
     ],
     [
       'only weights of 0',
@@ -104,7 +104,7 @@ describe('an invalid catalogue', () => {
         'bins:',
         '    accounts:\n      - { account_ids: [11111111-1111-4111-8111-111111111111], targets: [{ connection: two }] }\nbins:',
       ),
-      /routes\[0\]\.accounts\[0\]\.targets\[0\]\.connection: names no connection/,
+      /routes\[0\]\.accounts\[0\]\.targets\[0\]\.connection: is not the id of a connection/,
     ],
     [
       'an unreachable route',

@@ -67,12 +67,12 @@ describe('a connection slot', () => {
   it('each payment holds a slot of its connection until it is released', () => {
     const { acquire } = preparedAt('one', 'another');
     const taken = [acquire('one'), acquire('one')];
-    expect(() => acquire('one')).toThrow('too many payments wait for their provider');
+    expect(() => acquire('one')).toThrow('too many payments are waiting for their provider');
     acquire('another');
     for (const slot of taken) slot.release();
     acquire('one');
     acquire('one');
-    expect(() => acquire('one')).toThrow('too many payments wait for their provider');
+    expect(() => acquire('one')).toThrow('too many payments are waiting for their provider');
   });
 
   it('a payment that fails over moves to a slot of its next connection', () => {

@@ -137,7 +137,7 @@ describe('the watch over open outcomes', () => {
   it('the watch reports the connection, the reason and what to do', () => {
     const [gone] = UNASKABLE as UnaskableOutcomes[];
     expect(gone && describeUnaskable(gone)).toBe(
-      '1 open outcomes of connection gone cannot be looked up, and their payments stay PENDING: the catalogue has no such connection (old); add it again to have them looked up',
+      '1 unknown outcomes at connection gone cannot be looked up, and their payments stay PENDING: the catalogue has no such connection (old); add it back so that they can be looked up',
     );
   });
 });

@@ -50,7 +50,7 @@ describe('a repeated operation', () => {
     await refund(payment, { ...asked, key: 'refund-1' });
     await expect(refund(payment, { ...asked, key: 'refund-2' })).rejects.toMatchObject({
       reason: 'IDEMPOTENCY_KEY_REUSED',
-      fields: [{ field: 'merchant_reference', message: 'was already used under another x-idempotency-key' }],
+      fields: [{ field: 'merchant_reference', message: 'was already used with another x-idempotency-key' }],
     });
     expect(payments.provider.bookOf(idOf(payment)).refunded).toBe(1_000n);
     // Another payment, or another operation, has its own references.

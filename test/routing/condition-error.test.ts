@@ -112,7 +112,7 @@ it.each([
   ['amount in [1, "2"]', `1:15 ${NO_AMOUNT}`],
   ['[1, 2].exists(x, amount == x)', `1:28 ${NO_AMOUNT}`],
   ['capture && amount', `1:12 ${NO_AMOUNT}`],
-  ['amount > 0.00001', '1:10 an amount has at most 4 decimals'],
+  ['amount > 0.00001', '1:10 an amount has at most 4 decimal places'],
   ['amount > 5u', `1:10 ${NO_AMOUNT}`],
   ['amount < 922337203685477.5808', undefined],
   // Fields with a closed set of values.

@@ -15,7 +15,7 @@ import {
 /** Names under which the record shows a connection's responses. */
 export type ShownAs = { readonly providerId: string; readonly merchantAccount: string };
 
-/** Matches Adyen's ids of payments and operations. */
+/** Matches Adyen's payment and operation ids. */
 export const PSP_REFERENCE = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Additional fields, each present only if the account is configured to receive it. */
@@ -56,7 +56,7 @@ export const readItem = withRaw(
 /** An item of a notification: an event. */
 export type Item = Read<typeof readItem>;
 
-/** Fields that the record omits: data with which a browser could act on the payment, and a signature. */
+/** Fields that the record omits: data that would let a browser act on the payment, and a signature. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
 
 /** Builds the record's provider data from a response or a notification. @param status Adyen's own status. */

@@ -26,9 +26,9 @@ export function fromPayment(result: HttpResult, attempt: PaymentAttempt, shownAs
 }
 
 /**
- * Reads the outcome of a payment from the HTTP result of its details. Anyone can forge the payer's return query with
- * another payment's data, so a response that names another payment proves nothing about ours. A response that names no
- * payment may be about ours.
+ * Reads the outcome of a payment from the HTTP result of its details request. Anyone can forge the payer's return query
+ * with another payment's data, so a response that names another payment proves nothing about ours. A response that
+ * names no payment may be about ours.
  */
 export function fromDetails(result: HttpResult, query: LookUp, shownAs: ShownAs): Outcome {
   return fromAnswer(result, shownAs, false, (answer) => {

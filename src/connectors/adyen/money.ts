@@ -7,7 +7,7 @@ import { currencyDigits, type Money } from '#src/money.ts';
 export type AdyenAmount = { readonly currency: string; readonly value: number };
 
 /**
- * Currencies for which Adyen uses other decimals than ISO 4217.
+ * Currencies whose number of decimal places at Adyen differs from ISO 4217.
  * https://docs.adyen.com/development-resources/currency-codes
  */
 const DECIMALS_AT_ADYEN: Readonly<Record<string, number>> = { CLP: 2, ISK: 2, CVE: 0, IDR: 0 };

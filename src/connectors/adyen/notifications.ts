@@ -23,7 +23,7 @@ import type { Secret } from '#src/secret.ts';
 import { type Item, PSP_REFERENCE, providerDataOf, readItem, type ShownAs } from './answers.ts';
 import { fromAdyenAmount } from './money.ts';
 
-/** Response body with which Adyen counts a notification as accepted. */
+/** Response body that Adyen requires in order to count a notification as accepted. */
 const ACKNOWLEDGEMENT = '[accepted]';
 const MAX_ITEMS = 100;
 const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
@@ -210,7 +210,10 @@ function alarm(
   return money ? { signed: { outcome, ...money, ...about } } : {};
 }
 
-/** Reads a dispute. Its reference is present only beside the payment's, and is the same in all of its events. */
+/**
+ * Reads a dispute. Its reference is present only along with the payment's, and is the same in all of the dispute's
+ * events.
+ */
 function disputeOf({ pspReference, originalReference, amount }: Item, stage: DisputeStage): Dispute {
   const reference = originalReference && isTextLike(pspReference, PSP_REFERENCE) ? pspReference : undefined;
   return { stage, reference, money: fromAdyenAmount(amount) };

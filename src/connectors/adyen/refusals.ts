@@ -154,7 +154,11 @@ export function fromRefusal(status: number, answer: Answer, isCard: boolean, sho
 export function fromTransientError(result: HttpResult): Outcome | undefined {
   if (result.kind !== 'answer' || result.status !== 500) return undefined;
   if (result.headers['transient-error'] !== 'true') return undefined;
-  return { kind: 'not_sent', detail: 'the provider did not process it: 500', because: 'unreachable' };
+  return {
+    kind: 'not_sent',
+    detail: 'the provider did not process the request: 500',
+    because: 'unreachable',
+  };
 }
 
 /** Builds a decline. */

@@ -20,7 +20,7 @@ export type AdyenSettings = {
   readonly merchantAccount: string;
   /** The account supports installments (Brazil, Mexico, Turkey and others). */
   readonly installments: boolean;
-  /** Adyen's payment methods by the merchant's payment_method.type: `{ IDEAL: ideal }`. */
+  /** Adyen's payment methods, keyed by the merchant's payment_method.type: `{ IDEAL: ideal }`. */
   readonly redirectMethods: ReadonlyMap<string, string>;
   /** Time after which a payment without a notification gets a technical cancel. */
   readonly technicalCancelAfterMs: number;

@@ -82,7 +82,7 @@ export function technicalCancelRequest(transactionId: string, settings: AdyenSet
   });
 }
 
-/** Builds the request for a capture, a cancel or a refund. @param pspReference of the payment. */
+/** Builds the request for a capture, a cancel or a refund. @param pspReference the payment's. */
 export function operationRequest(
   kind: OperationKind,
   operation: Pick<Operation, 'transactionId' | 'reason'>,
@@ -188,7 +188,7 @@ function browserInfoOf({ browserInfo: given }: CustomerPayer): object | undefine
   };
 }
 
-/** Fields that capture immediately or on demand, regardless of the account's capture delay. */
+/** Fields that request an immediate or a manual capture, whatever the account's capture delay. */
 function captureFields(capture: boolean): object {
   return capture ? { captureDelayHours: 0 } : { additionalData: { manualCapture: 'true' } };
 }
@@ -204,7 +204,7 @@ function cardOf(card: AttemptCard): object {
   };
 }
 
-/** Authentication by ECI: succeeded (Y) or attempted (A). Any other ECI means neither. */
+/** Authentication status by ECI: succeeded (Y) or attempted (A). Any other ECI means neither. */
 const STATUS_BY_ECI: Readonly<Record<string, string>> = { '02': 'Y', '05': 'Y', '01': 'A', '06': 'A' };
 
 /** Results of external 3-D Secure. */

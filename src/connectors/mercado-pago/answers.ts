@@ -20,10 +20,10 @@ import {
 import type { ShownAs } from '#src/connectors/provider-client.ts';
 import { PREFERENCE_ID } from './reference.ts';
 
-/** Matches an id of a payment or a refund. */
+/** Matches a payment id or a refund id. */
 const NUMERIC_ID = /^\d{1,20}$/;
 
-/** Reads an id of a payment or a refund, which is a number in some responses and a string in others. */
+/** Reads a payment id or a refund id, which is a number in some responses and a string in others. */
 export const idOf: Reader<string | undefined> = (value) => {
   const text = Number.isSafeInteger(value) ? String(value) : textOf(value);
   return NUMERIC_ID.test(text) ? text : undefined;

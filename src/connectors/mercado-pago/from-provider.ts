@@ -25,8 +25,8 @@ export type Asked = {
 };
 
 /**
- * Reads the result of creating a preference. Creation moves no money, and nobody can pay a preference without its
- * address. Without a valid response, the attempt therefore counts as not sent.
+ * Reads the result of creating a preference. Creation moves no money, and nobody can pay a preference without its URL.
+ * Without a valid response, the attempt therefore counts as not sent.
  */
 export function fromCreation(result: HttpResult, asked: Asked): Outcome {
   if (result.kind === 'not_sent') return result;
@@ -37,9 +37,9 @@ export function fromCreation(result: HttpResult, asked: Asked): Outcome {
 }
 
 /**
- * Returns a redirect to the preference's address.
+ * Returns a redirect to the preference's URL.
  *
- * @returns undefined if the preference has no address.
+ * @returns undefined if the preference has no URL.
  */
 export function fromPreference(preference: Preference, asked: Asked): Outcome | undefined {
   const { id, init_point: redirectUrl, external_reference, collector_id, items } = preference;

@@ -175,7 +175,8 @@ async function withLaterNews(
 async function lookUpRefund(query: LookUp, of: OfRefund, send: Send, asked: Asked): Promise<Outcome> {
   const { paymentId } = parseReference(of.payment.reference);
   const amount = toAmount(query.money);
-  if (paymentId === undefined || amount === undefined) return unknownOutcome('its payment is unknown');
+  if (paymentId === undefined || amount === undefined)
+    return unknownOutcome("the refund's payment is unknown");
   const refunds = await readRefunds(paymentId, send);
   if ('fault' in refunds) return unknownOutcome(refunds.fault);
   if (query.reference !== undefined) {
@@ -206,9 +207,9 @@ function expired(reference: string | undefined, asked: Asked): Outcome {
 
 /**
  * Returns the outcome for a transaction without a reference: the outcome of creating its preference was not stored, so
- * the payer never got the address.
+ * the payer never got the URL.
  *
- * @param failed a failed payment, which would mean that someone had the address after all.
+ * @param failed a failed payment, which would mean that someone had the URL after all.
  */
 function neverSentAway(close: boolean, failed: Payment | undefined): Outcome {
   if (failed) return alarmingOutcome('someone tried to pay a preference that no payer was sent to');
@@ -256,7 +257,7 @@ async function readUnlisted(
 }
 
 /**
- * Reads a payment's refunds, which arrive as a bare list. `nowMs` is the time by the provider's clock, which also dates
+ * Reads a payment's refunds, which arrive as a bare list. `nowMs` is the time on the provider's clock, which also dates
  * the refunds.
  */
 async function readRefunds(

@@ -24,9 +24,9 @@ const HEX_SHA256 = /^[0-9a-f]{64}$/;
 const PAYMENT_ID = /^\d{1,20}$/;
 
 /**
- * Verifies a notification; pure. `x-signature: ts=…,v1=<hex>` is the HMAC-SHA-256 of `id:…;request-id:…;ts:…;` under
- * one of the secrets. The signature covers the payment's id in the query string but not the body, which is therefore
- * not read.
+ * Verifies a notification; pure. `x-signature: ts=…,v1=<hex>` is the HMAC-SHA-256 of `id:…;request-id:…;ts:…;` with one
+ * of the secrets. The signature covers the payment's id in the query string but not the body, which is therefore not
+ * read.
  */
 export function verifyNotification(
   { header, query }: RawNotification,

@@ -12,7 +12,8 @@ import {
 import { isErrorBody, readError } from './answers.ts';
 
 /**
- * Columns: the `status_detail` of a failed payment; or a request's kind, its response's HTTP status, and whether 4xx.
+ * Columns: the `status_detail` of a failed payment; or a request's kind, its response's HTTP status, and the status's
+ * family (4xx).
  */
 type Column = 'status_detail' | 'request' | 'status' | 'family';
 
@@ -40,7 +41,7 @@ const REFUSALS = refusalTable<Column>([
     '96': 'cc_rejected_card_error',
     N7: 'cc_rejected_bad_filled_security_code',
   }),
-  // Nobody can pay a preference without its address, so nothing happened in any case.
+  // Nobody can pay a preference without its URL, so nothing happened in any case.
   { request: 'preference', status: '401 403 429', means: 'unreachable' },
   { request: 'preference', family: '4xx', means: 'turned_away' },
   { request: 'preference', means: 'unreachable' },

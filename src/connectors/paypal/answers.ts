@@ -18,7 +18,7 @@ import {
 import type { ShownAs } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 
-/** Matches PayPal's ids of orders, captures and refunds. */
+/** Matches PayPal's order, capture and refund ids. */
 export const PAYPAL_ID = /^[A-Z0-9]{8,36}$/;
 
 const amountFields = fields(each(asIs, 'value', 'currency_code'));
@@ -56,7 +56,7 @@ const unit = fields({
 /** The only purchase unit of an order. */
 export type Unit = Read<typeof unit>;
 
-/** Addresses to which a payer may be sent, each with its purpose. */
+/** URLs to which a payer may be sent, each with its purpose. */
 const links = listOf(fields({ rel: textOf, href: pageAddress }));
 
 /** Reads an order. */

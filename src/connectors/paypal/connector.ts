@@ -104,7 +104,7 @@ async function complete(query: LookUp, { send, shownAs }: Call): Promise<Outcome
 }
 
 /**
- * Reads the order of a capture that PayPal refused for an issue of unknown meaning: the order shows whether a capture
+ * Reads the order after PayPal refused a capture with an issue that we do not know: the order shows whether a capture
  * exists.
  */
 async function whatOrderTells(
@@ -121,8 +121,7 @@ async function whatOrderTells(
 }
 
 /**
- * Queries PayPal whether it signed a notification for one of our webhooks, and to which transactions the captures
- * belong.
+ * Asks PayPal whether it signed a notification for one of our webhooks, and which transactions the captures belong to.
  */
 async function readNotification(
   notification: RawNotification,

@@ -91,7 +91,7 @@ export function fromOrder(order: Order, asked: Asked): Outcome {
 }
 
 /**
- * Adds the totals captured and refunded of a payment, from the refunds in its order. These may include a reversal,
+ * Adds a payment's captured and refunded totals, taken from the refunds in its order. These may include a reversal,
  * which PayPal reports as a refund. A refunded capture without a listed refund is an alarm.
  */
 export function withTotals(outcome: Outcome, order: Order, { money }: Asked): Outcome {

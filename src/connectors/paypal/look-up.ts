@@ -47,7 +47,7 @@ const HOUR_MS = 3_600_000;
 const REPEATABLE_MS = 5 * HOUR_MS;
 /** Time that a payer has to approve an order. Afterwards, PayPal no longer finds the order. */
 const ORDER_LIVES_MS = 3 * HOUR_MS;
-/** Time after which a refund that is missing from the order is known never to have been accepted. */
+/** Age after which PayPal cannot have accepted a refund that its order does not show. */
 const REFUND_SHOWS_MS = 6 * HOUR_MS;
 /** PayPal remembers the request ids of refunds for 45 days. One day less, because requests may wait in queues. */
 const REFUND_REPEATABLE_MS = 44 * 24 * HOUR_MS;
@@ -77,7 +77,7 @@ export async function lookUp(query: LookUp, call: Call): Promise<Outcome> {
   return outcome.kind === 'not_sent' && outcome !== NEVER ? unknownOutcome(outcome.detail) : outcome;
 }
 
-const NEVER = neverHappens('the provider has not received it and never will');
+const NEVER = neverHappens('the provider has not received the request and never will');
 
 async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Promise<Outcome> {
   const { transactionId, money, close, ageMs } = query;
@@ -148,7 +148,7 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outc
   return outcome.kind === 'not_sent' ? reported : outcome;
 }
 
-const NOT_REPORTED = unknownOutcome('the provider has not received it yet');
+const NOT_REPORTED = unknownOutcome('the provider has not received the request yet');
 
 /** Returns the id of the capture to refund. */
 export function captureIdOf(target: Target, payment: Target): string | undefined {

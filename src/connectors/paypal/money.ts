@@ -12,7 +12,7 @@ const CURRENCIES = new Set(
     ' ',
   ),
 );
-/** Accepted in whole units only; HUF and TWD have two decimals in ISO 4217. */
+/** Accepted in whole units only; HUF and TWD have two decimal places in ISO 4217. */
 const NO_DECIMALS = new Set(['HUF', 'JPY', 'TWD']);
 
 /**

@@ -79,7 +79,7 @@ const readEvent = fields({
 const REFUND = /^PAYMENT\.(CAPTURE\.REFUNDED$|REFUND\.)/;
 const OF_CAPTURES = /^(CUSTOMER\.DISPUTE\.|PAYMENT\.(CAPTURE\.(REFUNDED|REVERSED)$|REFUND\.))/;
 
-/** Returns true if an address is https at a PayPal host, without user and port. */
+/** Returns true for an https URL at a PayPal host that names no user and no port. */
 function isPayPalUrl(address: string): boolean {
   const url = address.length <= MAX_CERT_URL ? URL.parse(address) : null;
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')

@@ -102,7 +102,7 @@ export function fromRefusal(body: JsonObject, { status, headers }: Answer, shown
 /** The links that send a payer to an order; the one present depends on how the order was created. */
 const PAYER_LINKS: ReadonlySet<string> = new Set(['payer-action', 'approve']);
 
-/** Returns the address to which an order, or an error about it, sends the payer. */
+/** Returns the URL to which an order, or an error about it, sends the payer. */
 export function payerLinkOf({ links }: Pick<PayPalError, 'links'>): string | undefined {
   return links.find(({ rel }) => PAYER_LINKS.has(rel))?.href;
 }

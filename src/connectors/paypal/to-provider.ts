@@ -10,7 +10,7 @@ import type { Secret } from '#src/secret.ts';
 import { type PayPalAmount, toPayPalAmount } from './money.ts';
 import type { PayPalSettings } from './settings.ts';
 
-/** A call of PayPal's API without its token. */
+/** A call to PayPal's API, without the token. */
 export type ApiRequest = {
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -153,7 +153,7 @@ function itemsOf(order: Order | undefined, money: Money): object {
   };
 }
 
-/** Rounds an amount of the order to PayPal's decimals; undefined if PayPal cannot express it. */
+/** Rounds an amount of the order to PayPal's number of decimal places; undefined if PayPal cannot express it. */
 function amountOf(decimal: Decimal | undefined, currency: string): Money | undefined {
   const money = decimal && roundMoney(decimal.value, currency);
   return money && toPayPalAmount(money) ? money : undefined;

@@ -59,7 +59,7 @@ export function readResult(
     if (!isSuccess(status) && status !== DECLINED) return fromRefusal(status, answer);
 
     if (answer.object !== asked.object || answer.id === undefined) {
-      return unknownOutcome('the response is of another kind than the request');
+      return unknownOutcome('the response is not of the kind that the request asked for');
     }
     if (answer.idempotency_key !== asked.idempotencyKey) return answeredAboutAnother('idempotency_key');
     // A cancellation releases everything that is left. If nothing is left, it fails and reports a different amount.
@@ -84,8 +84,9 @@ export function readLookUp(
   readOutcome: ReadOutcome,
 ): Outcome {
   if (result.kind !== 'answer') return unknownOutcome(result.detail);
-  if (isNeverReceived(result)) return unknownOutcome('the provider has not received it');
-  if (isClosed(result, asked.idempotencyKey)) return neverHappens('the provider closed it before it arrived');
+  if (isNeverReceived(result)) return unknownOutcome('the provider has not received the request');
+  if (isClosed(result, asked.idempotencyKey))
+    return neverHappens('the provider closed the request before it arrived');
   const outcome = readResult(result, asked, providerId, readOutcome);
   return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
@@ -107,7 +108,7 @@ export function readRefusal(status: string, reported: Reported): Outcome | undef
   return decline && { kind: 'declined', ...reported, ...decline };
 }
 
-/** Sends the payer to a page; undefined if the response has no address. */
+/** Sends the payer to a page; undefined if the response has no URL. */
 export function redirectTo(redirectUrl: string | undefined, reported: Reported): Outcome | undefined {
   return redirectUrl === undefined ? undefined : { kind: 'redirect', ...reported, redirectUrl };
 }

@@ -143,7 +143,7 @@ function factsOf(attempt: PaymentAttempt, settings: SandboxSettings): object {
   };
 }
 
-/** Returns the payer's return address and the page's expiry. */
+/** Returns the payer's return URL and the page's expiry. */
 function payersWay({ returnUrl, expiresAtMs }: PaymentAttempt): object {
   return {
     return_url: returnUrl || undefined,

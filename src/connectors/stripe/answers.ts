@@ -19,7 +19,7 @@ import {
 import type { ShownAs } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 
-/** Matches ids of PaymentIntents. */
+/** Matches PaymentIntent ids. */
 export const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
 const REFUND_ID = /^(re|pyr)_[A-Za-z0-9_]{1,200}$/;
 
@@ -108,7 +108,7 @@ export function moneyOf({ amount, currency }: Pick<Refund, 'amount' | 'currency'
   return readMoney(amount, currency, 'minor_units');
 }
 
-/** Fields that the record omits: data with which a browser could act on the payment, and the payer's own data. */
+/** Fields that the record omits: data that would let a browser act on the payment, and the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set([
   ...['client_secret', 'next_action', 'billing_details', 'shipping', 'receipt_email', 'receipt_url'],
 ]);

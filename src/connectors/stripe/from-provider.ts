@@ -165,7 +165,7 @@ function fromPayment(
       if (failure && !isAuthorized(intent)) return declined(failure, intent, providerData);
       // Without a payment method, it was never confirmed and no longer can be.
       if (intent.payment_method || isCharged) return { kind: 'expired', providerData };
-      return neverHappens('the provider closed it unconfirmed');
+      return neverHappens('the provider closed the payment before it was confirmed');
     default:
       return unknownOutcome('the payment has an unknown status', providerData);
   }
@@ -183,7 +183,7 @@ function hasCharge({ latest_charge: charge }: JsonObject): boolean {
 function fromNextAction({ next_action: action }: Intent, providerData: ProviderData): Outcome {
   const { url } = action.redirect_to_url;
   return url === undefined
-    ? unknownOutcome('the payer has to act, but the response has no address to send them to', providerData)
+    ? unknownOutcome('the payer has to act, but the response has no URL to send them to', providerData)
     : { kind: 'redirect', providerData, redirectUrl: url };
 }
 
@@ -250,7 +250,7 @@ function differenceOf(intent: Intent, { intentId, payment }: AskedIntent): strin
   return differingMoney(moneyOf(intent), payment.money);
 }
 
-/** Adds the intent's id to an outcome as its reference, by which operations and look-ups find the intent. */
+/** Adds the intent's id to an outcome as its reference, with which operations and look-ups find the intent. */
 export function referringTo(intentId: string, outcome: Outcome): Outcome {
   return outcome.kind === 'not_sent' ? outcome : { ...outcome, reference: intentId };
 }

@@ -77,11 +77,11 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
     await send(post(intentPath(intentId, '/cancel'), { cancellation_reason: 'abandoned' }, undefined));
     outcome = await read();
     if (outcome !== 'open' && outcome.kind === 'redirect') {
-      outcome = unknownOutcome('it could not be closed, and its payer may still pay');
+      outcome = unknownOutcome('the payment could not be closed, and its payer may still pay');
     }
   }
   if (outcome === 'open')
-    return referringTo(intentId, unknownOutcome('it is not confirmed, but may still be'));
+    return referringTo(intentId, unknownOutcome('the payment is not confirmed, but may still be'));
   return referringTo(intentId, outcome);
 }
 
@@ -121,7 +121,7 @@ async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs:
       : () => askForIntent({ intentId, payment, of: { kind, transactionId, money }, shownAs }, send);
   const outcome = await read();
   if (outcome !== 'open') return outcome;
-  if (!query.close) return unknownOutcome('the provider has not received it yet');
+  if (!query.close) return unknownOutcome('the provider has not received the request yet');
   return closeOperation(query, intentId, read, send);
 }
 
@@ -139,12 +139,12 @@ async function closeOperation(
     );
     if (!used)
       return unknownOutcome(
-        'its key cannot be used up: it is in progress, or the provider cannot be reached',
+        "the request's key cannot be used up: the request is in progress, or the provider cannot be reached",
       );
   }
   const outcome = await read();
   if (outcome !== 'open') return outcome;
-  return neverHappens('the provider will refuse it from now on');
+  return neverHappens('the provider will refuse the request from now on');
 }
 
 async function askForIntent(
@@ -158,7 +158,7 @@ async function askForIntent(
   return outcome !== 'open' && outcome.kind === 'approved' ? complete(outcome, body, send) : outcome;
 }
 
-/** Adds the totals captured and refunded of a payment; the refunds of a refunded charge are listed first. */
+/** Adds a payment's captured and refunded totals; if its charge was refunded, lists the refunds first. */
 async function withTotals(approved: Approved, body: JsonObject, send: Send): Promise<Outcome> {
   const intent = readIntent(body);
   const isRefunded = intent.latest_charge.amount_refunded;

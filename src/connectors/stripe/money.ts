@@ -15,7 +15,7 @@ const THREE_DECIMALS = new Set(['BHD', 'JOD', 'KWD', 'OMR', 'TND']);
 const MAX_AMOUNT = 999_999_999_999n;
 
 /**
- * Converts money to the units in which Stripe counts its currency.
+ * Converts money to the units in which Stripe counts the currency.
  *
  * @returns undefined if Stripe cannot express the amount, or its unit for the currency is unknown.
  */

@@ -44,7 +44,7 @@ const DISPUTES: Readonly<Record<string, DisputeStage>> = {
 };
 
 /**
- * Reads an event that Stripe posted to our endpoint; pure. The event's object is only used to decide what to look up.
+ * Reads an event that Stripe posted to our endpoint; pure. The event's object is used only to decide what to look up.
  */
 export function readEvent(
   notification: RawNotification,

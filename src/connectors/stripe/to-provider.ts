@@ -64,7 +64,7 @@ export function httpRequest({ method, path, fields, key }: StripeTarget, apiKey:
   return { method, path, headers, body: form };
 }
 
-/** Fields of a payment method for the card, which charges nothing. */
+/** Fields of a payment method for the card. Creating the method charges nothing. */
 export function paymentMethodFields({ customerPayer }: PaymentAttempt, { card }: CardMethod): Fields {
   return {
     type: 'card',
@@ -84,8 +84,8 @@ export function paymentMethodFields({ customerPayer }: PaymentAttempt, { card }:
 }
 
 /**
- * Fields of a PaymentIntent without a payment method, which charges nothing. They are a pure function of the stored
- * payment: a look-up sends them again, and Stripe compares every field.
+ * Fields of a PaymentIntent without a payment method. Creating the intent charges nothing. The fields are a pure
+ * function of the stored payment: a look-up sends them again, and Stripe compares every field.
  *
  * @param money in Stripe's units.
  */
@@ -180,7 +180,7 @@ function externalResultOf(result: ThreeDSecure): Fields {
   };
 }
 
-/** Fields that take the money of an authorization. They mark the intent with the capture's transaction. */
+/** Fields of a capture. They put the capture's transaction id in the intent's metadata. */
 export function captureFields(operation: Operation, money: Money): Fields {
   return {
     amount_to_capture: Number(money.minorUnits),
@@ -189,7 +189,7 @@ export function captureFields(operation: Operation, money: Money): Fields {
   } satisfies Wire<Stripe.PaymentIntentCaptureParams>;
 }
 
-/** Fields that release an authorization. */
+/** Fields of a cancel, which releases an authorization. */
 export function cancelFields({ reason }: Operation): Fields {
   return {
     cancellation_reason: reasonOf(reason),
@@ -197,7 +197,7 @@ export function cancelFields({ reason }: Operation): Fields {
   } satisfies Wire<Stripe.PaymentIntentCancelParams>;
 }
 
-/** Fields that refund money. */
+/** Fields of a refund. */
 export function refundFields(operation: Operation, money: Money, intentId: string): Fields {
   return {
     payment_intent: intentId,

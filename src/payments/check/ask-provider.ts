@@ -19,8 +19,8 @@ import type { CheckDeps, Found, Prompt } from './found-transaction.ts';
 
 /**
  * Queries the provider about a transaction. Also completes an open payment that its payer has approved, if the provider
- * leaves completion to us. If the provider has no look-up, cancels an attempt that no notification has reported for too
- * long.
+ * leaves completion to us. If the provider offers no look-up, cancels an attempt that no notification has reported for
+ * too long.
  *
  * @param prompt.isLast true once the payer's time is over, so the provider closes the payment.
  */
@@ -46,7 +46,7 @@ export function lookUpOf(
 ): LookUp {
   const { transaction } = found;
   const { ageMs } = transaction;
-  // A transaction that awaits no payer is closed by age alone.
+  // If a transaction does not wait for its payer, only its age decides when it is closed.
   const goesByAge = isOperation(transaction.type) || isOpenAttempt(transaction);
   return {
     transactionId: transaction.id,
@@ -71,7 +71,7 @@ export function isAnswered(reported: Outcome): boolean {
   return reported.kind !== 'unknown' || isAlarm(reported);
 }
 
-/** Queries the provider but completes nothing, since the payment is over here. */
+/** Queries the provider but completes nothing, since the payment has already ended in our records. */
 async function askOnly({ lookUp }: ProviderConnection, query: LookUp): Promise<Outcome> {
   return lookUp ? lookUp(query) : NO_LOOK_UP;
 }
@@ -97,7 +97,7 @@ async function askAndComplete(connection: ProviderConnection, query: LookUp): Pr
   return completed.kind === 'not_sent' ? outcome : completed;
 }
 
-/** Asks a provider without look-up to cancel an attempt that no notification has reported for too long. */
+/** Asks a provider without a look-up to cancel an attempt that no notification has reported for too long. */
 async function cancelTechnically({ technicalCancel }: ProviderConnection, query: LookUp): Promise<Outcome> {
   if (!technicalCancel || query.ageMs < technicalCancel.afterMs) return NO_LOOK_UP;
   const isTaken = await technicalCancel.send(query);

@@ -15,9 +15,9 @@ const DAY_MS = 86_400_000;
 const WHILE_OPERATED_S = 3_600;
 
 /**
- * Checks an authorization, and expires it after its term once the provider has released it. An authorization that is
- * over here is checked only if there is news, or if the provider's totals reported a capture, since a refund may
- * follow.
+ * Checks an authorization, and expires it after its term once the provider has released it. An authorization that has
+ * already ended in our records is checked only if there is news, or if the provider's totals reported a capture, since
+ * a refund may follow.
  */
 export async function checkAuthorization(
   deps: CheckDeps,

@@ -24,7 +24,7 @@ export async function checkOutcome(
 ): Promise<Asked> {
   const { transaction } = found;
   const { fence } = leased;
-  // A provider without look-up can report nothing more about a final transaction.
+  // A provider without a look-up can report nothing more about a final transaction.
   if (!connection.lookUp && !isOpen(transaction)) return { result: 'unchanged', checkInS: undefined, fence };
   const isLast = isLastCheck(found);
   const reported = await askAbout(deps, connection, found, { ...prompt, isLast });
@@ -55,7 +55,7 @@ export async function checkOutcome(
   }
 
   const outcome = connection.lookUp ? reported : withoutLookUp(reported, found, isLast);
-  // An operation, or an attempt at a provider without look-up, gets its response here: PENDING while the outcome is
+  // An operation, or an attempt at a provider without a look-up, gets its response here: PENDING while the outcome is
   // unknown. Any other attempt gets its response once the outcome is known; until then its key is in progress.
   const mustRespond = transaction.isUnanswered && (isOperation(transaction.type) || !connection.lookUp);
   if (!mustRespond && isNothingNew(outcome, found, isLast)) {

@@ -61,7 +61,7 @@ const MOST_HINTS = 3;
  * Queries the provider with the news as hints, most specific first, until it answers. Settles the news that each query
  * covers.
  *
- * @returns `kept`: the unsettled news; `isMore`: the provider answers, and some news is still to be used as a hint.
+ * @returns `kept`: the unsettled news; `isMore`: the provider answers, and some news has yet to be used as a hint.
  */
 async function askWith(
   deps: CheckDeps,
@@ -110,9 +110,7 @@ function rank({ kind, reference, query }: OpenNews): number {
   return reference === undefined ? 0 : 1;
 }
 
-/**
- * Returns true if a query prompted by the first news also covers the second. A look-up covers all news without details.
- */
+/** Returns true if a query prompted by `asked` also covers `other`. A look-up covers all news without details. */
 function serves({ lookUp }: ProviderConnection, asked: OpenNews, other: OpenNews): boolean {
   if (lookUp && rank(other) === 0) return true;
   return rank(asked) === rank(other) && asked.reference === other.reference && isSameQuery(asked, other);
@@ -146,7 +144,7 @@ async function settle(deps: CheckDeps, news: OpenNews, result: NewsResult): Prom
   deps.settled(news.connectionId, result);
 }
 
-/** Settles all the news that a query covered. */
+/** Settles all news that a query covered. */
 async function settleAll(
   deps: CheckDeps,
   { lookUp }: ProviderConnection,
@@ -174,7 +172,7 @@ async function ask(
   for (let questions = 1; asked.again && questions < MOST_QUESTIONS; questions++) {
     const current = { ...leased, fence: asked.fence ?? leased.fence };
     const next = await askOnce(deps, connection, current, { ...prompt, hint: prompt.hint ?? {} }, stop);
-    // The write stands, and its schedule queries the provider again.
+    // The write stands, and the next check, which it scheduled, queries the provider again.
     if (next.result === 'unanswered') return { ...asked, checkInS: asked.checkInS ?? FIRST_CHECK_S };
     asked = { ...next, result: next.result === 'unchanged' ? 'applied' : next.result };
   }

@@ -30,7 +30,7 @@ export type Checker = {
 const CONNECTION_SLOTS = 20;
 /** Maximum number of concurrent checks across all connections. Each connection has at least one slot. */
 const ALL_SLOTS = 200;
-/** Pause between the end of a check and the next search, so that one search fills several slots. */
+/** Pause after a check ends and before the next search, so that one search fills several slots. */
 const BREATH_MS = 20;
 
 /** Checks in progress, by connection. */
@@ -38,9 +38,9 @@ type UnderWay = Map<string, Set<Promise<void>>>;
 
 /**
  * Checks transactions that are due: unknown outcomes, redirected payers, authorizations at the end of their term, and
- * transactions with news. Any number of replicas may run checkers. Each replica leases due transactions of its
- * connections by the database's clock, and a token keeps a replica that has lost its lease from overwriting newer
- * results. Only the provider can turn an outcome into "failed".
+ * transactions with news. Any number of replicas may run checkers. Each replica leases its connections' due
+ * transactions, timed by the database's clock, and a token keeps a replica that has lost its lease from overwriting
+ * newer results. Only the provider can turn an outcome into "failed".
  *
  * @param options.intervalMs pause between searches for due transactions.
  */
@@ -71,7 +71,7 @@ export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: 
   };
 }
 
-/** Takes due transactions, up to the free slots, and checks them. @returns the number leased. */
+/** Leases and checks as many due transactions as there are free slots. @returns the number leased. */
 export async function checkDue(deps: CheckerDeps, stop?: AbortSignal): Promise<number> {
   const { begun } = await beginDue(deps, new Map(), stop);
   await Promise.all(begun);

@@ -6,7 +6,7 @@ import type { TransactionInState } from '../model/state.ts';
 import { type LeasedTransaction, type Reported, writeReport, writeReportOn } from '../write-change.ts';
 import type { CheckDeps } from './found-transaction.ts';
 
-/** Result of a report that no request here caused. */
+/** Result of a report of an event that was not requested through this service. */
 export type ExternalResult = 'applied' | 'waiting' | 'unchanged';
 
 /**

@@ -5,7 +5,7 @@ import type { TransactionInState } from '../model/state.ts';
 import { type LeasedTransaction, loadPayment, type WriteDeps } from '../write-change.ts';
 import type { NewsResult, RouteDeps } from './route-news.ts';
 
-/** Dependencies of checking a transaction. */
+/** Dependencies of the functions that check a transaction. */
 export type CheckDeps = WriteDeps &
   RouteDeps & {
     readonly publicUrl: () => string;

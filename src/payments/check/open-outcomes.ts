@@ -13,7 +13,7 @@ import {
 } from '#src/store/engine/checks.ts';
 import { type WriteDeps, writeReport } from '../write-change.ts';
 
-/** Dependencies of the watch over open outcomes. */
+/** Dependencies of watchOpenOutcomes. */
 export type OpenOutcomesDeps = WriteDeps & {
   /** Connections through which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
@@ -23,7 +23,7 @@ export type OpenOutcomesDeps = WriteDeps & {
 /** Observer of open outcomes, for metrics and logs. */
 export type OpenOutcomesObserver = {
   counted(outcomes: OpenOutcomes): void;
-  /** Called after the start, after each reload of the catalogue, and when the unaskable connections change. */
+  /** Called after startup, after each reload of the catalogue, and when the connections with such outcomes change. */
   unaskable(outcomes: UnaskableOutcomes): void;
   failed(error: unknown): void;
 };
@@ -52,14 +52,16 @@ export type OpenFollowUpKind = {
 export type UnaskableOutcomes = {
   readonly connectionId: string;
   readonly reason: 'no_connection' | 'other_account' | 'no_look_up';
-  /** Identity of the connection at the time of the attempts. */
+  /** The connection's identity when the attempts were made. */
   readonly identity: string;
   readonly open: number;
 };
 
 /** A watch over open outcomes. */
 export type OpenOutcomesWatch = {
-  /** Counts at once and reports all unaskable outcomes, even those reported before. Never rejects. */
+  /**
+   * Counts immediately and reports all outcomes that cannot be looked up, even those reported before. Never rejects.
+   */
   look(): Promise<readonly UnaskableOutcomes[]>;
   stop(): Promise<void>;
 };
@@ -148,7 +150,7 @@ const KINDS: Readonly<Record<string, OpenFollowUpKind['kind']>> = {
   VERIFY: 'payer',
 };
 
-/** Returns every kind, even kinds with nothing open, because an unset gauge keeps its last value. */
+/** Returns every kind, even those with nothing open, because an unset gauge keeps its last value. */
 function followUpKinds(found: readonly OpenLater[]): OpenFollowUpKind[] {
   return [...new Set(Object.values(KINDS))].map((kind) => ({
     kind,
@@ -160,12 +162,12 @@ function followUpKinds(found: readonly OpenLater[]): OpenFollowUpKind[] {
 export function describeUnaskable({ connectionId, reason, identity, open }: UnaskableOutcomes): string {
   const begun = ` (${identity})`;
   const why = {
-    no_connection: `the catalogue has no such connection${begun}; add it again to have them looked up`,
+    no_connection: `the catalogue has no such connection${begun}; add it back so that they can be looked up`,
     other_account: `it now points to a different account than when they began${begun}; point it back at the old account, and add a separate connection for the other`,
     no_look_up:
       'its provider offers no look-up, and no notification has reported them yet; if none does, settle them with the provider',
   };
-  return `${open} open outcomes of connection ${connectionId} cannot be looked up, and their payments stay PENDING: ${why[reason]}`;
+  return `${open} unknown outcomes at connection ${connectionId} cannot be looked up, and their payments stay PENDING: ${why[reason]}`;
 }
 
 /** Lists the connections whose transactions this replica checks, each with its account. */

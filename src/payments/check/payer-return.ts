@@ -14,7 +14,7 @@ import { type Patience, waitFor } from '../idempotency.ts';
 import { decodeRecord } from '../stored-record.ts';
 import { PROMPTED_APART_S } from './route-news.ts';
 
-/** Dependencies of a payer's return. */
+/** Dependencies of the functions for payers' returns. */
 export type ReturnDeps = {
   readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
@@ -26,9 +26,9 @@ export type ReturnDeps = {
 
 /**
  * Stores that a payer returned, which makes the payment's check due, and waits a few seconds for the check. The return
- * address is only a hint, since anyone can make one up.
+ * URL is only a hint, since anyone can make one up.
  *
- * @param returnQuery query string of the return address, without the question mark.
+ * @param returnQuery query string of the return URL, without the question mark.
  * @returns the payment after the wait.
  * @throws ServiceError PAYMENT_NOT_FOUND.
  */
@@ -44,7 +44,7 @@ export async function returnPayer(
   const before = await current(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
   if (!connection || !mayChange(before, own)) return before;
-  // A provider without look-up learns of the payer's approval from the return query. Other providers do not need it.
+  // A provider without a look-up learns of the payer's approval from the return query. Other providers do not need it.
   const isEvidence = !connection.lookUp && returnQuery.length <= MAX_QUERY_LENGTH;
   await checked(deps, own, { kind: 'return', query: isEvidence ? returnQuery : '' });
   return current(deps, paymentId, own);
@@ -101,7 +101,7 @@ function awaitsPayer({ status, subStatus }: Payment): boolean {
 const MAX_QUERY_LENGTH = 8_192;
 const OPEN = new Set([Payment_Status.READY_TO_PAY, Payment_Status.PENDING]);
 
-/** Returns true if a query may bring news. A payer may have paid even after the payment expired here. */
+/** Returns true if querying the provider may bring news. A payer may have paid even after the payment expired here. */
 function mayChange({ status }: Payment, { isReleased }: OwnTransaction): boolean {
   return OPEN.has(status) || (status === Payment_Status.EXPIRED && !isReleased);
 }
@@ -117,8 +117,8 @@ async function current(
 }
 
 /**
- * Returns the address to redirect the payer to: the merchant's `callback_url` with `payment_id` and `status` added. A
- * bare host gets `https://`.
+ * Returns the URL to redirect the payer to: the merchant's `callback_url` with `payment_id` and `status` added. A bare
+ * host gets `https://`.
  *
  * @returns undefined if the payment has no `callback_url`.
  */
@@ -130,7 +130,7 @@ export function callbackAddress(payment: Payment): string | undefined {
   return url.href;
 }
 
-/** Parses a `callback_url`; undefined without one. */
+/** Parses a `callback_url`; undefined if there is none. */
 export function merchantAddress(callbackUrl: string | undefined): URL | undefined {
   if (!callbackUrl) return undefined;
   const hasScheme = /^[a-z][a-z0-9+.-]*:\/?\/?/i.test(callbackUrl) && !isHostWithPort(callbackUrl);

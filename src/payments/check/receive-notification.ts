@@ -4,9 +4,9 @@ import { orUnavailable } from '#src/store/engine/unavailable.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { type RouteDeps, routeNews } from './route-news.ts';
 
-/** Dependencies of receiving a notification. */
+/** Dependencies of receiveNotification. */
 export type ReceiveDeps = RouteDeps & {
-  /** Connections that can reach a payment's provider, including those that have left the catalogue. */
+  /** Connections that can reach a payment's provider, including those removed from the catalogue. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly nowMs: () => number;
   /** Makes the checker look for due checks after this many seconds. */
@@ -24,8 +24,9 @@ const SEND_AGAIN_AFTER_S = 60;
  * acknowledged. Calls no provider; the checker does.
  *
  * @returns the body of the acknowledgement.
- * @throws ServiceError NOT_FOUND for a connection without notifications, INVALID_CREDENTIALS for a forged notification,
- * SERVICE_UNAVAILABLE if the notification could not be verified or stored, which makes the provider resend it.
+ * @throws ServiceError NOT_FOUND for a connection that accepts no notifications, INVALID_CREDENTIALS for a forged
+ * notification, SERVICE_UNAVAILABLE if the notification could not be verified or stored, which makes the provider
+ * resend it.
  */
 export async function receiveNotification(
   deps: ReceiveDeps,
@@ -60,8 +61,8 @@ export async function receiveNotification(
         headers: JSON.stringify(headers),
       }),
     );
-    // News that is not routed now stays due for the checker to route, as does news with only the provider's reference:
-    // its search may ask every node of the database.
+    // News that is not routed now stays due, and the checker routes it. The same applies to news with only the
+    // provider's reference, since the search for its transaction may query every node of the database.
     for (const news of stored) {
       deps.wake(news.transactionId === undefined ? 0 : await orUnavailable(routeNews(deps, news)));
     }

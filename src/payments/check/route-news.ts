@@ -13,7 +13,7 @@ import { settleNews } from '#src/store/tables/open-news.ts';
 import { findNotifiedEnrollment, promptEnrollment } from '#src/store/tables/wallet-enrollments.ts';
 import { NEWS_PAUSES } from '../model/schedule.ts';
 
-/** Dependencies of routing news to checks. */
+/** Dependencies of the functions that route news to checks. */
 export type RouteDeps = {
   readonly database: Database;
   readonly settled: (connectionId: string, result: NewsResult) => void;
@@ -25,15 +25,15 @@ export type RouteDeps = {
  */
 export type NewsResult = 'applied' | 'unchanged' | 'waiting' | 'unanswered' | 'unmatched';
 
-/** Minimum time between two checks of a transaction that news prompts. */
+/** Minimum time between two checks of a transaction that are prompted by news. */
 export const PROMPTED_APART_S = 2;
 /** Age at which unmatched news is abandoned. */
 export const GIVEN_UP_MS = 2 * 86_400_000;
 const MOST_ROUTED = 20;
 
 /**
- * Makes the check of the news' transaction due. The search is repeated later if the transaction does not exist yet or
- * the call that makes it is in progress.
+ * Finds the transaction of the news, and makes its check due. The search is repeated later if the transaction does not
+ * exist yet or the call that creates it is in progress.
  *
  * @returns the seconds until the check is due; undefined if none is due yet.
  */

@@ -10,7 +10,7 @@ import { type CheckDeps, type Found, findTransaction } from './found-transaction
 type Believed = { readonly result: ExternalResult; readonly fence: number | undefined };
 
 /**
- * Applies signed news: a stage of a dispute, or an outcome at a provider without look-up. An outcome whose amount or
+ * Applies signed news: a stage of a dispute, or an outcome at a provider without a look-up. An outcome whose amount or
  * currency differs from the transaction's changes nothing and raises an alarm.
  *
  * @returns 'waiting' if the news may apply later because another operation on the payment is open and may be its cause.
@@ -56,7 +56,8 @@ async function applyOutcome(
   if (typeof written !== 'string') return { result: 'applied', fence: written.fence };
   if (written === 'contradiction') deps.checked.learned({ transactionId, connectionId }, written);
   if (written === 'lost') return { result: 'waiting', fence: undefined };
-  // Applied now, more would be refunded than captured, so the correction waits until the refund has failed as well.
+  // If it were applied now, more would be refunded than captured, so the correction waits until the refund has failed
+  // as well.
   const isCorrection = outcome.kind === 'declined' && outcome.corrects && transaction.type === 'CAPTURE';
   return stays(
     written === 'waiting' || (written === 'contradiction' && isCorrection) ? 'waiting' : 'unchanged',
@@ -77,7 +78,7 @@ async function applyOperation(
   return recordExternal(deps, connection, leased, found, made);
 }
 
-/** Reads a stored notification as of its arrival, since its signature may have expired by now. */
+/** Reads a stored notification as of the time it arrived, since its signature may have expired by now. */
 async function readAgain(
   connection: ProviderConnection,
   { headers: stored, query, body, receivedAt, subject }: OpenNews,
@@ -90,7 +91,7 @@ async function readAgain(
 
 /**
  * Returns true if the signed report decides the outcome of a transaction. Returns false if it does not apply to this
- * kind of transaction; also, and raises an alarm, if the money differs or the report is itself an alarm.
+ * kind of transaction. Returns false and raises an alarm if the money differs or the report is itself an alarm.
  */
 function decides(
   { checked }: CheckDeps,

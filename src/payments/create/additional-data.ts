@@ -14,7 +14,10 @@ import {
 } from '#gen/payments/v1/additional_data_pb.js';
 import { parseMoney, toDecimal } from '#src/money.ts';
 
-/** Returns the additional data for the record: as sent, with every amount padded to the decimals of its currency. */
+/**
+ * Returns the additional data for the record: as sent, with every amount padded to its currency's number of decimal
+ * places.
+ */
 export function recordedAdditionalData(
   sent: AdditionalData | undefined,
   currency: string,
@@ -67,7 +70,7 @@ function recordedTicket(sent: AirlineTicket, currency: string): AirlineTicket {
   });
 }
 
-/** Pads a decimal to the digits of its currency. A decimal with more digits stays as sent. */
+/** Pads a decimal to its currency's number of decimal places. A decimal with more places stays as sent. */
 function inDigitsOf(currency: string, decimal: Decimal | undefined): Decimal | undefined {
   const money = decimal && parseMoney(decimal.value, currency);
   return money ? toDecimal(money) : decimal;

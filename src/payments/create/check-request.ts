@@ -105,9 +105,9 @@ function checkCurrency(report: Report, field: string, currency: string | undefin
 }
 
 /**
- * Checks any amount, positive or negative, against the largest amount and the number of decimals.
+ * Checks any amount, positive or negative, against the largest amount and the allowed number of decimal places.
  *
- * @param decimals maximum number of decimals; by default, that of the currency.
+ * @param decimals maximum number of decimal places; by default, that of the currency.
  */
 function checkMoney(
   report: Report,
@@ -127,7 +127,7 @@ function checkMoney(
   const limit = decimals ?? currencyDigits(currency) ?? 0;
   if ((canonicalDecimal(decimal.value)?.split('.')[1]?.length ?? 0) > limit) {
     const where = decimals === undefined ? ' in this currency' : '';
-    report(field, 'INVALID_FORMAT', `must have at most ${limit} decimals${where}`);
+    report(field, 'INVALID_FORMAT', `must have at most ${limit} decimal places${where}`);
   } else if (money.minorUnits > largest.minorUnits) {
     report(field, 'OUT_OF_RANGE', `must be at most ${formatMoney(largest)} in this currency`);
   } else if (money.minorUnits < -largest.minorUnits) {
@@ -137,7 +137,7 @@ function checkMoney(
 
 /**
  * Checks an amount that only describes goods. It moves no money, and programs compute it by dividing a total by a
- * quantity, so it may have more decimals than its currency.
+ * quantity, so it may have more decimal places than its currency.
  */
 const checkDescriptive: typeof checkMoney = (report, field, decimal, currency) =>
   checkMoney(report, field, decimal, currency, MAX_DESCRIPTIVE_DECIMALS);
@@ -171,8 +171,8 @@ const NO_APP = new RegExp(
 );
 
 /**
- * Checks the address that the payer returns to: a host with an optional port and path, an http(s) URL, or a URL with an
- * app's own scheme (`shop.app://paid`, RFC 8252). The address is echoed, never fetched.
+ * Checks the URL that the payer returns to: a host with an optional port and path, an http(s) URL, or a URL with an
+ * app's own scheme (`shop.app://paid`, RFC 8252). It is echoed, never fetched.
  */
 export function checkCallbackUrl(report: Report, callbackUrl: string | undefined): void {
   if (!callbackUrl) return;
@@ -253,7 +253,7 @@ function checkOrder(report: Report, order: Order, currency: string): void {
   }
 }
 
-/** Checks a fractional quantity, such as 1.5. It is not money, so it may have any number of decimals. */
+/** Checks a fractional quantity, such as 1.5. It is not money, so it may have any number of decimal places. */
 function checkQuantity(report: Report, field: string, item: OrderItem): void {
   const decimal = item.quantityDecimal?.value;
   if (decimal === undefined) return;

@@ -109,7 +109,7 @@ const NO_CARD_NUMBER = 'must not contain the card number, which would be stored 
 const BETWEEN_DIGITS = /[\s.-]+/g;
 
 function holdsNumber(text: string, cardNumber: string): boolean {
-  // Most strings end here, because few contain the first digits of the number.
+  // This rules out most strings, because few contain the first digits of the number.
   if (cardNumber === '' || !text.includes(cardNumber.slice(0, 3))) return false;
   return text.replace(BETWEEN_DIGITS, '').includes(cardNumber);
 }
@@ -129,7 +129,7 @@ function checkValue(value: Value, path: string, check: Check): void {
   else checkJson(toJson(ValueSchema, value), path, check);
 }
 
-/** Checks a list of free JSON as a Value. */
+/** Checks a list of free-form JSON as a Value. */
 function checkList(list: ListValue, path: string, check: Check): void {
   checkValue(create(ValueSchema, { kind: { case: 'listValue', value: list } }), path, check);
 }

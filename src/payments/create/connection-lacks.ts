@@ -17,12 +17,12 @@ export type Lack = {
 
 const CARD = 'payment_method.detail.card';
 const SETUPS = '3-D Secure setups';
-const RESULTS = 'results of 3-D Secure made elsewhere';
+const RESULTS = 'results of 3-D Secure from elsewhere';
 
 const METHODS: Readonly<Record<MethodKind, string>> = {
   card: 'card payments',
   wallet_redirect: 'redirects to wallets',
-  wallet_enrollment: 'payments by enrolled wallets',
+  wallet_enrollment: 'payments with enrolled wallets',
 };
 
 /** Lists the features that this payment method needs and a connection lacks. */

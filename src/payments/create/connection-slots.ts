@@ -11,7 +11,9 @@ export type ConnectionSlot = {
   release(): void;
 };
 
-const tooMany = overloadErrors('too many payments wait for their provider; nothing was sent; retry later');
+const tooMany = overloadErrors(
+  'too many payments are waiting for their provider; nothing was sent; retry later',
+);
 
 /**
  * Acquires a slot at a payment's first connection, before its key is claimed. The router has preferred connections with

@@ -15,7 +15,7 @@ import { acquireSlot, type ConnectionSlot } from './connection-slots.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 
-/** Dependencies of creating a payment. */
+/** Dependencies of createPayment. */
 export type PaymentDeps = PrepareDeps &
   WriteDeps &
   ReplayDeps & {
@@ -56,7 +56,7 @@ export async function createPayment(
   if ('holder' in claimed) return replay(deps, 'payment', claimed.holder, requestHash, read);
   const { prepared, claim, claimBeforeMs, slot } = claimed;
 
-  // 3. The provider is called, once; another provider only if the call before is known to have failed.
+  // 3. The provider is called once, and another provider only if the previous call is known to have failed.
   const attempts = makeAttempts(deps, prepared, slot, claimBeforeMs).finally(slot.release);
   const { transactionId, outcome, record, version } = await attempts;
 
@@ -155,8 +155,8 @@ async function prepareAndClaim(
 const CLAIM_PAUSE_MS = 50;
 
 /**
- * Claims the key. If the acknowledgement is lost, the claim may have been committed, and only the database knows: it
- * is asked until `beforeMs`, and then the caller gets REQUEST_IN_PROGRESS rather than "nothing was accepted".
+ * Claims the key. If the acknowledgement is lost, the claim may have been committed, and only the database knows: it is
+ * queried until `beforeMs`, and then the caller gets REQUEST_IN_PROGRESS rather than "nothing was accepted".
  *
  * @returns the key's holder, if that is not this payment.
  */
@@ -171,7 +171,7 @@ async function claimKey(
     try {
       if (await claimGrouped(deps.database, claim)) return undefined;
       const holder = await read();
-      if (!holder) throw new Error('the key is taken, but nothing holds it');
+      if (!holder) throw new Error('the idempotency key is taken, but its payment was not found');
       return holder.paymentId === claim.paymentId ? undefined : holder;
     } catch (error) {
       if (error instanceof AlreadyUsedError) throw error;

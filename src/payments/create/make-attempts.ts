@@ -16,7 +16,7 @@ import { openConnection } from './live-catalogue.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
 
-/** Dependencies of making attempts. */
+/** Dependencies of makeAttempts. */
 export type AttemptDeps = WriteDeps & {
   readonly publicUrl: () => string;
   readonly observer: CallObserver & {

@@ -13,10 +13,10 @@ import type { BinTable } from './bin-table.ts';
 import { cardData, cardFingerprint } from './card.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
-/** Dependencies of reading the payer's card. */
+/** Dependencies of readCard. */
 export type CardDeps = {
   readonly vault: CardVault;
-  /** Key of the fingerprints by which an account distinguishes cards. */
+  /** Key for the fingerprints that distinguish an account's cards. */
   readonly fingerprintKey: Uint8Array;
 };
 
@@ -44,7 +44,7 @@ export async function readCard(
   if (method.kind !== 'vaulted_card') return undefined;
   const { vaultedToken: vaulted } = stored;
   if (!vaulted?.card) throw new Error(`vaulted token ${method.token} holds no card`);
-  // The interface specifies security_code_length 0 for every payment by vaulted token, even if a code was sent.
+  // The interface specifies security_code_length 0 for every payment with a vaulted token, even if a code was sent.
   const data = fromBinary(CardDataSchema, vaulted.card.data);
   const number = await orUnreadable(deps.vault.open(vaulted.card.number, vaulted.id));
   return { data, attempt: attemptCard(data, number, method.securityCode) };

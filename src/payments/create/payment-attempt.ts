@@ -29,7 +29,7 @@ export function paymentAttempt(
  * sends the same fields.
  *
  * @param record the record whose `transactions` field is the attempt.
- * @param publicUrl the service's address for providers and payers, without a trailing slash.
+ * @param publicUrl the service's URL for providers and payers, without a trailing slash.
  * @param terms capabilities of the attempt's connection.
  */
 export function attemptFacts(

@@ -35,7 +35,7 @@ export type ChosenMethod = {
   | { readonly kind: 'wallet'; readonly token: string | undefined; readonly cardType: string | undefined }
 );
 
-/** Options of a card payment besides the card. */
+/** Options for a card payment, besides the card. */
 export type CardOptions = AttemptOptions & {
   readonly vaultOnSuccess: boolean;
   /** The payer's browser, without which some providers offer no challenge. */
@@ -56,7 +56,7 @@ export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
  */
 export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes): ChosenMethod {
   const input = request.paymentMethod;
-  // A token implies its type. A type sent beside a token may be the shop's own name.
+  // A token implies its type. A type sent along with a token may be a name of the shop's own.
   const type = input?.token && !types.has(input.type) ? ONE_TIME_TOKEN_TYPE : (input?.type ?? '');
   const offered = types.get(type);
   if (!input || !offered) throw notAvailable('payment_method.type', 'is not offered');

@@ -39,20 +39,20 @@ import {
 } from './stored-references.ts';
 import { cardToVault } from './vault-card.ts';
 
-/** Dependencies of preparing a payment. */
+/** Dependencies of preparePayment. */
 export type PrepareDeps = CardDeps & {
   readonly database: Database;
   /** Returns the catalogue in force. A payment keeps the catalogue it started with. */
   readonly catalogue: () => LiveCatalogue;
   readonly now: () => Timestamp;
   readonly schedule: CheckSchedule;
-  /** Returns the service's address for providers and payers, without a trailing slash. */
+  /** Returns the service's URL for providers and payers, without a trailing slash. */
   readonly publicUrl: () => string;
 };
 
 /** A payment that can be sent once its key is claimed. */
 export type PreparedPayment = {
-  /** The record until its outcome is known. */
+  /** The record to show until the outcome is known. */
   readonly record: Payment;
   readonly claim: Omit<Claim, 'accountId' | 'idempotencyKey' | 'requestHash' | 'requestShape'>;
   /** The first attempt. Later attempts differ only in their transaction. */

@@ -26,7 +26,7 @@ export function attemptChange(
   at: Timestamp,
 ): Omit<Change, 'books'> & { readonly event: string } {
   const { id, vaultedToken } = attempt;
-  // By the transaction's status, since a payment in PENDING / AUTHORIZED is approved.
+  // The transaction's status decides, since a payment in PENDING / AUTHORIZED is approved.
   const { transaction: status } = recordOutcome(record, outcome, vaultedToken, at);
   return {
     ...NOTHING_ELSE,

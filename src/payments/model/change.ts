@@ -20,7 +20,7 @@ export type Change = {
   readonly method: MethodChange | undefined;
   /** The checkout session that may be paid again because this payment failed. */
   readonly reopens: string | undefined;
-  /** The checkout session that this payment occupies again because it was paid after it had failed. */
+  /** The checkout session that this payment uses again, because the payment succeeded after it had failed. */
   readonly retakes: string | undefined;
 };
 

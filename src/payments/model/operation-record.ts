@@ -154,7 +154,10 @@ const SENT_AWAY = new Set([
   Payment_SubStatus_Value.IN_PROCESS,
 ]);
 
-/** Expires an authorization that was not captured in time. If it is already over, only its schedule changes. */
+/**
+ * Expires an authorization that was not captured in time. If it was already captured or released, the record stays the
+ * same.
+ */
 export function withLapse(record: Payment, transactionId: string, books: Books, at: Timestamp): Applied {
   const after = { ...books, isReleased: true };
   if (books.isReleased || books.captured > 0n) {

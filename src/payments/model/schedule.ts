@@ -4,11 +4,14 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 
 /** Times at which unknown outcomes are checked. */
 export type CheckSchedule = {
-  /** Time that a lease lasts beyond the provider's deadline, to cover the work around the call. */
+  /** Time that a lease lasts beyond the provider's deadline, to cover the work before and after the call. */
   readonly leaseMarginMs: number;
   /** Time from an unknown outcome to its first check. Each later pause is half the transaction's age, up to a day. */
   readonly firstCheckMs: number;
-  /** Age beyond the provider's deadline from which the provider may be asked to close a request it does not know. */
+  /**
+   * If the provider does not know a request, it may be asked to close the request this long after its deadline has
+   * passed.
+   */
   readonly closingMarginMs: number;
 };
 
@@ -45,8 +48,8 @@ export function variedPauseS(
 }
 
 /**
- * Returns true if a provider that does not know a request may be asked to close it, because the longest call that could
- * deliver it is over, plus a margin. Depends only on the age.
+ * Returns true if a provider that does not know a request may be asked to close it, because the deadline of any call
+ * that could deliver it has passed, plus a margin. Depends only on the age.
  */
 export function mayBeClosed(
   ageMs: number,

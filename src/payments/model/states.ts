@@ -111,7 +111,7 @@ export type ShownAttempt = {
   readonly isDeclinedBefore: boolean;
 };
 
-/** THE state table: a payment's states by the outcome of its attempt. */
+/** THE state table: it maps the outcome of an attempt to the payment's states. */
 export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }: ShownAttempt): States {
   switch (outcome.kind) {
     case 'approved':
@@ -167,7 +167,7 @@ export function transactionStates(
 export type CurrentStates = { readonly status: Payment_Status; readonly subStatus: Payment_SubStatus_Value };
 
 /**
- * State table of a purchased or authorized payment, by the later operations on it.
+ * State table of a purchased or authorized payment, according to the later operations on it.
  *
  * @param reported.isShownAsAuthorized the account shows authorizations as such (AUTHORIZE, PENDING / AUTHORIZED).
  * @param reported.dispute the state of its disputes: SUCCEEDED once one is lost, PENDING while one is open.

@@ -5,7 +5,7 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { payerTimeLeftMs } from './schedule.ts';
 import { isOpenAttempt, isOperation, shownOf, type TransactionInState, waitsForPayer } from './state.ts';
 
-/** The outcome of a query to a provider without look-up. Nothing was sent that could take money. */
+/** The outcome of a query to a provider without a look-up. Nothing was sent that could take money. */
 export const NO_LOOK_UP: Outcome = {
   kind: 'unknown',
   detail: 'the provider has no look-up',
@@ -52,8 +52,8 @@ function isPendingAsShown(outcome: Outcome, { transaction, record }: Transaction
 }
 
 /**
- * Returns the outcome at a provider without look-up. A payer who did not return in time did not pay, as far as we know.
- * A payer who returned without a conclusive result may have paid, so such a payment never ends by itself.
+ * Returns the outcome at a provider without a look-up. A payer who did not return in time did not pay, as far as we
+ * know. A payer who returned without a conclusive result may have paid, so such a payment never ends by itself.
  */
 export function withoutLookUp(reported: Outcome, found: TransactionInState, isLast: boolean): Outcome {
   if (reported.kind !== 'unknown' || !waitsForPayer(found.record, found.transaction)) return reported;

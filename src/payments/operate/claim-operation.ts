@@ -22,7 +22,7 @@ import type { CallObserver, WriteDeps } from '../write-change.ts';
 export type OperationDeps = WriteDeps &
   ReplayDeps & {
     readonly requestHashKey: Uint8Array;
-    /** Connections that can reach a payment's provider, including those that have left the catalogue. */
+    /** Connections that can reach a payment's provider, including those removed from the catalogue. */
     readonly connections: () => ReadonlyMap<string, ProviderConnection>;
     readonly observer: CallObserver & {
       operated(response: PaymentResponse): void;
@@ -217,7 +217,7 @@ function claimOf(
 
 /**
  * Attempts the claim once. If the acknowledgement is lost, the claim may have been committed: the caller then gets
- * REQUEST_IN_PROGRESS, and the checker finds out that the operation was never sent.
+ * REQUEST_IN_PROGRESS, and the checker learns that the operation was never sent.
  */
 async function claimOnce(deps: OperationDeps, row: OperationClaim): Promise<boolean> {
   try {

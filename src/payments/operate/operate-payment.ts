@@ -83,10 +83,12 @@ export async function operatePayment(
   return { ...response, replayed: false };
 }
 
-/** Prefix of keys made from a merchant's reference. Unprintable, so no header's key begins with it. */
+/** Prefix of keys made from a merchant's reference. Unprintable, so no key in a header begins with it. */
 const REFERENCE_SPACE = '\u0001';
 
-/** Returns the header's key or, without one, the merchant's reference within the payment, in a separate key space. */
+/**
+ * Returns the key in the header or, without one, the merchant's reference within the payment, in a separate key space.
+ */
 function operationKey(requested: RequestedOperation, header: string | undefined): string | undefined {
   if (header !== undefined) return requireIdempotencyKey(header);
   if (requested.merchantReference) {
@@ -103,7 +105,7 @@ function operationKey(requested: RequestedOperation, header: string | undefined)
 }
 
 /**
- * Returns the name of the field whose key the operation holds: the header's key, or else the merchant's reference.
+ * Returns the name of the field that holds the operation's key: the header, or else the merchant's reference.
  *
  * @param header the key of the call.
  * @throws ServiceError IDEMPOTENCY_KEY_REUSED if both calls have keys and the keys differ: the keys denote two
@@ -112,7 +114,7 @@ function operationKey(requested: RequestedOperation, header: string | undefined)
 function keyHeldBy({ idempotencyKey }: OperationHolder, header: string | undefined): string {
   if (header !== undefined && idempotencyKey === header) return 'x-idempotency-key';
   if (header === undefined || idempotencyKey?.startsWith(REFERENCE_SPACE)) return 'merchant_reference';
-  const message = 'was already used under another x-idempotency-key';
+  const message = 'was already used with another x-idempotency-key';
   throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', 'merchant_reference', 'NOT_ALLOWED', message);
 }
 
@@ -139,7 +141,7 @@ function send(
   const unsupported: Outcome = {
     kind: 'not_sent',
     because: 'turned_away',
-    detail: `the connector has no ${type}`,
+    detail: `the connector does not support ${type}`,
   };
   return stored.connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
 }

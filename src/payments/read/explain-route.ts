@@ -37,7 +37,7 @@ export type CircuitStates = ReadonlyMap<string, Pick<ConnectionHealth, 'state'>>
  * Explains which route a payment would take, and why. Pure: it sends, writes, reads and learns nothing.
  *
  * @param request must satisfy the rules of its .proto and checkRequest.
- * @param idempotencyKey the key under which the payment would be made.
+ * @param idempotencyKey the idempotency key with which the payment would be made.
  * @throws ServiceError as for a payment, if the catalogue does not offer the method or the detail does not fit it.
  */
 export function explainRoute(
@@ -62,7 +62,7 @@ const CARD_NOT_READ =
   'The card behind the payment_method token was not looked up, so card_brand, iin, issuer_country and issuer_type are ' +
   'unknown here. The payment itself knows them, and may therefore take another route.';
 const ONE_PROVIDER =
-  'Only one provider knows the method behind payment_method.vaulted_token: the first target that the route lists.';
+  "Only one provider knows the method behind payment_method.vaulted_token: that of the route's first target.";
 
 function findRoute(all: readonly ReadyRoute[], facts: RoutingFacts) {
   const routes: { id: number; name: string; taken: boolean; whyNot: string }[] = [];

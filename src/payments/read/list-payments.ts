@@ -16,7 +16,7 @@ import { accountOf, type Caller } from '../caller.ts';
 import { decodeRecord } from '../stored-record.ts';
 import { pageToken, readPageToken } from './page-token.ts';
 
-/** Dependencies of listing payments. */
+/** Dependencies of listPayments. */
 export type ListDeps = {
   readonly database: Database;
   /** Key that authenticates page tokens. */

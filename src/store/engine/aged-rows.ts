@@ -62,7 +62,7 @@ export const AGED = {
     done: `a.relayed_at IS NOT NULL AND NOT EXISTS (
       SELECT 1 FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
   },
-  // The remaining data of an ended method: brand, last four digits, holder.
+  // The remaining data of a method that is no longer usable: brand, last four digits, holder.
   ended_methods: {
     ...{ table: 'vaulted_token', ...ID, age: 'updated_at' },
     where: "a.status IN ('UNENROLLED', 'DECLINED', 'EXPIRED')",
@@ -137,7 +137,7 @@ function find({ table, key, ofAccount, age, where = 'true', done = 'true' }: Age
 
 // Deletes the rows found in one account, unless they are locked or no longer qualify.
 function remove({ table, key, ofAccount, age, where = 'true', done = 'true', hasUses }: Aged): string {
-  // Every table's account is given, so that a distributed engine sends the statement to one node.
+  // The statement names the account for every table, so that a distributed engine sends it to one node.
   const stillDone = done.replaceAll('o.account_id = a.account_id', 'o.account_id = $1');
   const [account, days, first] = ofAccount === false ? ['true', '$1', 2] : ['a.account_id = $1', '$2', 3];
   const given = key.map(([, type], i) => `$${first + i}::${type}[]`).join(', ');

@@ -157,7 +157,7 @@ export type PromptingNews = {
   readonly deduplicationKey: string;
   readonly subject: number;
   readonly kind: NewsKind;
-  /** Time when the same news was last settled, by the database's clock; 'now' if it is still unsettled. */
+  /** Time on the database's clock when the same news was last settled; 'now' if it is still unsettled. */
   readonly lastAt?: string | undefined;
 };
 
@@ -181,7 +181,7 @@ export async function promptCheck(
 /** A connection's open attempts that began while it pointed to the same account. */
 export type OpenAttempts = {
   readonly connectionId: string;
-  /** Identity of the connection at the time of the attempts. */
+  /** The connection's identity when the attempts were made. */
   readonly identity: string;
   /** Includes attempts of requests in progress. */
   readonly open: number;

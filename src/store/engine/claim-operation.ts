@@ -62,7 +62,7 @@ const CLAIM = { name: 'claim_operation', text: callText('claim_operation_1', PAR
  * Claims an operation: reserves its amount, opens it and inserts its transaction, in one call and one commit.
  *
  * @returns false if the payment has changed since it was read, has an open operation, already has an operation with the
- * same reference and method, or does not have the amount left.
+ * same reference and method, or has less left than the amount.
  * @throws a unique violation (`isKeyTaken`) if the key is held; nothing was changed.
  */
 export async function claimOperation(database: Database, claim: OperationClaim): Promise<boolean> {

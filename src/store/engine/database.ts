@@ -25,7 +25,7 @@ export type Run = <Row extends pg.QueryResultRow>(
   values?: readonly unknown[],
 ) => Promise<pg.QueryResult<Row>>;
 
-/** Address, size and time limits of a database's connection pool. */
+/** URL, size and time limits of a database's connection pool. */
 export type DatabaseOptions = {
   /** `postgres://…`, with any parameter that node-postgres reads (`sslmode`, …). */
   readonly url: string;
@@ -37,7 +37,7 @@ export type DatabaseOptions = {
   readonly statementTimeoutMs?: number;
   /**
    * true: connects through a pooler, which `assertPooler` must accept. A pooler ignores a connection's time limits, so
-   * they come from the role. Default false.
+   * they must be set on the role. Default false.
    */
   readonly isPooled?: boolean;
 };
@@ -81,7 +81,10 @@ export type Database = {
   roundTripMs(): number;
   /** Waits for running statements, then closes the connections. */
   close(): Promise<void>;
-  /** true: a distributed engine stores each account on one node (engine/distribution), so a commit holds one account. */
+  /**
+   * true: a distributed engine stores each account on one node (engine/distribution), so a commit contains rows of one
+   * account only.
+   */
   readonly isDistributed?: boolean;
 };
 
@@ -89,7 +92,7 @@ export type Database = {
 export const TIME_LIMITS_MS = { statement: 5_000, idleInTransaction: 10_000 };
 
 /**
- * Longest wait for a connection at startup and in commands, which nobody retries as callers do. A database that scales
+ * Longest wait for a connection at startup and in commands, which nobody retries, unlike calls. A database that scales
  * to zero takes seconds to wake up.
  */
 export const PATIENT_CONNECT_MS = 15_000;
@@ -104,7 +107,7 @@ const CLIENT_TIMEOUT_MARGIN_MS = 1_000;
 
 const INT8_OID = 20;
 
-// Settings that another engine with PostgreSQL's protocol lacks read as null.
+// The value is null if another engine with PostgreSQL's protocol lacks the setting.
 const DURABILITY: Statement = {
   name: 'durability',
   text: `SELECT name, current_setting(name, true) AS value FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name`,
@@ -168,7 +171,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     assertDurable: async (allowUnsafe) => {
       const { rows } = await query<{ name: string; value: string | null }>(DURABILITY);
       const off = rows.filter((row) => row.value === 'off').map((row) => row.name);
-      if (off.length > 0 && !allowUnsafe) throw new UnsafeDatabaseError(`${UNSAFE}: ${off.join(', ')} off`);
+      if (off.length > 0 && !allowUnsafe)
+        throw new UnsafeDatabaseError(`${UNSAFE}; these settings are off: ${off.join(', ')}`);
     },
     roundTripMs: () => roundTrips.shortestMs() ?? 0,
     close: () => connections.close(),
@@ -218,7 +222,7 @@ function openConnections(options: Required<DatabaseOptions>): Connections {
 
   // A connection that breaks while idle leaves the pool automatically; the next query makes a new one.
   pool.on('error', (error) => {
-    // A connection that is being closed may report that its server has ended.
+    // A connection that is being closed may report that its server process has exited.
     if (!pool.ending) options.log.warn({ code: codeOf(error) }, 'a database connection broke');
   });
   // Connections in use have no other listener, and an 'error' event without a listener ends the process.

@@ -12,7 +12,7 @@ import { NIL_UUID, onlyRow } from './rows.ts';
  */
 export type Placement = 'by account' | 'copied' | 'coordinator';
 
-/** THE list of tables. A migration that adds a table names it here. */
+/** THE list of tables. A migration that adds a table must add it here. */
 export const PLACEMENTS: Readonly<Record<string, Placement>> = {
   account: 'copied',
   public_key: 'copied',
@@ -62,7 +62,7 @@ export async function isDistributed(queries: Queries): Promise<boolean> {
   return onlyRow(await queries.query<Answer>(IS_DISTRIBUTED)).yes;
 }
 
-/** A node that stores accounts, and an id of no account that would be stored there. */
+/** A node that stores accounts, and an unused account id whose account would be stored there. */
 export type AccountNode = { readonly node: string; readonly accountId: string };
 
 // Hashes ids until every node has one.
@@ -91,7 +91,7 @@ const BY_NODE = {
     GROUP BY p.groupid`,
 };
 
-/** Lists all accounts, and the nil account, by the node that stores them. The database must be distributed. */
+/** Lists all accounts, and the nil account, grouped by the node that stores them. The database must be distributed. */
 export async function listAccountsByNode(
   database: Database,
 ): Promise<readonly { readonly accountIds: readonly string[] }[]> {
@@ -107,7 +107,7 @@ export type DistributionPlan = {
   readonly functions: readonly string[];
 };
 
-/** Longest time of a statement, which copies a table: a million payments take a minute. */
+/** Time limit of a statement, which copies a table: a million payments take a minute. */
 const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
 
 const FUNCTIONS = `
@@ -122,11 +122,13 @@ const WORKERS = `SELECT count(*)::integer AS n FROM pg_dist_node WHERE noderole 
 /**
  * Finds the tables and functions that are left to distribute.
  *
- * @throws DistributionError if the database has no distributed engine, or no node to store accounts.
+ * @throws DistributionError if the database has no distributed engine, or no node that stores accounts.
  */
 export async function planDistribution(run: Run): Promise<DistributionPlan> {
   if (!onlyRow(await run<Answer>(HAS_ENGINE.text)).yes) {
-    throw new DistributionError('the database has no Citus: run CREATE EXTENSION citus on every node first');
+    throw new DistributionError(
+      'Citus is not installed in the database: run CREATE EXTENSION citus on every node first',
+    );
   }
   if (onlyRow(await run<{ n: number }>(WORKERS)).n === 0) {
     throw new DistributionError('no node stores shards: add the workers with citus_add_node first');
@@ -146,8 +148,8 @@ const FOREIGN_KEYS = `
   ORDER BY 1, 2`;
 
 /**
- * Distributes a database, or the rest of it, in one transaction: afterwards it is distributed, or as before. The tables
- * are locked meanwhile. May be repeated.
+ * Distributes a database, or the rest of it, in one transaction, which distributes all of it or changes nothing. The
+ * tables are locked meanwhile. May be repeated.
  *
  * @returns what was distributed.
  */

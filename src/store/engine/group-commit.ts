@@ -20,7 +20,10 @@ export type GroupedWrite<Row extends OfAccount, Result> = {
 const MAX_ROWS = 64;
 /** Time after which later writes stop waiting for a statement, since something, such as a row lock, blocks it. */
 const SLOW_MS = 50;
-/** Round trip from which the database is distant: a commit takes longer than it costs. */
+/**
+ * Round trip from which a database counts as distant: waiting for a commit then takes longer than the commit's own
+ * work.
+ */
 const DISTANT_MS = 3;
 /** Part of a round trip for which writes to a distant database gather. */
 const GATHERING_SHARE = 1 / 4;
@@ -35,11 +38,11 @@ type Waiting<Row, Result> = {
 
 /**
  * Groups writes that arrive during another into the next commit: a commit costs the database about as much for many
- * rows as for one. A write that meets no other does not wait. If the database is distant, a group begins soon after the
- * one before, rather than at its end.
+ * rows as for one. A write that finds no other in progress does not wait. If the database is distant, a group begins
+ * soon after the previous group begins, rather than when it ends.
  *
- * A faulty row fails alone: if the database rolls a group back, each row is written by itself. If it is unknown
- * whether a group was committed, each of its rows is rejected, as a single write would be.
+ * A faulty row fails alone: if the database rolls a group back, each row is written by itself. If it is unknown whether
+ * a group was committed, each of its rows is rejected, as a single write would be.
  */
 export function groupCommits<Row extends OfAccount, Result>(
   write: GroupedWrite<Row, Result>,

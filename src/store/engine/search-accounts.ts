@@ -6,7 +6,7 @@ import { takeByAccount } from './rows.ts';
 /** Stands in the WHERE of a search over all accounts where a search of some accounts names them. */
 export const IN_ACCOUNTS = '/* in accounts */';
 
-/** The result of a search while a node is down: the other nodes' rows, or an error unless they have any. */
+/** The result of a search while a node is down: the other nodes' rows, or an error if they have none. */
 export type Completeness = 'of reachable nodes' | 'found or complete';
 
 /**
@@ -81,7 +81,7 @@ async function searchNodes<Row extends object>(
   return { found: takeTurns(rows), failed };
 }
 
-/** Merges lists, an element of each at a time: a caller that uses only the first rows leaves no node out. */
+/** Merges lists by taking one element of each in turn, so that a caller that uses only the first rows omits no node. */
 function takeTurns<Row>(lists: readonly (readonly Row[])[]): Row[] {
   const longest = Math.max(...lists.map(({ length }) => length));
   return Array.from({ length: longest }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1))).flat();

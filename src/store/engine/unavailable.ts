@@ -27,7 +27,7 @@ const CHECK_WRITABLE = {
   text: 'UPDATE payment SET status = status WHERE false',
 };
 
-// The engine sends it to the node of the account. The coordinator alone would answer the statement above.
+// The engine sends this statement to the account's node. It runs the statement above on the coordinator alone.
 const CHECK_NODE = {
   name: 'check_node_writable',
   text: 'UPDATE payment SET status = status WHERE account_id = $1 AND id = $1',

@@ -32,7 +32,7 @@ export type ChangedTransaction = Named<TransactionChange> & {
   readonly fence: number;
 };
 
-/** Replaces a status by its name, as stored in rows. */
+/** Replaces a status with its name, as stored in rows. */
 type Named<T extends { readonly status: unknown }> = Omit<T, 'status'> & { readonly status: string };
 
 /** Everything that a report writes about a payment. Messages are encoded, since the store knows only rows. */

@@ -25,7 +25,7 @@ export async function findAccountKeys(
   return (await database.query<AccountKeys>(FIND_KEYS, [publicKey])).rows[0];
 }
 
-// By the digits that an object's id shares with its account's (new-id), which another account may have too.
+// Finds accounts by the digits that an object's id shares with its account's id (new-id). Several accounts may match.
 const FIND_BY_DIGITS = {
   name: 'find_accounts_by_digits',
   text: 'SELECT id FROM account WHERE right(id::text, 6) = right(($1::uuid)::text, 6)',

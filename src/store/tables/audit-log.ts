@@ -38,8 +38,8 @@ export async function recordAction(queries: Queries, action: AuditedAction): Pro
   await queries.query(INSERT, [accountId, actor, action.action, subject, detail]);
 }
 
-// The id is made from the minute and the address, so that all replicas write the same row. The hash of the address
-// replaces the random bits of a UUIDv7.
+// The id is made from the minute and a hash of the client, so that all replicas write the same row. The hash replaces
+// the random bits of a UUIDv7.
 const ADD_FAILED_SIGN_INS = {
   name: 'add_failed_sign_ins',
   text: `
@@ -52,9 +52,9 @@ const ADD_FAILED_SIGN_INS = {
 };
 
 /**
- * Adds failed sign-ins to the entry of their address and minute. No other entry changes after it is written.
+ * Adds failed sign-ins to the entry for their client and minute. No other entry changes after it is written.
  *
- * @param from the client's address, or a name for several addresses; up to 500 characters.
+ * @param from the client's IP address, or a name for several addresses; up to 500 characters.
  */
 export async function addFailedSignIns(queries: Queries, from: string, tries: number): Promise<void> {
   const actor = `unknown from ${from}`;

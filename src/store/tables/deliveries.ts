@@ -10,7 +10,7 @@ export type LeasedDelivery = {
   readonly attempts: number;
   /** End of the lease, to the microsecond. A redelivery changes it, and turning the webhook off clears it. */
   readonly leasedUntil: string;
-  /** Number of earlier attempts in the schedule. */
+  /** Number of earlier attempts in the current schedule. */
   readonly retry: number;
   readonly event: {
     readonly id: string;

@@ -55,7 +55,7 @@ export type ServiceFacts = {
   /** Webhooks that have been failing for an hour; `disabledWebhooks` are those that the service turned off. */
   readonly failingWebhooks: number;
   readonly disabledWebhooks: number;
-  /** Webhooks with a delivery 10 minutes overdue, since no replica is delivering it. */
+  /** Webhooks with a delivery that is 10 minutes overdue because no replica is delivering it. */
   readonly overdueWebhooks: number;
   /** Age of the oldest payment with an unknown outcome; 0 if there is none. */
   readonly oldestOutcomeS: number;

@@ -21,7 +21,7 @@ export type UnroutedNews = NewsName & {
   readonly kind: NewsKind;
   readonly transactionId: string | undefined;
   readonly reference: string | undefined;
-  /** Time since the news arrived, by the database's clock. */
+  /** Time since the notification or return arrived, according to the database's clock. */
   readonly ageMs: number;
 };
 
@@ -88,7 +88,7 @@ export type PayerNews = {
   readonly query: string;
 };
 
-/** Maximum number of unsettled payer news per transaction, since anyone can open the payer's address. */
+/** Maximum number of a payer's unsettled actions per transaction, since anyone can open the return URL. */
 const MAX_PAYER_NEWS = 5;
 
 const INSERT_PAYER_NEWS = {
@@ -117,10 +117,10 @@ const INSERT_PAYER_NEWS = {
 };
 
 /**
- * Stores an action of a payer. A repeated action is new news.
+ * Stores an action of a payer. A repeated action counts as new.
  *
- * @returns `lastAt`: the time when the same news was last settled, by the database's clock, or 'now' if it is still
- * unsettled. undefined if too much news is already waiting.
+ * @returns `lastAt`: the time on the database's clock when the same action was last settled, or 'now' if it is still
+ * unsettled. undefined if too many actions are already waiting.
  */
 export async function insertPayerNews(
   queries: Queries,
@@ -221,7 +221,7 @@ const ROUTE = {
     WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4`,
 };
 
-/** Ends the search for the transaction of news, whose check is now due. */
+/** Ends the search for the transaction that news is about. The transaction's check is now due. */
 export async function endSearch(queries: Queries, name: NewsName): Promise<void> {
   await queries.query(ROUTE, keyOf(name));
 }

@@ -15,7 +15,7 @@ export type OpenNews = NewsName & {
   readonly headers: string;
   readonly receivedAt: Date;
   readonly ageMs: number;
-  /** Time when the news was read, by the database's clock, to the microsecond. */
+  /** Time on the database's clock when the news was read, to the microsecond. */
   readonly readAt: string;
 };
 

@@ -3,7 +3,10 @@ import type { Database, Run } from '../engine/database.ts';
 import { NIL_UUID, onlyRow } from '../engine/rows.ts';
 import { IN_ACCOUNTS, leaseDue, searchAccounts } from '../engine/search-accounts.ts';
 
-/** SQL for a UUIDv7 by the database's clock. Not a subquery, which would give all rows of a statement the same id. */
+/**
+ * SQL for a UUIDv7 with the time of the database's clock. Not a subquery, which would give all rows of a statement the
+ * same id.
+ */
 export const UUID_V7 = 'uuid_v7_1()';
 
 const METHOD_EVENT = `
@@ -58,7 +61,7 @@ export async function relayEvents(
   return { relayed, webhooks };
 }
 
-// Looks for one late delivery per webhook in its index, so that a webhook with a million deliveries costs one step. The
+// Looks in the index for one late delivery per webhook, so that a webhook with a million deliveries costs one step. The
 // deliveries of a webhook that was deleted are closed with it.
 const OVERDUE = {
   name: 'list_overdue_webhooks',

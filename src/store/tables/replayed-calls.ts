@@ -41,7 +41,7 @@ export async function claimCall(run: Run, call: KeyedCall): Promise<CallHolder |
   const values = [accountId, method, idempotencyKey, requestHash, requestShape];
   if ((await run(CLAIM, values)).rows.length === 1) return undefined;
   const [holder] = (await run<CallHolder>(READ.text, values.slice(0, 3))).rows;
-  if (!holder) throw new Error('the key is taken, but no call holds it');
+  if (!holder) throw new Error('the idempotency key is taken, but its call was not found');
   return holder;
 }
 

@@ -14,7 +14,7 @@ const READ = {
 };
 
 /**
- * Stores the schema that renders responses, unless it is already stored.
+ * Stores the schema used to render responses, unless it is already stored.
  *
  * @param descriptors an encoded google.protobuf.FileDescriptorSet.
  * @returns the schema's digest.

@@ -117,7 +117,7 @@ const READ = {
       AND p.created_at >= $4::timestamptz AND p.created_at < $5::timestamptz`,
 };
 
-/** Reads payments, newest first, up to MAX_FOUND, those of an account at once. */
+/** Reads payments, newest first, up to MAX_FOUND, with one statement per account. */
 async function readFound(
   database: Database,
   found: readonly Due[],

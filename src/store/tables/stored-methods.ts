@@ -13,7 +13,7 @@ export type StoredMethod = {
   readonly country: string;
   /** An encoded CardData, for cards. */
   readonly card: Uint8Array | undefined;
-  /** Address where the payer approves a wallet; set only while READY_TO_ENROLL. */
+  /** URL at which the payer approves a wallet; set only while READY_TO_ENROLL. */
   readonly redirectUrl: string | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -35,7 +35,7 @@ export const METHOD_COLUMNS = `v.account_id AS "accountId", coalesce(v.customer_
 
 /** Identifies a customer. */
 export type CustomerName = { readonly accountId: string; readonly customerId: string };
-/** Identifies a method of a customer. */
+/** Identifies a customer's method. */
 export type MethodName = CustomerName & { readonly id: string };
 
 const LIST = {
@@ -108,7 +108,7 @@ export async function listMethods(
   return rows.map(withoutNulls);
 }
 
-/** Reads a method of a customer, even if it has ended. @param name the ids, which are UUIDs. */
+/** Reads a customer's method, even if it is no longer usable. @param name the ids, which are UUIDs. */
 export async function readMethod(
   queries: Queries,
   { accountId, customerId, id }: MethodName,
@@ -151,7 +151,7 @@ export async function insertMethodCard(run: Run, method: MethodCard): Promise<St
   return withoutNulls(onlyRow(await run<MethodRow>(INSERT_CARD, values)));
 }
 
-/** Replaces the displayable data of a stored card, such as its expiry. @returns undefined if the card has ended. */
+/** Replaces the displayable data of a stored card, such as its expiry. @returns undefined if the card is not usable. */
 export async function updateMethodCard(
   run: Run,
   { accountId, customerId, id }: MethodName,
@@ -161,7 +161,7 @@ export async function updateMethodCard(
   return firstRow(await run<MethodRow>(UPDATE_CARD, [accountId, customerId, id, card, country]));
 }
 
-/** Ends a method and deletes its ciphertext. @returns undefined if there was none to end. */
+/** Unenrolls a method and deletes its ciphertext. @returns undefined if there was none to unenroll. */
 export async function endMethod(
   run: Run,
   { accountId, customerId, id }: MethodName,
@@ -169,7 +169,7 @@ export async function endMethod(
   return firstRow(await run<MethodRow>(END, [accountId, customerId, id]));
 }
 
-/** Erases all methods of a customer. @returns those that had not already ended, without their data. */
+/** Erases all of a customer's methods. @returns those that this unenrolled, without their data. */
 export async function eraseMethods(
   run: Run,
   { accountId, customerId }: CustomerName,

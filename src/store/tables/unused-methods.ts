@@ -32,7 +32,7 @@ const END = `
   RETURNING ${METHOD_COLUMNS}`;
 
 /**
- * Ends the next stored methods that no payment has used for `days`, and deletes their ciphertext. Each step is one
+ * Unenrolls the next stored methods that no payment has used for `days`, and deletes their ciphertext. Each step is one
  * commit. A method in use is left for the next run.
  *
  * @param ended called for each method, within the commit; undefined for a dry run.

@@ -81,15 +81,15 @@ const END = `
     updated_at = now()
   WHERE account_id = $1 AND id = $2 AND status = 'READY_TO_ENROLL'
   RETURNING ${METHOD_COLUMNS}`;
-// Also by connection, since a signature for one connection must not vouch for another's enrollments.
+// The connection must match too, since a signature for one connection must not vouch for another's enrollments.
 const FIND_NOTIFIED = {
   name: 'find_notified_enrollment',
   text: `
     SELECT account_id AS "accountId", id FROM vaulted_token
     WHERE account_id = $1 AND id = $2 AND connection_id = $3`,
 };
-// $3 is the minimum time between two checks. The time of the last check follows from that of the next: the pause was a
-// quarter of the age at the last check, which is a fifth of the age at the next.
+// $3 is the minimum time between two checks. The time of the last check follows from that of the next: the pause
+// between them is a quarter of the age at the last check, and so a fifth of the age at the next.
 const PROMPT = {
   name: 'prompt_enrollment_check',
   text: `

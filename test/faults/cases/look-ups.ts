@@ -30,7 +30,7 @@ export const LOOK_UPS: readonly Case[] = [
         'another provider was asked to close the payment',
       );
       world.expect(
-        replica.output().includes('Warning: 1 open outcomes of connection judge cannot be looked up'),
+        replica.output().includes('Warning: 1 unknown outcomes at connection judge cannot be looked up'),
         'no warning was logged at the start',
       );
       await replica.kill();
