@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { BrowserInfoSchema, CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { isTechnicalCancelTaken } from '#src/connectors/adyen/from-provider.ts';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { lookUpOf } from '../attempts.ts';
 import { openedForEach } from '../under-test.ts';
@@ -126,5 +127,19 @@ describe('a technical cancel at Adyen', () => {
   it('a technical cancel that Adyen does not accept returns false', async () => {
     adyen.fake.next('error');
     expect(await canceled(cardWith())).toBe(false);
+  });
+
+  it.each([
+    ['another payment', { paymentReference: randomUUID() }, false],
+    ['another merchant account', { merchantAccount: 'AnotherShop' }, false],
+    ['another status', { status: 'refused' }, false],
+    ['this payment', {}, true],
+  ])('a technical cancel is accepted only by a response about it: %s', (_, change, isAccepted) => {
+    const transactionId = randomUUID();
+    const response = { paymentReference: transactionId, merchantAccount: 'ShopECOM', status: 'received' };
+    const body = Buffer.from(JSON.stringify({ ...response, ...change }));
+    const result = { kind: 'answer', status: 201, headers: {}, body } as const;
+    const shownAs = { providerId: 'ADYEN', merchantAccount: 'ShopECOM' };
+    expect(isTechnicalCancelTaken(result, transactionId, shownAs)).toBe(isAccepted);
   });
 });

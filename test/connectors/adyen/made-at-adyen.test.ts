@@ -71,3 +71,10 @@ it("Adyen's CANCEL_OR_REFUND raises an alarm if it succeeded, since it does not 
   ]);
   expect(await subjectsOf('CANCEL_OR_REFUND', ID, { original: PAYMENT, success: false })).toEqual([]);
 });
+
+it.each(['REFUND_FAILED', 'CAPTURE_FAILED', 'REFUNDED_REVERSED'])(
+  "an Adyen event that undoes an operation with another shop's reference is not an operation itself: %s",
+  async (eventCode) => {
+    expect(await subjectsOf(eventCode, 'return-17')).toHaveLength(1);
+  },
+);

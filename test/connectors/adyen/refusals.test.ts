@@ -112,13 +112,18 @@ describe('a refusal by Adyen', () => {
   });
 });
 
-/** The outcome of a card payment that Adyen refuses with an error. */
-function refusedFor(errorCode: string) {
-  const answer = readAnswer({ status: 422, errorType: 'validation', errorCode, message: 'no' });
+/** The outcome of a card payment that Adyen refuses with an error. @param named the status that the error names. */
+function refusedFor(errorCode: string, named = 422) {
+  const answer = readAnswer({ status: named, errorType: 'validation', errorCode, message: 'no' });
   return fromRefusal(422, answer, true, { providerId: 'ADYEN', merchantAccount: 'ShopECOM' });
 }
 
 describe('an error from Adyen', () => {
+  it('an error that names another status than its response has proves nothing', () => {
+    expect(refusedFor('101')).toMatchObject({ kind: 'declined' });
+    expect(refusedFor('101', 500)).toMatchObject({ kind: 'unknown' });
+  });
+
   it.each([
     ['101', '14'],
     ['0101', '14'],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readSettings } from '#src/connectors/adyen/settings.ts';
 import { Secret } from '#src/secret.ts';
-import { SECRETS } from './adyen-under-test.ts';
+import { connectAdyen, SECRETS } from './adyen-under-test.ts';
 
 const SETTINGS = {
   base_url: 'https://x-checkout-live.adyenpayments.com/checkout/',
@@ -19,6 +19,12 @@ describe('the settings of an Adyen connection', () => {
       redirectMethods: new Map(),
       hmacKeys: [SECRETS.hmac_key],
     });
+  });
+
+  it('the identity of an Adyen connection contains its address and its merchant account', async () => {
+    const connection = connectAdyen(SETTINGS);
+    expect(connection.identity).toBe('https://x-checkout-live.adyenpayments.com/checkout ShopECOM');
+    await connection.close();
   });
 
   it.each([
