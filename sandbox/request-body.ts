@@ -10,7 +10,7 @@ const MAX_MEMBERS = 200;
 /**
  * Parses a request's body.
  *
- * @throws ApiError 400 that, unlike the engine's own error, does not quote the body.
+ * @throws ApiError 400, which does not quote the body, unlike the engine's own error.
  */
 export function parseBody(text: string): JsonRecord {
   let body: unknown;
@@ -36,7 +36,7 @@ export function optionalObject(parent: JsonRecord, path: string): JsonRecord | u
   return isAbsent(parent[keyOf(path)]) ? undefined : object(parent, path);
 }
 
-/** Reads the objects of a list; none if the list is absent. */
+/** Reads the objects in a list; returns none if the list is absent. */
 export function objects(parent: JsonRecord, path: string): readonly JsonRecord[] {
   const value = parent[keyOf(path)];
   if (isAbsent(value)) return [];

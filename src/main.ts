@@ -33,7 +33,7 @@ const END_MARGIN_MS = 15_000;
 const LOG_MS = 2_000;
 const logWriter = createLogWriter();
 
-/** Steps to undo when the process ends, in reverse order. */
+/** The functions that undo completed steps when the process ends, in reverse order. */
 const ending: (() => Promise<void>)[] = [];
 
 /** Set if this process is a worker of another process of this program. */
@@ -126,7 +126,7 @@ async function prepareDatabase(
 
 type Serving = { readonly address: string; readonly warnings: readonly string[] };
 
-/** Serves in this process. */
+/** Serves requests from this process. */
 async function serveHere(config: Config, storage: Storage, log: pino.Logger): Promise<Serving> {
   const readAt = fileStamp(config.catalogueFile);
   const catalogue = readCatalogue(config.catalogueFile);
@@ -157,7 +157,7 @@ async function serveHere(config: Config, storage: Storage, log: pino.Logger): Pr
   return { address, warnings: server.unaskable().map(describeUnaskable) };
 }
 
-/** Serves in worker processes. */
+/** Serves requests from worker processes. */
 async function serveByWorkers(config: Config, storage: Storage, log: pino.Logger): Promise<Serving> {
   const workers = await startWorkers({ count: config.workers, storage, log });
   process.on('SIGHUP', workers.reload);
@@ -191,7 +191,7 @@ function onSignals(log: pino.Logger): void {
       if (asked) return;
       asked = true;
       log.info({ signal }, 'draining');
-      // Completes a start first: an interrupted start would leave things behind.
+      // First completes a start in progress: an interrupted start would leave things behind.
       void starting.then(() => end(0));
     });
   }

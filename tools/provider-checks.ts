@@ -121,13 +121,16 @@ async function* checkRedirect(connection: ProviderConnection, attempt: PaymentAt
   const open = await connection.lookUp(query);
   yield compare('look-up while nobody has paid', ['redirect'], describeOutcome(open));
   const closed = await connection.lookUp({ ...query, close: true });
-  // A provider whose lists lag cannot report at once that there is no payment.
+  // A provider whose lists lag behind cannot report at once that there is no payment.
   yield compare('close of the redirect', ['expired', 'unknown'], describeOutcome(closed));
 }
 
 const NONE: Outcome = { kind: 'not_sent', detail: 'the connector has no such call', because: 'turned_away' };
 
-/** Compares an outcome. @param believed the expected kinds, one of which must begin the description. */
+/**
+ * Compares an outcome with the expectation. @param believed the expected kinds, one of which must begin the
+ * description.
+ */
 function compare(name: string, believed: readonly string[], seen: string): Checked {
   const isAsBelieved = believed.some((one) => seen === one || seen.startsWith(`${one}:`));
   return { name, believed: believed.join(' or '), seen, isAsBelieved };

@@ -42,7 +42,7 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
 /** Error for a trial that did not run. The message gives the reason. */
 class TryError extends Error {}
 
-/** Options of a trial, from the command line. */
+/** Options for a trial, from the command line. */
 export type TryOptions = {
   readonly provider: string;
   readonly catalogue?: string | undefined;
@@ -117,8 +117,8 @@ const TEST_HOSTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Refuses any environment that is not certainly a test environment, judged by the address or, if all environments share
- * an address, by the key.
+ * Refuses any environment that is not certainly a test environment, judged by the URL or, if all environments share a
+ * URL, by the key.
  */
 function refuseLive(definition: ConnectionConfig, options: TryOptions): void {
   const { provider, environment, isTestAccount } = options;

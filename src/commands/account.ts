@@ -41,7 +41,7 @@ type Options = ReturnType<typeof split>['options'];
 type Command = (operands: readonly string[], options: Options) => Work;
 type Work = (session: Session) => Promise<string>;
 
-/** The command's database transaction, which commits the changes together with their audit log entries. */
+/** A command's database transaction, which commits the changes together with their audit log entries. */
 type Session = {
   readonly queries: Queries;
   readonly audit: (entry: Pick<AuditedAction, 'accountId' | 'subject' | 'detail'>) => Promise<void>;
@@ -151,7 +151,7 @@ function audit([operand]: readonly string[]): Work {
       if (page.length === 0) break;
       entries.push(...page);
     }
-    // Reading the log is logged too: the next read shows this one.
+    // Reading the audit log is logged too: the next reader sees this entry.
     await audit({ accountId });
     return table(entries.reverse().map(auditRow));
   };

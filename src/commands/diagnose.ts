@@ -85,8 +85,8 @@ const SLOW_CLOCK_MS = 1_000;
 const WRONG_CLOCK_MS = 30_000;
 
 /**
- * Compares this machine's clock with the database's, which determines leases and schedules. A running service raises an
- * alarm when the two differ by more than a minute.
+ * Compares this machine's clock with the database's clock, which determines leases and schedules. A running service
+ * raises an alarm when the two differ by more than a minute.
  */
 export function diagnoseClock({ aheadMs, uncertainMs }: ClockDifference): Finding {
   const off = Math.abs(aheadMs);

@@ -149,7 +149,7 @@ async function keysFinding(database: Database, keys: InstallationKeys): Promise<
 async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
   const catalogue = readCatalogue(config.catalogueFile);
   tell(ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`));
-  // The service supplies the address and keys of the mounted sandbox, which are not needed here.
+  // The service itself supplies the URL and keys of the mounted sandbox; they are not needed here.
   const opened = openCatalogue(catalogue, {
     connectors: CONNECTORS,
     environment: (name) =>

@@ -13,7 +13,7 @@ import { explainFailure } from './explain-failure.ts';
 import { createProgress, howFar, type Progress } from './progress.ts';
 import { table } from './table.ts';
 
-/** Minimum number of days for each kind, with the reason. */
+/** Minimum number of days for each kind, and why. */
 const KINDS = {
   // Most schemes allow disputes for 120 days; the minimum is only 30 because some operators have other rules.
   payments: 30,

@@ -24,7 +24,7 @@ export type Reported = { readonly payment: Payment; readonly story: StoredStory;
 
 type Entry = { readonly at: Date | undefined; readonly tone: string; readonly content: Html };
 
-/** Maximum number of characters shown of a provider's answer; the record contains the rest. */
+/** Maximum number of characters shown of a provider's response; the record contains the rest. */
 const MAX_ANSWER_LENGTH = 20_000;
 const MAX_LINE_LENGTH = 300;
 

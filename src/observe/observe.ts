@@ -133,7 +133,7 @@ export function observeAuthentication(authenticate: Authenticate, clientAddress:
   };
 }
 
-/** Wraps the rate limit of accounts to count refused calls and log totals. */
+/** Wraps the accounts' rate limit to count refused calls and log totals. */
 export function observeRateLimit(metrics: Metrics, limitRate: (caller: Credentials) => void) {
   return (request: FastifyRequest, caller: Credentials): void => {
     try {
@@ -273,7 +273,7 @@ export function observeRequests(
     });
     done();
   });
-  // Not in an earlier hook: the reading of the body continues in the connection's context, not the request's.
+  // Not in an earlier hook: the body is read in the connection's context, not in the request's.
   app.addHook('preHandler', (request, _reply, done) => {
     const line = lines.get(request);
     if (line) requestLine.run(line, done);

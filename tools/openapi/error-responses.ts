@@ -2,7 +2,7 @@ import { ERROR_DOMAIN } from '#src/api/errors.ts';
 import { FIELD_CODES, REASONS, type Reason } from '#src/service-error.ts';
 import type { Json } from './field-rules.ts';
 
-/** Advice on a reason for a refusal, from docs/errors.md. */
+/** Advice from docs/errors.md about a reason for a refusal. */
 export type ErrorAdvice = { readonly when: string; readonly whatToDo: string };
 
 /** Reads the table of docs/errors.md: every reason for refusing a call. */
@@ -48,7 +48,7 @@ export function errorResponseName(status: number): string {
   return wordsOf(status).replaceAll(' ', '');
 }
 
-/** Statuses of refusals with a Retry-After. */
+/** Statuses of refusals that have a Retry-After header. */
 const TELLING_WHEN: ReadonlySet<number> = new Set([409, 429, 503]);
 
 /** Returns a response component for each HTTP status of a refusal, with the reasons, advice, and an example of each. */
@@ -102,7 +102,7 @@ function example(reason: Reason, advice: ReadonlyMap<string, ErrorAdvice>): Json
   };
 }
 
-/** The schemas of a refusal. */
+/** The schemas for a refusal. */
 export const PROBLEM_SCHEMAS: Record<string, Json> = {
   Problem: {
     type: 'object',

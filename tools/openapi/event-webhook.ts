@@ -9,7 +9,7 @@ const header = (name: string, description: string, required = true): Json => ({
   schema: { type: 'string' },
 });
 
-/** Request that a merchant's server receives for each event. */
+/** The request that a merchant's server receives for each event. */
 export const EVENT_WEBHOOK: Json = {
   post: {
     operationId: 'receiveEvent',

@@ -1,23 +1,24 @@
 import type { Event } from './operations.ts';
 
-/** A delivery that is not genuine, or too old: answer it with 400, and do nothing. */
+/** Thrown for a delivery that is not genuine or is too old: respond with 400, and do nothing. */
 export class WebhookError extends Error {
   override readonly name = 'WebhookError';
 }
 
-/** Options of the check of a delivery. */
+/** Options for verifying a delivery. */
 export type VerifyOptions = {
-  /** Age that a delivery may have, and the time by which its clock may be ahead; 300 when absent. */
+  /** Maximum age of a delivery, and maximum time by which the sender's clock may be ahead; 300 when absent. */
   readonly toleranceS?: number;
   readonly nowMs?: number;
 };
 
 /**
- * Checks a delivery's signature (Standard Webhooks) and age, and reads its event. It may come twice: by `id` you know it.
+ * Checks a delivery's signature (Standard Webhooks) and age, and reads its event. The event may come twice, with the
+ * same `id`.
  *
- * @param secret the webhook's, `whsec_…`; several while it is being changed.
- * @param header reads a header of the delivery by its lower-case name.
- * @param body the body as it came, before anything parsed it.
+ * @param secret the webhook's secret, `whsec_…`; several while it is being changed.
+ * @param header reads one of the delivery's headers by its lower-case name.
+ * @param body the body as received, before anything has parsed it.
  * @throws WebhookError.
  */
 export async function verifyWebhook(
