@@ -51,7 +51,7 @@ export async function sandboxProvider(app: FastifyInstance, options: SandboxProv
   readJsonStrictly(app);
   app.setErrorHandler(answerError);
   app.setNotFoundHandler((_request, reply) =>
-    reply.code(404).send(errorBody('not_found', 'there is nothing at this address')),
+    reply.code(404).send(errorBody('not_found', 'there is nothing at this path')),
   );
   await app.register(async (api) => {
     api.addHook('onRequest', authenticator(options.apiKeys));

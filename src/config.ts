@@ -221,7 +221,7 @@ function readData(environment: Environment, problems: string[]): DataConfig {
 
 function readDatabaseUrl(name: string, { [name]: url }: Environment, problems: string[]): string | undefined {
   if (url && !isUrlOf(url, ['postgres:', 'postgresql:'])) {
-    problems.push(`${name} must be like postgres://user:password@host:5432/database`);
+    problems.push(`${name} must be a URL such as postgres://user:password@host:5432/database`);
   }
   return url || undefined;
 }

@@ -162,7 +162,7 @@ async function serveByWorkers(config: Config, storage: Storage, log: pino.Logger
   const workers = await startWorkers({ count: config.workers, storage, log });
   process.on('SIGHUP', workers.reload);
   ending.push(async () => {
-    if (!(await workers.stop())) throw new WorkerFailedError('a worker did not end properly');
+    if (!(await workers.stop())) throw new WorkerFailedError('a worker did not exit cleanly');
   });
   return workers;
 }

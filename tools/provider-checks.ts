@@ -101,7 +101,7 @@ async function* checkAuthorization(connection: ProviderConnection, newAttempt: (
     if (authorized.kind !== 'approved') continue;
     const operation = operationOn(attempt, authorized, verb === 'capture' ? AMOUNT / 2n : AMOUNT);
     const outcome = (await connection[verb]?.(operation)) ?? NONE;
-    const name = verb === 'capture' ? 'capture of a half' : 'cancel';
+    const name = verb === 'capture' ? 'capture of half the amount' : 'cancel';
     yield compare(name, ['approved', 'pending'], describeOutcome(outcome));
   }
 }
@@ -119,7 +119,7 @@ async function* checkRedirect(connection: ProviderConnection, attempt: PaymentAt
   if (sent.kind !== 'redirect' || !connection.lookUp) return;
   const query = lookUpOf(attempt, sent.reference);
   const open = await connection.lookUp(query);
-  yield compare('look-up while nobody has paid', ['redirect'], describeOutcome(open));
+  yield compare('look-up before anybody has paid', ['redirect'], describeOutcome(open));
   const closed = await connection.lookUp({ ...query, close: true });
   // A provider whose lists lag behind cannot report at once that there is no payment.
   yield compare('close of the redirect', ['expired', 'unknown'], describeOutcome(closed));

@@ -16,7 +16,7 @@ expectations. No real money moves; live keys are refused. The secrets come from 
 
   <provider>       adyen, mercado-pago, paypal or stripe
   --catalogue      a catalogue with your connection (config/examples/<provider>.yaml)
-  --connection     its id, where the catalogue has several of the provider
+  --connection     its id, if the catalogue has several connections to the provider
   --test-account   confirms a test account at Mercado Pago, whose tokens do not distinguish it from a real one`;
 
 const CARD = { holderName: 'JORDAN WHITFIELD', expirationMonth: 3, expirationYear: 30, securityCode: '737' };
@@ -68,7 +68,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
   const definition = catalogue.connections.find(
     ({ connector, id }) => connector === provider && (options.connection ?? id) === id,
   );
-  if (!definition) throw new TryError(`${file} has no such connection of ${provider}`);
+  if (!definition) throw new TryError(`${file} has no such connection to ${provider}`);
   requireSecrets(definition, options);
   refuseLive(definition, options);
 
@@ -91,7 +91,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
       if (!checked.isAsBelieved) differing += 1;
       print(lineOf(checked));
     }
-    print(differing === 0 ? 'Everything is as expected.' : `${differing} differ from the expectation.`);
+    print(differing === 0 ? 'Everything is as expected.' : `${differing} differ from the expected outcome.`);
     return differing;
   } finally {
     await opened.close();

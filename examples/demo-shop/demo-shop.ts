@@ -131,7 +131,7 @@ async function call<T>({ service, publicKey, secretKey }: DemoShop, path: string
     ...(body && { body: JSON.stringify(body) }),
   });
   const json = (await response.json()) as T & { readonly detail?: string };
-  if (!response.ok) throw new Error(json.detail ?? `the service answered ${response.status}`);
+  if (!response.ok) throw new Error(json.detail ?? `the service responded with ${response.status}`);
   return json;
 }
 

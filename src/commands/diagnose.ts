@@ -76,7 +76,7 @@ export function diagnoseDatabase(
   }
   if (facts.oldestTransactionS > LONG_TRANSACTION_S) {
     const says = `a transaction has been open for ${Math.round(facts.oldestTransactionS)} s: the server keeps every row that it may still see`;
-    findings.push(warning('sessions', says, 'find it in pg_stat_activity by xact_start and end it'));
+    findings.push(warning('sessions', says, 'find it in pg_stat_activity by xact_start and terminate it'));
   }
   return findings;
 }

@@ -35,7 +35,7 @@ const USAGE = `Usage: npm run retention -- [--dry-run] <rules>
   --notifications <days>   deletes the original notifications of providers (minimum ${KINDS.notifications})
   --deliveries <days>      deletes webhooks' deliveries and, a day later, events (minimum ${KINDS.deliveries}; the service itself deletes them after 30)
   --calls <days>           deletes the responses stored for retries of calls that create customers and the like (minimum ${KINDS.calls}; the service itself deletes them after 30)
-  --methods <days>         ends stored methods that no payment has used for this long, and deletes the remains of ended methods (minimum ${KINDS.methods})
+  --methods <days>         unenrolls stored methods that no payment has used for this long, and deletes what is left of unenrolled methods (minimum ${KINDS.methods})
   --dry-run                only counts the due rows
 
 A kind without a rule is left alone, and so is every payment with open work. Run the command as often as you like, beside

@@ -44,7 +44,7 @@ export function observePayments(
       observeAlarm(metrics, log, connectionId, outcome, transactionId);
       if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && outcome.because !== 'circuit_open')) {
         const about = { transaction_id: transactionId, connection: connectionId };
-        log.warn({ ...about, outcome: outcome.kind, detail: outcome.detail }, 'provider did not answer');
+        log.warn({ ...about, outcome: outcome.kind, detail: outcome.detail }, 'provider did not respond');
       }
       return outcome;
     },
@@ -195,7 +195,7 @@ export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserv
       log.info({ account_id: accountId, webhook_id: webhookId, result }, 'webhook did not accept an event');
     },
     turnedOff({ accountId, webhookId }) {
-      log.warn({ account_id: accountId, webhook_id: webhookId }, 'webhook answered 410 and was turned off');
+      log.warn({ account_id: accountId, webhook_id: webhookId }, 'webhook responded with 410 and was turned off');
     },
     failed(error) {
       log.error({ err: error }, 'sending webhooks failed; it will be retried');

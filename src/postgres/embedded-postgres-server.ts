@@ -98,7 +98,7 @@ async function untilReady(child: ChildProcess, data: string): Promise<string | u
     failure = error.message;
   });
   child.once('exit', (code, signal) => {
-    failure ??= `it ended with ${signal ?? `status ${code}`}`;
+    failure ??= `it exited (${signal ?? `status ${code}`})`;
   });
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (Date.now() < deadline) {
@@ -123,7 +123,7 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
     child.once('exit', (code, signal) => {
       process.off('exit', interrupt);
       if (!stopped)
-        options.log.error({ code, signal, logFile: options.logFile }, 'PostgreSQL ended unexpectedly');
+        options.log.error({ code, signal, logFile: options.logFile }, 'PostgreSQL exited unexpectedly');
       resolve();
     });
   });
@@ -155,7 +155,7 @@ export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promis
     rmSync(join(data, 'postmaster.pid'), { force: true });
     return;
   }
-  log.warn({ pid }, 'ending the PostgreSQL server left running by a killed service');
+  log.warn({ pid }, 'stopping the PostgreSQL server that a killed service left running');
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
     sendSignal(pid, signal);
     const deadline = Date.now() + STOP_TIMEOUT_MS;
@@ -165,7 +165,7 @@ export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promis
     }
   }
   throw new EmbeddedPostgresError(
-    `The PostgreSQL server that a killed service left running on ${data} does not end. Kill process ${pid}, and start again.`,
+    `The PostgreSQL server that a killed service left running on ${data} did not stop. Kill process ${pid}, and start again.`,
   );
 }
 

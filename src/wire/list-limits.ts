@@ -8,7 +8,7 @@ const MAX_ITEMS = 200;
 export const MAX_FREE_VALUES = 10_000;
 
 /** Message for a request that exceeds MAX_FREE_VALUES. */
-export const TOO_MANY_FREE_VALUES = `must not contain more than ${MAX_FREE_VALUES} values, together with all other free JSON`;
+export const TOO_MANY_FREE_VALUES = `must not contain more than ${MAX_FREE_VALUES} values, together with all other arbitrary JSON`;
 
 /** Reports whether a message is arbitrary JSON, whose values are counted together instead of per list. */
 export function isFreeJson(desc: DescMessage): boolean {

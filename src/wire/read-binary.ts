@@ -51,7 +51,7 @@ function count(desc: DescMessage, reader: BinaryReader, end: number, level: numb
       continue;
     }
     const packed = field.fieldKind === 'list' && isPacked(field, wireType);
-    if (!packed && wireType !== wireTypeOf(field)) throw new Error(`${field} has another wire type`);
+    if (!packed && wireType !== wireTypeOf(field)) throw new Error(`${field} has the wrong wire type`);
     // An error within arbitrary JSON names only the field that contains the JSON: the names inside come from the
     // sender.
     if (!isFree) so.path = path === '' ? field.name : `${path}.${field.name}`;

@@ -52,7 +52,7 @@ function messageAppender(desc: DescMessage): Append {
   const known = appenders.get(desc) ?? wellKnownAppender(desc);
   if (known) return known;
   if (desc.file.proto.syntax !== 'proto3')
-    throw new Error(`${desc} is not proto3, so it has no REST JSON here`);
+    throw new Error(`${desc} is not proto3; REST JSON is supported only for proto3 messages`);
   const fields: Append<Members>[] = [];
   const append = (text: string, message: unknown) => {
     let longer = text;
@@ -225,7 +225,7 @@ function wellKnownAppender(desc: DescMessage): Append | undefined {
     case 'google.protobuf.Empty':
       return undefined;
     default:
-      if (desc.typeName.startsWith('google.protobuf.')) throw new Error(`${desc} has no REST JSON here`);
+      if (desc.typeName.startsWith('google.protobuf.')) throw new Error(`${desc} is not supported in REST JSON`);
       return undefined;
   }
 }
@@ -234,7 +234,7 @@ const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
 /** Writes a decimal's digits as a number literal, so that no digit is lost. */
 function writeDecimal({ value }: Decimal): string {
-  if (!DECIMAL.test(value)) throw new Error('google.type.Decimal contains no canonical decimal');
+  if (!DECIMAL.test(value)) throw new Error('google.type.Decimal does not contain a canonical decimal');
   return value.includes('.') ? value : `${value}.0`;
 }
 

@@ -39,7 +39,7 @@ export function wellKnownReader(desc: DescMessage, protobufJson: boolean): Read 
     case 'google.protobuf.Empty':
       return undefined;
     default:
-      if (desc.typeName.startsWith('google.protobuf.')) throw new Error(`${desc} has no REST JSON here`);
+      if (desc.typeName.startsWith('google.protobuf.')) throw new Error(`${desc} is not supported in REST JSON`);
       return undefined;
   }
 }

@@ -93,7 +93,7 @@ function createOwnMetrics(workers: ReadonlySet<Worker>) {
   });
   const ends = new Counter({
     name: 'worker_ends_total',
-    help: 'Worker processes that ended by themselves and were replaced. Only with WORKERS above 1.',
+    help: 'Worker processes that exited by themselves and were replaced. Only with WORKERS above 1.',
     registers,
   });
   return { ends, inJson: () => inJson(registry) };

@@ -70,7 +70,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
       if (isStarted && !isStopping) void replace({ worker: worker.process.pid, code, signal }, startedAtMs);
     });
     return new Promise((resolve, reject) => {
-      worker.once('exit', () => reject(new WorkerFailedError('a worker ended before it served')));
+      worker.once('exit', () => reject(new WorkerFailedError('a worker exited before it was ready')));
       worker.on('message', (message: FromWorker) => {
         if (message.kind === 'give storage') tell(worker, { kind: 'storage', storage });
         else if (message.kind === 'serving') {
@@ -82,7 +82,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
   }
 
   async function replace(ended: object, startedAtMs: number): Promise<void> {
-    log.error(ended, 'a worker ended and is being replaced');
+    log.error(ended, 'a worker exited and is being replaced');
     pauseMs =
       performance.now() - startedAtMs > SETTLED_MS
         ? 0

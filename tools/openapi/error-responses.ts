@@ -62,7 +62,7 @@ export function errorResponses(advice: ReadonlyMap<string, ErrorAdvice>): Record
       return `- \`${reason}\`: ${when} ${whatToDo}`;
     });
     const response = {
-      description: `${wordsOf(status)}. The codes with this status, of all calls:\n\n${lines.join('\n')}`,
+      description: `${wordsOf(status)}. The codes with this status, for all calls:\n\n${lines.join('\n')}`,
       headers: {
         'x-request-id': { $ref: '#/components/headers/RequestId' },
         ...(TELLING_WHEN.has(status) && { 'retry-after': { $ref: '#/components/headers/RetryAfter' } }),
@@ -127,12 +127,12 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
         type: 'array',
         items: { type: 'string' },
         minItems: 1,
-        description: 'A line for each field at fault, else `detail` alone.',
+        description: 'A line for each faulty field, or `detail` alone.',
       },
       errors: {
         type: 'array',
         items: { $ref: '#/components/schemas/FieldError' },
-        description: 'The fields at fault; empty if the refusal is not about a field.',
+        description: 'The faulty fields; empty if the refusal is not about a field.',
       },
       request_id: {
         type: 'string',
@@ -143,7 +143,7 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
   },
   FieldError: {
     type: 'object',
-    description: 'A field at fault.',
+    description: 'A faulty field.',
     properties: {
       field: { type: 'string', description: 'Its path, such as `additional_data.order.items[0].quantity`.' },
       code: { type: 'string', enum: FIELD_CODES, description: 'What is wrong with it.' },

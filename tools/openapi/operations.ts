@@ -191,7 +191,7 @@ function success({ method, binding, schemas, examples }: Operation): Json {
   const schema = responseBody
     ? schemas.field(responseBody, 'response')
     : schemas.message(method.output, 'response');
-  const description = isCreated ? 'Created now, or earlier under the same idempotency key.' : 'OK.';
+  const description = isCreated ? 'Created now, or earlier with the same idempotency key.' : 'OK.';
   return {
     [isCreated ? 201 : 200]: {
       description,

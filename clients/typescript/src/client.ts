@@ -141,7 +141,7 @@ async function once(
   } catch (cause) {
     throw new PaymentsError(
       'NO_RESPONSE',
-      'no response came; repeat the call with its key to learn what happened',
+      'there was no response; repeat the call with the same key to learn what happened',
       {
         idempotencyKey,
         cause,
@@ -182,7 +182,7 @@ function refusal(
 }
 
 function unreadable(response: globalThis.Response, idempotencyKey: string | undefined): PaymentsError {
-  const message = `HTTP ${response.status} with a body that is not the service's`;
+  const message = `HTTP ${response.status} with a body that did not come from the service`;
   return new PaymentsError('UNREADABLE_RESPONSE', message, { ...detailsOf(response), idempotencyKey });
 }
 

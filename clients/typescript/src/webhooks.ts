@@ -28,7 +28,7 @@ export async function verifyWebhook(
   { toleranceS = 300, nowMs = Date.now() }: VerifyOptions = {},
 ): Promise<Event> {
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map(header);
-  if (!id || !timestamp || !signatures) throw new WebhookError('a header of the signature is missing');
+  if (!id || !timestamp || !signatures) throw new WebhookError('a signature header is missing');
   if (!(Math.abs(nowMs / 1000 - Number(timestamp)) <= toleranceS))
     throw new WebhookError('the delivery is too old');
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`);
@@ -42,7 +42,7 @@ export async function verifyWebhook(
       if (await crypto.subtle.verify('HMAC', key, bytes(signature), signed)) return JSON.parse(body) as Event;
     }
   }
-  throw new WebhookError('the signature is not of this secret');
+  throw new WebhookError('the signature was not made with this secret');
 }
 
 const HMAC = { name: 'HMAC', hash: 'SHA-256' };
@@ -51,6 +51,6 @@ function bytes(base64: string): Uint8Array<ArrayBuffer> {
   try {
     return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   } catch {
-    throw new WebhookError('the secret or the signature is no base64');
+    throw new WebhookError('the secret or the signature is not valid base64');
   }
 }
