@@ -25,12 +25,10 @@ export type Config = {
   /** Accepts a database that acknowledges commits that a crash can undo. */
   readonly allowUnsafeDatabase: boolean;
   readonly dataDir: string | undefined;
-  /** Name of the person who runs a command; the audit log shows it along with the operating system's user and host. */
+  /** Name of the person who runs a command, for the audit log, in addition to the system's user and host. */
   readonly actor: string | undefined;
   readonly catalogueFile: string;
-  /**
-   * The vault's keys by id, the current one first; if undefined, the embedded database's own, made at its first start.
-   */
+  /** The vault's keys by id, current first; if undefined, the embedded database's own, made at its first start. */
   readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
   /** Key for hashing card fingerprints and requests; if undefined, the embedded database's own. */
   readonly hashKey: Uint8Array | undefined;
@@ -55,9 +53,9 @@ export type Config = {
   readonly logLevel: string;
   /** Time that a repeated call waits for the first call's response before it gets REQUEST_IN_PROGRESS. */
   readonly inProgressWaitMs: number;
-  /** Limit on one replica's calls in flight: from the end of the request body until the client has the response. */
+  /** Limit on one replica's calls in flight: from the end of the body until the client has the response. */
   readonly maxInFlight: number;
-  /** Limit on the calls at work: those that wait neither for a provider nor for the client to receive the response. */
+  /** Limit on calls at work, which wait neither for a provider nor for the client to receive the response. */
   readonly maxAtWork: number;
   /** Percentage of the calls in flight, and of those at work, that one account may hold. */
   readonly accountSharePercent: number;

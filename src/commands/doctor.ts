@@ -121,7 +121,7 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
 
 function checkAccountNode(database: Database, node: AccountNode, tell: Tell): Promise<void> {
   const check = `node ${node.node}`;
-  const advice = 'start it, or move its shards: until then, its accounts' calls get 503';
+  const advice = "start it, or move its shards: until then, its accounts' calls get 503";
   return told(tell, check, advice, async () => {
     await checkNode(database, node);
     tell(ok(check, 'accepts writes'));

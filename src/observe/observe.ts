@@ -195,7 +195,10 @@ export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserv
       log.info({ account_id: accountId, webhook_id: webhookId, result }, 'webhook did not accept an event');
     },
     turnedOff({ accountId, webhookId }) {
-      log.warn({ account_id: accountId, webhook_id: webhookId }, 'webhook responded with 410 and was turned off');
+      log.warn(
+        { account_id: accountId, webhook_id: webhookId },
+        'webhook responded with 410 and was turned off',
+      );
     },
     failed(error) {
       log.error({ err: error }, 'sending webhooks failed; it will be retried');

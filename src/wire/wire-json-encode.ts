@@ -225,7 +225,8 @@ function wellKnownAppender(desc: DescMessage): Append | undefined {
     case 'google.protobuf.Empty':
       return undefined;
     default:
-      if (desc.typeName.startsWith('google.protobuf.')) throw new Error(`${desc} is not supported in REST JSON`);
+      if (desc.typeName.startsWith('google.protobuf.'))
+        throw new Error(`${desc} is not supported in REST JSON`);
       return undefined;
   }
 }

@@ -39,7 +39,8 @@ export function wellKnownReader(desc: DescMessage, protobufJson: boolean): Read 
     case 'google.protobuf.Empty':
       return undefined;
     default:
-      if (desc.typeName.startsWith('google.protobuf.')) throw new Error(`${desc} is not supported in REST JSON`);
+      if (desc.typeName.startsWith('google.protobuf.'))
+        throw new Error(`${desc} is not supported in REST JSON`);
       return undefined;
   }
 }

@@ -124,7 +124,11 @@ it.each([
   ['an audit log of something that is not an id', ['audit', 'shop'], '"shop" is not an id: ids are UUIDs.'],
   ['no account', ['keys'], '"keys" takes <account id>.'],
   ['an id that is not a UUID', ['keys', 'shop'], '"shop" is not an id: ids are UUIDs.'],
-  ['a value other than on or off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" must be "on" or "off".'],
+  [
+    'a value other than on or off',
+    ['secret-always', UNKNOWN, 'yes'],
+    '"secret-always" must be "on" or "off".',
+  ],
   [
     'an origin with a path',
     ['origins', UNKNOWN, 'https://shop.example/'],

@@ -31,7 +31,10 @@ async function tried(
 
 it.each([
   ['adyen', ['purchase', 'refund of a second part', 'capture of half the amount', 'cancel', 'declined card']],
-  ['stripe', ['look-up by our id alone', 'close of a purchase that was never sent', 'capture of half the amount']],
+  [
+    'stripe',
+    ['look-up by our id alone', 'close of a purchase that was never sent', 'capture of half the amount'],
+  ],
   ['paypal', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
   ['mercado-pago', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
 ])('try-provider confirms every belief about %s against its fake', async (provider, names) => {

@@ -25,7 +25,11 @@ export const EVENT_WEBHOOK: Json = {
       header('webhook-signature', 'Signatures of id, timestamp and body, separated by spaces.'),
       header('x-api-key', "The webhook's `credentials.api_key`.", false),
       header('x-secret', "The webhook's `credentials.secret`.", false),
-      header('x-hmac-signature', 'HMAC-SHA256 of the raw body with the key `credentials.hmac_key`, in base64.', false),
+      header(
+        'x-hmac-signature',
+        'HMAC-SHA256 of the raw body with the key `credentials.hmac_key`, in base64.',
+        false,
+      ),
     ],
     requestBody: {
       required: true,

@@ -942,7 +942,7 @@ export type EnrollPaymentMethodRequest = {
   readonly callback_url?: string | null;
 };
 
-/** A change of a payment or of a stored payment method. */
+/** A change to a payment or a stored payment method. */
 export type Event = {
   /** The same as the header `webhook-id`. */
   readonly id: string;
@@ -958,7 +958,7 @@ export type Event = {
   readonly retry: number;
   /** When the event happened. */
   readonly timestamp: string;
-  /** Counts the changes of a payment. */
+  /** Counts the changes to a payment. */
   readonly sequence: number;
   /** `payment_method` with `enrollment.…`, empty with `webhook.test`, else `payment`. */
   readonly data: {
@@ -1045,7 +1045,7 @@ export type ExplainRouteResponseTarget = {
   readonly approval_rate: number | null;
 };
 
-/** A field at fault. */
+/** A faulty field. */
 export type FieldError = {
   /** Its path, such as `additional_data.order.items[0].quantity`. */
   readonly field: string;
@@ -1412,9 +1412,9 @@ export type Problem = {
   readonly detail: string;
   /** The reason. Base decisions on this field. */
   readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
-  /** A line for each field at fault, else `detail` alone. */
+  /** A line for each faulty field, or `detail` alone. */
   readonly messages: readonly string[];
-  /** The fields at fault; empty if the refusal is not about a field. */
+  /** The faulty fields; empty if the refusal is not about a field. */
   readonly errors: readonly FieldError[];
   /** The same as the header `x-request-id`: quote it to support. */
   readonly request_id: string;
@@ -1923,7 +1923,7 @@ export type Webhook = {
   readonly credential_headers: readonly string[];
 };
 
-/** Request and response of each operation. The request holds variables of the path, query parameters and body together. */
+/** The request and response of each operation. A request holds path variables, query parameters and body. */
 export type Operations = {
   /**
    * Creates a payment. The header `x-idempotency-key` (1 to 255 printable ASCII characters) is required. The same key with the same request returns the first response, with `idempotent-replayed: true`, and calls no provider. The same key with a different request fails with FAILED_PRECONDITION (HTTP 422).
@@ -2017,7 +2017,7 @@ export type Operations = {
   readonly redeliverFailed: { readonly request: RedeliverFailedRequest & { readonly webhook_id: string }; readonly response: RedeliverFailedResponse };
 };
 
-/** HTTP calls of the operations. `query` lists the members of the request that go into the query string. */
+/** The HTTP call for each operation. `query` lists the members of the request that go into the query string. */
 export const OPERATIONS = {
   createPayment: {"verb":"POST","path":"/v1/payments","query":[],"hasBody":true,"takesKey":true},
   listPayments: {"verb":"GET","path":"/v1/payments","query":["merchant_order_id","status","created_from","created_to","page_size","page_token"],"hasBody":false,"takesKey":false},

@@ -891,7 +891,7 @@ BEGIN
       END IF;
     END IF;
   ELSIF method_fate = 'drop' THEN
-    -- A method that is neither active nor unenrolled still waits.
+    -- A method that is ENROLLED and not active still waits for its payment.
     DELETE FROM vaulted_token v
     WHERE v.account_id = the_account AND v.id = the_method AND NOT v.active AND v.status = 'ENROLLED';
   END IF;
