@@ -162,5 +162,7 @@ it('a command can read the location of the data without the keys of the service'
   });
   const pooled = { DATABASE_URL: 'postgres://pooler/db', DATABASE_DIRECT_URL: 'postgres://host/db' };
   expect(readDataConfig(pooled)).toMatchObject({ databaseDirectUrl: 'postgres://host/db' });
-  expect(() => readDataConfig({ DATABASE_URL: 'host' })).toThrow('DATABASE_URL must be like postgres:');
+  expect(() => readDataConfig({ DATABASE_URL: 'host' })).toThrow(
+    'DATABASE_URL must be a URL such as postgres:',
+  );
 });
