@@ -29,7 +29,7 @@ Starts the service. It takes no options: its settings are environment variables,
 /** Time limit for all steps after the drain, in case a database does not respond, for example. */
 const END_MARGIN_MS = 15_000;
 
-/** Time limit for the reader of the log to accept the last lines. */
+/** Time limit for the log's reader to accept the last lines. */
 const LOG_MS = 2_000;
 const logWriter = createLogWriter();
 

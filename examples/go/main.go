@@ -1,4 +1,4 @@
-// Command pay makes a payment over gRPC and captures it, repeating calls under the same idempotency key.
+// Command pay makes a payment over gRPC and captures it, repeating calls with the same idempotency key.
 package main
 
 import (

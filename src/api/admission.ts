@@ -64,13 +64,13 @@ export type Ticket = {
    */
   receive(credentials: Credentials): void;
   /**
-   * Runs the call's work. The call stays in flight until both the work and the response have ended, even if nothing
+   * Runs the call's work. The call stays in flight until both the work and the response are complete, even if nothing
    * awaits the work any longer.
    *
    * @throws ServiceError SERVICE_UNAVAILABLE, without running the work, if too many calls are in flight or working.
    */
   work<T>(run: () => Promise<T>): Promise<T>;
-  /** Marks the response as ended, because the client received it or the connection was lost. */
+  /** Marks the response as complete, because the client received it or the connection was lost. */
   close(): void;
 };
 
@@ -155,7 +155,7 @@ type Work = {
 
 /** Counts calls as working while their work runs. */
 type WorkTracker = {
-  /** Runs work whose slot has been taken, and releases the slot at the end and during pauses. */
+  /** Runs work whose slot has been taken, and releases the slot during pauses and when the work is done. */
   run<T>(shares: readonly Share[], run: () => Promise<T>): Promise<T>;
   /** Runs a wait, during which the calling work is paused. */
   pause<T>(wait: () => Promise<T>): Promise<T>;

@@ -8,8 +8,8 @@ import { grpcTrailers, toConnectError, toProblem, toServiceError } from './error
 import { refuseRest } from './overload-answers.ts';
 
 /**
- * Makes an application send errors as application/problem+json (RFC 9457). An unknown path is answered in the caller's
- * protocol, or with a page for a browser.
+ * Makes an application send errors as application/problem+json (RFC 9457). For an unknown path, the response is in the
+ * caller's protocol, or a page for a browser.
  */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(answerError);

@@ -9,7 +9,7 @@ export type HttpBinding = {
   readonly url: string;
   /** The request field that each path variable sets. */
   readonly variables: readonly FieldPath[];
-  /** The request's body: '*' for the whole message, the name of one of its fields, or '' for none. */
+  /** The request's body: '*' for the whole message, the name of one of its fields, or '' for no body. */
   readonly body: string;
   /** Response field sent as the body; undefined if the body is the whole response. */
   readonly responseBody: DescField | undefined;

@@ -6,9 +6,7 @@ export type VaultKeys = ReadonlyMap<string, Uint8Array>;
 
 /** Encrypts and decrypts card numbers. */
 export type CardVault = {
-  /**
-   * @returns the number as a compact JWE (RFC 7516) whose additional authenticated header names the key and the token.
-   */
+  /** @returns the number as a compact JWE (RFC 7516), whose protected header names the key and the token. */
   seal(cardNumber: Secret, token: string): Promise<string>;
   /** @throws VaultKeyMissingError, or Error if the ciphertext belongs to another token or was altered. */
   open(sealed: string, token: string): Promise<Secret>;
