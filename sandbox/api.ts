@@ -70,7 +70,7 @@ function registerOperations(api: FastifyInstance, deps: ApiDeps): void {
   }
 }
 
-/** Performs a call with the requested misbehaviour. */
+/** Performs a call, and misbehaves if the call requests it. */
 async function perform(
   { ledger, misbehaviour }: ApiDeps,
   exchange: Exchange,
@@ -79,7 +79,7 @@ async function perform(
   act: () => Promise<Recorded>,
 ): Promise<FastifyReply> {
   const { reply } = exchange;
-  // Only the first call gets the misbehaviour: a repeat gets the recorded answer.
+  // Only the first call gets the misbehaviour: a repeat gets the recorded response.
   const first = !isBefore(behaviour) || !(await ledger.findByKey(idempotencyKey));
   if (first && misbehaviour.before(behaviour, exchange)) return reply;
   if (behaviour.kind === 'delay') await misbehaviour.delay(behaviour.delayMs);
@@ -90,7 +90,7 @@ async function perform(
 }
 
 function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void {
-  // Nothing more is done under a closed key: even a call in progress with this key is refused. A payment that waits for
+  // Nothing more is done with a closed key: even a call in progress with this key is refused. A payment that waits for
   // its payer expires.
   api.post<{ Params: { key: string } }>('/v1/by-idempotency-key/:key/close', async (request, reply) => {
     const { key } = request.params;
@@ -114,7 +114,7 @@ function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void
     return answerNow(reply, entry);
   });
 
-  // Lists every entry, without the stored answers, so that a test can check the caller against the ledger.
+  // Lists every entry, without the stored responses, so that a test can check the caller against the ledger.
   api.get<{ Querystring: { after?: string | string[] } }>('/v1/ledger', async (request) => {
     const { after = '' } = request.query;
     const entries = await ledger.entriesAfter(String(after));

@@ -12,34 +12,34 @@ export type Behaviour =
   | { readonly kind: 'challenge'; readonly ends: 'passed' | 'failed' | 'abandoned' }
   /** A cancellation fails because it is too late. */
   | { readonly kind: 'too_late' }
-  /** Recorded and answered only after a delay, even if the client disconnects. */
+  /** Recorded, and responded to, only after a delay, even if the client disconnects. */
   | { readonly kind: 'delay'; readonly delayMs: number }
   /** Pending at first, then done or failed. */
   | { readonly kind: 'done_after' | 'fail_after'; readonly delayMs: number }
   | { readonly kind: BehaviourBefore }
   | { readonly kind: BehaviourAfter };
 
-/** Nothing is recorded; the caller gets no answer, a connection reset, or a 500. */
+/** Nothing is recorded; the caller gets no response, a connection reset, or a 500. */
 export type BehaviourBefore = 'hang_before' | 'reset_before' | 'error_before';
 
-/** The call is recorded, but the answer has the defect in the name. */
+/** The call is recorded, but the response has the defect that the name describes. */
 export type BehaviourAfter =
   | 'hang_after'
   | 'reset_after'
   | 'error_after'
   /** A 200 with an HTML page. */
   | 'html'
-  /** The answer ends halfway. */
+  /** The response breaks off halfway. */
   | 'truncated'
   /** 10 MB. */
   | 'huge'
   /** One byte every tenth of a second. */
   | 'slow_drip'
-  /** The answer shows one minor unit more than the ledger. */
+  /** The response shows one minor unit more than the ledger. */
   | 'wrong_amount'
-  /** The answer shows XTS, the ISO 4217 code for tests. */
+  /** The response shows XTS, the ISO 4217 code for tests. */
   | 'wrong_currency'
-  /** The answer comes twice on the same connection. */
+  /** The response comes twice on the same connection. */
   | 'duplicate_approval';
 
 /** Instructions in a call's description. */

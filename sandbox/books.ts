@@ -7,7 +7,7 @@ import { settleOperation } from './operations.ts';
 import { afterClosing, afterPayerAction, movedTo, type PayerAction } from './payment-states.ts';
 import type { Timers } from './timers.ts';
 
-/** An entry, and whether this call wrote it. */
+/** An entry; `isNew` is true if this call wrote it. */
 export type Recorded = { readonly entry: LedgerEntry; readonly isNew: boolean };
 
 /**
@@ -27,7 +27,7 @@ export type Books = {
   /** Applies the payer's action on a page. @returns undefined if there is no such payment. */
   act(paymentId: string, action: PayerAction): Promise<LedgerEntry | undefined>;
   /**
-   * Closes an idempotency key. If nothing was done under it, nothing ever will be; a payment that waits for its payer
+   * Closes an idempotency key. If nothing was done with it, nothing ever will be; a payment that waits for its payer
    * expires; anything else stays unchanged.
    */
   close(idempotencyKey: string): Promise<LedgerEntry>;
@@ -38,7 +38,7 @@ export type Books = {
 /** An operation's entry, and its payment after the operation. */
 export type Operation = readonly [operation: LedgerEntry, payment: LedgerEntry];
 
-/** Opens the provider's books. */
+/** Creates the provider's books. */
 export function keepBooks(ledger: Ledger, notifications: Notifications, timers: Timers): Books {
   const { follow, change, settle } = settleEntries(ledger, notifications, timers);
 
@@ -101,7 +101,7 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
 
 const EARLY_MS = 5;
 
-/** Follows up on changes of the ledger with notifications and scheduled changes. */
+/** Follows up on ledger changes: sends notifications, and applies scheduled changes. */
 function settleEntries(ledger: Ledger, notifications: Notifications, timers: Timers) {
   /** Sends the notifications of written entries, and sets timers for scheduled changes. */
   async function follow(written: readonly LedgerEntry[]): Promise<void> {

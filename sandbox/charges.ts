@@ -26,7 +26,7 @@ import {
 
 /** Maximum number of captures of a charge, unless the request sets a lower one. */
 export const MAX_CAPTURES = 10;
-/** Period in which an authorization can be captured. */
+/** Period during which an authorization can be captured. */
 export const AUTHORIZATION_VALID_MS = 7 * 24 * 60 * 60_000;
 /** Time that a payer has for a challenge. */
 const CHALLENGE_VALID_MS = 15 * 60_000;
@@ -49,7 +49,7 @@ const RESPONSE_MESSAGES: Readonly<Record<string, string>> = {
   '91': 'Issuer or switch inoperative',
 };
 
-/** The decision on a call: the entry to record, and the behaviour of the answer. */
+/** The decision on a call: the entry to record, and how to respond. */
 export type Decided = { readonly entry: LedgerEntry; readonly behaviour: Behaviour };
 
 /**
@@ -132,7 +132,7 @@ export function decideVerification(body: JsonRecord, call: Call): Decided {
   return { entry, behaviour };
 }
 
-/** Returns the fields of a charge's answer that contain the issuer's decision. */
+/** Returns the fields of a charge's response that contain the issuer's decision. */
 export function issuerFields({
   status,
   responseCode,
@@ -188,7 +188,7 @@ function readCard(card: JsonRecord): { number: string } {
   return { number: text(card, 'card.number', /^\d{8,19}$/) };
 }
 
-/** Counts order items and airline legs, so that the answer proves that they arrived. */
+/** Counts order items and airline legs, so that the response proves that they arrived. */
 function countSold(body: JsonRecord): { order_item_count: number; airline_leg_count: number } {
   const order = optionalObject(body, 'order');
   const airline = optionalObject(body, 'airline');

@@ -3,13 +3,13 @@ import { type EntryDetails, type EntryKind, type LedgerEntry, NO_SUMS, type Sums
 
 /** The headers of a call that creates something. */
 export type Call = {
-  /** Caller's idempotency key. A repeat gets the first answer. */
+  /** The caller's idempotency key. A repeat gets the first response. */
   readonly idempotencyKey: string;
   readonly acquirer: 'ONE' | 'TWO';
   readonly account: string;
 };
 
-/** Parts of a new entry. `fields` are specific to its kind, and shown in every answer. */
+/** Parts of a new entry. `fields` are specific to its kind, and every response shows them. */
 export type NewEntry = {
   readonly kind: EntryKind;
   readonly call: Call;
@@ -17,7 +17,7 @@ export type NewEntry = {
   readonly amount: number;
   readonly currency: string;
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Set if the id must be known in advance, for example for the address of a page. */
+  /** Set if the id must be known in advance, for example for the URL of a page. */
   readonly id?: string;
   readonly parentId?: string;
   readonly responseCode?: string;
@@ -41,7 +41,7 @@ const PREFIXES: Readonly<Record<EntryKind, string>> = {
   closed: 'cl',
 };
 
-/** Statuses that are answered with 402. */
+/** Statuses for which the response is 402. */
 const REFUSED: ReadonlySet<string> = new Set(['declined', 'failed']);
 
 /** Generates the id of a new entry. */
@@ -49,7 +49,7 @@ export function newId(kind: EntryKind): string {
   return `${PREFIXES[kind]}_${randomUUID()}`;
 }
 
-/** Creates an entry with the answer to its call. */
+/** Creates an entry with the response to its call. */
 export function newEntry(made: NewEntry): LedgerEntry {
   const { kind, call, status, amount, currency, sums = NO_SUMS, due } = made;
   const id = made.id ?? newId(kind);
@@ -88,17 +88,17 @@ export function newEntry(made: NewEntry): LedgerEntry {
   };
 }
 
-/** Changes of an entry. `fields` replace those of the first answer. */
+/** Changes to an entry. `fields` replace those of the first response. */
 export type EntryChange = {
   readonly status?: string;
   readonly responseCode?: string;
   readonly sums?: Partial<Sums>;
-  /** null: no change is scheduled any longer. */
+  /** null cancels the scheduled change. */
   readonly due?: LedgerEntry['due'] | null;
   readonly fields?: Readonly<Record<string, unknown>>;
 };
 
-/** Returns the entry after a change; its first answer does not change. */
+/** Returns the entry after a change; its first response does not change. */
 export function changedEntry(entry: LedgerEntry, change: EntryChange): LedgerEntry {
   const status = change.status ?? entry.status;
   const sums = { ...entry.sums, ...change.sums };
@@ -124,7 +124,7 @@ export function currentAnswer(entry: LedgerEntry): string {
   return entry.latest ?? entry.answer;
 }
 
-/** Creates the entry that closes an unused idempotency key, so that nothing is ever done under it. */
+/** Creates the entry that closes an unused idempotency key, so that nothing is ever done with it. */
 export function closedEntry(idempotencyKey: string): LedgerEntry {
   const id = newId('closed');
   return {

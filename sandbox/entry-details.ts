@@ -17,7 +17,7 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 const QUANTITY = { min: 0, max: Number.MAX_SAFE_INTEGER };
 const UNIT_AMOUNT = { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER };
 
-/** Reads the options of every creating call: the payer's return address, and where and how to send notifications. */
+/** Reads the options that every creating call has: the payer's return URL, and where and how to send notifications. */
 export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails {
   const returnUrl = optionalText(body, 'return_url', WEB_ADDRESS);
   const notificationUrl = optionalText(body, 'notification_url', WEB_ADDRESS);
@@ -56,7 +56,7 @@ export function readMoney(body: JsonRecord): { amount: number; currency: string 
   };
 }
 
-/** Reads the texts that identify a payment to merchant and payer; absent ones are null. */
+/** Reads the texts that identify a payment to the merchant and the payer; absent ones are null. */
 export function readTexts(body: JsonRecord): { reference: string | null; description: string | null } {
   return {
     reference: optionalText(body, 'reference') ?? null,
@@ -64,7 +64,7 @@ export function readTexts(body: JsonRecord): { reference: string | null; descrip
   };
 }
 
-/** Reads the contents of the payer's page. */
+/** Reads the content of the payer's page. */
 export function readPage(body: JsonRecord): OrderDetails {
   const order = optionalObject(body, 'order');
   const items = order ? objects(order, 'order.items') : [];

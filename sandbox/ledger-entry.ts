@@ -10,16 +10,16 @@ export type EntryKind =
   | 'cancellation'
   | 'refund'
   | 'completion'
-  /** Nothing was done under the idempotency key, and nothing ever will be. */
+  /** Nothing was done with the idempotency key, and nothing ever will be. */
   | 'closed';
 
-/** An action of the provider under an idempotency key. It contains no card number and no security code. */
+/** An action of the provider, with its idempotency key. It contains no card number and no security code. */
 export type LedgerEntry = {
   /** The provider's own id: two letters for the kind, an underscore and a UUID. */
   readonly id: string;
   readonly idempotencyKey: string;
   readonly kind: EntryKind;
-  /** The payment of an operation; undefined for a payment itself. */
+  /** For an operation, its payment; undefined for a payment itself. */
   readonly parentId: string | undefined;
   readonly acquirer: string;
   readonly status: string;
@@ -35,10 +35,10 @@ export type LedgerEntry = {
   /** The HTTP status and the JSON body of the first response, which every repeat gets. */
   readonly answerStatus: number;
   readonly answer: string;
-  /** JSON of the current object; undefined while it equals the first answer. */
+  /** JSON of the current object; undefined while it equals the first response. */
   readonly latest: string | undefined;
   readonly sums: Sums;
-  /** Scheduled change, unless something else happens first. */
+  /** The change that will happen unless something else happens first. */
   readonly due: { readonly status: string; readonly atMs: number } | undefined;
   readonly details: EntryDetails;
 };
@@ -58,7 +58,7 @@ export type Sums = {
 /** Sums of a payment without operations. */
 export const NO_SUMS: Sums = { captured: 0, canceled: 0, refunded: 0, captures: 0 };
 
-/** Further details of a payment or an operation, all of them optional. */
+/** Further details of a payment or an operation, all optional. */
 export type EntryDetails = {
   /** Texts shown to the payer. */
   readonly page?: OrderDetails;
@@ -85,7 +85,7 @@ export type NotificationOrder = {
   readonly isTwice?: boolean;
   /** true if it is held back until the next notification has been sent. */
   readonly isOutOfOrder?: boolean;
-  /** true if it is delivered before the answer to the call that causes it. */
+  /** true if it is delivered before the response to the call that causes it. */
   readonly isFirst?: boolean;
   /** true if it is signed with a key that is not the provider's. */
   readonly isForged?: boolean;

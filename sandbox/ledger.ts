@@ -62,7 +62,7 @@ const SCHEMA = `
     CONSTRAINT never_refunded_beyond CHECK (refunded >= 0 AND refunded <= captured)
   )`;
 
-/** An entry's value for every column. */
+/** Functions that return an entry's value for each column. */
 const VALUES = {
   id: ({ id }) => id,
   idempotency_key: ({ idempotencyKey }) => idempotencyKey,
@@ -111,8 +111,9 @@ export function openLedger(databaseUrl: string): Ledger {
     statement_timeout: TIMEOUT_MS,
     application_name: 'sandbox-provider',
   });
-  // A broken connection is replaced at its next use, and fails the query in progress. Without listeners, error events
-  // would end the process: the pool's for an idle connection, and the client's for a connection in use or closing.
+  // A broken connection makes the query in progress fail, and is replaced at its next use. Without listeners, error
+  // events would end the process: the pool's for an idle connection, and the client's for a connection in use or
+  // closing.
   pool.on('error', () => {});
   pool.on('connect', (client) => void client.on('error', () => {}));
 

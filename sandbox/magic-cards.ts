@@ -24,7 +24,7 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
     number: '4000000000001000',
     name: 'NO_ANSWER',
     behaviour: { kind: 'hang_after' },
-    description: 'Approved and recorded, but never answered.',
+    description: 'Approved and recorded, but no response is sent.',
   },
   {
     number: '4000000000002008',
@@ -36,13 +36,13 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
     number: '4000000000003006',
     name: 'ERROR_AFTER_CHARGE',
     behaviour: { kind: 'error_after' },
-    description: 'Approved and recorded, then the answer is a 500.',
+    description: 'Approved and recorded, then the response is a 500.',
   },
   {
     number: '4000000000004004',
     name: 'UNREADABLE_ANSWER',
     behaviour: { kind: 'html' },
-    description: 'Approved and recorded, then the answer is an HTML page.',
+    description: 'Approved and recorded, then the response is an HTML page.',
   },
   {
     number: '4000000000005001',
@@ -61,7 +61,7 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
     number: '4000000000007007',
     name: 'APPROVED_AFTER_DELAY',
     behaviour: { kind: 'delay', delayMs: 3_000 },
-    description: 'Approved, recorded and answered, but only after 3 seconds.',
+    description: 'Approved and recorded, but the response comes only after 3 seconds.',
   },
   challenge('4000000000003105', 'CHALLENGE_PASSED', 'passed', 'is approved when the payer confirms'),
   challenge(
@@ -74,7 +74,7 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
     '4000000000003303',
     'CHALLENGE_ABANDONED',
     'abandoned',
-    'never ends: it expires after 15 minutes',
+    'is never completed: it expires after 15 minutes',
   ),
 ];
 

@@ -3,7 +3,7 @@ import { ApiError, errorBody } from './api-error.ts';
 import type { Behaviour, BehaviourAfter } from './behaviour.ts';
 import type { LedgerEntry } from './ledger-entry.ts';
 
-/** Answers calls as no provider should, and tracks the calls that it leaves waiting. */
+/** Responds to calls as no provider should, and tracks the calls that it leaves waiting. */
 export type Misbehaviour = {
   /**
    * Misbehaves before anything is recorded, if the behaviour requires it.
@@ -11,7 +11,7 @@ export type Misbehaviour = {
    * @returns true if the call has been handled.
    */
   before(behaviour: Behaviour, call: Exchange): boolean;
-  /** Misbehaves in the answer to a recorded call, if the behaviour requires it. @returns true if it did. */
+  /** Misbehaves in the response to a recorded call, if the behaviour requires it. @returns true if it did. */
   after(behaviour: Behaviour, call: Exchange, entry: LedgerEntry): boolean;
   /**
    * Waits, even if the client disconnects.
@@ -23,7 +23,7 @@ export type Misbehaviour = {
   release(): void;
 };
 
-/** A call and its answer. */
+/** A call and its response. */
 export type Exchange = { readonly request: FastifyRequest; readonly reply: FastifyReply };
 
 const HANG_MS = 120_000;
@@ -31,7 +31,7 @@ const MAX_WAITING = 1_000;
 const DRIP_MS = 100;
 const HUGE_BYTES = 10 * 1024 * 1024;
 
-/** Creates the misbehaviour of an application. */
+/** Creates an application's misbehaviour. */
 export function createMisbehaviour(): Misbehaviour {
   const { hang, delay, release } = createWaitingRoom();
 
@@ -52,7 +52,7 @@ export function createMisbehaviour(): Misbehaviour {
   return { before, after, delay, release };
 }
 
-/** Answers a call whose entry is recorded. */
+/** Responds to a call whose entry is recorded. */
 type Answer = (call: Exchange, entry: LedgerEntry, hang: (call: Exchange) => void) => void;
 
 const AFTER: Readonly<Record<BehaviourAfter, Answer>> = {
@@ -134,7 +134,7 @@ function reset({ request, reply }: Exchange): void {
   else socket.destroy();
 }
 
-/** Writes the answer a byte at a time. */
+/** Writes the response a byte at a time. */
 function drip({ reply: { raw } }: Exchange, entry: LedgerEntry): void {
   raw.writeHead(entry.answerStatus, headersOf(entry));
   const bytes = Buffer.from(entry.answer);
@@ -157,13 +157,13 @@ function headersOf(entry: LedgerEntry): Record<string, string> {
   };
 }
 
-/** Returns an answer as an HTTP/1.1 message. */
+/** Returns a response as an HTTP/1.1 message. */
 function messageOf(entry: LedgerEntry): string {
   const headers = Object.entries(headersOf(entry)).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${entry.answerStatus} Answer\r\n${headers.join('')}\r\n${entry.answer}`;
 }
 
-/** Writes a raw answer that no HTTP library would produce. HTTP/2 cannot carry it, so the connection is destroyed. */
+/** Writes a raw response that no HTTP library would produce. HTTP/2 cannot carry it, so the connection is destroyed. */
 function writeRaw({ request, reply }: Exchange, message: string): void {
   reply.hijack();
   if (request.raw.httpVersionMajor === 1) request.raw.socket.end(message);

@@ -9,30 +9,30 @@ import type { Timers } from './timers.ts';
 export type Notifications = {
   /**
    * Sends the notification of a new or changed entry. Resolves at once, unless the notification must be delivered
-   * before the answer.
+   * before the response.
    */
   announce(entry: LedgerEntry): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Dependencies of sending notifications. */
+/** Options for sending notifications. */
 export type NotificationOptions = {
-  /** Address for payments without one; if undefined, these send nothing. */
+  /** URL for payments that name none; if undefined, they send nothing. */
   readonly url: string | undefined;
-  /** Secrets that sign each notification; if there are none, nothing is sent. */
+  /** Secrets with which each notification is signed; if there are none, nothing is sent. */
   readonly secrets: readonly string[];
 };
 
 type Notification = { readonly url: string; readonly body: string; readonly isForged: boolean };
 
-/** Pauses before retries of a notification that got no 2xx. */
+/** Pauses before the retries of a notification that got no 2xx. */
 const PAUSES_MS = [1_000, 5_000, 30_000];
 const TIMEOUT_MS = 5_000;
 /** Maximum time that a notification waits for the next one to overtake it. */
 const HELD_MS = 2_000;
 const MAX_CONNECTIONS = 16;
 
-/** Creates the sender. Sending delays no answer, and a notification is dropped after its last retry. */
+/** Creates the sender. Sending delays no response, and a notification is dropped after its last retry. */
 export function createNotifications(options: NotificationOptions, timers: Timers): Notifications {
   const agent = new Agent({
     connections: MAX_CONNECTIONS,

@@ -63,7 +63,7 @@ export function readOperation(kind: OperationKind, body: JsonRecord): OperationR
 
 /**
  * Decides an operation on a payment in its current state. An impossible operation is recorded as failed, with the
- * reason, so that a look-up agrees with the answer.
+ * reason, so that a look-up agrees with the response.
  *
  * @returns the operation's entry, and the payment after the operation.
  * @throws ApiError 422 for the completion of an order that its payer has not approved yet.
@@ -103,7 +103,7 @@ export function decideOperation(
   return [operation, due ? reserved : withOperationDone(reserved, operation)];
 }
 
-/** Ends a pending operation. @returns the operation and its payment afterwards. */
+/** Completes a pending operation. @returns the operation and its payment afterwards. */
 export function settleOperation(
   operation: LedgerEntry,
   payment: LedgerEntry,

@@ -33,7 +33,10 @@ const STYLE = `
   :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
   .note { margin: 0; padding-top: 1rem; border-top: 1px solid var(--line); font-size: .85rem; color: var(--quiet); }`;
 
-/** Headers of every page: no scripts, foreign content, framing or caching, and forms only to this origin. */
+/**
+ * Headers of every page. They forbid scripts, foreign content, framing and caching, and allow forms only to this
+ * origin.
+ */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'`,
@@ -62,7 +65,7 @@ export function html(
 /** Empty HTML. */
 export const NOTHING: Html = { html: '' };
 
-/** Renders a whole page. @param goTo address to which the browser goes at once. */
+/** Renders a whole page. @param goTo URL to which the browser goes at once. */
 export function page(title: string, content: Html, goTo?: string): string {
   return html`<!doctype html>
 <html lang="en">

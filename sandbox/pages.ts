@@ -19,7 +19,7 @@ const FORM_LIMIT_BYTES = 1024;
 
 /** Registers the payers' pages. Anyone who knows a payment's id counts as its payer. */
 export function registerPages(app: FastifyInstance, books: Books): void {
-  // The buttons send forms without fields.
+  // The buttons submit forms without fields.
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string', bodyLimit: FORM_LIMIT_BYTES },
@@ -68,7 +68,7 @@ function registerPage(
       if (!(await find(id))) return reply.code(404).send(notFoundPage());
       const payment = await books.act(id, action);
       const isOpen = payment?.status === 'created' || payment?.status === 'challenge_required';
-      // A relative address, since only the payer's browser knows by which host it reached us.
+      // A relative URL, since only the payer's browser knows through which host it reached us.
       return reply
         .code(303)
         .header('location', isOpen ? 'left' : `../${id}`)

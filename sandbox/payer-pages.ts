@@ -58,7 +58,7 @@ export function agreementPage(agreement: LedgerEntry, order: OrderDetails): stri
   );
 }
 
-/** The page for a payer who returns to the shop without an answer. */
+/** The page for a payer who returns to the shop without deciding. */
 export function leftPage(payment: LedgerEntry): string {
   return endPage(
     payment,
@@ -81,7 +81,7 @@ function outcomePage(payment: LedgerEntry): string {
   return endPage(payment, OUTCOMES[payment.status] ?? 'This payment is settled', NOTHING);
 }
 
-/** Renders the payment's outcome, and sends the payer back to the shop at once if there is a return address. */
+/** Renders the payment's outcome, and sends the payer back to the shop at once if there is a return URL. */
 function endPage(payment: LedgerEntry, title: string, more: Html): string {
   const backUrl = backUrlOf(payment);
   const way =
@@ -91,10 +91,7 @@ function endPage(payment: LedgerEntry, title: string, more: Html): string {
   return page(title, html`<h1>${title}</h1>${more}${way}`, backUrl);
 }
 
-/**
- * Returns the merchant's return address with the payment's status, which is only a hint: a payer could have changed
- * it.
- */
+/** Returns the merchant's return URL with the payment's status, which is only a hint: a payer could have changed it. */
 function backUrlOf({ id, status, details }: LedgerEntry): string | undefined {
   const url = details.returnUrl === undefined ? null : URL.parse(details.returnUrl);
   url?.searchParams.set('sandbox_payment', id);

@@ -31,7 +31,7 @@ export function afterClosing(payment: LedgerEntry): LedgerEntry {
   return isClosed ? movedTo(payment, 'expired') : payment;
 }
 
-/** Returns the payment in another status, with the effect on the sums. */
+/** Returns the payment in another status, with its sums adjusted. */
 export function movedTo(payment: LedgerEntry, status: string): LedgerEntry {
   const { amount, sums, details } = payment;
   const captured = { captured: amount, captures: 1 };

@@ -10,7 +10,7 @@ const MAX_MEMBERS = 200;
 /**
  * Parses a request's body.
  *
- * @throws ApiError 400 that, unlike the engine's own error, does not quote the body.
+ * @throws ApiError 400, which does not quote the body, unlike the engine's own error.
  */
 export function parseBody(text: string): JsonRecord {
   let body: unknown;
@@ -31,12 +31,12 @@ export function object(parent: JsonRecord, path: string): JsonRecord {
   return value;
 }
 
-/** The same, or undefined when it is absent or null. */
+/** Reads the object at a path; undefined if it is absent or null. */
 export function optionalObject(parent: JsonRecord, path: string): JsonRecord | undefined {
   return isAbsent(parent[keyOf(path)]) ? undefined : object(parent, path);
 }
 
-/** Reads the objects of a list; none if the list is absent. */
+/** Reads the objects in a list; returns none if the list is absent. */
 export function objects(parent: JsonRecord, path: string): readonly JsonRecord[] {
   const value = parent[keyOf(path)];
   if (isAbsent(value)) return [];
@@ -51,7 +51,7 @@ export function text(parent: JsonRecord, path: string, pattern: RegExp): string 
   return value;
 }
 
-/** The same, or undefined when it is absent or null. */
+/** Reads the string at a path; undefined if it is absent or null. */
 export function optionalText(parent: JsonRecord, path: string, pattern = /(?:)/): string | undefined {
   return isAbsent(parent[keyOf(path)]) ? undefined : text(parent, path, pattern);
 }
@@ -65,7 +65,7 @@ export function integer(parent: JsonRecord, path: string, range: { min: number; 
   return value as number;
 }
 
-/** The same, or undefined when it is absent or null. */
+/** Reads the integer at a path; undefined if it is absent or null. */
 export function optionalInteger(parent: JsonRecord, path: string, range: { min: number; max: number }) {
   return isAbsent(parent[keyOf(path)]) ? undefined : integer(parent, path, range);
 }
@@ -77,7 +77,7 @@ export function boolean(parent: JsonRecord, path: string): boolean {
   return value;
 }
 
-/** The same, or undefined when it is absent or null. */
+/** Reads the boolean at a path; undefined if it is absent or null. */
 export function optionalBoolean(parent: JsonRecord, path: string): boolean | undefined {
   return isAbsent(parent[keyOf(path)]) ? undefined : boolean(parent, path);
 }

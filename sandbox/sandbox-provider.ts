@@ -10,18 +10,18 @@ import { registerPages } from './pages.ts';
 import { parseBody } from './request-body.ts';
 import { createTimers } from './timers.ts';
 
-/** Options of the simulated provider. */
+/** Options for the simulated provider. */
 export type SandboxProviderOptions = {
   /**
-   * Returns the address where payers reach the application, with its prefix and without a trailing slash. It is a
-   * function because an application that listens on any free port only then learns its address.
+   * Returns the URL at which payers reach the application, with its prefix and without a trailing slash. It is a
+   * function because an application that listens on any free port learns its URL only then.
    */
   readonly publicUrl: () => string;
-  /** API keys, each of which gives access. */
+  /** API keys, each of which grants access. */
   readonly apiKeys: readonly string[];
-  /** Secrets that sign each notification; if there are none, no notifications are sent. */
+  /** Secrets with which each notification is signed; if there are none, no notifications are sent. */
   readonly notificationSecrets?: readonly string[];
-  /** Address for notifications about payments without one; by default, these send none. */
+  /** URL for notifications about payments that name none; by default, no notifications are sent for them. */
   readonly notificationUrl?: string;
   /** PostgreSQL database whose schema `sandbox` contains the ledger. */
   readonly databaseUrl: string;
@@ -31,8 +31,8 @@ const BODY_LIMIT_BYTES = 256 * 1024;
 
 /**
  * The simulated payment provider as a Fastify plugin, which the service registers under a prefix, and main.ts on its
- * own. It answers only once the ledger is on disk, and a repeat of an idempotency key gets the first answer. README.md
- * in this directory describes the API.
+ * own. It responds only once the ledger is on disk, and a call that repeats an idempotency key gets the first response.
+ * README.md in this directory describes the API.
  */
 export async function sandboxProvider(app: FastifyInstance, options: SandboxProviderOptions): Promise<void> {
   const ledger = openLedger(options.databaseUrl);
@@ -51,7 +51,7 @@ export async function sandboxProvider(app: FastifyInstance, options: SandboxProv
   readJsonStrictly(app);
   app.setErrorHandler(answerError);
   app.setNotFoundHandler((_request, reply) =>
-    reply.code(404).send(errorBody('not_found', 'there is nothing at this address')),
+    reply.code(404).send(errorBody('not_found', 'there is nothing at this path')),
   );
   await app.register(async (api) => {
     api.addHook('onRequest', authenticator(options.apiKeys));

@@ -9,7 +9,7 @@ import { type JsonRecord, optionalText, text } from './request-body.ts';
 export const ORDER_VALID_MS = 3 * 60 * 60_000;
 
 const WALLET = /^[A-Z][A-Z0-9_]{0,254}$/;
-/** Wallets whose payer only approves. The money moves when the merchant completes the order. */
+/** Wallets whose payers only approve an order. The money moves when the merchant completes it. */
 const WALLETS_TO_COMPLETE: ReadonlySet<string> = new Set(['WALLET_D']);
 
 /**

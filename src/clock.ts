@@ -1,12 +1,12 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 
-/** Difference from the wall clock at which the steady clock is reset. */
+/** The steady clock is reset if it differs from the wall clock by this much. */
 const MAX_DRIFT_MS = 20;
 
 /**
- * Creates the clock for records: the wall clock with the steady clock's microseconds. Reads never go back unless the
- * wall clock is set back.
+ * Creates the clock for records: the wall clock's time, with the microseconds of a steady clock. Its time never goes
+ * back unless the wall clock is set back.
  */
 export function systemClock(): () => Timestamp {
   let originMs = Date.now() - performance.now();

@@ -10,29 +10,29 @@ export type Config = {
   readonly host: string;
   readonly port: number;
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
-  /** undefined: the service starts its own PostgreSQL. */
+  /** If undefined, the service starts its own PostgreSQL. */
   readonly databaseUrl: string | undefined;
   /** The database itself, if a connection pooler is in front of it at `databaseUrl`. */
   readonly databaseDirectUrl: string | undefined;
-  /** Address where providers and payers reach us, without a trailing slash; undefined: the address listened on. */
+  /** URL at which providers and payers reach us, without a trailing slash; if undefined, the address listened on. */
   readonly publicUrl: string | undefined;
-  /** Proxies whose X-Forwarded-For is believed; none: the peer is the client. */
+  /** Proxies whose X-Forwarded-For is trusted. If there are none, the peer is the client. */
   readonly trustedProxies: BlockList;
   /** Number of serving processes. */
   readonly workers: number;
   /** Database connections of one replica, divided among its workers. */
   readonly databaseMaxConnections: number;
-  /** Accepts a database that acknowledges commits which a crash can undo. */
+  /** Accepts a database that acknowledges commits that a crash can undo. */
   readonly allowUnsafeDatabase: boolean;
   readonly dataDir: string | undefined;
-  /** Name of the person who runs a command, for the audit log, besides the operating system's user and host. */
+  /** Name of the person who runs a command, for the audit log, in addition to the system's user and host. */
   readonly actor: string | undefined;
   readonly catalogueFile: string;
-  /** The vault's keys by id, the current one first; undefined: the embedded database's own, made at its first start. */
+  /** The vault's keys by id, current first; if undefined, the embedded database's own, made at its first start. */
   readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
-  /** Key for the hashes of card fingerprints and requests; undefined: the embedded database's own. */
+  /** Key for hashing card fingerprints and requests; if undefined, the embedded database's own. */
   readonly hashKey: Uint8Array | undefined;
-  /** Each permits the operators' calls, and opens the whole dashboard. Empty disables the calls. */
+  /** Each permits the operators' calls, and opens the whole dashboard. Without keys, the calls are disabled. */
   readonly operatorKeys: readonly string[];
   /** Each opens the dashboard read-only, and permits nothing else. */
   readonly operatorReadKeys: readonly string[];
@@ -40,7 +40,7 @@ export type Config = {
   readonly dashboard: boolean;
   /** Mounts the sandbox provider. */
   readonly sandbox: boolean;
-  /** Address where payers reach the sandbox's pages, if it is not the address listened on. */
+  /** URL at which payers reach the sandbox's pages, if it is not the address listened on. */
   readonly sandboxPublicUrl: string | undefined;
   /** Describes the services to any client by gRPC server reflection. */
   readonly reflection: boolean;
@@ -51,11 +51,11 @@ export type Config = {
   /** Serves a page at / with links to all others. */
   readonly homePage: boolean;
   readonly logLevel: string;
-  /** Time that a repeat waits for the first call's response before it gets REQUEST_IN_PROGRESS. */
+  /** Time that a repeated call waits for the first call's response before it gets REQUEST_IN_PROGRESS. */
   readonly inProgressWaitMs: number;
-  /** Limit on one replica's calls from the end of their body until the client has their response. */
+  /** Limit on one replica's calls in flight: from the end of the body until the client has the response. */
   readonly maxInFlight: number;
-  /** Limit on those at work: they wait neither for a provider nor for the client to receive their response. */
+  /** Limit on calls at work, which wait neither for a provider nor for the client to receive the response. */
   readonly maxAtWork: number;
   /** Percentage of the calls in flight, and of those at work, that one account may hold. */
   readonly accountSharePercent: number;
@@ -67,9 +67,12 @@ export type Config = {
   readonly checkSchedule: {
     /** Time that a lease lasts beyond the provider's deadline, for the work around the call. */
     readonly leaseMarginMs: number;
-    /** From an unknown outcome to its first check; each later pause is half the transaction's age, up to a day. */
+    /**
+     * Pause between an unknown outcome and its first check; each later pause is half the transaction's age, up to a
+     * day.
+     */
     readonly firstCheckMs: number;
-    /** Age beyond the provider's deadline from which the provider is asked to close a request that it does not know. */
+    /** If the provider does not know a request, it is asked to close it this long after the request's deadline. */
     readonly closingMarginMs: number;
   };
   /** Accepts webhooks at private, loopback and link-local addresses, and over http. */
@@ -78,7 +81,7 @@ export type Config = {
   readonly recoveryIntervalMs: number;
   /** Time that a shutdown waits for work in flight. */
   readonly drainTimeoutMs: number;
-  /** OpenTelemetry's OTLP/HTTP endpoint; no traces without it. */
+  /** OpenTelemetry's OTLP/HTTP endpoint; if undefined, no traces are sent. */
   readonly otlpEndpoint: string | undefined;
   /** Reads a variable that the catalogue's secrets_from_environment names. */
   readonly environment: (name: string) => string | undefined;
@@ -166,7 +169,7 @@ export function readConfig(environment: Environment = process.env): Config {
 }
 
 /**
- * Finds the options of a command that npm has taken as its own settings, as it does with all options before `--`.
+ * Finds a command's options that npm has taken as its own settings, as it does with all options before `--`.
  *
  * @returns their names with the script's; undefined if there are none.
  */
@@ -179,13 +182,13 @@ export function keptByNpm(
   return script && options.length > 0 ? { script, options } : undefined;
 }
 
-/** Reads the catalogue's path, the only setting that a command on routes needs. */
+/** Reads the catalogue's path, the only setting that a command about routes needs. */
 export function readCatalogueFile(environment: Environment = process.env): string {
   return environment.CATALOGUE_FILE || join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml');
 }
 
 /**
- * Reads the settings that locate the data, which are all that a command on accounts needs.
+ * Reads the settings that locate the data, the only ones that a command about accounts needs.
  *
  * @throws ConfigError.
  */
@@ -196,7 +199,7 @@ export function readDataConfig(environment: Environment = process.env): DataConf
   return data;
 }
 
-/** The settings that every command on the data needs. */
+/** The settings that every command that uses the data needs. */
 export type DataConfig = Pick<Config, 'databaseUrl' | 'databaseDirectUrl' | 'dataDir' | 'actor'>;
 
 const ACTOR = /^[^\p{Cc}]{1,255}$/u;
@@ -216,7 +219,7 @@ function readData(environment: Environment, problems: string[]): DataConfig {
 
 function readDatabaseUrl(name: string, { [name]: url }: Environment, problems: string[]): string | undefined {
   if (url && !isUrlOf(url, ['postgres:', 'postgresql:'])) {
-    problems.push(`${name} must be like postgres://user:password@host:5432/database`);
+    problems.push(`${name} must be a URL such as postgres://user:password@host:5432/database`);
   }
   return url || undefined;
 }

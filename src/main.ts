@@ -29,11 +29,11 @@ Starts the service. It takes no options: its settings are environment variables,
 /** Time limit for all steps after the drain, in case a database does not respond, for example. */
 const END_MARGIN_MS = 15_000;
 
-/** Time limit for the reader of the log to accept the last lines. */
+/** Time limit for the log's reader to accept the last lines. */
 const LOG_MS = 2_000;
 const logWriter = createLogWriter();
 
-/** Steps to undo when the process ends, in reverse order. */
+/** The functions that undo completed steps when the process ends, in reverse order. */
 const ending: (() => Promise<void>)[] = [];
 
 /** Set if this process is a worker of another process of this program. */
@@ -126,7 +126,7 @@ async function prepareDatabase(
 
 type Serving = { readonly address: string; readonly warnings: readonly string[] };
 
-/** Serves in this process. */
+/** Serves requests from this process. */
 async function serveHere(config: Config, storage: Storage, log: pino.Logger): Promise<Serving> {
   const readAt = fileStamp(config.catalogueFile);
   const catalogue = readCatalogue(config.catalogueFile);
@@ -157,12 +157,12 @@ async function serveHere(config: Config, storage: Storage, log: pino.Logger): Pr
   return { address, warnings: server.unaskable().map(describeUnaskable) };
 }
 
-/** Serves in worker processes. */
+/** Serves requests from worker processes. */
 async function serveByWorkers(config: Config, storage: Storage, log: pino.Logger): Promise<Serving> {
   const workers = await startWorkers({ count: config.workers, storage, log });
   process.on('SIGHUP', workers.reload);
   ending.push(async () => {
-    if (!(await workers.stop())) throw new WorkerFailedError('a worker did not end properly');
+    if (!(await workers.stop())) throw new WorkerFailedError('a worker did not exit cleanly');
   });
   return workers;
 }
@@ -191,7 +191,7 @@ function onSignals(log: pino.Logger): void {
       if (asked) return;
       asked = true;
       log.info({ signal }, 'draining');
-      // Completes a start first: an interrupted start would leave things behind.
+      // First completes a start in progress: an interrupted start would leave things behind.
       void starting.then(() => end(0));
     });
   }

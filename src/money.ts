@@ -56,8 +56,8 @@ export function isDecimal(text: string): boolean {
 /**
  * Parses a decimal as money.
  *
- * @returns undefined if the text is not a decimal, the currency is unknown, or the decimal has more places (without
- * trailing zeros) than the currency: money is never rounded.
+ * @returns undefined if the text is not a decimal, the currency is unknown, or the decimal has more decimal places
+ * (without trailing zeros) than the currency: money is never rounded.
  */
 export function parseMoney(text: string, currency: string): Money | undefined {
   const digits = currencyDigits(currency);
@@ -72,7 +72,7 @@ export function parseMoney(text: string, currency: string): Money | undefined {
 }
 
 /**
- * Parses a decimal as money, rounded half away from zero to the currency's digits. Use it only for amounts that
+ * Parses a decimal as money, rounded half away from zero to the currency's decimal places. Use it only for amounts that
  * describe goods, for providers that count in minor units; amounts that move money need `parseMoney`.
  *
  * @returns undefined if the text is not a decimal, or the currency is unknown.
@@ -88,7 +88,10 @@ export function roundMoney(text: string, currency: string): Money | undefined {
   return { minorUnits: sign === '-' ? -minorUnits : minorUnits, currency };
 }
 
-/** Formats money as a decimal with the currency's digits, at least one: "3000.00" (USD), "1200.0" (JPY). */
+/**
+ * Formats money as a decimal with the currency's number of decimal places, but at least one: "3000.00" (USD), "1200.0"
+ * (JPY).
+ */
 export function formatMoney(money: Money): string {
   const digits = currencyDigits(money.currency) ?? 0;
   const negative = money.minorUnits < 0n;

@@ -3,7 +3,8 @@ import { inspect } from 'node:util';
 
 /**
  * A value that must stay secret: a card number, a security code, a key. However it is printed (template string, JSON,
- * console, inspect), it shows "[secret]". Only `reveal` returns the value, so a search for `reveal(` finds every use.
+ * console, inspect), only "[secret]" appears. Only `reveal` returns the value, so a search for `reveal(` finds every
+ * use.
  */
 export class Secret {
   readonly #value: string;

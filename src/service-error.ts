@@ -1,5 +1,5 @@
 /**
- * Every reason for refusing a call, with its form in each protocol; api/errors.ts renders both. `status` is the HTTP
+ * Every reason for refusing a call, with its form in each protocol; api/errors.ts renders them. `status` is the HTTP
  * status, `rpc` the name of a google.rpc.Code.
  *
  * Unless the comment on a reason says otherwise, nothing was sent to a provider, and the idempotency key was not used
@@ -12,7 +12,10 @@ export const REASONS = {
   INVALID_REQUEST: { status: 400, rpc: 'InvalidArgument', title: 'Invalid request' },
   /** The header x-idempotency-key is missing, malformed or sent twice: send 1 to 255 printable ASCII characters. */
   IDEMPOTENCY_KEY_MISSING: { status: 400, rpc: 'InvalidArgument', title: 'Idempotency key missing' },
-  /** No route or method of the catalogue accepts this type, country or currency: offer the payer another way to pay. */
+  /**
+   * No route or payment method in the catalogue accepts this type, country or currency: offer the payer another way to
+   * pay.
+   */
   PAYMENT_METHOD_NOT_AVAILABLE: {
     status: 400,
     rpc: 'InvalidArgument',
@@ -35,9 +38,12 @@ export const REASONS = {
   TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Token not found' },
   /** The account has no stored method with this token: ask the payer for the card or wallet again. */
   VAULTED_TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Vaulted token not found' },
-  /** The stored method is another customer's: pay with one of the customer's own, or name its customer. */
+  /**
+   * The stored method belongs to another customer: pay with one of the customer's own methods, or name the method's
+   * customer.
+   */
   INVALID_CUSTOMER_FOR_TOKEN: { status: 400, rpc: 'InvalidArgument', title: 'Invalid customer for token' },
-  /** The stored method has a different type than the request: send the stored method's type. */
+  /** The stored method's type differs from the request's: send the stored method's type. */
   INCORRECT_PAYMENT_METHOD_TYPE: {
     status: 400,
     rpc: 'InvalidArgument',
@@ -57,7 +63,10 @@ export const REASONS = {
   INVALID_CREDENTIALS: { status: 401, rpc: 'Unauthenticated', title: 'Invalid credentials' },
   /** The keys belong to a different account than account_id: use that account's keys. */
   AUTHORIZATION_REQUIRED: { status: 403, rpc: 'PermissionDenied', title: 'Authorization required' },
-  /** The account does not allow calls from pages of this origin: serve the page from an allowed one, or allow it. */
+  /**
+   * The account does not allow calls from pages of this origin: serve the page from an allowed origin, or allow this
+   * one.
+   */
   ORIGIN_NOT_ALLOWED: { status: 403, rpc: 'PermissionDenied', title: 'Origin not allowed' },
   /** The account has no payment with this id: check the id and the account. */
   PAYMENT_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Payment not found' },
@@ -67,7 +76,7 @@ export const REASONS = {
   WEBHOOK_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Webhook not found' },
   /** The webhook has no delivery with this id: check the id, or list its deliveries. */
   DELIVERY_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Delivery not found' },
-  /** There is no such path or rpc: check the address and the protocol. */
+  /** There is no such path or rpc: check the URL and the protocol. */
   NOT_FOUND: { status: 404, rpc: 'Unimplemented', title: 'Not found' },
   /** The path does not accept this HTTP method: use a method listed in the Allow header. */
   METHOD_NOT_ALLOWED: { status: 405, rpc: 'Unimplemented', title: 'Method not allowed' },
@@ -99,7 +108,7 @@ export const REASONS = {
   UNSUPPORTED_MEDIA_TYPE: { status: 415, rpc: 'InvalidArgument', title: 'Unsupported media type' },
   /** The key belongs to an earlier, different request, which is unaffected: give a new request its own key. */
   IDEMPOTENCY_KEY_REUSED: { status: 422, rpc: 'FailedPrecondition', title: 'Idempotency key reused' },
-  /** The account calls more often than allowed: wait for Retry-After, then retry. */
+  /** The account makes more calls than allowed: wait for Retry-After, then retry. */
   RATE_LIMITED: { status: 429, rpc: 'ResourceExhausted', title: 'Too many requests' },
   /** The service or its database cannot accept the call now: retry with the same key after Retry-After. */
   SERVICE_UNAVAILABLE: { status: 503, rpc: 'Unavailable', title: 'Service unavailable' },
@@ -107,7 +116,7 @@ export const REASONS = {
   INTERNAL_ERROR: { status: 500, rpc: 'Internal', title: 'Internal error' },
 } as const;
 
-/** Reason for refusing a call: a name of the table. */
+/** Reason for refusing a call: a name from the table. */
 export type Reason = keyof typeof REASONS;
 
 /** Reasons for refusing a field. */
@@ -179,13 +188,17 @@ export class ServiceError extends Error {
   }
 }
 
-/** The refusal of a call beyond a limit on concurrent calls. Such refusals are logged as totals, not one by one. */
+/**
+ * The refusal of a call that exceeds a limit on concurrent calls. Such refusals are logged as totals, not one by one.
+ */
 export class OverloadError extends ServiceError {}
 
 /** Jittered, so that callers refused together do not return together. */
 const RETRY_AFTER_S = [1, 2, 3] as const;
 
-/** Creates the refusals of a limit, one for each value of Retry-After. @returns a function that picks one at random. */
+/**
+ * Creates the refusals for a limit, one for each value of Retry-After. @returns a function that picks one at random.
+ */
 export function overloadErrors(message: string): () => OverloadError {
   const errors = RETRY_AFTER_S.map(
     (retryAfterS) => new OverloadError('SERVICE_UNAVAILABLE', message, { retryAfterS }),
@@ -196,7 +209,7 @@ export function overloadErrors(message: string): () => OverloadError {
 /** The same message for all wrong credentials, so that it does not reveal what was wrong. */
 export const INVALID_CREDENTIALS_MESSAGE = 'public-api-key or private-secret-key is missing or wrong';
 
-/** Returns a refusal because of one field. @param message follows the field's name: `is required`. */
+/** Returns the refusal of a call because of one field. @param message follows the field's name: `is required`. */
 export function fieldRefusal(reason: Reason, field: string, code: FieldCode, message: string): ServiceError {
   return new ServiceError(reason, `${field}: ${message}`, { fields: [{ field, code, message }] });
 }

@@ -4,7 +4,8 @@ import { BlockList, isIP } from 'node:net';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Creates typed readers of an environment's variables. For an invalid variable, they return some value of its type.
+ * Creates typed readers of an environment's variables. For an invalid variable, they return an arbitrary value of its
+ * type.
  *
  * @param problems gets a message for each invalid variable, with its name but never its value.
  */

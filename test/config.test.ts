@@ -89,15 +89,15 @@ it.each([
   [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent'],
   [
     { ...KEYS, DATABASE_URL: 'host/db' },
-    'DATABASE_URL must be like postgres://user:password@host:5432/database',
+    'DATABASE_URL must be a URL such as postgres://user:password@host:5432/database',
   ],
   [
     { ...KEYS, DATABASE_URL: 'mysql://host/db' },
-    'DATABASE_URL must be like postgres://user:password@host:5432/database',
+    'DATABASE_URL must be a URL such as postgres://user:password@host:5432/database',
   ],
   [
     { ...KEYS, DATABASE_URL: 'postgres://pooler/db', DATABASE_DIRECT_URL: 'host/db' },
-    'DATABASE_DIRECT_URL must be like postgres://user:password@host:5432/database',
+    'DATABASE_DIRECT_URL must be a URL such as postgres://user:password@host:5432/database',
   ],
   [
     { DATABASE_DIRECT_URL: 'postgres://host/db' },
@@ -162,5 +162,7 @@ it('a command can read the location of the data without the keys of the service'
   });
   const pooled = { DATABASE_URL: 'postgres://pooler/db', DATABASE_DIRECT_URL: 'postgres://host/db' };
   expect(readDataConfig(pooled)).toMatchObject({ databaseDirectUrl: 'postgres://host/db' });
-  expect(() => readDataConfig({ DATABASE_URL: 'host' })).toThrow('DATABASE_URL must be like postgres:');
+  expect(() => readDataConfig({ DATABASE_URL: 'host' })).toThrow(
+    'DATABASE_URL must be a URL such as postgres:',
+  );
 });

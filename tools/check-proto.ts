@@ -74,7 +74,7 @@ function lintDocument(): string {
   return '';
 }
 
-/** Compares the contract with an earlier one, by buf's rules for binary and JSON (buf.yaml, breaking). */
+/** Compares the contract with an earlier one, using buf's rules for binary and JSON (buf.yaml, breaking). */
 function compareWithBefore(temporary: string): string {
   const before = commitBefore();
   if (!before) return 'skipped: there is no earlier commit here to compare with';

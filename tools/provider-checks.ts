@@ -101,7 +101,7 @@ async function* checkAuthorization(connection: ProviderConnection, newAttempt: (
     if (authorized.kind !== 'approved') continue;
     const operation = operationOn(attempt, authorized, verb === 'capture' ? AMOUNT / 2n : AMOUNT);
     const outcome = (await connection[verb]?.(operation)) ?? NONE;
-    const name = verb === 'capture' ? 'capture of a half' : 'cancel';
+    const name = verb === 'capture' ? 'capture of half the amount' : 'cancel';
     yield compare(name, ['approved', 'pending'], describeOutcome(outcome));
   }
 }
@@ -119,15 +119,18 @@ async function* checkRedirect(connection: ProviderConnection, attempt: PaymentAt
   if (sent.kind !== 'redirect' || !connection.lookUp) return;
   const query = lookUpOf(attempt, sent.reference);
   const open = await connection.lookUp(query);
-  yield compare('look-up while nobody has paid', ['redirect'], describeOutcome(open));
+  yield compare('look-up before anybody has paid', ['redirect'], describeOutcome(open));
   const closed = await connection.lookUp({ ...query, close: true });
-  // A provider whose lists lag cannot report at once that there is no payment.
+  // A provider whose lists lag behind cannot report at once that there is no payment.
   yield compare('close of the redirect', ['expired', 'unknown'], describeOutcome(closed));
 }
 
 const NONE: Outcome = { kind: 'not_sent', detail: 'the connector has no such call', because: 'turned_away' };
 
-/** Compares an outcome. @param believed the expected kinds, one of which must begin the description. */
+/**
+ * Compares an outcome with the expectation. @param believed the expected kinds, one of which must begin the
+ * description.
+ */
 function compare(name: string, believed: readonly string[], seen: string): Checked {
   const isAsBelieved = believed.some((one) => seen === one || seen.startsWith(`${one}:`));
   return { name, believed: believed.join(' or '), seen, isAsBelieved };

@@ -16,7 +16,7 @@ expectations. No real money moves; live keys are refused. The secrets come from 
 
   <provider>       adyen, mercado-pago, paypal or stripe
   --catalogue      a catalogue with your connection (config/examples/<provider>.yaml)
-  --connection     its id, where the catalogue has several of the provider
+  --connection     its id, if the catalogue has several connections to the provider
   --test-account   confirms a test account at Mercado Pago, whose tokens do not distinguish it from a real one`;
 
 const CARD = { holderName: 'JORDAN WHITFIELD', expirationMonth: 3, expirationYear: 30, securityCode: '737' };
@@ -42,7 +42,7 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
 /** Error for a trial that did not run. The message gives the reason. */
 class TryError extends Error {}
 
-/** Options of a trial, from the command line. */
+/** Options for a trial, from the command line. */
 export type TryOptions = {
   readonly provider: string;
   readonly catalogue?: string | undefined;
@@ -68,7 +68,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
   const definition = catalogue.connections.find(
     ({ connector, id }) => connector === provider && (options.connection ?? id) === id,
   );
-  if (!definition) throw new TryError(`${file} has no such connection of ${provider}`);
+  if (!definition) throw new TryError(`${file} has no such connection to ${provider}`);
   requireSecrets(definition, options);
   refuseLive(definition, options);
 
@@ -91,7 +91,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
       if (!checked.isAsBelieved) differing += 1;
       print(lineOf(checked));
     }
-    print(differing === 0 ? 'Everything is as expected.' : `${differing} differ from the expectation.`);
+    print(differing === 0 ? 'Everything is as expected.' : `${differing} differ from the expected outcome.`);
     return differing;
   } finally {
     await opened.close();
@@ -117,8 +117,8 @@ const TEST_HOSTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Refuses any environment that is not certainly a test environment, judged by the address or, if all environments share
- * an address, by the key.
+ * Refuses any environment that is not certainly a test environment, judged by the URL or, if all environments share a
+ * URL, by the key.
  */
 function refuseLive(definition: ConnectionConfig, options: TryOptions): void {
   const { provider, environment, isTestAccount } = options;

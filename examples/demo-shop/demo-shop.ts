@@ -4,7 +4,7 @@ import { escapeHtml } from '#src/web/html.ts';
 
 /** Settings of the demo shop. */
 export type DemoShop = {
-  /** Address of the service. */
+  /** URL of the service. */
   readonly service: string;
   readonly accountId: string;
   readonly publicKey: string;
@@ -19,7 +19,7 @@ const GOODS = [
 ] as const;
 const MAX_QUANTITY = 9;
 
-/** Countries to which the shop delivers, with currencies and exchange rates for the prices. */
+/** Countries to which the shop delivers, with their currencies and the exchange rates for the prices. */
 const COUNTRIES = {
   US: { name: 'United States', currency: 'USD', rate: 1 },
   BR: { name: 'Brazil', currency: 'BRL', rate: 5 },
@@ -131,7 +131,7 @@ async function call<T>({ service, publicKey, secretKey }: DemoShop, path: string
     ...(body && { body: JSON.stringify(body) }),
   });
   const json = (await response.json()) as T & { readonly detail?: string };
-  if (!response.ok) throw new Error(json.detail ?? `the service answered ${response.status}`);
+  if (!response.ok) throw new Error(json.detail ?? `the service responded with ${response.status}`);
   return json;
 }
 

@@ -43,7 +43,7 @@ async function main(): Promise<number> {
   started?.once('exit', () => shop.close());
   try {
     const address = await shop.listen({ host: '127.0.0.1', port: Number(options.port) });
-    console.log(`The shop is open: ${address}/   (the service: ${service}; Ctrl-C ends it)`);
+    console.log(`The shop is open: ${address}/   (the service: ${service}; Ctrl-C stops it)`);
     return 0;
   } catch (error) {
     started?.kill('SIGTERM');

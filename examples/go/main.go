@@ -1,4 +1,4 @@
-// Command pay makes a payment over gRPC and captures it, repeating calls under the same idempotency key.
+// Command pay makes a payment over gRPC and captures it, repeating calls with the same idempotency key.
 package main
 
 import (
@@ -77,7 +77,7 @@ func authorization(order string) *paymentsv1.CreatePaymentRequest {
 	}
 }
 
-// repeat calls until it gets a response. Every attempt has the same key, so nothing happens twice.
+// repeat repeats a call until it gets a response. Every attempt has the same key, so nothing happens twice.
 func repeat(key string, call func(context.Context) error) error {
 	keys := metadata.Pairs(
 		"public-api-key", "pk_sandbox_one",

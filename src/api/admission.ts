@@ -4,14 +4,16 @@ import type { Credentials } from './authenticate.ts';
 import { type ShareLimits, sharesOf } from './shares.ts';
 import { createSlots, type Share, type Slots } from './slots.ts';
 
-/** Limit on the bodies being received. Clients send them within milliseconds, so few arrive at the same time. */
+/**
+ * Limit on the number of bodies being received. Clients send them within milliseconds, so few arrive at the same time.
+ */
 const MAX_RECEIVING = 1_000;
 
 /** Limits on calls in progress. A call that exceeds one is refused at once: nothing is sent and no key is claimed. */
 export type AdmissionLimits = ShareLimits & {
   /**
-   * Maximum number of calls between the end of the request body and the client's receipt of the response. Each takes
-   * memory. As many again, up to `MAX_RECEIVING`, may be sending their bodies.
+   * Maximum number of calls in flight: from the end of the request body until the client has received the response.
+   * Each takes memory. As many again, up to `MAX_RECEIVING`, may still be sending their bodies.
    */
   readonly maxInFlight: number;
   /**
@@ -33,7 +35,7 @@ export type Arrival = {
   refused(limit: RefusedBy): void;
 };
 
-/** Decides which calls are accepted, and counts them until they end. */
+/** Decides which calls to accept, and counts them until they end. */
 export type Admission = {
   /**
    * Begins a call. It holds no slot yet.
@@ -41,7 +43,7 @@ export type Admission = {
    * @returns the call's ticket, or undefined if the service can accept no call now.
    */
   admit(arrival: Arrival): Ticket | undefined;
-  /** Runs a wait that uses no processor time. Meanwhile the call does not count as working. */
+  /** Runs a wait that uses no CPU time. Meanwhile, the call does not count as working. */
   pauseWork<T>(wait: () => Promise<T>): Promise<T>;
   counts(): { readonly receiving: number; readonly inFlight: number; readonly atWork: number };
 };
@@ -62,18 +64,18 @@ export type Ticket = {
    */
   receive(credentials: Credentials): void;
   /**
-   * Runs the call's work. The call stays in flight until both the work and the response have ended, even if nothing
+   * Runs the call's work. The call stays in flight until both the work and the response are complete, even if nothing
    * awaits the work any longer.
    *
    * @throws ServiceError SERVICE_UNAVAILABLE, without running the work, if too many calls are in flight or working.
    */
   work<T>(run: () => Promise<T>): Promise<T>;
-  /** Marks the response as ended, because the client received it or the connection was lost. */
+  /** Marks the response as complete, because the client received it or the connection was lost. */
   close(): void;
 };
 
 /**
- * Creates the admission control of one replica. It queues nothing: a caller rejected at once can try another replica,
+ * Creates the admission control for one replica. It queues nothing: a caller rejected at once can try another replica,
  * and a caller that waits in vain delays the others.
  */
 export function createAdmission(limits: AdmissionLimits): Admission {
@@ -153,7 +155,7 @@ type Work = {
 
 /** Counts calls as working while their work runs. */
 type WorkTracker = {
-  /** Runs work whose slot has been taken, and releases the slot at the end and during pauses. */
+  /** Runs work whose slot has been taken, and releases the slot during pauses and when the work is done. */
   run<T>(shares: readonly Share[], run: () => Promise<T>): Promise<T>;
   /** Runs a wait, during which the calling work is paused. */
   pause<T>(wait: () => Promise<T>): Promise<T>;
@@ -185,5 +187,5 @@ function trackWork(atWork: Pick<Slots, 'release' | 'retake'>): WorkTracker {
   };
 }
 
-/** Returns the refusal of a call that is not admitted. */
+/** Returns the refusal for a call that is not admitted. */
 export const overloaded = overloadErrors('the service is overloaded; nothing was sent; retry later');

@@ -4,7 +4,7 @@ import type { ClientAddress } from './client-address.ts';
 import type { RefuseCall } from './overload-answers.ts';
 
 /**
- * Admits or refuses every call of an application after reading only its method and path, to keep refusals cheap in a
+ * Admits or refuses each call to an application after reading only its method and path, to keep refusals cheap in a
  * flood.
  *
  * @param refused called with the limit that refused a call, on arrival or later.

@@ -15,7 +15,9 @@ export type Credentials = {
   readonly allowedOrigins?: readonly string[];
 };
 
-/** Refusal of wrong credentials. The caller gets the same error for every cause; the log gets the account, if known. */
+/**
+ * Refusal of wrong credentials. The caller gets the same error whatever the cause; the log gets the account, if known.
+ */
 export class InvalidCredentialsError extends ServiceError {
   readonly accountId: string | undefined;
 
@@ -46,7 +48,7 @@ const MAX_KEY_LENGTH = 255;
 const NO_HASH = Buffer.alloc(32);
 
 /**
- * Creates the check of the key headers.
+ * Creates the function that checks the key headers.
  *
  * @param find looks up a public key in the database.
  */
@@ -64,9 +66,9 @@ export function createAuthenticate(
     const cached = cache.get(publicKey);
     const recalled = cached && check(cached.keys, secret);
     if (recalled && cached.until > performance.now()) return recalled;
-    // A refusal reads the database once, for an unknown key as for a wrong secret, so the timing does not reveal which
-    // was wrong, and a new secret works as soon as it is issued. Only keys that are too long are refused without a
-    // read. The cache lifetime starts before the read: a key may be revoked during it.
+    // Before a refusal, the database is read once, whether the key is unknown or the secret is wrong. So the timing
+    // does not reveal which was wrong, and a new secret works as soon as it is issued. Only keys that are too long are
+    // refused without a read. The cache lifetime starts before the read: a key may be revoked during it.
     const until = performance.now() + CACHE_MS;
     const keys = await limitLookUp(recalled, () => find(publicKey));
     if (keys && until >= (cache.get(publicKey)?.until ?? 0)) {
@@ -79,7 +81,7 @@ export function createAuthenticate(
   };
 }
 
-/** Compares in constant time. An unknown key is compared too, with a hash that matches no secret. */
+/** Compares in constant time. Even for an unknown key, it compares the secret, with a hash that matches none. */
 function check(keys: AccountKeys | undefined, secret: string | undefined): Credentials | undefined {
   const presented = hash('sha256', secret ?? '', 'buffer');
   let matches = false;

@@ -6,10 +6,10 @@ import { ServiceError } from '#src/service-error.ts';
 import type { Credentials } from './authenticate.ts';
 import { httpBindings } from './http-rule.ts';
 
-/** Refuses a call with only the public key from a page whose origin the account does not allow. */
+/** Refuses a call that has only the public key and comes from a page whose origin the account does not allow. */
 export type RequireAllowedOrigin = (request: FastifyRequest, credentials: Credentials) => void;
 
-/** Lifetime of a preflight's response in a browser's cache: the longest that any browser allows. */
+/** Time for which a browser caches a preflight response: the longest that any browser allows. */
 const PREFLIGHT_MAX_AGE_S = 7_200;
 const ALLOWED_HEADERS = [...cors.allowedHeaders, 'public-api-key', 'x-idempotency-key', 'accept']
   .join(', ')

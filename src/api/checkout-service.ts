@@ -47,7 +47,7 @@ export function checkoutService(
       return { message: await changeSession(deps, accountOf(caller), validUpdate(request)) };
     },
     async listCheckoutPaymentMethods({ checkoutSession }, { accountId }) {
-      // Otherwise anybody with the address of an ended session would see the customer's cards, including newer ones.
+      // Otherwise, anybody with the URL of an ended session could see the customer's cards, including newer ones.
       const session = await requireOpenSession(database, accountId, checkoutSession);
       const paymentMethods = await listSessionMethods(deps, session);
       return { message: create(ListCheckoutPaymentMethodsResponseSchema, { paymentMethods }) };

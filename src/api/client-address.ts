@@ -5,9 +5,9 @@ import type { FastifyRequest } from 'fastify';
 export type ClientAddress = (request: FastifyRequest) => string;
 
 /**
- * Creates the function that determines a client's address for admission, sign-in, the audit log and the log: the peer's
- * address or, if the peer is a trusted proxy, the rightmost address in X-Forwarded-For that is not a trusted proxy's.
- * Each proxy appends its peer's address, so the client may have forged anything further left.
+ * Creates the function that determines a client's IP address for admission, sign-in, the audit log and the log: the
+ * peer's address or, if the peer is a trusted proxy, the rightmost address in X-Forwarded-For that is not a trusted
+ * proxy's. Each proxy appends its peer's address, so the client may have forged anything further left.
  */
 export function createClientAddress(trustedProxies: BlockList): ClientAddress {
   const isTrusted = (address: string) => {

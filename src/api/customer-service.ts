@@ -61,7 +61,7 @@ export function createdAnswer<M>(once: Once<M>, created?: string): Answer<M> {
   return { ...onceAnswer(once), created: created ?? '' };
 }
 
-/** Builds the response to any other call with an idempotency key, or to its repeat. */
+/** Builds the response to any other call that has an idempotency key, or to its repeat. */
 export function onceAnswer<M>({ message, replayed }: Once<M>): Answer<M> {
   return { message, ...(replayed && { headers: { 'idempotent-replayed': 'true' } }) };
 }

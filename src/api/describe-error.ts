@@ -1,4 +1,4 @@
-/** Describes an error for the log by its kind and origin, without the message, which may quote a value. */
+/** Describes an error for the log: its kind and origin, but not its message, which may quote a value. */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { name: typeof error };
   const code = 'code' in error ? String(error.code).slice(0, 64) : undefined;

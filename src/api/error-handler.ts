@@ -8,13 +8,13 @@ import { grpcTrailers, toConnectError, toProblem, toServiceError } from './error
 import { refuseRest } from './overload-answers.ts';
 
 /**
- * Makes an application send errors as application/problem+json (RFC 9457). An unknown path is answered in the caller's
- * protocol, or with a page for a browser.
+ * Makes an application send errors as application/problem+json (RFC 9457). For an unknown path, the response is in the
+ * caller's protocol, or a page for a browser.
  */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(answerError);
   app.setNotFoundHandler(answerNotFound);
-  // Before the body is read, since its content does not matter.
+  // Runs before the body is read, since the body does not matter.
   app.addHook('onRequest', (request, reply, done) => {
     if (!request.is404) return done();
     answerNotFound(request, reply);
@@ -87,8 +87,7 @@ export function answerProblem(
 }
 
 /**
- * Mounts routes on an application. Any other method on their paths gets a 405 that lists the allowed methods (RFC
- * 9110).
+ * Mounts routes on an application. Other methods on their paths get a 405 that lists the allowed methods (RFC 9110).
  */
 export function refuseOtherMethods(app: FastifyInstance, mount: () => void): void {
   const known = new Map<string, Set<string>>();
@@ -96,7 +95,7 @@ export function refuseOtherMethods(app: FastifyInstance, mount: () => void): voi
     known.set(url, new Set([...(known.get(url) ?? []), ...[method].flat()]));
   });
   mount();
-  // Loaded last, so that all routes are known.
+  // Loaded last, when all routes are known.
   app.register(async (others) => {
     for (const [url, methods] of [...known]) refuseMethodsBut(methods, others, url);
   });
@@ -120,13 +119,13 @@ const CONNECT = /^application\/(?:proto|connect\+)/i;
 const NO_RPC = toConnectError(new ServiceError('NOT_FOUND', 'there is no such rpc'));
 
 /**
- * Responds to a call of an unknown rpc in trailers, as gRPC does. gRPC-Web reads them from the headers of an empty
+ * Responds in trailers to a call of an unknown rpc, as gRPC does. gRPC-Web reads them from the headers of an empty
  * response.
  */
 function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const contentType = request.headers['content-type'];
   const status = grpcTrailers(NO_RPC);
-  // Headers count as trailers only if nothing follows them, and Node's HTTP/2 ends with an empty frame.
+  // Headers count as trailers only if nothing follows them, but Node's HTTP/2 sends an empty frame at the end.
   const inTrailers = request.raw.httpVersionMajor === 2 && !contentType?.startsWith('application/grpc-web');
   if (inTrailers) reply.raw.addTrailers(status);
   else reply.headers(status);

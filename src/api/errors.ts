@@ -73,7 +73,9 @@ export function rewriteConnectError(error: ConnectError): void {
   addDetails(error, known);
 }
 
-/** Reports whether the protocols prescribe the code: for a call that ends early, and for an unknown compression. */
+/**
+ * Reports whether the protocols prescribe the error's code: for a call that ends early, and for an unknown compression.
+ */
 function keepsItsCode(error: ConnectError): boolean {
   if (error.code === Code.DeadlineExceeded || error.code === Code.Canceled) return true;
   return isUnknownCompression(error) || error.rawMessage.startsWith(NO_COMPRESSION);
@@ -104,7 +106,7 @@ function addDetails(target: ConnectError, error: ServiceError): void {
 
 /** Prefix of Connect's error for a message marked as compressed in a call that names no compression. */
 const NO_COMPRESSION = 'received compressed envelope';
-/** Prefixes of Connect's errors for unreadable messages that it reports as internal errors. */
+/** Prefixes of the internal errors that Connect reports for unreadable messages. */
 const UNREADABLE = ['parse binary', 'decompression failed', NO_COMPRESSION];
 
 /** Translates Connect's own errors. For some unreadable messages, Connect reports an internal error. */

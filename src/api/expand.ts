@@ -27,11 +27,11 @@ export async function expand(body: Buffer, encoding = 'identity'): Promise<Uint8
   }
 }
 
-/** Returns the refusal of an unknown compression. @param header the header that names it. */
+/** Returns the refusal for an unknown compression. @param header the header that names it. */
 export function unknownEncoding(header: string): ServiceError {
   const message = 'must be gzip, br or identity';
   return fieldRefusal('UNSUPPORTED_MEDIA_TYPE', header, 'NOT_ALLOWED', message);
 }
 
-/** The same compressions for the rpc protocols. */
+/** The compressions that the rpc protocols accept, the same as REST's. */
 export const RPC_COMPRESSIONS = [compressionGzip, compressionBrotli];

@@ -20,9 +20,9 @@ import type { Handle } from './rest.ts';
 import { COMPRESSED_FROM_BYTES, MAX_TIMEOUT_MS, type RpcOptions, refusal } from './rpc.ts';
 
 /*
- * Unary gRPC in binary over HTTP/2, for internal callers. It bypasses Connect, whose layers of streams took a third of
- * the processor time; compression and time-outs still use Connect's functions. Calls in any other form (gRPC in JSON,
- * gRPC-Web, Connect) go to Connect.
+ * Unary binary gRPC over HTTP/2, for internal callers. It bypasses Connect, whose layers of streams took a third of the
+ * CPU time; compression and time-outs still use Connect's functions. Calls in any other form (gRPC in JSON, gRPC-Web,
+ * Connect) go to Connect.
  */
 
 type Rpc<Call> = Pick<RpcOptions<DescService, Call>, 'openCall' | 'onError'> & {
@@ -88,7 +88,7 @@ function trailersOf(error: unknown, onError: (error: unknown) => void): Readonly
 
 const SUCCESS = { 'grpc-status': '0' };
 
-/** Opens the call before its body is read, so that a caller without permission is refused first. */
+/** Opens the call before reading its body, so that a caller without permission is refused first. */
 async function respond<Call>(
   { method, handle, openCall }: Rpc<Call>,
   request: FastifyRequest,

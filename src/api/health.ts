@@ -17,17 +17,20 @@ export type HealthOptions = {
   readonly services: readonly DescService[];
   /** Aborted when the process begins to drain. From then on, nothing is ready, and every Watch ends. */
   readonly draining: AbortSignal;
-  /** Time limit of a check, and interval at which a Watch checks for a change. */
+  /** The time limit for a check, and the interval at which a Watch checks for a change. */
   readonly timing?: { readonly checkTimeoutMs: number; readonly watchIntervalMs: number };
 };
 
-/** Time for which a result of `canWrite` is reused, so that a flood of probes does not become a flood of queries. */
+/** Time for which the result of `canWrite` is reused, so that a flood of probes does not become a flood of queries. */
 const FRESH_MS = 500;
 /** A slower check counts as false: a payment would have to wait for the same database. */
 const TIMING = { checkTimeoutMs: 2_000, watchIntervalMs: 1_000 };
-/** Limit on the watches of one connection. A client needs one for each service; more indicates a leak or an attack. */
+/**
+ * Limit on the number of watches on one connection. A client needs one for each service; more indicates a leak or an
+ * attack.
+ */
 const MAX_WATCHES_PER_CONNECTION = 16;
-/** Limit on all watches. Each takes a timer and about 10 KB. */
+/** Limit on the total number of watches. Each takes a timer and about 10 KB. */
 const MAX_WATCHES = 1_024;
 
 /**

@@ -7,15 +7,15 @@ export type HttpBinding = {
   readonly verb: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'PATCH';
   /** The path in Fastify's syntax. The variables are named p0, p1 and so on, so that equal paths are equal strings. */
   readonly url: string;
-  /** Request field that each variable of the path sets. */
+  /** The request field that each path variable sets. */
   readonly variables: readonly FieldPath[];
-  /** The request's body: '*' for the whole message, the name of one of its fields, or '' for none. */
+  /** The request's body: '*' for the whole message, the name of one of its fields, or '' for no body. */
   readonly body: string;
   /** Response field sent as the body; undefined if the body is the whole response. */
   readonly responseBody: DescField | undefined;
 };
 
-/** Path to a field of a message or of its nested messages: the fields from the outermost to the field itself. */
+/** Path to a field of a message or of a nested message: the fields, from the outermost to the field itself. */
 export type FieldPath = readonly DescField[];
 
 /**

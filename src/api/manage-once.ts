@@ -6,7 +6,7 @@ import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 
 /**
  * Changes webhooks or deliveries, in one transaction with the call's idempotency key (if any), and then wakes the
- * webhooks. Without a key, a repeat is a new call.
+ * webhooks. Without a key, a repeated call is a new call.
  *
  * @param work returns the response, which is stored for retries and must not contain a secret.
  * @throws ServiceError as `callOnce` and `work`.

@@ -1,10 +1,10 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 
 /**
- * Builds the Link header to the next page (RFC 8288), for a response whose body is the bare list, without
+ * Builds the Link header for the next page (RFC 8288), for a response whose body is only the list, without
  * `next_page_token` (AIP-158).
  *
- * @param url the call's path and query string, which the link keeps except for page_token.
+ * @param url the call's path and query string, of which the link keeps everything but page_token.
  * @returns the header, with a relative reference; undefined on the last page, and for a response without that field.
  */
 export function nextPageLink(desc: DescMessage, message: Message, url: string): string | undefined {

@@ -10,9 +10,9 @@ class InvalidOperatorKeyError extends InvalidCredentialsError {
 }
 
 /**
- * Creates the check of the header `operator-key`, which accepts no account keys.
+ * Creates the function that checks the header `operator-key`. It accepts no account keys.
  *
- * @param keys each permits every operator call; if there are none, all calls are refused.
+ * @param keys each permits every operator call; without keys, all calls are refused.
  */
 export function createOperatorAuthenticate(keys: readonly string[]): Authenticate {
   const known = keys.map(sha256);

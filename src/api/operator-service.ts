@@ -61,7 +61,7 @@ function explain(
   }
 }
 
-/** Returns a payment's refusal with its fields named as in this request. */
+/** Returns a payment's refusal, with the fields named as in this request. */
 function withinPayment({ reason, fields }: ServiceError): ServiceError {
   const within = fields.map((fault): FieldError => ({ ...fault, field: `payment.${fault.field}` }));
   return new ServiceError(reason, invalidParameters(within).message, { fields: within });

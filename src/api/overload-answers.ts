@@ -6,7 +6,7 @@ import { grpcTrailers, toConnectError, toProblem } from './errors.ts';
 
 /* Refusals by an overloaded service. Each is rendered only once, since most calls are refused in a flood. */
 
-/** Sends the refusal of a call beyond a limit. */
+/** Sends the refusal of a call that exceeds a limit. */
 export type RefuseCall = (error: OverloadError, request: FastifyRequest, reply: FastifyReply) => void;
 
 /** Sends the refusal like any REST error, but bypasses Fastify, and writes headers and body at once. */
@@ -31,7 +31,7 @@ export const refuseRpc: RefuseCall = (error, request, reply) => {
   }
 };
 
-/** Returns the gRPC trailers for the refusal of a call beyond a limit; undefined for any other error. */
+/** Returns the gRPC trailers for the refusal of a call that exceeds a limit; undefined for any other error. */
 export function overloadTrailers(error: unknown): Readonly<Record<string, string>> | undefined {
   return error instanceof OverloadError ? answersOf(error).grpc : undefined;
 }

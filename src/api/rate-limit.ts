@@ -4,7 +4,7 @@ import type { Credentials } from './authenticate.ts';
 /** Limit on the rate of one account's calls. */
 export type RateLimitOptions = {
   readonly perSecond: number;
-  /** Number of calls that an account may make at once after a pause. */
+  /** Number of calls that an account may make in a burst after a pause. */
   readonly burst: number;
   /** Reads a monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
@@ -14,9 +14,9 @@ export type RateLimitOptions = {
 const MANY_ACCOUNTS = 10_000;
 
 /**
- * Creates the rate limit of accounts in one replica; every replica has its own. Callers with only the public key, which
- * anybody can read in a web page, share a separate limit and cannot use up the account's. Each limit is a token bucket,
- * stored as the time at which it will be full again (GCRA, ITU-T I.371).
+ * Creates the rate limit for accounts in one replica; every replica has its own. Callers with only the public key,
+ * which anybody can read in a web page, share a separate limit, so they cannot use up the account's. Each limit is a
+ * token bucket, stored as the time at which it will be full again (GCRA, ITU-T I.371).
  *
  * @returns a function that takes a token for a caller, or throws ServiceError RATE_LIMITED with the seconds until the
  * next token.

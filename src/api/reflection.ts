@@ -13,8 +13,8 @@ import { connectionOf } from './rpc.ts';
 /** Limit on the requests in one stream. A client that reads everything sends one for each service or file. */
 const MAX_QUESTIONS = 100;
 /**
- * Limit on the bytes of all responses on one connection: enough to send all files and their imports about a hundred
- * times.
+ * Limit on the total bytes of the responses on one connection: enough to send all files and their imports about a
+ * hundred times.
  */
 const MAX_BYTES_PER_CONNECTION = 4 * 2 ** 20;
 
@@ -135,7 +135,7 @@ function withImports(roots: readonly DescFile[]): DescFile[] {
 function indexFiles(roots: readonly DescFile[]) {
   const byName = new Map<string, DescFile>();
   const bySymbol = new Map<string, DescFile>();
-  /** By the extended message, then by field number. Includes messages without extensions. */
+  /** Keyed by the extended message, then by field number. Includes messages without extensions. */
   const extensions = new Map<string, Map<number, DescExtension>>();
   for (const file of withImports(roots)) {
     byName.set(file.proto.name, file);

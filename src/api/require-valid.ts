@@ -40,9 +40,10 @@ function cardNumberOf(message: Message): string | undefined {
 }
 
 /**
- * Creates a check of messages against the rules in their .proto, and against values that no field may contain.
+ * Creates a function that checks messages against the rules in their .proto, and for values that no field may contain.
  *
- * @returns a function that returns the message, or throws ServiceError INVALID_PARAMETERS with up to 20 faulty fields.
+ * @returns a function that returns a valid message, or throws ServiceError INVALID_PARAMETERS with up to 20 faulty
+ *   fields.
  */
 export function requireValidOf<Desc extends DescMessage>(
   schema: Desc,
@@ -65,7 +66,7 @@ function messageFaults<Desc extends DescMessage>(
   };
 }
 
-/** Creates the check of the readable fields of a request in which other fields are unreadable. */
+/** Creates a function that checks the readable fields of a request whose other fields are unreadable. */
 export function checkRest<Desc extends DescMessage>(
   schema: Desc,
 ): (message: MessageShape<Desc>) => FieldError[] {

@@ -6,10 +6,10 @@ import { isJsonObject, RawNumber } from '#src/wire/parse-json.ts';
 import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
 
 /**
- * Builds a call's request message as REST JSON from body, path and query string, as google.api.http prescribes: the
- * body is the message or one of its fields; the path's variables override both. Unless the body is the whole message,
- * query parameters set fields by name (`page_size=2`, `filter.country=CO`); unknown names are ignored. An absent body
- * is an empty message.
+ * Builds a call's request message, as REST JSON, from the body, the path and the query string, as google.api.http
+ * prescribes: the body is the message or one of its fields; the path's variables override both. Unless the body is the
+ * whole message, query parameters set fields by name (`page_size=2`, `filter.country=CO`); unknown names are ignored.
+ * An absent body is an empty message.
  */
 export function requestJson(request: FastifyRequest, binding: HttpBinding, input: DescMessage): unknown {
   const { body, variables } = binding;

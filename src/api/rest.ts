@@ -15,7 +15,7 @@ import { requestJson } from './rest-request.ts';
 /** A handler's response, for any protocol. */
 export type Answer<M> = {
   readonly message: M;
-  /** A stored body in REST JSON, sent instead of encoding the message. */
+  /** A stored body in REST JSON, sent instead of encoding `message`. */
   readonly json?: Uint8Array | undefined;
   /** Headers of the response (gRPC: metadata). */
   readonly headers?: Readonly<Record<string, string>>;
@@ -99,7 +99,7 @@ function addRoute<Call>(
   });
 }
 
-/** Reads JSON bodies up to the limit, and refuses any other body unread. */
+/** Reads JSON bodies up to the limit, and refuses any other body without reading it. */
 function acceptJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   const parser = { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES } as const;

@@ -5,8 +5,8 @@ import { ServiceError } from '#src/service-error.ts';
 import { answerProblem } from './error-handler.ts';
 
 /**
- * Refuses rpc calls with a method or media type of no supported protocol. Connect refuses them too, but its error does
- * not list the accepted ones.
+ * Refuses rpc calls whose method or media type belongs to no supported protocol. Connect refuses them too, but its
+ * error does not list the accepted ones.
  */
 export function refuseWrongForms(app: FastifyInstance, services: readonly DescService[]): void {
   const forms = new Map<string, ReturnType<typeof formOf>>(

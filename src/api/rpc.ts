@@ -18,10 +18,10 @@ import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import type { Handle, ServedService } from './rest.ts';
 import { readUnread, UNREAD_BINARY, UnreadSchema, unreadJson } from './unread-message.ts';
 
-/** Size from which responses are compressed if the caller accepts it: the size of a list, not of a record. */
+/** Minimum size of a response to compress, if the caller accepts compression. Lists reach it; single records do not. */
 export const COMPRESSED_FROM_BYTES = 16 * 1024;
 
-/** Longest time-out that a timer supports. Payments have their own deadlines, regardless of the client's. */
+/** Longest time-out that a timer supports. Payments have their own deadlines, whatever the client's time-out. */
 export const MAX_TIMEOUT_MS = 2_147_483_647;
 
 const requestKey = createContextKey<FastifyRequest | undefined>(undefined);
@@ -31,7 +31,7 @@ export const RPC_OPTIONS = {
   readMaxBytes: BODY_LIMIT_BYTES,
   maxTimeoutMs: MAX_TIMEOUT_MS,
   acceptCompression: RPC_COMPRESSIONS,
-  // Compressing small responses costs processor time and gains nothing between nearby machines.
+  // Compressing small responses costs CPU time and gains nothing between nearby machines.
   compressMinBytes: COMPRESSED_FROM_BYTES,
   binaryOptions: { recursionLimit: NESTING_LIMIT, readUnknownFields: false },
   // Connect's JSON has the wire's own names, and contains every field.
@@ -48,7 +48,7 @@ export function connectionOf(context: HandlerContext): object {
   return session ?? raw?.socket ?? context;
 }
 
-/** Options of the rpc protocols. */
+/** Options for the rpc protocols. */
 export type RpcOptions<Service extends DescService, Call> = ServedService<Service, Call> & {
   /** Receives every error that is not the caller's fault. */
   readonly onError: (error: unknown) => void;

@@ -46,7 +46,9 @@ export function sharesOf(
 
 const IPV6_GROUPS = 8;
 
-/** Returns the client that an address belongs to: the IPv4 address itself, or the /64 network of an IPv6 subscriber. */
+/**
+ * Returns the client to which an IP address belongs: the IPv4 address itself, or the /64 network of an IPv6 subscriber.
+ */
 export function addressGroup(address: string): string {
   if (address.startsWith('::ffff:')) return address.slice('::ffff:'.length);
   if (!address.includes(':')) return address;

@@ -7,14 +7,14 @@ export type Slots = {
   hasRoom(shares: readonly Share[]): boolean;
   /** Takes a slot. @returns false, without taking one, if all are in use or a group has reached its share. */
   take(shares: readonly Share[]): boolean;
-  /** Takes a slot back after a temporary release, even if there is no room now. */
+  /** Takes a temporarily released slot again, even if there is no room now. */
   retake(shares: readonly Share[]): void;
   /** Releases a slot that was taken with the same shares. */
   release(shares: readonly Share[]): void;
   count(): number;
 };
 
-/** Creates free slots. Every group may hold at least one. */
+/** Creates `max` free slots. Every group may hold at least one. */
 export function createSlots(max: number): Slots {
   const heldBy = new Map<string, number>();
   let used = 0;

@@ -20,7 +20,7 @@ import { checkRest } from './require-valid.ts';
 
 /*
  * Connect decodes every message without limits on its content. We therefore give it a message type without fields: the
- * content stays in unknown fields until we read it by our own rules and limits.
+ * content stays in unknown fields until we read it with our own rules and limits.
  */
 
 /**
@@ -42,7 +42,7 @@ const file = create(FileDescriptorProtoSchema, {
   ],
 });
 
-/** Message type that Connect uses for every request. */
+/** The message type that Connect uses for every request. */
 export const UnreadSchema = createFileRegistry(file, () => undefined).getMessage('Unread') as DescMessage;
 
 /** Makes Connect read a binary request as a message of unknown fields. */

@@ -129,8 +129,8 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
 }
 
 /**
- * Creates a webhook or a secret, and returns the secret; a repeat returns the webhook's current secret. The stored
- * response never contains it.
+ * Creates a webhook or a secret, and returns the secret; a repeated call returns the webhook's current secret. The
+ * stored response never contains it.
  */
 async function withSecret(
   deps: WebhookServiceDeps,

@@ -1,4 +1,4 @@
-/** Usage of `npm run account`, for printing. */
+/** The usage text of `npm run account`. */
 export const USAGE = `Usage: npm run account -- <command>
 
   create --name <name> [--secret-always]    creates an account with a public key and a secret

@@ -41,7 +41,7 @@ type Options = ReturnType<typeof split>['options'];
 type Command = (operands: readonly string[], options: Options) => Work;
 type Work = (session: Session) => Promise<string>;
 
-/** The command's database transaction, which commits the changes together with their audit log entries. */
+/** A command's database transaction, which commits the changes together with their audit log entries. */
 type Session = {
   readonly queries: Queries;
   readonly audit: (entry: Pick<AuditedAction, 'accountId' | 'subject' | 'detail'>) => Promise<void>;
@@ -151,7 +151,7 @@ function audit([operand]: readonly string[]): Work {
       if (page.length === 0) break;
       entries.push(...page);
     }
-    // Reading the log is logged too: the next read shows this one.
+    // Reading the audit log is logged too: the next reader sees this entry.
     await audit({ accountId });
     return table(entries.reverse().map(auditRow));
   };
@@ -190,13 +190,13 @@ function revoke(kind: 'public' | 'secret', id: string): Work {
 }
 
 function demandSecret([id, value = '']: readonly string[]): Work {
-  if (value !== 'on' && value !== 'off') throw new UsageError('"secret-always" must be on or off.');
+  if (value !== 'on' && value !== 'off') throw new UsageError('"secret-always" must be "on" or "off".');
   return change(id, 'secret-always', value, { secretAlways: value === 'on' });
 }
 
 function tellAuthorizations([id, value]: readonly string[]): Work {
   if (value !== 'shown' && value !== 'authorized')
-    throw new UsageError('"authorizations" must be shown or authorized.');
+    throw new UsageError('"authorizations" must be "shown" or "authorized".');
   return change(id, 'authorizations', value, { tellsAuthorized: value === 'authorized' });
 }
 
@@ -209,7 +209,7 @@ function allowOrigins([id, list = '']: readonly string[]): Work {
   const isOrigin = (text: string) => /^https?:/.test(text) && URL.parse(text)?.origin === text;
   if (!origins.every(isOrigin) || origins.length > MAX_ORIGINS) {
     throw new UsageError(
-      `"origins" takes up to ${MAX_ORIGINS} origins such as https://shop.example, separated by commas, or none.`,
+      `"origins" takes up to ${MAX_ORIGINS} origins such as https://shop.example, separated by commas, or "none".`,
     );
   }
   return change(id, 'origins', list, { allowedOrigins: origins });
@@ -219,7 +219,7 @@ const MAX_ORIGINS = 100;
 
 function nameForPayers([id, name = '']: readonly string[]): Work {
   if (!DISPLAY_NAME.test(name)) {
-    throw new UsageError('"display-name" must be 1 to 100 visible characters, or none.');
+    throw new UsageError('"display-name" must have 1 to 100 visible characters. Use "none" to remove it.');
   }
   return change(id, 'display-name', name, { displayName: name === 'none' ? '' : name });
 }
@@ -261,7 +261,7 @@ function prefixOf({ environment }: Options): string {
   const prefix = keyPrefix(environment);
   if (prefix !== undefined) return prefix;
   throw new UsageError(
-    '--environment must be a word such as sandbox or prod: up to 31 of a-z, 0-9 and -, starting with a letter.',
+    '--environment must be a word such as sandbox or prod: up to 31 characters from a-z, 0-9 and -, starting with a letter.',
   );
 }
 

@@ -17,7 +17,7 @@ export type CommandStorage = {
 type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databaseDirectUrl' | 'dataDir'>;
 
 /**
- * Finds the database: DATABASE_DIRECT_URL, else DATABASE_URL, else the embedded database.
+ * Finds the database: DATABASE_DIRECT_URL or, if it is not set, DATABASE_URL or, if neither is, the embedded database.
  *
  * @returns the database's `url`, missing if the embedded database is not running, and the embedded database's
  * `dataDir`.

@@ -3,7 +3,7 @@ import { keptByNpm } from '#src/config.ts';
 import type { Environment } from '#src/variables.ts';
 import type { ProgressStream } from './progress.ts';
 
-/** Streams and environment of a command, from its process or from a test. */
+/** A command's streams and environment, from its process or from a test. */
 export type CommandIo = {
   readonly stdout: Pick<ProgressStream, 'write'>;
   readonly stderr: ProgressStream;
@@ -15,18 +15,18 @@ export type CommandIo = {
  * Runs a command to its end.
  *
  * @param argv the arguments, without node and script.
- * @returns the exit code: 2 after a wrong command line, 1 after any other failure.
+ * @returns the exit code: 2 for a wrong command line, 1 for any other failure.
  */
 export type Command = (argv: readonly string[], io: CommandIo) => Promise<number>;
 
 /** Error for a command line that does not match the usage text. */
 export class UsageError extends Error {}
 
-/** Ends a command that was called with `--help`. */
+/** Thrown to end a command that was called with `--help`. */
 class HelpRequest extends Error {}
 
 /**
- * Creates a command that prints its usage for `--help` and after a wrong command line.
+ * Creates a command that prints its usage for `--help` and for a wrong command line.
  *
  * @param main does the work, and returns the exit code.
  * @param explain returns the text to print about a failure.
@@ -101,8 +101,8 @@ function usageErrors<T>(parse: () => T): T {
 }
 
 /**
- * Refuses options before `--`: npm treats them as its own settings and passes on only the rest, so the command would
- * not do what was requested.
+ * Refuses options before `--`: npm takes them as its own settings and passes on only the rest, so the command would not
+ * do what was requested.
  */
 function refuseKeptOptions(
   argv: readonly string[],

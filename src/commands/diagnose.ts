@@ -76,7 +76,7 @@ export function diagnoseDatabase(
   }
   if (facts.oldestTransactionS > LONG_TRANSACTION_S) {
     const says = `a transaction has been open for ${Math.round(facts.oldestTransactionS)} s: the server keeps every row that it may still see`;
-    findings.push(warning('sessions', says, 'find it in pg_stat_activity by xact_start and end it'));
+    findings.push(warning('sessions', says, 'find it in pg_stat_activity by xact_start and terminate it'));
   }
   return findings;
 }
@@ -85,8 +85,8 @@ const SLOW_CLOCK_MS = 1_000;
 const WRONG_CLOCK_MS = 30_000;
 
 /**
- * Compares this machine's clock with the database's, which determines leases and schedules. A running service raises an
- * alarm when the two differ by more than a minute.
+ * Compares this machine's clock with the database's clock, which determines leases and schedules. A running service
+ * raises an alarm when the two differ by more than a minute.
  */
 export function diagnoseClock({ aheadMs, uncertainMs }: ClockDifference): Finding {
   const off = Math.abs(aheadMs);

@@ -121,7 +121,7 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
 
 function checkAccountNode(database: Database, node: AccountNode, tell: Tell): Promise<void> {
   const check = `node ${node.node}`;
-  const advice = 'start it, or move its shards: calls of its accounts get 503 meanwhile';
+  const advice = "start it, or move its shards: until then, its accounts' calls get 503";
   return told(tell, check, advice, async () => {
     await checkNode(database, node);
     tell(ok(check, 'accepts writes'));
@@ -149,7 +149,7 @@ async function keysFinding(database: Database, keys: InstallationKeys): Promise<
 async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
   const catalogue = readCatalogue(config.catalogueFile);
   tell(ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`));
-  // The service supplies the address and keys of the mounted sandbox, which are not needed here.
+  // The service itself supplies the URL and keys of the mounted sandbox; they are not needed here.
   const opened = openCatalogue(catalogue, {
     connectors: CONNECTORS,
     environment: (name) =>

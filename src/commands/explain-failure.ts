@@ -14,8 +14,7 @@ import { PoolerError } from '#src/store/engine/pooler.ts';
 import { InstallationKeysError } from '#src/store/tables/installation-keys.ts';
 
 /**
- * Explains why a process exits: with the message of an error that the operator can fix, or the stack of any other
- * error.
+ * Explains why a process exits. Returns the message of an error that the operator can fix, or the stack of any other.
  */
 export function explainFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

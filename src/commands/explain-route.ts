@@ -32,7 +32,7 @@ Shows which route and targets a payment would take, and why each earlier route d
 needs neither a database nor a running service.
 
   <request.json>   the body of a POST /v1/payments, such as test/scenarios/05-card-authorization/request.json
-  --key            the payment's idempotency key, which decides the draw of a SPLIT
+  --key            the payment's idempotency key, from which a SPLIT chooses
   --catalogue      the catalogue file, instead of CATALOGUE_FILE or the sandbox's`;
 
 const ASSUMPTIONS =

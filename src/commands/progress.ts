@@ -26,7 +26,7 @@ const PLAIN_PAUSE_MS = 10_000;
 /**
  * Writes progress to a stream.
  *
- * @param options.plainPauseMs pause between two lines of `state` if the stream is not a terminal; Infinity for no
+ * @param options.plainPauseMs pause between two lines of `state` if the stream is not a terminal; Infinity writes no
  * lines.
  * @param options.nowMs a monotonic clock, in milliseconds.
  */

@@ -10,9 +10,9 @@ import type { CardVault } from '#src/vault/card-vault.ts';
 
 /** Counts of ciphertexts by result. */
 export type Resealing = {
-  /** Now under the current key. */
+  /** Resealed with the current key in this run. */
   resealed: number;
-  /** Already under the current key. */
+  /** Already sealed with the current key. */
   current: number;
   /** Deleted or resealed by another run between reading and writing. */
   changed: number;
@@ -23,7 +23,7 @@ export type Resealing = {
 const BATCH_SIZE = 500;
 
 /**
- * Reseals all stored cards, one-time tokens and webhook secrets under the vault's current key (PCI DSS 3.7.4, 3.7.5).
+ * Reseals all stored cards, one-time tokens and webhook secrets with the vault's current key (PCI DSS 3.7.4, 3.7.5).
  * This is safe while the service or another run is active: a ciphertext is replaced only if it has not changed since it
  * was read. After an interruption, the next run completes the work.
  *
@@ -60,7 +60,7 @@ async function reseal(
   return (await replaceSealed(database, kind, value, resealed)) ? 'resealed' : 'changed';
 }
 
-/** Reads the ciphertexts of a kind in key order, in batches. */
+/** Reads all ciphertexts of one kind, in key order and in batches. */
 async function* walk(database: Database, kind: SealedKind): AsyncGenerator<SealedValue> {
   let last: SealedValue | undefined;
   do {

@@ -13,7 +13,7 @@ import { explainFailure } from './explain-failure.ts';
 import { createProgress, howFar, type Progress } from './progress.ts';
 import { table } from './table.ts';
 
-/** Minimum number of days for each kind, with the reason. */
+/** Minimum number of days for each kind, and why. */
 const KINDS = {
   // Most schemes allow disputes for 120 days; the minimum is only 30 because some operators have other rules.
   payments: 30,
@@ -35,7 +35,7 @@ const USAGE = `Usage: npm run retention -- [--dry-run] <rules>
   --notifications <days>   deletes the original notifications of providers (minimum ${KINDS.notifications})
   --deliveries <days>      deletes webhooks' deliveries and, a day later, events (minimum ${KINDS.deliveries}; the service itself deletes them after 30)
   --calls <days>           deletes the responses stored for retries of calls that create customers and the like (minimum ${KINDS.calls}; the service itself deletes them after 30)
-  --methods <days>         ends stored methods that no payment has used for this long, and deletes the remains of ended methods (minimum ${KINDS.methods})
+  --methods <days>         unenrolls stored methods that no payment has used for this long, and deletes what is left of unenrolled methods (minimum ${KINDS.methods})
   --dry-run                only counts the due rows
 
 A kind without a rule is left alone, and so is every payment with open work. Run the command as often as you like, beside

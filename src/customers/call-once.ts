@@ -56,8 +56,8 @@ export type OnceResponse<Desc extends DescMessage> = {
  * Makes an object and claims the call's idempotency key, if it has one, in one commit, so that a repeat gets the first
  * response. A call that `work` refuses does not use up its key.
  *
- * @throws ServiceError IDEMPOTENCY_KEY_MISSING for a malformed key, IDEMPOTENCY_KEY_REUSED for another request under
- * the same key, REQUEST_IN_PROGRESS if the object may have been made, SERVICE_UNAVAILABLE if it was not; and as `work`
+ * @throws ServiceError IDEMPOTENCY_KEY_MISSING for a malformed key, IDEMPOTENCY_KEY_REUSED for another request with the
+ * same key, REQUEST_IN_PROGRESS if the object may have been made, SERVICE_UNAVAILABLE if it was not; and as `work`
  * does.
  */
 export async function callOnce<Desc extends DescMessage>(
@@ -80,7 +80,7 @@ export async function callOnce<Desc extends DescMessage>(
 }
 
 /**
- * Returns the response to an earlier call under the same key, for calls whose work begins outside the commit.
+ * Returns the response to an earlier call with the same key, for calls whose work begins outside the commit.
  *
  * @throws ServiceError as `callOnce` does.
  */
@@ -115,7 +115,7 @@ async function orMaybeDone<T>(isKeyed: boolean, promise: Promise<T>): Promise<T>
   return orUnavailable(promise).catch((error) => {
     const cause = error instanceof ServiceError ? error.cause : undefined;
     if (!isUnavailable(cause) || isSurelyNotCommitted(cause)) throw error;
-    // Without a key, a repeat would be a new call and make a second webhook or secret.
+    // Without a key, a repeated call would be a new one, and make a second webhook or secret.
     const advice = isKeyed
       ? 'retry with the same key and request'
       : 'the call had no idempotency key, so check before you retry';

@@ -38,10 +38,10 @@ import { requireSession } from './checkout-sessions.ts';
 const TRIES = 5;
 
 /**
- * Pays a session on its terms or, if they change in the meantime, on the new terms. Anyone who knows the session's id
- * may call this, so stored methods must belong to the session's customer.
+ * Pays a session with its terms or, if they change in the meantime, with the new terms. Anyone who knows the session's
+ * id may call this, so stored methods must belong to the session's customer.
  *
- * @param valid checks the resulting request against the rules of CreatePayment.
+ * @param valid checks the resulting request against the rules for CreatePayment.
  * @throws ServiceError as `createPayment` does; CHECKOUT_SESSION_NOT_FOUND, INVALID_CUSTOMER_FOR_TOKEN.
  */
 export async function payCheckout(
@@ -81,8 +81,8 @@ async function payOnTerms(
 }
 
 /**
- * Returns the terms of the session's first payment under the caller's key. The merchant may have changed the terms
- * since, and a browser that repeats its call sends at most the amount that it showed the payer.
+ * Returns the terms of the session's first payment with the caller's key. The merchant may have changed the terms
+ * since, and a browser that repeats its call sends none of them except, perhaps, the amount that it showed the payer.
  *
  * @returns undefined if the payment that holds the key belongs to another session or has another amount.
  */
@@ -130,7 +130,7 @@ export async function closeCheckoutPayment(
   return getCheckoutPayment(deps, accountId, checkoutSession);
 }
 
-/** Builds the payment's request. @throws ServiceError INVALID_PARAMETERS for fields that a browser may not set. */
+/** Builds the payment request. @throws ServiceError INVALID_PARAMETERS for fields that a browser may not set. */
 function paymentRequest(
   { paymentMethod, customerPayer, amount }: CreateCheckoutPaymentRequest,
   session: StoredSession,
@@ -162,7 +162,7 @@ function paymentRequest(
     accountId: session.accountId,
     merchantOrderId: session.merchantOrderId,
     country: session.country,
-    // An amount that differs from the session's will be refused, as for any payment of a session.
+    // If the amount differs from the session's, the payment is refused later, like any payment of a session.
     amount:
       amount && !isSameMoney(amount, session) ? { currency: amount.currency, value: amount.value } : own,
     checkout: { session: session.id },
@@ -177,7 +177,8 @@ function isSameMoney({ currency, value }: CheckoutAmount, money: Money | undefin
 }
 
 /**
- * Returns the name of a set card option that decides when the money arrives or who is liable, which no payer may set.
+ * Returns the name of a card option that is set although no payer may set it: it decides when the money arrives or who
+ * is liable.
  */
 function merchantsOption(card: CardInput): string | undefined {
   if (card.verify) return 'verify';
@@ -208,7 +209,7 @@ function checkoutPayment(record: Payment): CheckoutPayment {
   const { transactions: transaction, paymentMethod, amount } = record;
   const kind = paymentMethod?.paymentMethodDetail?.kind;
   const isOpen = record.status === Payment_Status.READY_TO_PAY || record.status === Payment_Status.PENDING;
-  // After the payer's return, only the provider has something left to do.
+  // After the payer's return, only the provider still has something to do.
   const mustGo = isOpen && record.subStatus !== Payment_SubStatus_Value.IN_PROCESS;
   const card = kind?.case === 'card' ? kind.value.cardData : undefined;
   return create(CheckoutPaymentSchema, {

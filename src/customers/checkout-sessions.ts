@@ -75,7 +75,9 @@ export async function requireSession(
   return session;
 }
 
-/** Returns a session that can be paid. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, also if used or expired. */
+/**
+ * Returns a session that can be paid. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, even if it is used or expired.
+ */
 export async function requireOpenSession(
   database: Database,
   accountId: string,

@@ -29,7 +29,7 @@ import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import { fieldChanges } from './field-changes.ts';
 
-/** Dependencies of managing customers. */
+/** Dependencies of the customer functions. */
 export type CustomerDeps = {
   readonly database: Database;
   /** Key of the hash that distinguishes a retry from a different request. */
@@ -57,7 +57,7 @@ export function createCustomer(
   });
 }
 
-/** Returns a customer. @throws ServiceError CUSTOMER_NOT_FOUND, also for another account's customer. */
+/** Returns a customer. @throws ServiceError CUSTOMER_NOT_FOUND, even for another account's customer. */
 export async function getCustomer(database: Database, accountId: string, id: string): Promise<Customer> {
   return toMessage(await customerOf(database, accountId, id, 'id'));
 }
@@ -115,7 +115,7 @@ const CHANGES = {
   required: ['merchant_customer_id'],
 };
 
-/** Returns the refusal of an unknown customer in the path or query. */
+/** Returns the refusal for an unknown customer in the path or query. */
 export function customerNotFound(field: string): ServiceError {
   return missingResource('CUSTOMER_NOT_FOUND', field, 'does not exist in this account');
 }

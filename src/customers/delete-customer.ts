@@ -23,7 +23,8 @@ export async function deleteCustomer(
 ): Promise<void> {
   if (!isUuid(id)) throw customerNotFound('id');
   const work = database.transaction(async (run) => {
-    // First, so that payments and other calls that add methods to the customer either wait for it or are waited for.
+    // Done first, so that payments and other calls that add methods to the customer either wait for it or are waited
+    // for.
     const customerId = await eraseCustomer(run, accountId, id);
     if (customerId === undefined) throw customerNotFound('id');
     for (const ended of await eraseMethods(run, { accountId, customerId })) await emitMethodEvent(run, ended);

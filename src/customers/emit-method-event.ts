@@ -18,7 +18,7 @@ const EVENTS: Readonly<Record<StoredMethod['status'], string>> = {
 };
 
 /**
- * Writes the event of a method's new status in the transaction that changes it.
+ * Writes the event for a method's new status in the transaction that changes the status.
  *
  * @returns the method as shown to merchants.
  */

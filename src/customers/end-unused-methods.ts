@@ -3,9 +3,9 @@ import { type Step, sweep } from '#src/store/engine/sweep.ts';
 import { endUnusedMethods } from '#src/store/tables/unused-methods.ts';
 import { emitMethodEvent } from './emit-method-event.ts';
 
-/** Options of a run that ends unused methods. */
+/** Options for a run that unenrolls unused methods. */
 export type EndOptions = {
-  /** Number of days without use by a payment after which a method is due. */
+  /** Number of days after which a method that no payment has used is due. */
   readonly days: number;
   readonly dryRun: boolean;
   /** Called after each step. */
@@ -13,8 +13,8 @@ export type EndOptions = {
 };
 
 /**
- * Ends stored methods that no payment has used for a long time, as if they were unenrolled, so webhooks get the event.
- * May run beside a running service or another such run; the next run completes an interrupted one.
+ * Unenrolls stored methods that no payment has used for a long time; webhooks get the event. May run alongside a
+ * running service or another such run; the next run completes an interrupted one.
  *
  * @returns the number of methods that were due.
  */

@@ -24,7 +24,7 @@ import { callOnce, type OnceCall, type OnceResponse, replayedCall } from './call
 import { type CustomerDeps, customerNotFound, customerOf } from './customers.ts';
 import { emitMethodEvent } from './emit-method-event.ts';
 
-/** Dependencies of enrolling wallets. */
+/** Dependencies of wallet enrollment. */
 export type WalletDeps = CustomerDeps &
   Pick<PaymentDeps, 'catalogue' | 'now' | 'publicUrl' | 'observer'> & {
     /** Relays events that were just added to the outbox. */
@@ -35,8 +35,8 @@ export type WalletDeps = CustomerDeps &
 const VALID_MS = 3 * 3_600_000;
 
 /**
- * Requests from a wallet's provider the address where the payer approves, and stores it. The provider is called before
- * anything is stored: if the address is lost, the payer cannot approve, and the enrollment lapses.
+ * Requests from a wallet's provider the URL where the payer approves, and stores it. The provider is called before
+ * anything is stored: if the URL is lost, the payer cannot approve, and the enrollment lapses.
  *
  * @throws ServiceError INVALID_PARAMETERS, PAYMENT_METHOD_NOT_AVAILABLE, OPERATION_NOT_SUPPORTED, CUSTOMER_NOT_FOUND,
  * STORED_METHOD_LIMIT_REACHED, SERVICE_UNAVAILABLE; and as `callOnce`.
@@ -99,7 +99,7 @@ function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPa
   });
 }
 
-/** Chooses the first connection that enrolls wallets on the likely route of the wallet's payments. */
+/** Chooses the first connection that enrolls wallets, on the route that the wallet's payments will probably take. */
 function chooseConnection(
   deps: WalletDeps,
   { router, connections }: LiveCatalogue,

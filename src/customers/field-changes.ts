@@ -2,7 +2,7 @@ import { clearField, type DescField, type DescMessage, isFieldSet, type Message 
 import type { FieldMask } from '@bufbuild/protobuf/wkt';
 import { notAllowed } from '#src/service-error.ts';
 
-/** A request that changes fields of an object. */
+/** A request that changes an object's fields. */
 type UpdateRequest = Message & { readonly updateMask?: FieldMask | undefined };
 
 /**

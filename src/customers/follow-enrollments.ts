@@ -18,7 +18,7 @@ import {
 } from '#src/store/tables/wallet-enrollments.ts';
 import { emitMethodEvent } from './emit-method-event.ts';
 
-/** Dependencies of following up on enrollments. */
+/** Dependencies for following up on enrollments. */
 export type FollowDeps = {
   readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
@@ -29,9 +29,9 @@ export type FollowDeps = {
 
 const BATCH = 20;
 
-/** Dependencies of a payer's return from enrolling a wallet. */
+/** Dependencies for a payer's return from enrolling a wallet. */
 export type EnrollmentReturnDeps = Pick<FollowDeps, 'database'> & {
-  /** Maximum time that the payer's page waits for the provider's answer. */
+  /** Maximum time that the payer's page waits for the provider's response. */
   readonly patience: Patience;
   /** Starts a search for due enrollments immediately. */
   readonly wakeEnrollments: () => void;
@@ -64,9 +64,10 @@ async function followDue(deps: FollowDeps): Promise<boolean> {
 }
 
 /**
- * Makes the check of the enrollment due whose payer has returned, and waits a few seconds for the provider's answer.
+ * Makes the check of an enrollment due, because its payer has returned, and waits a few seconds for the provider's
+ * response.
  *
- * @returns the status, and the address to redirect the payer to: the merchant's `callback_url` with `vaulted_token` and
+ * @returns the status, and the URL to redirect the payer to: the merchant's `callback_url` with `vaulted_token` and
  * `status` added.
  * @throws ServiceError VAULTED_TOKEN_NOT_FOUND.
  */

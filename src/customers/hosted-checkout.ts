@@ -12,7 +12,7 @@ export type HostedCheckout = {
   readonly session: StoredSession;
   /** Public key of the account, for the page's calls. */
   readonly publicKey: string;
-  /** The merchant's name as known to payers; '' if none. */
+  /** The merchant's name as shown to payers; '' if there is none. */
   readonly displayName: string;
   readonly methods: readonly OfferedPaymentMethod[];
 };

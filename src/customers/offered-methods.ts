@@ -20,7 +20,7 @@ import { ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 
 /**
- * Lists the catalogue's types that a session can be paid with, given its country, currency and amount: cards, and
+ * Lists the catalogue's types with which a session can be paid, given its country, currency and amount: cards, and
  * wallets that have a route and redirect their payers.
  */
 export function offeredMethods(

@@ -21,7 +21,7 @@ import { callOnce, type OnceCall, type OnceResponse, onceCallsOf, replayedCall }
 import { requireOpenSession } from './checkout-sessions.ts';
 import type { CustomerDeps } from './customers.ts';
 
-/** Dependencies of making tokens. */
+/** Dependencies of the token functions. */
 export type TokenDeps = CustomerDeps & CardDeps & { readonly catalogue: () => LiveCatalogue };
 
 /** Lifetime of a token. */
@@ -46,7 +46,7 @@ export async function createCheckoutToken(
   caller: Caller,
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
   const card = cardOf(request);
-  // Normalized, so that repeated calls match regardless of the form in which the card was sent.
+  // Normalized, so that repeated calls match whichever form the card was sent in.
   const same = { ...request, cardData: card, paymentMethod: undefined };
   const call = checkoutTokenCall(deps, same, caller);
   const replayed = await replayedCall(deps.database, call);

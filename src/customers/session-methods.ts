@@ -14,7 +14,7 @@ import type { StoredSession } from '#src/store/tables/checkout-sessions.ts';
 import { listMethods, type StoredMethod } from '#src/store/tables/stored-methods.ts';
 import { isOfTerms, nameOf, offeredMethods, takesInstallments } from './offered-methods.ts';
 
-/** Lists the methods that a session can be paid with: its customer's stored methods, then the catalogue's types. */
+/** Lists the methods with which a session can be paid: its customer's stored methods, then the catalogue's types. */
 export async function listSessionMethods(
   deps: PaymentDeps,
   session: StoredSession,

@@ -33,7 +33,7 @@ import { emitMethodEvent } from './emit-method-event.ts';
 import { enrollWallet, type WalletDeps } from './enroll-wallet.ts';
 import { requireCard, type TokenDeps, withoutCode } from './one-time-tokens.ts';
 
-/** Dependencies of managing stored methods. */
+/** Dependencies of the stored-method functions. */
 export type MethodDeps = TokenDeps & WalletDeps;
 
 const enrollment = onceCallsOf(PaymentMethodService.method.enrollPaymentMethod, withoutCode);
@@ -70,7 +70,7 @@ export async function enrollMethod(
     if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
       throw customerNotFound('customer_id');
     const found = await findCardOfCustomer(queriesOf(run), customer, fingerprint);
-    // The method may end in the meantime, through a call or because it was not used.
+    // The method may be unenrolled in the meantime, by a call or because it was not used.
     const updated = found && (await updateMethodCard(run, { ...method, id: found.id }, method.card, country));
     if (updated) return storedMethodMessage(updated);
     await requireRoom(queriesOf(run), customer, 'customer_id');
@@ -91,7 +91,7 @@ export async function listStoredMethods(
   return methods.map(storedMethodMessage);
 }
 
-/** Returns a method of a customer. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
+/** Returns one of a customer's stored payment methods. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
 export async function getStoredMethod(database: Database, name: MethodName): Promise<StoredPaymentMethod> {
   const isName = isUuid(name.customerId) && isUuid(name.id);
   const method = isName ? await orUnavailable(readMethod(database, name)) : undefined;
@@ -99,7 +99,10 @@ export async function getStoredMethod(database: Database, name: MethodName): Pro
   return storedMethodMessage(method);
 }
 
-/** Ends a method. A method that has already ended does not change. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
+/**
+ * Unenrolls a method. A method that is already unenrolled does not change. @throws ServiceError
+ * VAULTED_TOKEN_NOT_FOUND.
+ */
 export async function unenrollMethod(deps: MethodDeps, name: MethodName): Promise<StoredPaymentMethod> {
   await getStoredMethod(deps.database, name);
   const work = deps.database.transaction(async (run) => {

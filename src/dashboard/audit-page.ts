@@ -11,7 +11,7 @@ import type { Page, Visit } from './visit.ts';
 const PAGE_SIZE = 50;
 const MAX_ACCOUNTS = 1_000;
 
-/** The audit log of the installation (for example sign-ins) or of one account, as a page. */
+/** The page that shows the audit log of the installation (sign-ins, for example) or of one account. */
 export async function auditPage(database: Database, visit: Visit): Promise<Page> {
   const requested = visit.query('account');
   const accountId = isUuid(requested) ? requested : INSTALLATION;

@@ -8,7 +8,7 @@ import type { Page } from './visit.ts';
 /** Limit on the routes, connections and types shown; a catalogue may have a thousand of each. */
 const MAX_ROWS = 100;
 
-/** The page of the catalogue in force. */
+/** The page that shows the catalogue in force. */
 export function cataloguePage(shown: ShownCatalogue): Page {
   const { catalogue } = shown;
   const content = html`<div class="heading"><h1>Catalogue</h1><p class="quiet">In force in this replica. A payment takes the first route whose condition holds.</p></div>

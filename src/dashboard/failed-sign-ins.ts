@@ -6,14 +6,14 @@ export type FailedSignIns = {
   add(address: string): Promise<void>;
 };
 
-/** Limit on the addresses that one process records individually per minute. The others are counted together. */
+/** Limit on the client addresses that one process records individually per minute. The others are counted together. */
 const MAX_ADDRESSES = 100;
 const OTHERS = 'other addresses';
 const MINUTE_MS = 60_000;
 
 /**
  * Creates the record of failed sign-ins, grouped by client address. It writes one group at a time and batches attempts
- * made during a write, so that a flood of wrong keys costs little more than one.
+ * made during a write, so that a flood of wrong keys costs little more than a single one.
  *
  * @param write adds the attempts of an address (for IPv6, of a network) to this minute's count.
  */

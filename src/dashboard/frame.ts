@@ -7,7 +7,7 @@ import type { Session } from './session.ts';
 /** Path where the dashboard is mounted. */
 export const DASHBOARD = '/dashboard';
 
-/** Files that pages load, by the name under which they are served. The name changes with the content. */
+/** Files that pages load, keyed by the name under which they are served. The name changes with the content. */
 export const ASSETS: ReadonlyMap<string, { readonly type: string; readonly content: Buffer }> = new Map([
   asset('dashboard.css', 'text/css; charset=utf-8'),
   asset('dashboard.js', 'text/javascript; charset=utf-8'),

@@ -33,7 +33,7 @@ import { deliverFailedAgain, webhookPage } from './webhook-page.ts';
 export type DashboardDeps = PaymentPageDeps &
   SearchDeps & {
     readonly keys: OperatorKeys;
-    /** true if browsers reach the service only by HTTPS. */
+    /** true if browsers reach the service only over HTTPS. */
     readonly isSecure: boolean;
     readonly database: Database;
     /** Connections that can look up an outcome, by id. */
@@ -111,7 +111,7 @@ function mountSignIn(
     const next = nextOf(form.get('next') ?? '');
     const refuse = (status: number, text: string) =>
       sendPage(reply, { title, status, content: signInPage(next, text) }, undefined);
-    // Only wrong keys have to wait: an operator may share an attacker's address.
+    // Only callers with wrong keys have to wait: an operator may share an attacker's address.
     const session = await sessions.begin(form.get('key')?.trim() ?? '', cookie.read(request));
     if (!session) {
       const address = clientAddress(request);
@@ -135,7 +135,8 @@ function mountSignIn(
     return reply.headers({ ...FRAME_HEADERS, 'set-cookie': cookie.set(session.token) }).redirect(next, 303);
   });
 
-  // The cookie alone suffices to end the session: the same-origin check has shown that the form came from our own page.
+  // The cookie alone is enough to end the session: the same-origin check has shown that the form came from our own
+  // page.
   scope.post(`${DASHBOARD}/sign-out`, async (request, reply) => {
     const token = cookie.read(request);
     const session = token === undefined ? undefined : await sessions.find(token, false);

@@ -24,7 +24,7 @@ export type Overview = {
   /** Unknown outcomes that this replica cannot look up. */
   readonly unaskable: readonly UnaskableOutcomes[];
   readonly webhooks: readonly TroubledWebhook[];
-  /** Deliveries that are still due, and whether there are more than the count. */
+  /** Number of deliveries still due; `isMore` is true if there are more than `count`. */
   readonly pending: { readonly count: number; readonly isMore: boolean };
   readonly now: Date;
 };
@@ -50,7 +50,7 @@ const SERIES = [
 /** Limit on the rows of each table; Prometheus has the rest. */
 const MAX_ROWS = 12;
 
-/** Renders the overview: current activity, and anything that needs attention. */
+/** Renders the overview: the current activity, and anything that needs attention. */
 export function overviewPage(overview: Overview): Html {
   const { recent, payments, circuits, open, now } = overview;
   const latest = payments.length < MAX_RECENT_PAYMENTS ? '' : `of the latest ${MAX_RECENT_PAYMENTS} payments`;
@@ -118,7 +118,7 @@ function rateRow(key: string, tally: Tally): Html {
 
 const BAR = 120;
 
-/** Renders a bar of shares, hidden from screen readers because the numbers beside it contain the same information. */
+/** Renders a bar of shares. Screen readers skip it, because the numbers next to it contain the same information. */
 function bar(tally: Tally): Html {
   const all = Math.max(1, total(tally));
   let x = 0;
@@ -178,7 +178,7 @@ function talliesOf(recent: readonly RecentAttempts[]): Map<string, Tally> {
   return by;
 }
 
-/** Tallies payments by a name. Each payment counts by its last attempt. */
+/** Tallies payments by a name. A payment's last attempt determines how it counts. */
 function talliesBy(payments: readonly Payment[], nameOf: (payment: Payment) => string): Map<string, Tally> {
   const by = new Map<string, Tally>();
   for (const payment of payments) {
@@ -215,7 +215,7 @@ function sumOf(tallies: readonly Tally[]): Tally {
   return sum;
 }
 
-/** Describes the time over which attempts were counted. */
+/** Describes the period over which attempts were counted. */
 function spanOf(recent: readonly RecentAttempts[], all: Tally): string {
   if (total(all) < MAX_RECENT_ATTEMPTS) return 'in the last hour';
   return `the latest, of ${duration(Math.max(...recent.map(({ sinceS }) => sinceS)))}`;

@@ -71,7 +71,7 @@ function doneMessage(did: string, { transactionsHistory: history }: Payment): Ht
     case Transaction_Status.PENDING:
       return notice('done', `The ${did} was sent. The timeline shows its outcome once it is known.`);
     default:
-      return notice('refused', `The ${did} failed. The timeline shows the provider’s answer.`);
+      return notice('refused', `The ${did} failed. The timeline shows the provider’s response.`);
   }
 }
 

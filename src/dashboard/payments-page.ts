@@ -53,7 +53,7 @@ const STATUSES = Object.keys(Payment_Status).filter(
   (name) => /^[A-Z]/.test(name) && name !== 'STATUS_UNSPECIFIED',
 );
 const PAGE_SIZE = MAX_FOUND - 1;
-/** Limit on the accounts that one search covers. If there are more, the operator has to choose one. */
+/** Maximum number of accounts that one search covers. If there are more, the operator has to choose one. */
 const MAX_ACCOUNTS = 1_000;
 
 /** The search page for payments. */
@@ -170,7 +170,7 @@ function table(requested: Search, { payments }: Found, accounts: Accounts): Html
 }
 
 /**
- * Offers to search other fields when a term finds nothing: callers to support do not say which number they read out.
+ * Offers to search other fields if nothing was found: callers to support do not say which number they are reading out.
  */
 function elsewhere(requested: Search): Html {
   const canBe = (by: string) =>
@@ -183,7 +183,7 @@ function elsewhere(requested: Search): Html {
 
 const isLastFour = (text: string) => /^\d{4}$/.test(text);
 
-/** Returns the address of a search. @param page the page's token, or '' for the first page. */
+/** Returns the URL of a search. @param page the page token, or '' for the first page. */
 function addressOf(requested: Search, page = ''): string {
   const query = new URLSearchParams(
     Object.entries({ ...requested, page }).filter(([, value]) => value !== ''),

@@ -16,11 +16,11 @@ export type Session = {
   readonly role: Role;
   /** Names the operator's key without revealing it, such as `operator-3f2a91c0`. */
   readonly actor: string;
-  /** Token that every form must carry; no other site can know it. */
+  /** Token that every form must contain; no other site can know it. */
   readonly formToken: string;
 };
 
-/** Keys that give access to the dashboard, by role. */
+/** Keys that grant access to the dashboard, by role. */
 export type OperatorKeys = { readonly operate: readonly string[]; readonly read: readonly string[] };
 
 /**
@@ -35,7 +35,7 @@ export type Sessions = {
    * @returns the session with a token that is always new; undefined for an unknown key.
    */
   begin(key: string, replaced: string | undefined): Promise<(Session & { token: string }) | undefined>;
-  /** Finds a token's session. @param touch true extends the session, since the operator is active. */
+  /** Finds the session of a token. @param touch true extends the session, since the operator is active. */
   find(token: string, touch: boolean): Promise<Session | undefined>;
   /** Ends the session of a token. */
   end(token: string): Promise<void>;

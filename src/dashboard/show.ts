@@ -41,7 +41,7 @@ export function money(decimal: string | undefined, currency: string): string {
   return `${currency} ${grouped}${fraction === undefined ? '' : `.${fraction}`}`;
 }
 
-/** Returns a decimal without the ".0" that a currency without minor units has on the wire. */
+/** Returns a decimal without the ".0" that amounts in a currency without minor units have on the wire. */
 export function asWritten(decimal: string, currency: string): string {
   return currencyDigits(currency) === 0 ? decimal.replace(/\.0+$/, '') : decimal;
 }
@@ -81,7 +81,7 @@ export function count(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** Formats a share as a percentage with one decimal, or "–" if the whole is zero. */
+/** Formats a share as a percentage with one decimal place, or "–" if the whole is zero. */
 export function percent(part: number, whole: number): string {
   return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)} %`;
 }

@@ -1,8 +1,8 @@
 import { addressGroup } from '#src/api/shares.ts';
 
-/** Limit on wrong keys. */
+/** Limits the number of wrong keys. */
 export type SignInLimit = {
-  /** Returns the seconds until the address may try another key; 0 if it may try now. */
+  /** Returns the seconds until a client address may try another key; 0 if it may try now. */
   waitS(address: string): number;
   /** Counts a wrong key. */
   failed(address: string): void;
@@ -18,7 +18,7 @@ const MAX_ADDRESSES = 10_000;
  * lock others out. A key has 128 random bits and cannot be guessed; the limit only keeps the log readable.
  */
 export function createSignInLimit(nowMs: () => number = () => performance.now()): SignInLimit {
-  /** Time at which an address has all its attempts again. */
+  /** The time at which each address has all its attempts again. */
   const fullAtMs = new Map<string, number>();
   return {
     waitS(address) {

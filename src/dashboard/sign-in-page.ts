@@ -14,7 +14,7 @@ ${refusal === undefined ? NOTHING : notice('refused', refusal)}
 <p class="quiet">Use a key from OPERATOR_KEYS, or from OPERATOR_READ_KEYS for read-only access.</p>`;
 }
 
-/** Returns the page to open after sign-in: always one of ours, so that a link cannot redirect elsewhere. */
+/** Returns the page to open after sign-in. It is always one of ours, so that a link cannot redirect elsewhere. */
 export function nextOf(text: string): string {
   return text.length <= 1_000 && NEXT.test(text) ? text : DASHBOARD;
 }

@@ -24,7 +24,7 @@ export type Reported = { readonly payment: Payment; readonly story: StoredStory;
 
 type Entry = { readonly at: Date | undefined; readonly tone: string; readonly content: Html };
 
-/** Maximum number of characters shown of a provider's answer; the record contains the rest. */
+/** Maximum number of characters shown of a provider's response; the record contains the rest. */
 const MAX_ANSWER_LENGTH = 20_000;
 const MAX_LINE_LENGTH = 300;
 
@@ -89,7 +89,7 @@ function rawAnswer(raw: JsonObject | undefined): Html {
   if (!raw || Object.keys(raw).length === 0) return NOTHING;
   const text = JSON.stringify(raw, undefined, 2);
   const isLong = text.length > MAX_ANSWER_LENGTH;
-  return html`<details><summary>Provider’s answer</summary><pre tabindex="0">${isLong ? text.slice(0, MAX_ANSWER_LENGTH) : text}</pre>${
+  return html`<details><summary>Provider’s response</summary><pre tabindex="0">${isLong ? text.slice(0, MAX_ANSWER_LENGTH) : text}</pre>${
     isLong ? html`<p class="quiet">The first ${MAX_ANSWER_LENGTH} of ${text.length} characters.</p>` : NOTHING
   }</details>`;
 }

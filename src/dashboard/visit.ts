@@ -10,7 +10,7 @@ import { isFormToken, type Role, type Session, type Sessions } from './session.t
 /** A request by a signed-in operator. */
 export type Visit = {
   readonly session: Session;
-  /** Operator's key and address, for the audit log. */
+  /** The name of the operator's key, which does not reveal it, and the client's IP address, for the audit log. */
   readonly actor: string;
   /** Parameters of the path, the query and the form; '' if missing. */
   readonly part: (name: string) => string;
@@ -27,7 +27,7 @@ export type Page = {
   readonly status?: number;
 };
 
-/** Response to a visit: a page, or an address to redirect to. */
+/** Response to a visit: a page, or a URL to redirect to. */
 export type Reply = Page | { readonly goTo: string };
 
 /** Maximum number of characters read from a query or form field; the rest is ignored. */
@@ -43,7 +43,7 @@ export type Cookie = {
   set(token: string | undefined): string;
 };
 
-/** Creates the session's cookie. @param isSecure true if browsers reach the service only by HTTPS. */
+/** Creates the session's cookie. @param isSecure true if browsers reach the service only over HTTPS. */
 export function sessionCookie(isSecure: boolean): Cookie {
   const name = isSecure ? '__Host-operator' : 'operator';
   return {
@@ -58,7 +58,9 @@ export function sessionCookie(isSecure: boolean): Cookie {
   };
 }
 
-/** Prepares a part of the application for pages: it accepts only forms of limited size, and shows errors as pages. */
+/**
+ * Prepares a part of the application for pages: makes it accept only forms of limited size, and show errors as pages.
+ */
 export function preparePages(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser(
@@ -81,7 +83,7 @@ export function preparePages(scope: FastifyInstance): void {
 }
 
 /**
- * Refuses a form sent by another site. Browsers name a request's origin in headers that no page can change.
+ * Refuses a form sent by another site. Browsers send a request's origin in headers that no page can change.
  *
  * @throws ServiceError AUTHORIZATION_REQUIRED.
  */
@@ -164,7 +166,7 @@ export function sendPage(reply: FastifyReply, page: Page, session: Session | und
     .send(framed({ ...page, session }));
 }
 
-/** Returns the address of the page that contains a form: for an action, the page of its payment or webhook. */
+/** Returns the URL of the page that contains a form: for an action, the page of its payment or webhook. */
 function pageOfForm(url: string): string {
   return /^[^?]*\/(?:payments|webhooks)\/[^/?]+\/[^/?]+/.exec(url)?.[0] ?? url;
 }

@@ -23,7 +23,7 @@ const SPANS: readonly (readonly [hours: string, name: string])[] = [
   ['720', 'last 30 days'],
 ];
 
-/** Returns the address of a webhook's page. */
+/** Returns the URL of a webhook's page. */
 export function webhookAddress({ accountId, id }: Pick<StoredWebhook, 'accountId' | 'id'>): string {
   return `${DASHBOARD}/webhooks/${accountId}/${id}`;
 }

@@ -2,7 +2,10 @@
 export const LISTENER_LIMITS = {
   /** Concurrent connections; any more are closed on arrival. Each takes a file descriptor and about 20 KB. */
   maxConnections: 4096,
-  /** From connecting to the first bytes, and for a TLS handshake, so that silent clients do not hold connections. */
+  /**
+   * From connecting to the first bytes, and for a TLS handshake, so that clients that send nothing do not hold
+   * connections.
+   */
   sniffTimeoutMs: 5_000,
   /** HTTP/1.1: from a request's first byte to the end of its headers. */
   headersTimeoutMs: 10_000,
@@ -23,7 +26,8 @@ export const LISTENER_LIMITS = {
    */
   maxUnsentBytesPerConnection: 4 * 2 ** 20,
   /**
-   * The same for all connections together, in a heap of 1 GB. Beyond that, the connections with the most are closed.
+   * Unsent response bytes of all connections together, for a heap of 1 GB. Beyond that, the connections with the most
+   * are closed.
    */
   maxUnsentBytes: 64 * 2 ** 20,
   /**

@@ -16,7 +16,7 @@ import {
   superviseSession,
 } from './supervise.ts';
 
-/** Options of a listener. */
+/** Options for a listener. */
 export type ListenerOptions = {
   /** PEM certificate chain and private key. Without them, connections are in cleartext. */
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
@@ -72,10 +72,10 @@ function createHttp1Server(handler: Handler, options: ListenerOptions, limits: L
     // Interval at which Node checks for requests past their deadline.
     connectionsCheckingInterval: Math.min(1_000, limits.headersTimeoutMs),
     maxHeaderSize: limits.maxHeaderBytes,
-    // TCP keep-alive detects peers that have disappeared while a response is due.
+    // TCP keep-alive detects peers that disappear while a response is due.
     keepAlive: true,
     keepAliveInitialDelay: 30_000,
-    // No upgrade is offered: RFC 9110 lets a server ignore the request and respond in HTTP/1.1.
+    // No upgrade is offered: RFC 9110 lets a server ignore a request for one and respond in HTTP/1.1.
     shouldUpgradeCallback: () => false,
   };
   const server = options.tls
@@ -92,7 +92,8 @@ function createHttp1Server(handler: Handler, options: ListenerOptions, limits: L
   // One more than allowed, to detect an excess.
   server.maxHeadersCount = limits.maxHeaderFields + 1;
   server.maxConnections = limits.maxConnections;
-  // In workers too: passed on to other workers, refused connections would circulate forever once all workers are full.
+  // Needed in workers too: if refused connections were passed on, they would circulate forever once all workers are
+  // full.
   Object.assign(server, { dropMaxConnection: true });
   server.setTimeout(limits.idleTimeoutMs);
   // A failed accept loses one connection, not the process. Failures to listen reach Fastify's own handler.
@@ -158,7 +159,7 @@ function routeConnections(deps: {
     socket.once('close', () => connections.delete(socket));
     // The server that takes the socket handles its errors. Until then, this keeps an error from ending the process.
     socket.on('error', () => {});
-    // A TLS handshake may end after the drain has begun.
+    // A TLS handshake may complete after the drain has begun.
     if (!server.listening) socket.destroy();
     else if (isTls) serve(socket, connection, (socket as TLSSocket).alpnProtocol === 'h2');
     else sniff(socket, limits.sniffTimeoutMs, (isHttp2) => serve(socket, connection, isHttp2));
@@ -230,16 +231,16 @@ function isOwed(response: ServerResponse | undefined): response is ServerRespons
   return response !== undefined && !response.writableFinished;
 }
 
-/** Closes silent HTTP/1.1 connections, except those that wait for us. */
+/** Closes inactive HTTP/1.1 connections, except those to which we still owe a response. */
 function endSilentConnections(server: http.Server, connections: Connections): void {
   server.on('timeout', (socket) => {
-    // While a response is due and the peer reads what we send, we cause the silence: a slow provider, a quiet stream.
+    // While a response is due and the peer reads what we send, the silence is ours: a slow provider, a quiet stream.
     const waitsForUs = isOwed(connections.get(socket)?.response) && socket.writableLength === 0;
     if (!waitsForUs) socket.destroy();
   });
 }
 
-/** Makes `server.close`, which `app.close()` calls, end the connections of both protocols gracefully. */
+/** Replaces `server.close`, which `app.close()` calls, so that it ends the connections of both protocols gracefully. */
 function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs: number): void {
   // Node's own version treats a connection as idle once its response is written, even if it is not yet sent or
   // pipelined requests follow.

@@ -18,7 +18,7 @@ export type Connection = {
   session: ServerHttp2Session | undefined;
   /** HTTP/2: the open streams. */
   readonly streams: Map<ServerHttp2Stream, Exchange>;
-  /** HTTP/2: whether bodies were arriving at the last sweep. Other bodies may have to wait: all share one window. */
+  /** HTTP/2: true if bodies were arriving at the last sweep. Other bodies may have to wait: all share one window. */
   isReceiving: boolean;
   /** HTTP/1.1: the latest response, finished or not. */
   response: ServerResponse | undefined;
@@ -109,8 +109,8 @@ export function superviseSession(
 }
 
 /**
- * Discards a body that was answered unread. Otherwise it would hold the connection's memory until new streams are
- * refused.
+ * Discards a body whose response was sent before it was read. Otherwise, unread bodies would use up the connection's
+ * memory until new streams are refused.
  */
 function skipUnreadBody(stream: ServerHttp2Stream): void {
   stream.once('finish', () => {

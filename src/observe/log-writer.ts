@@ -62,7 +62,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     dropped += 1;
   });
   destination.on('drain', () => {
-    // Less than a chunk has arrived during the write.
+    // The lines that arrived during the write fill less than a chunk.
     if (waitingBytes > 0) flushSoon();
     if (dropped === 0) return;
     const line = {

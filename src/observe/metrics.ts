@@ -28,7 +28,7 @@ function makersIn(registry: Registry) {
     counter: <Label extends string = never>(about: About<Label>) =>
       new Counter<Label>({ ...about, registers }),
     gauge: <Label extends string = never>(about: About<Label>) => new Gauge<Label>({ ...about, registers }),
-    /** For values that each worker measures itself. A sum would be meaningless, so the highest is reported. */
+    /** For values that each worker measures itself: a sum would be meaningless, so the highest value is reported. */
     highest: <Label extends string = never>(about: About<Label>) =>
       new Gauge<Label>({ ...about, registers, aggregator: 'max' }),
     histogram: <Label extends string = never>(about: About<Label>) =>
@@ -36,7 +36,7 @@ function makersIn(registry: Registry) {
   };
 }
 
-/** Metrics of payments and of operations on them. */
+/** Metrics about payments and operations on them. */
 function paymentMetrics({ counter }: Makers) {
   return {
     payments: counter({
@@ -65,7 +65,7 @@ function paymentMetrics({ counter }: Makers) {
   };
 }
 
-/** Metrics of unknown outcomes and of the checks that resolve them. */
+/** Metrics about unknown outcomes and the checks that resolve them. */
 function openMetrics({ counter, highest }: Makers) {
   return {
     lookUps: counter({
@@ -99,7 +99,7 @@ function openMetrics({ counter, highest }: Makers) {
   };
 }
 
-/** Metrics of providers, merchants' receivers, the catalogue and the database. */
+/** Metrics about providers, merchants' receivers, the catalogue and the database. */
 function neighbourMetrics({ counter, highest, histogram }: Makers) {
   return {
     providerCalls: histogram({
@@ -144,7 +144,7 @@ function neighbourMetrics({ counter, highest, histogram }: Makers) {
   };
 }
 
-/** Metrics of calls, from the first byte to the last. */
+/** Metrics about calls, from the first byte to the last. */
 function callMetrics({ counter, gauge, histogram }: Makers) {
   return {
     requests: histogram({

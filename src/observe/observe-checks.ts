@@ -70,7 +70,7 @@ export function observeOpenOutcomes(metrics: Metrics, log: Logger): OpenOutcomes
       );
     },
     failed(error) {
-      log.error({ err: error }, 'open outcomes could not be counted; the count is retried');
+      log.error({ err: error }, 'unknown outcomes could not be counted; the count will be retried');
     },
   };
 }

@@ -20,7 +20,7 @@ export function observeClock(metrics: Metrics, log: Logger) {
     failed(error: unknown): void {
       log.warn(
         { err: error },
-        "the clock could not be compared with the database's; the comparison is retried",
+        "the clock could not be compared with the database's; the comparison will be retried",
       );
     },
   };

@@ -44,7 +44,7 @@ export function observePayments(
       observeAlarm(metrics, log, connectionId, outcome, transactionId);
       if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && outcome.because !== 'circuit_open')) {
         const about = { transaction_id: transactionId, connection: connectionId };
-        log.warn({ ...about, outcome: outcome.kind, detail: outcome.detail }, 'provider did not answer');
+        log.warn({ ...about, outcome: outcome.kind, detail: outcome.detail }, 'provider did not respond');
       }
       return outcome;
     },
@@ -133,7 +133,7 @@ export function observeAuthentication(authenticate: Authenticate, clientAddress:
   };
 }
 
-/** Wraps the rate limit of accounts to count refused calls and log totals. */
+/** Wraps the accounts' rate limit to count refused calls and log totals. */
 export function observeRateLimit(metrics: Metrics, limitRate: (caller: Credentials) => void) {
   return (request: FastifyRequest, caller: Credentials): void => {
     try {
@@ -195,7 +195,10 @@ export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserv
       log.info({ account_id: accountId, webhook_id: webhookId, result }, 'webhook did not accept an event');
     },
     turnedOff({ accountId, webhookId }) {
-      log.warn({ account_id: accountId, webhook_id: webhookId }, 'webhook answered 410 and was turned off');
+      log.warn(
+        { account_id: accountId, webhook_id: webhookId },
+        'webhook responded with 410 and was turned off',
+      );
     },
     failed(error) {
       log.error({ err: error }, 'sending webhooks failed; it will be retried');
@@ -273,7 +276,7 @@ export function observeRequests(
     });
     done();
   });
-  // Not in an earlier hook: the reading of the body continues in the connection's context, not the request's.
+  // Not in an earlier hook: the body is read in the connection's context, not in the request's.
   app.addHook('preHandler', (request, _reply, done) => {
     const line = lines.get(request);
     if (line) requestLine.run(line, done);

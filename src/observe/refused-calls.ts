@@ -9,7 +9,7 @@ const SUM_MS = 1_000;
 
 /**
  * Logs refused calls as totals: one line per second for each limit and route. In a flood, a line for each call would
- * add no information, and a tenth to the cost of a refusal.
+ * add no information, but make each refusal a tenth more expensive.
  *
  * @returns a function that adds a call to the total.
  */

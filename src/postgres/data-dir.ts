@@ -11,7 +11,7 @@ export const ROOT_HOME = '/var/lib/payments-service';
 
 /**
  * Returns the data directory: `explicit`, or `data` in the checkout. If root starts the service from a checkout that
- * PostgreSQL's user cannot reach, the directory is below {@link ROOT_HOME}, under a name derived from the checkout's
+ * PostgreSQL's user cannot reach, the directory is below {@link ROOT_HOME}, with a name derived from the checkout's
  * path, so that two clones never share it. Creates nothing.
  *
  * @returns an absolute path.
@@ -42,8 +42,8 @@ export function unusable(dataDir: string, why: string, cause?: unknown): Embedde
 }
 
 /**
- * Creates a directory and its missing parents. Unlike `mkdirSync`, which never ends below /proc, it only searches
- * upwards.
+ * Creates a directory and its missing parents. Unlike `mkdirSync`, which never returns for a path below /proc, it only
+ * searches upwards.
  *
  * @returns the first directory that it created, or undefined.
  */
@@ -53,7 +53,7 @@ export function makeDirectories(directory: string, mode: number): string | undef
   try {
     mkdirSync(directory, { mode });
   } catch (error) {
-    // Another start may have created it in the meantime.
+    // Another process may have created it in the meantime.
     if (!existsSync(directory)) throw error;
   }
   return first ?? directory;

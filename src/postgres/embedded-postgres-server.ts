@@ -37,7 +37,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 const UNSAFE_SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' };
 
-/** Options of a server. */
+/** Options for a server. */
 export type ServerOptions = {
   /** Path of the `postgres` program. */
   readonly postgres: string;
@@ -81,7 +81,7 @@ function spawnServer(options: ServerOptions, port: number): ChildProcess {
       cwd: '/',
       env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
       stdio: ['ignore', output, output],
-      // In a separate session, so that Ctrl-C in the terminal does not end PostgreSQL before the service has drained.
+      // In a separate session, so that Ctrl-C in the terminal does not stop PostgreSQL before the service has drained.
       detached: true,
     });
   } finally {
@@ -89,14 +89,16 @@ function spawnServer(options: ServerOptions, port: number): ChildProcess {
   }
 }
 
-/** Waits for "ready" in postmaster.pid, as pg_ctl does. @returns why it did not appear; undefined on success. */
+/**
+ * Waits for "ready" in postmaster.pid, as pg_ctl does. @returns the reason if it does not appear; undefined on success.
+ */
 async function untilReady(child: ChildProcess, data: string): Promise<string | undefined> {
   let failure: string | undefined;
   child.once('error', (error) => {
     failure = error.message;
   });
   child.once('exit', (code, signal) => {
-    failure ??= `it ended with ${signal ?? `status ${code}`}`;
+    failure ??= `it exited (${signal ?? `status ${code}`})`;
   });
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (Date.now() < deadline) {
@@ -110,7 +112,8 @@ async function untilReady(child: ChildProcess, data: string): Promise<string | u
 }
 
 /**
- * Logs an unexpected end of the server, and ends it with this process. @returns a repeatable function that stops it.
+ * Logs an unexpected exit of the server, and stops the server when this process exits. @returns a repeatable function
+ * that stops it.
  */
 function supervise(child: ChildProcess, options: ServerOptions): () => Promise<void> {
   const interrupt = () => void child.kill('SIGINT');
@@ -120,7 +123,7 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
     child.once('exit', (code, signal) => {
       process.off('exit', interrupt);
       if (!stopped)
-        options.log.error({ code, signal, logFile: options.logFile }, 'PostgreSQL ended unexpectedly');
+        options.log.error({ code, signal, logFile: options.logFile }, 'PostgreSQL exited unexpectedly');
       resolve();
     });
   });
@@ -139,11 +142,11 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
 }
 
 /**
- * Ends a server that still runs on the cluster although its service is gone (the caller holds the service's lock), so
+ * Stops a server that still runs on the cluster although its service is gone (the caller holds the service's lock), so
  * that every server is a child of its service. If the pid in postmaster.pid now belongs to another program, the file is
  * deleted, since it would prevent PostgreSQL from starting.
  *
- * @throws EmbeddedPostgresError if the server does not end.
+ * @throws EmbeddedPostgresError if the server does not stop.
  */
 export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promise<void> {
   const { pid } = readPidFile(data);
@@ -152,7 +155,7 @@ export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promis
     rmSync(join(data, 'postmaster.pid'), { force: true });
     return;
   }
-  log.warn({ pid }, 'ending the PostgreSQL server left running by a killed service');
+  log.warn({ pid }, 'stopping the PostgreSQL server that a killed service left running');
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
     sendSignal(pid, signal);
     const deadline = Date.now() + STOP_TIMEOUT_MS;
@@ -162,7 +165,7 @@ export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promis
     }
   }
   throw new EmbeddedPostgresError(
-    `The PostgreSQL server that a killed service left running on ${data} does not end. Kill process ${pid}, and start again.`,
+    `The PostgreSQL server that a killed service left running on ${data} did not stop. Kill process ${pid}, and start again.`,
   );
 }
 
@@ -182,7 +185,8 @@ function readPidFile(data: string): { pid?: number; port?: number; status?: stri
 }
 
 /**
- * Returns the contents of postmaster.pid; '' if it does not exist. A server that is ending may delete it at any time.
+ * Returns the contents of postmaster.pid; '' if it does not exist. A server that is shutting down may delete it at any
+ * time.
  */
 function pidFileOf(data: string): string {
   try {
@@ -220,7 +224,7 @@ function commandLine(pid: number): string {
   }
 }
 
-/** Returns a port that is currently free. If another process takes it before the server does, the start is retried. */
+/** Returns a port that is currently free. If another process takes it first, the server is started again. */
 async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');

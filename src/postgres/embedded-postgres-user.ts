@@ -45,7 +45,7 @@ function create(): SystemUser {
   const group = runAs(undefined, 'groupadd', ['--system', '--force', NAME]);
   const account = ['--no-create-home', '--home-dir', '/', '--shell', '/usr/sbin/nologin'];
   const user = runAs(undefined, 'useradd', ['--system', '--gid', NAME, ...account, NAME]);
-  // Another start may have created the user in the meantime, so only the user's presence counts.
+  // Another process may have created the user in the meantime, so only the user's presence counts.
   const created = lookUp();
   if (created) return created;
   const reason = [group, user].map((step) => step.error?.message ?? step.stderr).join(' ');

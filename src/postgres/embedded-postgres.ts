@@ -22,7 +22,7 @@ import { endOrphan, runningPort, startServer } from './embedded-postgres-server.
 import { postgresUser, type SystemUser } from './embedded-postgres-user.ts';
 import { holdLock } from './process-lock.ts';
 
-/** Options of an embedded PostgreSQL. */
+/** Options for an embedded PostgreSQL. */
 export type EmbeddedPostgresOptions = {
   /** Absolute path; see `resolveDataDir`. Created if missing. */
   readonly dataDir: string;
@@ -31,25 +31,26 @@ export type EmbeddedPostgresOptions = {
   readonly unsafeForTests?: boolean;
 };
 
-/** A PostgreSQL server that runs for this process. */
+/** A PostgreSQL server that this process runs. */
 export type EmbeddedPostgres = {
   /** Contains the password: never log it. */
   readonly url: string;
   readonly dataDir: string;
-  /** Ends PostgreSQL and its sessions, and releases the data directory. */
+  /** Stops PostgreSQL and its sessions, and releases the data directory. */
   stop(): Promise<void>;
 };
 
 const INITDB_TIMEOUT_MS = 120_000;
 
 /**
- * Starts the embedded PostgreSQL on a data directory, which it sets up if empty. Only one service can run at a time: a
- * lock that ends with the process keeps others out, and a PostgreSQL server whose service died is ended first.
+ * Starts the embedded PostgreSQL on a data directory, which it sets up if empty. Only one service can run on it at a
+ * time: a lock that is released when the process ends keeps others out, and a PostgreSQL server whose service died is
+ * stopped first.
  *
  * `dataDir` contains `postgres/` (the cluster and its password), `postgres.log` (of this start; the previous start's is
  * `postgres.log.1`) and `service.lock`.
  *
- * @throws EmbeddedPostgresError that gives the reason and an alternative.
+ * @throws EmbeddedPostgresError, which gives the reason and an alternative.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, unsafeForTests = false } = options;
@@ -85,8 +86,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 }
 
 /**
- * Returns the address of the PostgreSQL server that a running service has started on a data directory; undefined if
- * none runs. The address contains the password: never log it.
+ * Returns the URL of the PostgreSQL server that a running service has started on a data directory; undefined if none
+ * runs. The URL contains the password: never log it.
  *
  * @throws EmbeddedPostgresError if the server runs as another user.
  */

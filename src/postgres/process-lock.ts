@@ -3,12 +3,14 @@ import { DatabaseSync } from 'node:sqlite';
 
 const SQLITE_BUSY = 5;
 
-/** The locks that this process holds. An unreferenced handle would be collected, which would release its lock. */
+/**
+ * The locks that this process holds. An unreferenced handle would be garbage-collected, which would release its lock.
+ */
 const openLocks = new Set<DatabaseSync>();
 
 /**
- * Takes a lock that belongs to this process and ends with it, however it ends. Node has no flock; SQLite takes the
- * kernel's lock on its file, which needs no clean-up after a `kill -9` and works across containers.
+ * Takes a lock that belongs to this process and is released when the process ends, however it ends. Node has no flock;
+ * SQLite takes the kernel's lock on its file, which needs no clean-up after a `kill -9` and works across containers.
  *
  * @param path the lock file, which is created and stays empty. Nothing else in this process may open it: closing it
  * would release the lock (POSIX fcntl).

@@ -6,8 +6,9 @@ import { sweep } from '#src/store/engine/sweep.ts';
 const INTERVAL_MS = 30_000;
 
 /**
- * Starts deleting aged rows: expired one-time tokens with their ciphertext, and old sessions, responses, deliveries and
- * events. Any number of replicas may do so at once. If one is killed, the next run deletes the remaining rows.
+ * Starts to delete aged rows periodically: expired one-time tokens with their ciphertext, and old sessions, responses,
+ * deliveries and events. Any number of replicas may do so at once. If one is killed, the next run deletes the remaining
+ * rows.
  *
  * @returns a function that stops it after the current step.
  */

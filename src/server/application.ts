@@ -15,7 +15,7 @@ import type { Tracing } from '#src/observe/tracing.ts';
  */
 const RESPONSE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
-/** Creates the application without routes: the listener, request ids, request metrics and error responses. */
+/** Creates the application without routes, but with the listener, request ids, request metrics and error responses. */
 export function createApplication(
   config: Config,
   { log, metrics, tracing }: { readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing },
@@ -33,7 +33,7 @@ export function createApplication(
     requestIdHeader: false,
     // Node takes UUIDs from a pool of random bytes, which is much cheaper than generating bytes per request.
     genReqId: () => randomUUID().replaceAll('-', '').slice(-24),
-    // Draining connections still accept requests: load balancers learn from /readyz to stop, not from a 503.
+    // Draining connections still accept requests: /readyz tells load balancers to stop, not a 503.
     return503OnClosing: false,
   });
   app.addHook('onRequest', (request, reply, done) => {
@@ -45,7 +45,7 @@ export function createApplication(
   return app;
 }
 
-/** Listens on the configured address. @returns an address that a client on this machine can use. */
+/** Listens on the configured address. @returns a URL that a client on this machine can use. */
 export async function listen(app: FastifyInstance, { host, port, tls }: Config): Promise<string> {
   const address = await app.listen({ host, port });
   // A client cannot connect to a wildcard address.

@@ -11,7 +11,7 @@ import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/st
 import { startAgeOut } from './age-out.ts';
 import { type ClockDeps, watchClock } from './watch-clock.ts';
 
-/** Background work, and the functions that requests call to prompt it. */
+/** Background work, and the functions that requests call to trigger it. */
 export type Background = {
   /** Starts all background work. @returns the open outcomes that this replica cannot look up. */
   start(): Promise<readonly UnaskableOutcomes[]>;
@@ -21,7 +21,7 @@ export type Background = {
   readonly wakeWebhook: (webhook: WebhookName) => void;
   /** Looks for due checks, after a number of seconds if given. */
   readonly wakeChecker: (inS?: number) => void;
-  /** Looks for due checks of enrollments now. */
+  /** Looks for due enrollment checks now. */
   readonly wakeEnrollments: () => void;
   /** Counts open outcomes again, for example after a reload. */
   readonly lookAtOpenOutcomes: () => void;

@@ -8,7 +8,7 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { InFlight } from './in-flight.ts';
 
-/** Holder of the catalogue in force. */
+/** Holds the catalogue in force. */
 export type CatalogueHolder = {
   /**
    * Puts the first catalogue in force.
@@ -20,7 +20,7 @@ export type CatalogueHolder = {
   /**
    * Puts another catalogue in force. Connections that it no longer uses close once the work in flight has ended.
    *
-   * @throws CatalogueError; then the previous catalogue stays in force.
+   * @throws CatalogueError, in which case the previous catalogue stays in force.
    */
   replace(catalogue: Catalogue, inFlight: InFlight): void;
   readonly isOpen: () => boolean;

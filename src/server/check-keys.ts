@@ -9,14 +9,14 @@ import {
 import { sealedPrefix } from '#src/vault/card-vault.ts';
 import { type InstallationKeys, keyChecks, vaultKeyIdOf } from '#src/vault/key-file.ts';
 
-/** Time limit for counting the values sealed under a missing key, which reads whole tables. */
+/** Time limit for counting the values sealed with a missing key: the count reads whole tables. */
 const COUNT_TIMEOUT_MS = 600_000;
 
 /**
  * Compares the keys with those of earlier starts, whose check values are in the database. A missing vault key is
- * forgotten once no stored value is sealed under it.
+ * forgotten once no stored value is sealed with it.
  *
- * @throws InstallationKeysError for a different hash key, a different key under a known id, or a missing vault key that
+ * @throws InstallationKeysError for a different hash key, a different key with a known id, or a missing vault key that
  * is still needed. In that case, the database is unchanged.
  */
 export async function checkKeys(database: Database, keys: InstallationKeys): Promise<void> {

@@ -6,7 +6,7 @@ export type InFlight = {
   settled(): Promise<unknown>;
 };
 
-/** Creates an empty record of work in flight. */
+/** Creates the tracker of work in flight, initially without any. */
 export function createInFlight(): InFlight {
   const open = new Set<Promise<unknown>>();
   return {

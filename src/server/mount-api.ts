@@ -89,7 +89,7 @@ type MountedService = {
   readonly callers: 'accounts' | 'operators';
 };
 
-/** The services, with the functions that admit and open calls. */
+/** The services, and the functions that open calls (authenticate and limit them) and admit them. */
 type Calls = {
   readonly services: readonly MountedService[];
   readonly described: readonly DescService[];

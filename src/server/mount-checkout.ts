@@ -111,7 +111,10 @@ export function languageOf({ query, headers }: FastifyRequest): Language {
   return chooseLanguage((query as { lang?: unknown }).lang, headers['accept-language']);
 }
 
-/** Formats the amount for a language and country, with the currency's decimals: "$55.75", "US$ 55,75", "JPY 1,200". */
+/**
+ * Formats the amount for a language and country, with the currency's decimal places: "$55.75", "US$ 55,75", "JPY
+ * 1,200".
+ */
 export function amountOf(
   { country, currency, minorUnits }: Money & { readonly country: string },
   language: Language,

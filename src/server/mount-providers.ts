@@ -30,7 +30,8 @@ export type ProviderRoutes = {
 
 const NOTIFICATION_LIMIT_BYTES = 256 * 1024;
 /**
- * Maximum number of notifications and returns at once. Any more are refused; providers resend refused notifications.
+ * Maximum number of notifications and returns in progress at once. Any more are refused; providers resend refused
+ * notifications.
  */
 const MAX_AT_ONCE = 100;
 
@@ -88,7 +89,7 @@ function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
   });
 }
 
-/** Redirects a payer to the merchant's address or, if there is none, sends the page that shows the outcome. */
+/** Redirects a payer to the merchant's URL or, if there is none, sends the page that shows the outcome. */
 function sendBack(reply: FastifyReply, address: string | undefined, page: Page): FastifyReply {
   if (address === undefined) return sendPage(reply, page);
   return reply.code(303).headers({ location: address, 'referrer-policy': 'no-referrer' }).send();
@@ -114,7 +115,7 @@ function failurePage(status: number, language: Language): Page {
   return { language, title, text, amount: '', small: '' };
 }
 
-/** Builds the page for a payer who enrolled a wallet and whose merchant gave no address to return to. */
+/** Builds the page for a payer who enrolled a wallet and whose merchant gave no URL to return to. */
 function enrollmentPage(status: string, language: Language): Page {
   const texts = CHECKOUT_TEXTS[language].outcome;
   const ends: Readonly<Record<string, readonly string[]>> = {
@@ -128,7 +129,7 @@ function enrollmentPage(status: string, language: Language): Page {
 /** Response code of a payment that the payer canceled at the provider. */
 const CANCELED_BY_PAYER = 'CANCELED_BY_PAYER';
 
-/** Builds the page for a payer whose merchant gave no address to return to. */
+/** Builds the page for a payer whose merchant gave no URL to return to. */
 function outcomePage(payment: Payment, language: Language): Page {
   const texts = CHECKOUT_TEXTS[language];
   const [title = '', text = ''] = texts.outcome[outcomeOf(payment)];

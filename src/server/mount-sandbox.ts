@@ -5,9 +5,9 @@ import type { Config } from '#src/config.ts';
 
 /** The mounted sandbox provider. */
 export type Sandbox = {
-  /** Starts listening. @returns the provider's address for connectors. */
+  /** Starts listening. @returns the provider's URL for connectors. */
   listen(): Promise<string>;
-  /** Default values of the environment variables of its connections. */
+  /** Default values for the environment variables that its connections use. */
   readonly environment: Readonly<Record<string, string>>;
   close(): Promise<void>;
 };

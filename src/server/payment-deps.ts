@@ -14,7 +14,7 @@ export type ApiDeps = PaymentDeps & OperationDeps & ListDeps & ReturnDeps & Chec
 /** Dependencies that the caller provides; the others follow from the configuration. */
 type Given = Omit<ApiDeps, 'now' | 'patience' | 'schedule'>;
 
-/** Completes the dependencies of payments, so that waiting for a provider or another call does not count as work. */
+/** Completes the dependencies of payments. With them, waiting for a provider or another call does not count as work. */
 export function paymentDeps(config: Config, admission: Admission, given: Given): ApiDeps {
   return {
     ...given,

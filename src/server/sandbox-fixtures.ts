@@ -51,7 +51,7 @@ export async function addSandboxFixtures(
     readonly vault: CardVault;
     readonly fingerprintKey: Uint8Array;
     readonly bins: BinTable;
-    /** Account one's name as payers see it; none by default. */
+    /** The account's name as payers see it; none by default. */
     readonly displayName?: string;
   },
 ): Promise<void> {

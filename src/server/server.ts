@@ -31,7 +31,7 @@ import { mountSandbox } from './mount-sandbox.ts';
 import { createObservers, type Observers } from './observers.ts';
 import { type ApiDeps, paymentDeps } from './payment-deps.ts';
 
-/** Options of a server. The process has opened and migrated the database. */
+/** Options for a server. The process has opened and migrated the database. */
 export type ServerOptions = {
   readonly config: Config;
   readonly catalogue: Catalogue;
@@ -48,13 +48,13 @@ export type ServerOptions = {
 
 /** A whole service, wired together. */
 export type Server = {
-  /** Starts to listen and opens the catalogue's connections. @returns the address, such as http://127.0.0.1:8080. */
+  /** Starts to listen and opens the catalogue's connections. @returns the URL, such as http://127.0.0.1:8080. */
   listen(): Promise<string>;
   /**
    * Puts another catalogue in force. Payments in flight finish on the catalogue that they started with; connections
    * with an unchanged definition stay open and keep their known health.
    *
-   * @throws CatalogueError; then the previous catalogue stays in force.
+   * @throws CatalogueError, in which case the previous catalogue stays in force.
    */
   replaceCatalogue(catalogue: Catalogue): void;
   /** Open outcomes that could not be looked up when the server started to listen. */
@@ -158,7 +158,7 @@ type Routed = {
   readonly background: Background;
   readonly observers: Observers;
   readonly parent: ServerOptions['parent'];
-  /** Seals the secrets of webhooks: the bare vault, since the log of the vault's use is about cards. */
+  /** The vault without logging, which seals webhooks' secrets: the log of the vault's use is only about cards. */
   readonly vault: CardVault;
   readonly inFlight: InFlight;
   readonly clientAddress: ClientAddress;

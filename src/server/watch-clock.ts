@@ -2,7 +2,7 @@ import { repeat } from '#src/repeat.ts';
 import type { Database } from '#src/store/engine/database.ts';
 import { type ClockDifference, compareClocks } from '#src/store/engine/database-clock.ts';
 
-/** Dependencies of the monitoring of the process's clock. */
+/** Dependencies for monitoring the process's clock. */
 export type ClockDeps = {
   readonly database: Database;
   readonly clock: {

@@ -6,22 +6,20 @@ export type VaultKeys = ReadonlyMap<string, Uint8Array>;
 
 /** Encrypts and decrypts card numbers. */
 export type CardVault = {
-  /**
-   * @returns the number as a compact JWE (RFC 7516) whose additional authenticated header names the key and the token.
-   */
+  /** @returns the number as a compact JWE (RFC 7516), whose protected header names the key and the token. */
   seal(cardNumber: Secret, token: string): Promise<string>;
   /** @throws VaultKeyMissingError, or Error if the ciphertext belongs to another token or was altered. */
   open(sealed: string, token: string): Promise<Secret>;
   /**
-   * Reseals a number under the current key.
+   * Reseals a number with the current key.
    *
-   * @returns undefined if it is already sealed under that key.
+   * @returns undefined if it is already sealed with that key.
    * @throws as `open`.
    */
   reseal(sealed: string, token: string): Promise<string | undefined>;
 };
 
-/** Thrown for a number sealed under a key that the vault does not have. */
+/** Thrown for a number sealed with a key that the vault does not have. */
 export class VaultKeyMissingError extends Error {
   override readonly name = 'VaultKeyMissingError';
 
@@ -34,7 +32,7 @@ const ALGORITHM = 'A256GCMKW';
 const ENCRYPTION = 'A256GCM';
 
 /**
- * Creates the vault of card numbers. Each number is sealed under a separate content key (A256GCM), which is wrapped
+ * Creates the vault for card numbers. Each number is sealed with a separate content key (A256GCM), which is wrapped
  * with the vault's key (A256GCMKW, RFC 7518 section 4.7). To rotate keys, put a new key first: older ciphertexts name
  * their key and stay readable. The header's `sub` binds a ciphertext to its token, so it does not open if moved to
  * another row.
@@ -76,7 +74,7 @@ export function cardVault(keys: VaultKeys): CardVault {
   };
 }
 
-/** Returns the common prefix of all numbers sealed under a key, whatever their token: the header's first fields. */
+/** Returns the common prefix of all numbers sealed with a key, whatever their token: the header's first fields. */
 export function sealedPrefix(keyId: string): string {
   const header = JSON.stringify({ alg: ALGORITHM, enc: ENCRYPTION, kid: keyId, sub: '' });
   // Drops the bytes that base64 would encode together with the token, keeping only whole groups of three.

@@ -66,7 +66,7 @@ export type HashKeys = {
   readonly pageTokenKey: Uint8Array;
   /** Key for digests of the credentials that identify a connection's account. */
   readonly identityKey: Uint8Array;
-  /** API key of the mounted sandbox provider, unless the environment sets one. The same after every start. */
+  /** API key of the mounted sandbox provider, unless the environment sets one. It is the same after every start. */
   readonly sandboxApiKey: string;
 };
 

@@ -29,7 +29,7 @@ export type Checkout = {
   readonly language: Language;
   readonly session: string;
   readonly publicKey: string;
-  /** The merchant's name as payers see it; '' for none. */
+  /** The merchant's name as payers see it; '' if there is none. */
   readonly payee: string;
   readonly description: string;
   readonly order: string;
@@ -68,7 +68,7 @@ ${methods.length > 0 ? form(checkout, texts) : noMethod}
 /** Reason why a page cannot accept a payment. */
 export type CheckoutDeadEnd = 'unknown' | 'expired' | 'busy';
 
-/** Renders a page that explains why it cannot accept a payment. @param backUrl the merchant's address, if any. */
+/** Renders a page that explains why it cannot accept a payment. @param backUrl the merchant's URL, if any. */
 export function renderDeadEnd(kind: CheckoutDeadEnd, language: Language, backUrl?: string): string {
   const texts = CHECKOUT_TEXTS[language];
   const back = backUrl && `<a class="button" href="${escapeHtml(backUrl)}">${escapeHtml(texts.back)}</a>`;

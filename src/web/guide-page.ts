@@ -4,7 +4,7 @@ import { renderMarkdown } from './markdown.ts';
 
 /** A page of docs/ that is served alongside the API reference. */
 export type Guide = {
-  /** Last part of the address /docs/<name>. */
+  /** Last part of the path /docs/<name>. */
   readonly name: string;
   readonly title: string;
   /** File in docs/. */
@@ -44,7 +44,7 @@ const STYLE = `
   code { font: .85em/1.6 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
   pre { padding: 1rem; } li { margin: .35rem 0; } a { color: var(--link); }`;
 
-/** Headers of a guide: it may run no script and load nothing. */
+/** Headers of a guide, which may not run scripts or load anything. */
 export const GUIDE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,

@@ -29,7 +29,7 @@ const STYLE = `
   @media (max-width: 36rem) { th, td { display: block; width: auto; } td { padding-top: 0; border-top: 0; } }
   a { color: var(--link); }`;
 
-/** Headers of the home page: it may run no script and load nothing. */
+/** Headers of the home page, which may not run scripts or load anything. */
 export const HOME_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,

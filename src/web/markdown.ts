@@ -4,7 +4,7 @@ import { escapeHtml } from './html.ts';
  * Renders the Markdown of docs/ (https://commonmark.org, with GitHub's tables): headings, paragraphs, lists, tables and
  * fenced code; inline, code, links, bold and italic. Anything else stays text, and all text is escaped.
  *
- * @param addressOf returns the address for a link's target, or undefined to keep only the link's text.
+ * @param addressOf returns the URL for a link's target, or undefined to keep only the link's text.
  */
 export function renderMarkdown(markdown: string, addressOf: (target: string) => string | undefined): string {
   const inline = inlineRenderer(addressOf);

@@ -9,9 +9,9 @@ type Asked = {
 };
 
 /**
- * Renders the page for an unknown address under /dashboard or /checkout, where people use a browser.
+ * Renders the page for an unknown path under /dashboard or /checkout, where people use a browser.
  *
- * @returns undefined for any other address, and for a client that does not accept HTML.
+ * @returns undefined for any other path, and for a client that does not accept HTML.
  */
 export function notFoundPage({ method, url, headers }: Asked): string | undefined {
   const [, area] = /^\/(dashboard|checkout)(?:[/?]|$)/.exec(url) ?? [];

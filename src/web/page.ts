@@ -16,7 +16,7 @@ const STYLE = `
   p { margin: 0 0 1rem; }
   .quiet { margin: 0; font-size: .85rem; color: var(--quiet); }`;
 
-/** Headers of every page: no script, no foreign content, no framing, no caching. */
+/** Headers of every page. They forbid scripts, foreign content, framing and caching. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
@@ -29,7 +29,7 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 export type Page = {
   readonly language: Language;
   readonly title: string;
-  /** Amount formatted for the payer; '' for none. */
+  /** Amount formatted for the payer; '' if there is none. */
   readonly amount: string;
   readonly text: string;
   readonly small: string;

@@ -1,12 +1,12 @@
 import Fastify from 'fastify';
 import { type StaticFile, staticFile } from './static-file.ts';
 
-/** Keys filled in for trying out calls, by the name of the OpenAPI document's security scheme. */
+/** Keys filled in for trying out calls, keyed by the name of the security scheme in the OpenAPI document. */
 export type FilledInKeys = Readonly<Record<string, string>>;
 
 /**
- * Headers of the API reference: only scripts and calls of this origin are allowed. So are inline styles, because the
- * viewer sets some as attributes, but they can load nothing from elsewhere.
+ * Headers of the API reference: only scripts and calls of this origin are allowed. Inline styles are allowed too,
+ * because the viewer sets some as attributes, but they can load nothing from elsewhere.
  */
 export const REFERENCE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
@@ -17,7 +17,10 @@ export const REFERENCE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-cache',
 };
 
-/** The API reference: a viewer of /openapi.json (https://github.com/scalar/scalar), whose script this service hosts. */
+/**
+ * The API reference: the Scalar viewer (https://github.com/scalar/scalar) for /openapi.json. This service hosts its
+ * script.
+ */
 export const REFERENCE_PAGE = `<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>API reference · Payments service</title>
 </head><body><div id="reference"></div><noscript>The reference needs JavaScript. Its content is also in <a href="/openapi.json">/openapi.json</a>.</noscript>

@@ -30,7 +30,7 @@ export function mountFile(app: FastifyInstance, path: string, load: () => Promis
   });
 }
 
-/** Serves a file, compressed if the client accepts gzip, or responds 304 if the client already has it. */
+/** Serves a file, compressed if the client accepts gzip, or responds with 304 if the client already has it. */
 function serveFile(request: FastifyRequest, reply: FastifyReply, file: StaticFile): FastifyReply {
   reply.headers({ 'cache-control': 'no-cache', etag: file.etag, vary: 'accept-encoding' });
   if (request.headers['if-none-match']?.includes(file.etag)) return reply.code(304).send();

@@ -36,7 +36,7 @@ for (const [network, prefix] of IPV6) special.addSubnet(network, prefix, 'ipv6')
 const global6 = new BlockList();
 global6.addSubnet(...IPV6_GLOBAL, 'ipv6');
 
-/** Returns true for an IP address of the public Internet; false for any other string. */
+/** Returns true for an IP address on the public Internet; false for any other string. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:

@@ -22,16 +22,16 @@ export type DeliverDeps = {
   readonly settings: DeliverySettings;
 };
 
-/** Settings of deliveries. */
+/** Settings for deliveries. */
 export type DeliverySettings = {
   readonly allowPrivate: boolean;
   /** Time limit for the first byte of a receiver's response. */
   readonly timeoutMs: number;
   /** Lease of a delivery in seconds: the timeout plus time for the work around it. */
   readonly leaseS: number;
-  /** Maximum number of concurrent deliveries of a replica to one webhook. */
+  /** Maximum number of concurrent deliveries from one replica to one webhook. */
   readonly perWebhook: number;
-  /** Time that a webhook is drained before other webhooks get their turn. */
+  /** Time for which a webhook is drained before other webhooks get their turn. */
   readonly sliceMs: number;
   /** The pauses after failed attempts, in seconds; by default RETRY_SCHEDULE_S. */
   readonly retryScheduleS?: readonly number[];
@@ -115,7 +115,8 @@ async function deliver(
   const error = errorOf(result);
   const seconds = (performance.now() - startedMs) / 1000;
   observer.delivered(name, { result: error ?? 'DELIVERED', seconds });
-  // Before finishing, so that a delivery that an old URL refused is sent again if the webhook has a new URL by now.
+  // Done before finishing, so that a delivery that an old URL refused is sent again if the webhook has a new URL by
+  // now.
   const isOff = result.status === GONE && (await turnOffGoneWebhook(database, name, url));
   if (isOff) observer.turnedOff(name);
   await finishDelivery(database, { accountId: name.accountId, url }, delivery, {

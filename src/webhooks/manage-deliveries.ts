@@ -13,7 +13,7 @@ import { isUuid } from '#src/store/tables/stored-objects.ts';
 import { type ManageDeps, requireActive, requireWebhook } from './manage-webhooks.ts';
 
 const PAGE_SIZE = 50;
-/** Maximum number of deliveries that one call makes due, so that its statement ends in time. */
+/** Maximum number of deliveries that one call makes due, so that its statement does not take too long. */
 const MAX_REDELIVERED = 10_000;
 
 /** A page of deliveries. */

@@ -24,7 +24,7 @@ import {
   sealCredentials,
 } from './signing-secret.ts';
 
-/** Dependencies of managing webhooks. */
+/** Dependencies of the webhook functions. */
 export type ManageDeps = {
   readonly database: Database;
   readonly vault: SecretVault;
@@ -76,7 +76,7 @@ export async function addWebhook(
   );
 }
 
-/** Returns a webhook of an account. @throws ServiceError WEBHOOK_NOT_FOUND, also for another account's webhook. */
+/** Returns one of an account's webhooks. @throws ServiceError WEBHOOK_NOT_FOUND, even for another account's webhook. */
 export async function requireWebhook(
   database: Database,
   accountId: string,
@@ -92,7 +92,7 @@ export function listOwnWebhooks(database: Database, accountId: string): Promise<
   return orUnavailable(listWebhooks(database, accountId));
 }
 
-/** A requested change of a webhook. */
+/** A requested change to a webhook. */
 type Change = Omit<WebhookChange, 'credentials'> & { readonly credentials?: Credentials | undefined };
 
 /** Changes the given fields of a webhook. @throws ServiceError INVALID_PARAMETERS, WEBHOOK_NOT_FOUND. */
@@ -131,7 +131,7 @@ export async function currentSecret(
   return webhook ? openSecret(vault, id, webhook.secret) : '';
 }
 
-/** Time that the previous secret keeps signing after a rotation. */
+/** Time for which the previous secret still signs after a rotation. */
 const BOTH_SECRETS_S = 86_400;
 
 /** Replaces a webhook's secret. The previous secret also signs for a day. @throws ServiceError WEBHOOK_NOT_FOUND. */
@@ -195,7 +195,7 @@ function faultOfUrl(text: string, allowPrivate: boolean): Omit<FieldError, 'fiel
   }
   if (allowPrivate) return undefined;
   if (url.protocol !== 'https:') return { code: 'NOT_ALLOWED', message: 'must be an https URL' };
-  // A host name is checked when connecting, by the address that it has then.
+  // A host name is checked when connecting, with the address that it has then.
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) === 0 || isPublicAddress(host)) return undefined;
   return { code: 'NOT_ALLOWED', message: 'must be a public address' };

@@ -10,7 +10,7 @@ export const RETRY_SCHEDULE_S: readonly number[] = [
   96 * 3_600,
 ];
 
-/** Share by which a pause may be longer, so that deliveries that failed together are not retried together. */
+/** Fraction by which a pause may be longer, so that deliveries that failed together are not retried together. */
 const JITTER = 0.2;
 
 /**

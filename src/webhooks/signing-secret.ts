@@ -23,7 +23,7 @@ export async function openSecret(vault: SecretVault, webhookId: string, sealed: 
   return (await vault.open(sealed, webhookId)).reveal();
 }
 
-/** Credentials that a receiver requires besides the signature; '' for any that it does not require. */
+/** Credentials that a receiver requires in addition to the signature; '' for any that it does not require. */
 export type Credentials = { readonly apiKey: string; readonly secret: string; readonly hmacKey: string };
 
 /** Seals a receiver's credentials. */

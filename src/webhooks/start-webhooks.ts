@@ -4,7 +4,7 @@ import { closeDeliveries, getWebhook } from '#src/store/tables/webhooks.ts';
 import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
 import { startWakeUps, type WakeUpOptions } from './wake-ups.ts';
 
-/** Settings of a replica's webhooks. */
+/** Settings for a replica's webhooks. */
 export type WebhookSettings = DeliverySettings & {
   /** Number of webhooks drained concurrently. */
   readonly concurrency: number;
@@ -12,7 +12,7 @@ export type WebhookSettings = DeliverySettings & {
   readonly failingConcurrency: number;
   /** Polling interval of the outbox while this replica writes nothing to it. */
   readonly relayIntervalMs: number;
-  /** Interval between searches for overdue deliveries, and the lateness from which a delivery counts as overdue. */
+  /** Interval between searches for overdue deliveries; a delivery that is later than this counts as overdue. */
   readonly overdueIntervalMs: number;
 };
 

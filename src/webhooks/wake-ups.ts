@@ -2,13 +2,15 @@ import type { WebhookName } from '#src/store/tables/outbox.ts';
 
 /** Decides when this replica drains which webhook. */
 export type WakeUps = {
-  /** Drains each of these webhooks now, or in `inS` seconds. An earlier time replaces that of a waiting drain. */
+  /**
+   * Drains each of these webhooks now, or in `inS` seconds. If a drain is waiting, an earlier time replaces its time.
+   */
   wake(webhooks: readonly WebhookName[], inS?: number): void;
   /** Starts no more drains. Resolves when the drains in progress have ended. */
   stop(): Promise<void>;
 };
 
-/** Dependencies of draining webhooks. */
+/** Options for draining webhooks. */
 export type WakeUpOptions = {
   /** Number of webhooks that a replica drains concurrently. */
   readonly concurrency: number;
@@ -20,8 +22,8 @@ export type WakeUpOptions = {
 const MAX_WAITING = 10_000;
 
 /**
- * Starts draining woken webhooks in order of arrival, with at most one drain per webhook. The queue is the deliveries,
- * whose rows hold due times and leases; a wake-up exists only in memory, and losing it costs only time.
+ * Starts to drain woken webhooks in order of arrival, with at most one drain per webhook. The delivery rows are the
+ * queue: they hold the due times and leases. A wake-up exists only in memory; losing it costs only time.
  */
 export function startWakeUps({ concurrency, drain }: WakeUpOptions): WakeUps {
   const waiting = new Map<string, { readonly webhook: WebhookName; readonly dueMs: number }>();

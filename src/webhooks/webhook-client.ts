@@ -16,7 +16,7 @@ export type PostError =
   | 'TLS_FAILED'
   | 'ADDRESS_NOT_ALLOWED';
 
-/** HTTP/1.1 client for one receiver. Follows no redirects, reads at most 4 KB of a response, and never throws. */
+/** HTTP/1.1 client for one receiver. It follows no redirects, reads at most 4 KB of a response, and never throws. */
 export type WebhookClient = {
   post(headers: Readonly<Record<string, string>>, body: string): Promise<PostResult>;
   close(): Promise<void>;
@@ -92,7 +92,7 @@ function guardedConnector(options: WebhookClientOptions): buildConnector.connect
   };
 }
 
-/** Rejects names with any private address, even besides public ones: no honest receiver has one. */
+/** Rejects a name with any private address, even if it also has public ones: no honest receiver has one. */
 function publicLookup(lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, options, (error, address, family) => {

@@ -25,9 +25,9 @@ import { canonicalDecimal } from './canonical-decimal.ts';
  * Converts a request message to its canonical form, in place, so that requests with the same meaning are equal.
  * Decimals become canonical (malformed ones stay, for validation to refuse), and a whole decimal becomes the integer
  * that it represents (`fraction_of`). Fields that a request cannot set are cleared: OUTPUT_ONLY fields, as AIP-203
- * prescribes, and unsupported fields that request nothing. An empty string is cleared if its field requires a format or
- * has the option `empty_is_absent`, and so is an empty message with that option; other text stays as sent. Any change
- * to this form changes hashes and needs another `CANONICAL_FORM` (payments/request-hash).
+ * prescribes, and unsupported fields that set nothing (`asksForNothing`). An empty string is cleared if its field
+ * requires a format or has the option `empty_is_absent`, and so is an empty message with that option; other text stays
+ * as sent. Any change to this form changes hashes and needs another `CANONICAL_FORM` (payments/request-hash).
  */
 export function canonicalize(desc: DescMessage, message: Message): void {
   walker(desc)?.(message as AnyMessage);
@@ -41,7 +41,7 @@ const walkers = new WeakMap<DescMessage, Walk | 'in the making' | 'nothing to do
 /** Returns the walk over messages of a type, built once; undefined if no field of the type needs a change. */
 function walker(desc: DescMessage): Walk | undefined {
   if (desc.typeName === DecimalSchema.typeName) return canonicalizeDecimal;
-  // Free JSON is recursive, and has no canonical form.
+  // Arbitrary JSON is recursive, and has no canonical form.
   if (desc.typeName.startsWith('google.protobuf.')) return undefined;
   const known = walkers.get(desc);
   if (known === 'in the making') throw new Error(`${desc} refers to itself, which is not supported`);
@@ -98,7 +98,7 @@ function emptyStep(field: DescField, { fields }: DescMessage, walk: Walk | undef
   };
 }
 
-/** Reports whether free JSON is null, false, "", [] or {}, or an object of only such values. */
+/** Reports whether arbitrary JSON is null, false, "", [] or {}, or an object of only such values. */
 export function asksForNothing(value: Value | undefined): boolean {
   const kind = value?.kind;
   switch (kind?.case) {
@@ -116,7 +116,7 @@ export function asksForNothing(value: Value | undefined): boolean {
   }
 }
 
-/** Returns a string, number or boolean in free JSON as a string; undefined for anything else. */
+/** Returns a string, number or boolean in arbitrary JSON as a string; undefined for anything else. */
 function textOf(value: Value | undefined): string | undefined {
   const kind = value?.kind;
   const isScalar = kind?.case === 'numberValue' || kind?.case === 'stringValue' || kind?.case === 'boolValue';
@@ -141,7 +141,7 @@ function isOutputOnly(field: DescField): boolean {
   );
 }
 
-/** Moves a decimal to the field for the integer that it represents, if it is whole and that field is not set. */
+/** Moves a whole decimal to the field for integers, if that field is not set. */
 function wholeNumber(message: AnyMessage, field: DescField, whole: DescField): void {
   const decimal = message[field.localName] as AnyMessage | undefined;
   if (!decimal) return;

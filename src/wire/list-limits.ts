@@ -4,13 +4,13 @@ import { field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 /** Limit on the elements of a list in a request, unless its .proto sets a lower one. */
 const MAX_ITEMS = 200;
 
-/** Limit on the values in the free JSON of a request (google.protobuf.Struct, Value and ListValue). */
+/** Limit on the number of values in a request's arbitrary JSON (google.protobuf.Struct, Value and ListValue). */
 export const MAX_FREE_VALUES = 10_000;
 
 /** Message for a request that exceeds MAX_FREE_VALUES. */
-export const TOO_MANY_FREE_VALUES = `must not contain more than ${MAX_FREE_VALUES} values, together with all other free JSON`;
+export const TOO_MANY_FREE_VALUES = `must not contain more than ${MAX_FREE_VALUES} values, together with all other arbitrary JSON`;
 
-/** Reports whether a message is free JSON, whose values are counted together instead of per list. */
+/** Reports whether a message is arbitrary JSON, whose values are counted together instead of per list. */
 export function isFreeJson(desc: DescMessage): boolean {
   return ['google.protobuf.Value', 'google.protobuf.ListValue', 'google.protobuf.Struct'].includes(
     desc.typeName,
@@ -18,8 +18,8 @@ export function isFreeJson(desc: DescMessage): boolean {
 }
 
 /**
- * Returns the limit on the elements of a list field, or on the entries of a map field (buf.validate's max_items). It is
- * enforced while a body is read, since reading a long list is what costs time.
+ * Returns the limit on the elements of a list field, or on the entries of a map field (buf.validate's max_items). The
+ * limit is enforced while a body is read, since reading a long list is what takes time.
  */
 export function maxItems(field: DescField): number {
   return limits.getOrInsertComputed(field, readMaxItems);

@@ -6,7 +6,7 @@ export const NESTING_LIMIT = 32;
 
 /**
  * A number literal that a double might not represent exactly: it has an exponent or many digits, or is tiny. `source`
- * is the literal itself, so that the reader of a field can handle it exactly.
+ * is the literal itself, so that a field's reader can handle it exactly.
  */
 export class RawNumber {
   readonly source: string;
@@ -44,7 +44,7 @@ export function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** Returns the refusal of a body that is nested too deeply. */
+/** Returns the refusal for a body that is nested too deeply. */
 export function nestedTooDeeply(): ServiceError {
   return new ServiceError('INVALID_REQUEST', `the body is nested more than ${NESTING_LIMIT} levels deep`);
 }

@@ -14,8 +14,8 @@ import { NESTING_LIMIT, nestedTooDeeply } from './parse-json.ts';
  * Reads a request message from its binary form. It first counts lists and levels by skipping through the bytes: an
  * empty element takes two bytes, but far more memory and time as an object.
  *
- * @throws ServiceError INVALID_PARAMETERS with the path of a list, or of free JSON, that is too long; INVALID_REQUEST,
- * without quoting the bytes, if they are not a valid message.
+ * @throws ServiceError INVALID_PARAMETERS with the path of a list, or of arbitrary JSON, that is too long;
+ * INVALID_REQUEST, without quoting the bytes, if they are not a valid message.
  */
 export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
   try {
@@ -28,7 +28,7 @@ export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Arr
   }
 }
 
-/** Limit on the nesting of messages: in free JSON, each object or array is in a Value. */
+/** Limit on the nesting of messages: in arbitrary JSON, each object or array is in a Value. */
 const MESSAGES_LIMIT = 2 * NESTING_LIMIT;
 
 type Count = { freeValues: number; path: string };
@@ -51,8 +51,9 @@ function count(desc: DescMessage, reader: BinaryReader, end: number, level: numb
       continue;
     }
     const packed = field.fieldKind === 'list' && isPacked(field, wireType);
-    if (!packed && wireType !== wireTypeOf(field)) throw new Error(`${field} has another wire type`);
-    // An error within free JSON names only the field with the free JSON: the names inside come from the sender.
+    if (!packed && wireType !== wireTypeOf(field)) throw new Error(`${field} has the wrong wire type`);
+    // An error within arbitrary JSON names only the field that contains the JSON: the names inside come from the
+    // sender.
     if (!isFree) so.path = path === '' ? field.name : `${path}.${field.name}`;
     const isMany = !isFree && (field.fieldKind === 'list' || field.fieldKind === 'map');
     if (isMany) {

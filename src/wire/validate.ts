@@ -8,8 +8,8 @@ const validator = createValidator({
 });
 
 /**
- * Creates the check of a message type against the rules in its .proto (buf.validate). The errors name fields and rules,
- * never values.
+ * Creates a function that checks messages of a type against the rules in its .proto (buf.validate). The errors name
+ * fields and rules, never values.
  */
 export function validate<Desc extends DescMessage>(
   schema: Desc,
@@ -33,7 +33,7 @@ function fieldError(violation: Violation): FieldError {
   return { field: fieldPath(violation), code, message: messageOf(violation) };
 }
 
-/** Descriptions of the patterns in our .proto files, so that merchants' engineers need not read regular expressions. */
+/** Describes the patterns in our .proto files, so that merchants' engineers need not read regular expressions. */
 const FORMS: ReadonlyMap<string, string> = new Map([
   ['^[A-Z]{2}$', 'an ISO 3166-1 alpha-2 country code'],
   ['^[A-Z]{3}$', 'an ISO 4217 currency code'],

@@ -41,7 +41,7 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 );
 
 /**
- * Compiles the reader of a message from REST JSON, once for each message type.
+ * Builds a function that reads messages of a type from REST JSON. It is built once for each message type.
  *
  * Members have the names in the .proto file. `null` counts as absent, and so does an empty string in a field that takes
  * no text, unless its absence would move money (`empty_is_refused`). Enums are value names, except the name of zero,
@@ -52,8 +52,8 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
  * comes from the operator, so lists may have any length.
  * @param options.protobufJson also accepts ProtoJSON: lowerCamelCase names, enum numbers, integers as strings, and
  * `{"value": "10"}` for a decimal.
- * @param options.check finds faults in the readable fields, so that a refusal names them too. It is called only if
- * some fields are unreadable.
+ * @param options.check finds faults in the readable fields, so that a refusal names them too. It is called only if some
+ * fields are unreadable.
  * @returns a function that reads a value from `parseJson`. It throws ServiceError INVALID_REQUEST if that is not an
  * object, and INVALID_PARAMETERS with the paths of up to 20 faulty fields (`items[0].quantity`), never their values.
  */
@@ -78,7 +78,7 @@ export function jsonDecoder<Desc extends DescMessage>(
   };
 }
 
-/** Returns the refusal of unreadable fields, together with the faults that a check finds in the others. */
+/** Returns the refusal for unreadable fields, together with the faults that a check finds in the others. */
 function unreadable(faults: Faults, check: () => FieldError[]): ServiceError {
   // Once reading has stopped, the remaining fields look absent.
   const others = isFull(faults) ? [] : check();
@@ -102,7 +102,8 @@ type FieldReader = {
   /** Name of the JSON member that contains the value. */
   readonly name: string;
   /**
-   * Reads the values of this member that belong to another field: fractions beside integers, or arrays beside objects.
+   * Reads the values of this member that belong to another field: fractions instead of integers, or arrays instead of
+   * objects.
    */
   readonly other?: FieldReader;
   /** Reports whether a value belongs to the other field. */
@@ -200,7 +201,7 @@ const readValue = wellKnownReader(ValueSchema, false) as Read;
 /** Names that a refusal may repeat. Others come from the sender, and might be a card number. */
 const PLAIN_NAME = /^[A-Za-z_]{1,64}$/;
 
-/** Refuses an unknown member, unless it requests nothing. */
+/** Refuses an unknown member, unless it sets nothing. */
 function refuseIfSet(name: string, json: unknown, faults: Faults): void {
   const count = faults.length;
   const value = readValue(json, faults) as Value | undefined;
@@ -222,7 +223,7 @@ function valueReader(field: DescField, dialect: Dialect): Read {
   }
 }
 
-/** Returns the reader of a field's value, or of an element of a list or map. */
+/** Returns a function that reads a field's value, or an element of a list or map. */
 function elementReader(field: DescField, dialect: Dialect): Read {
   if (field.message) return messageReader(field.message, dialect);
   if (field.enum) return enumReader(field.enum, dialect.protobufJson);
@@ -248,7 +249,7 @@ function listReader(field: DescField, dialect: Dialect): Read {
   };
 }
 
-/** Returns the reader of a map. A fault in it names only the map, since the keys come from the sender. */
+/** Returns a function that reads a map. A fault names only the map, since the keys come from the sender. */
 function mapReader(field: DescField & { fieldKind: 'map' }, dialect: Dialect): Read {
   const readKey = scalarReader(field.mapKey, { lenient: true, longAsString: true });
   const read = nonNull(field, elementReader(field, dialect));
@@ -268,7 +269,7 @@ function mapReader(field: DescField & { fieldKind: 'map' }, dialect: Dialect): R
   };
 }
 
-/** Refuses null in a list or map, unless the elements are free JSON. */
+/** Refuses null in a list or map, unless the elements are arbitrary JSON. */
 function nonNull(field: DescField, read: Read): Read {
   if (field.message?.typeName === 'google.protobuf.Value') return read;
   return (json, faults) =>

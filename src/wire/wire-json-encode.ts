@@ -19,13 +19,13 @@ import { array_of, fraction_of, null_when_empty, omit_when_empty } from '#gen/pa
 type Append<T = unknown> = (text: string, value: T) => string;
 
 /**
- * Compiles the writer of a message type's REST JSON.
+ * Builds a function that writes messages of a type as REST JSON.
  *
  * Members have the names and the order of the .proto file. Every field is written: an unset field is `null` if it has
  * presence, and its default otherwise. Enums are value names; google.type.Decimal is a JSON number with at least one
- * decimal; google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are written as
- * JSON; an empty list is `null` if its field has the option `null_when_empty`, and an empty string is left out if its
- * field, never the first, has the option `omit_when_empty`. The rest is as in ProtoJSON.
+ * decimal place; google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are written
+ * as JSON; an empty list is `null` if its field has the option `null_when_empty`, and an empty string is left out if
+ * its field, never the first, has the option `omit_when_empty`. The rest is as in ProtoJSON.
  *
  * @throws Error for an unsupported message type and, when writing, for an invalid decimal or timestamp (a bug of ours).
  */
@@ -35,9 +35,9 @@ export function jsonEncoder<Desc extends DescMessage>(schema: Desc): (message: M
 }
 
 /**
- * Compiles the writer of one field's REST JSON: the text that `jsonEncoder` writes for the field, without the name.
+ * Builds a function that writes one field's value as REST JSON, as `jsonEncoder` does, without the name.
  *
- * @param field belongs to no oneof.
+ * @param field must not belong to a oneof.
  * @throws Error for an unsupported field.
  */
 export function jsonFieldEncoder(field: DescField): (message: Message) => string {
@@ -52,7 +52,7 @@ function messageAppender(desc: DescMessage): Append {
   const known = appenders.get(desc) ?? wellKnownAppender(desc);
   if (known) return known;
   if (desc.file.proto.syntax !== 'proto3')
-    throw new Error(`${desc} is not proto3, so it has no REST JSON here`);
+    throw new Error(`${desc} is not proto3; REST JSON is supported only for proto3 messages`);
   const fields: Append<Members>[] = [];
   const append = (text: string, message: unknown) => {
     let longer = text;
@@ -70,7 +70,7 @@ function messageAppender(desc: DescMessage): Append {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Returns the appender of a message's field, with its name and the separator before it. */
+/** Returns a function that appends a message's field, with its name and the separator before it. */
 function fieldAppender(field: DescField, separator: string): Append<Members> {
   const { localName } = field;
   const prefix = `${separator}${JSON.stringify(field.name)}:`;
@@ -134,7 +134,7 @@ function valueAppender(field: DescField, prefix: string): Append {
   }
 }
 
-/** Returns the appender of a field's value, or of an element of a list or map. */
+/** Returns a function that appends a field's value, or an element of a list or map. */
 function elementAppender(field: DescField, prefix: string): Append {
   if (field.message) {
     const append = messageAppender(field.message);
@@ -189,8 +189,8 @@ function scalarAppender(scalar: ScalarType, prefix: string): Append {
 const NEEDS_ESCAPE = /["\\\u0000-\u001f\ud800-\udfff]/;
 
 /**
- * Returns the appender of a string. Most strings need no escaping, and checking that is faster than JSON.stringify,
- * which also escapes lone surrogates.
+ * Returns a function that appends a string. Most strings need no escaping, and checking that is faster than
+ * JSON.stringify, which also escapes lone surrogates.
  */
 function stringAppender(prefix: string): Append<string> {
   const opened = `${prefix}"`;
@@ -225,7 +225,8 @@ function wellKnownAppender(desc: DescMessage): Append | undefined {
     case 'google.protobuf.Empty':
       return undefined;
     default:
-      if (desc.typeName.startsWith('google.protobuf.')) throw new Error(`${desc} has no REST JSON here`);
+      if (desc.typeName.startsWith('google.protobuf.'))
+        throw new Error(`${desc} is not supported in REST JSON`);
       return undefined;
   }
 }
@@ -234,14 +235,14 @@ const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
 /** Writes a decimal's digits as a number literal, so that no digit is lost. */
 function writeDecimal({ value }: Decimal): string {
-  if (!DECIMAL.test(value)) throw new Error('google.type.Decimal contains no canonical decimal');
+  if (!DECIMAL.test(value)) throw new Error('google.type.Decimal does not contain a canonical decimal');
   return value.includes('.') ? value : `${value}.0`;
 }
 
 // 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z, the bounds of google.protobuf.Timestamp.
 const FIRST_SECOND = -62_135_596_800;
 const LAST_SECOND = 253_402_300_799;
-// Most timestamps of a record, and of records from about the same time, are in the same second.
+// Most timestamps in a record, and in records from about the same time, are in the same second.
 let lastSecond = 0;
 let lastText = '1970-01-01T00:00:00';
 

@@ -1,16 +1,16 @@
 import { type FieldCode, MAX_FIELD_ERRORS } from '#src/service-error.ts';
 
 /**
- * Faults found in a body so far. A fault is recorded without a path, which each enclosing level then completes with its
- * name, so that a body without faults costs no paths. Messages never contain a value.
+ * Faults found in a body so far. A fault is recorded without a path; each enclosing level then prepends its name, so
+ * that no paths are built for a body without faults. Messages never contain a value.
  */
 export type Faults = { field: string; readonly code: FieldCode; readonly message: string }[] & {
-  /** Number of free JSON values in the body so far. Everything else is bounded by the limits on lists. */
+  /** Number of arbitrary JSON values in the body so far. The limits on lists bound everything else. */
   freeValues?: number;
 };
 
 /**
- * Reads a JSON value, which is null only where null is a value. If it is faulty, records the fault, and returns
+ * Reads a JSON value. The value is null only where null is allowed. If it is faulty, records the fault, and returns
  * undefined, or a message or list of the readable parts.
  */
 export type Read = (json: unknown, faults: Faults) => unknown;

@@ -5,7 +5,7 @@ import { RawNumber } from './parse-json.ts';
 import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
 
 /**
- * Returns the reader of a Protobuf scalar from JSON, which checks type and range.
+ * Returns a function that reads a Protobuf scalar from JSON, and checks its type and range.
  *
  * @param options.lenient also accepts numbers as strings and the names of the special floats, as ProtoJSON does.
  * @param options.longAsString returns 64-bit integers as strings instead of bigint.
@@ -43,8 +43,8 @@ export function scalarReader(
 }
 
 /**
- * Returns the reader of an enum. It accepts the name of any value but the first, which means "unspecified", and the
- * alternative names for requests (`also_named`).
+ * Returns a function that reads an enum. It accepts the name of any value but the first, which means "unspecified", and
+ * the alternative names for requests (`also_named`).
  *
  * @param lenient accepts every name, and numbers, as ProtoJSON does.
  */
@@ -114,7 +114,7 @@ function integerReader(min: number, max: number, lenient: boolean): Read {
   };
 }
 
-/** Returns the reader of a 64-bit integer: a string in ProtoJSON, and also a number if it is exact. */
+/** Returns a function that reads a 64-bit integer: a string in ProtoJSON, or a number if it is exact. */
 function longReader(min: bigint, max: bigint, longAsString: boolean): Read {
   const range = `must be from ${min} to ${max}`;
   return (json, faults) => {

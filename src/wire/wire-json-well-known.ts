@@ -14,7 +14,7 @@ import { isJsonObject, NESTING_LIMIT, RawNumber } from './parse-json.ts';
 import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
 
 /**
- * Returns the reader of a message type that has its own JSON form; undefined for any other type.
+ * Returns a function that reads a message type with its own JSON form; undefined for any other type.
  *
  * @param protobufJson also accepts a google.type.Decimal in its ProtoJSON form, an object.
  * @throws Error for an unsupported type of google.protobuf.
@@ -39,7 +39,8 @@ export function wellKnownReader(desc: DescMessage, protobufJson: boolean): Read 
     case 'google.protobuf.Empty':
       return undefined;
     default:
-      if (desc.typeName.startsWith('google.protobuf.')) throw new Error(`${desc} has no REST JSON here`);
+      if (desc.typeName.startsWith('google.protobuf.'))
+        throw new Error(`${desc} is not supported in REST JSON`);
       return undefined;
   }
 }
@@ -111,7 +112,9 @@ function plainMessage(desc: DescMessage, json: unknown, faults: Faults): unknown
   return faults.length > count ? undefined : fromJson(desc, plain as JsonValue);
 }
 
-/** Copies any JSON. Refuses a number that a double would change, since responses would return it changed. */
+/**
+ * Copies arbitrary JSON. Refuses a number that a double would change, since responses would return the changed number.
+ */
 function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefined {
   if (depth > NESTING_LIMIT) return noteFault(faults, 'INVALID_FORMAT', 'is nested too deeply');
   faults.freeValues = (faults.freeValues ?? 0) + 1;
@@ -140,7 +143,7 @@ function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefi
 const INEXACT = 'has more digits than a JSON number can represent exactly (IEEE 754); send it as a string';
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
-/** No double needs a longer literal, and the time of the check is quadratic in the length. */
+/** No double needs a longer literal, and the time that the check takes is quadratic in the length. */
 const MAX_LITERAL_LENGTH = 800;
 
 /** Reports whether a double prints with exactly the digits of a literal. */

@@ -13,8 +13,8 @@ export type Collection = {
 const COLLECT_TIMEOUT_MS = 1_000;
 
 /**
- * Sums the metrics of the workers. The last counts of a worker that has ended stay in the sums, since a falling sum
- * would be read as a restart and counted twice.
+ * Sums the metrics of the workers. The last counts of a worker that has exited stay in the sums, since a falling sum
+ * would be taken for a restart and counted twice.
  */
 export function collectFromWorkers(workers: ReadonlySet<Worker>): Collection {
   const own = createOwnMetrics(workers);
@@ -53,7 +53,7 @@ export function collectFromWorkers(workers: ReadonlySet<Worker>): Collection {
   return {
     received(worker, message) {
       if (message.kind === 'collected') {
-        // A worker's last message may arrive after its end, when its counts are already in `gone`.
+        // A worker's last message may arrive after its exit, when its counts are already in `gone`.
         if (workers.has(worker)) latest.set(worker, message.metrics);
         arrived(worker, message.collection);
       } else if (message.kind === 'give metrics') {
@@ -93,13 +93,13 @@ function createOwnMetrics(workers: ReadonlySet<Worker>) {
   });
   const ends = new Counter({
     name: 'worker_ends_total',
-    help: 'Worker processes that ended by themselves and were replaced. Only with WORKERS above 1.',
+    help: 'Worker processes that exited by themselves and were replaced. Only with WORKERS above 1.',
     registers,
   });
   return { ends, inJson: () => inJson(registry) };
 }
 
-/** Sends a message, unless the worker is ending. */
+/** Sends a message, unless the worker is exiting. */
 export function tell(worker: Worker, message: FromParent): void {
   if (worker.isConnected()) worker.send(message, () => {});
 }

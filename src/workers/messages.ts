@@ -7,7 +7,7 @@ export type CollectedMetrics = MetricObjectWithValues<MetricValue<string>>[];
 /** A message from a worker to the parent. */
 export type FromWorker =
   | { readonly kind: 'give storage' }
-  /** The worker serves at this address. */
+  /** The worker is ready, and serves requests at this address. */
   | { readonly kind: 'serving'; readonly address: string; readonly warnings: readonly string[] }
   | { readonly kind: 'collected'; readonly collection: number; readonly metrics: CollectedMetrics }
   | { readonly kind: 'give metrics'; readonly asked: number };

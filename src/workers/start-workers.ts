@@ -6,22 +6,22 @@ import { collectFromWorkers, tell } from './collect-from-workers.ts';
 import type { FromWorker } from './messages.ts';
 import type { Storage } from './storage.ts';
 
-/** Options of the workers. */
+/** Options for the workers. */
 export type WorkersOptions = {
   readonly count: number;
-  /** Passed to each worker. The database may be run by this process. */
+  /** Passed to each worker. This process may run the database itself. */
   readonly storage: Storage;
   readonly log: Logger;
 };
 
-/** Processes that serve on one port. */
+/** Processes that serve requests on one port. */
 export type Workers = {
   readonly address: string;
-  /** Warnings that the workers reported when they started to serve. */
+  /** Warnings that the workers reported when they were ready. */
   readonly warnings: readonly string[];
   /** Makes every worker reload its catalogue. */
   reload(): void;
-  /** Lets every worker finish its calls in progress. @returns true if all workers ended cleanly. */
+  /** Lets every worker finish its calls in progress. @returns true if all workers exited cleanly. */
   stop(): Promise<boolean>;
 };
 
@@ -30,16 +30,16 @@ export class WorkerFailedError extends Error {
   override readonly name = 'WorkerFailedError';
 }
 
-/** Time after which a worker counts as having served: its end was an accident, and it is replaced at once. */
+/** If a worker exits after at least this time, its exit was an accident, and it is replaced at once. */
 const SETTLED_MS = 10_000;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 10_000;
 
 /**
- * Starts worker processes and replaces any that end. This process listens and hands each new connection to the next
- * worker (node:cluster), so no traffic passes through it. If this process dies, its workers end at once.
+ * Starts worker processes and replaces any that exit. This process listens and hands each new connection to the next
+ * worker (node:cluster), so no traffic passes through it. If this process dies, its workers exit at once.
  *
- * @throws WorkerFailedError if a worker ends before all of them serve.
+ * @throws WorkerFailedError if a worker exits before all of them are ready.
  */
 export async function startWorkers({ count, storage, log }: WorkersOptions): Promise<Workers> {
   // The keys are bytes in a map, which JSON cannot represent.
@@ -59,7 +59,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
     worker.on('error', (err) => {
       const { pid } = worker.process;
       log.error({ err, worker: pid }, 'a worker cannot be reached');
-      // A process that could not be started emits no exit event.
+      // A process that could not be started emits no exit event of its own.
       if (pid === undefined) worker.process.emit('exit', 1, null);
     });
     worker.once('exit', (code, signal) => {
@@ -70,7 +70,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
       if (isStarted && !isStopping) void replace({ worker: worker.process.pid, code, signal }, startedAtMs);
     });
     return new Promise((resolve, reject) => {
-      worker.once('exit', () => reject(new WorkerFailedError('a worker ended before it served')));
+      worker.once('exit', () => reject(new WorkerFailedError('a worker exited before it was ready')));
       worker.on('message', (message: FromWorker) => {
         if (message.kind === 'give storage') tell(worker, { kind: 'storage', storage });
         else if (message.kind === 'serving') {
@@ -82,13 +82,13 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
   }
 
   async function replace(ended: object, startedAtMs: number): Promise<void> {
-    log.error(ended, 'a worker ended and is being replaced');
+    log.error(ended, 'a worker exited and is being replaced');
     pauseMs =
       performance.now() - startedAtMs > SETTLED_MS
         ? 0
         : Math.min(2 * pauseMs || FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
     await sleep(pauseMs, undefined, { ref: false });
-    // A worker that fails reports why, and its end starts the next one.
+    // A worker that fails reports why, and its exit starts the next one.
     if (!isStopping) await start().catch(() => {});
   }
 

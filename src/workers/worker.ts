@@ -6,7 +6,7 @@ import type { Storage } from './storage.ts';
 export type Parent = {
   /** Requests the database and the keys. */
   storage(): Promise<Storage>;
-  /** Reports that this worker serves. */
+  /** Reports that this worker is ready to serve requests. */
   serving(address: string, warnings: readonly string[]): void;
   /** Registers the function that collects this worker's metrics when the parent requests them. */
   collectBy(collect: () => Promise<CollectedMetrics>): void;

@@ -6,7 +6,7 @@ import { run as account } from '#src/commands/account.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { type Ran, runCommand } from '../support/run-command.ts';
 
-const NOT_A_DISPLAY_NAME = '"display-name" must be 1 to 100 visible characters';
+const NOT_A_DISPLAY_NAME = '"display-name" must have 1 to 100 visible characters';
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
 it('the account command creates the schema in DATABASE_URL and stores only the hash of a secret', async () => {
@@ -128,7 +128,11 @@ it.each([
   ['an audit log of something that is not an id', ['audit', 'shop'], '"shop" is not an id: ids are UUIDs.'],
   ['no account', ['keys'], '"keys" takes <account id>.'],
   ['an id that is not a UUID', ['keys', 'shop'], '"shop" is not an id: ids are UUIDs.'],
-  ['a value other than on or off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" must be on or off.'],
+  [
+    'a value other than on or off',
+    ['secret-always', UNKNOWN, 'yes'],
+    '"secret-always" must be "on" or "off".',
+  ],
   [
     'an origin with a path',
     ['origins', UNKNOWN, 'https://shop.example/'],
@@ -151,7 +155,7 @@ it.each([
   [
     'an unknown way to show authorizations',
     ['authorizations', UNKNOWN, 'on'],
-    '"authorizations" must be shown or authorized.',
+    '"authorizations" must be "shown" or "authorized".',
   ],
   ['one operand too many', ['keys', UNKNOWN, UNKNOWN], '"keys" takes <account id>.'],
 ])(

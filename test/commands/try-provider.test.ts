@@ -30,10 +30,13 @@ async function tried(
 }
 
 it.each([
-  ['adyen', ['purchase', 'refund of a second part', 'capture of a half', 'cancel', 'declined card']],
-  ['stripe', ['look-up by our id alone', 'close of a purchase that was never sent', 'capture of a half']],
-  ['paypal', ['payer redirected', 'look-up while nobody has paid', 'close of the redirect']],
-  ['mercado-pago', ['payer redirected', 'look-up while nobody has paid', 'close of the redirect']],
+  ['adyen', ['purchase', 'refund of a second part', 'capture of half the amount', 'cancel', 'declined card']],
+  [
+    'stripe',
+    ['look-up by our id alone', 'close of a purchase that was never sent', 'capture of half the amount'],
+  ],
+  ['paypal', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
+  ['mercado-pago', ['payer redirected', 'look-up before anybody has paid', 'close of the redirect']],
 ])('try-provider confirms every expectation of %s with a fake of the provider', async (provider, names) => {
   const { differing, lines } = await tried(provider);
   expect(lines.filter((line) => line.startsWith('DIFFERS'))).toEqual([]);
@@ -48,7 +51,7 @@ it('try-provider reports each difference between an expectation and the provider
   expect(lines).toContainEqual(
     expect.stringMatching(/^DIFFERS {2}purchase: expected approved; got not_sent: .*401/),
   );
-  expect(lines.at(-1)).toBe(`${differing} differ from the expectation.`);
+  expect(lines.at(-1)).toBe(`${differing} differ from the expected outcome.`);
 });
 
 it.each([

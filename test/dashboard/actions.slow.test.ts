@@ -59,7 +59,7 @@ it('an operator sees whether an action succeeded, is still open or failed', asyn
   expect(told).toEqual([
     '"status">The refund succeeded.',
     '"status">The refund was sent. The timeline shows its outcome once it is known.',
-    '"alert">The refund failed. The timeline shows the provider’s answer.',
+    '"alert">The refund failed. The timeline shows the provider’s response.',
   ]);
 });
 

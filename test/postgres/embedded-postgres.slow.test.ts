@@ -150,7 +150,7 @@ describe('recovery after kill -9', () => {
     process.kill(postmasterPid(), 'SIGKILL');
     while (complaints.length === 0) await sleep(10);
     expect(complaints).toEqual([
-      [expect.objectContaining({ signal: 'SIGKILL' }), 'PostgreSQL ended unexpectedly'],
+      [expect.objectContaining({ signal: 'SIGKILL' }), 'PostgreSQL exited unexpectedly'],
     ]);
     await service.stop();
     await start();

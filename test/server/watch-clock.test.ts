@@ -68,7 +68,7 @@ it('an unavailable database does not end the watch', async () => {
   };
   await watched(90_000, 2, query);
   expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
-    expect.stringContaining('the comparison is retried'),
+    expect.stringContaining('the comparison will be retried'),
     expect.stringContaining('more than a minute apart'),
   ]);
 });

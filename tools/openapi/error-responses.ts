@@ -2,7 +2,7 @@ import { ERROR_DOMAIN } from '#src/api/errors.ts';
 import { FIELD_CODES, REASONS, type Reason } from '#src/service-error.ts';
 import type { Json } from './field-rules.ts';
 
-/** Advice on a reason for a refusal, from docs/errors.md. */
+/** Advice from docs/errors.md about a reason for a refusal. */
 export type ErrorAdvice = { readonly when: string; readonly whatToDo: string };
 
 /** Reads the table of docs/errors.md: every reason for refusing a call. */
@@ -48,7 +48,7 @@ export function errorResponseName(status: number): string {
   return wordsOf(status).replaceAll(' ', '');
 }
 
-/** Statuses of refusals with a Retry-After. */
+/** Statuses of refusals that have a Retry-After header. */
 const TELLING_WHEN: ReadonlySet<number> = new Set([409, 429, 503]);
 
 /** Returns a response component for each HTTP status of a refusal, with the reasons, advice, and an example of each. */
@@ -62,7 +62,7 @@ export function errorResponses(advice: ReadonlyMap<string, ErrorAdvice>): Record
       return `- \`${reason}\`: ${when} ${whatToDo}`;
     });
     const response = {
-      description: `${wordsOf(status)}. The codes with this status, of all calls:\n\n${lines.join('\n')}`,
+      description: `${wordsOf(status)}. The codes with this status, for all calls:\n\n${lines.join('\n')}`,
       headers: {
         'x-request-id': { $ref: '#/components/headers/RequestId' },
         ...(TELLING_WHEN.has(status) && { 'retry-after': { $ref: '#/components/headers/RetryAfter' } }),
@@ -102,7 +102,7 @@ function example(reason: Reason, advice: ReadonlyMap<string, ErrorAdvice>): Json
   };
 }
 
-/** The schemas of a refusal. */
+/** The schemas for a refusal. */
 export const PROBLEM_SCHEMAS: Record<string, Json> = {
   Problem: {
     type: 'object',
@@ -127,12 +127,12 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
         type: 'array',
         items: { type: 'string' },
         minItems: 1,
-        description: 'A line for each field at fault, else `detail` alone.',
+        description: 'A line for each faulty field, or `detail` alone.',
       },
       errors: {
         type: 'array',
         items: { $ref: '#/components/schemas/FieldError' },
-        description: 'The fields at fault; empty if the refusal is not about a field.',
+        description: 'The faulty fields; empty if the refusal is not about a field.',
       },
       request_id: {
         type: 'string',
@@ -143,7 +143,7 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
   },
   FieldError: {
     type: 'object',
-    description: 'A field at fault.',
+    description: 'A faulty field.',
     properties: {
       field: { type: 'string', description: 'Its path, such as `additional_data.order.items[0].quantity`.' },
       code: { type: 'string', enum: FIELD_CODES, description: 'What is wrong with it.' },

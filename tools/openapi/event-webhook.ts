@@ -9,23 +9,27 @@ const header = (name: string, description: string, required = true): Json => ({
   schema: { type: 'string' },
 });
 
-/** Request that a merchant's server receives for each event. */
+/** The request that a merchant's server receives for each event. */
 export const EVENT_WEBHOOK: Json = {
   post: {
     operationId: 'receiveEvent',
     tags: ['Webhooks'],
     summary: 'An event is delivered to your server',
     description:
-      'Signed as [Standard Webhooks](https://www.standardwebhooks.com) describes. Answer with a 2xx status within 10 ' +
+      'Signed as [Standard Webhooks](https://www.standardwebhooks.com) describes. Respond with a 2xx status within 10 ' +
       'seconds; otherwise the event is sent again. An event may come late, or twice with the same `webhook-id`.',
     security: [],
     parameters: [
-      header('webhook-id', 'Id of the event, the same each time it is sent.'),
+      header('webhook-id', 'The event id, the same each time the event is sent.'),
       header('webhook-timestamp', 'Time of sending, in seconds since 1970.'),
       header('webhook-signature', 'Signatures of id, timestamp and body, separated by spaces.'),
       header('x-api-key', "The webhook's `credentials.api_key`.", false),
       header('x-secret', "The webhook's `credentials.secret`.", false),
-      header('x-hmac-signature', 'HMAC-SHA256 of the raw body by `credentials.hmac_key`, in base64.', false),
+      header(
+        'x-hmac-signature',
+        'HMAC-SHA256 of the raw body with the key `credentials.hmac_key`, in base64.',
+        false,
+      ),
     ],
     requestBody: {
       required: true,
@@ -55,7 +59,7 @@ const PAYMENT_IN_EVENT: Json = {
 /** The body of an event, as src/webhooks/event-body.ts writes it. */
 export const EVENT_SCHEMA: Json = {
   type: 'object',
-  description: 'A change of a payment or of a stored payment method.',
+  description: 'A change to a payment or a stored payment method.',
   properties: {
     id: { type: 'string', format: 'uuid', description: 'The same as the header `webhook-id`.' },
     type: { type: 'string', description: 'First part of `type_event`.' },
@@ -68,7 +72,7 @@ export const EVENT_SCHEMA: Json = {
     version: { type: 'integer', const: 2, description: 'Version of the body.' },
     retry: { type: 'integer', minimum: 0, description: 'Number of earlier attempts to deliver the event.' },
     timestamp: { type: 'string', format: 'date-time', description: 'When the event happened.' },
-    sequence: { type: 'integer', description: 'Counts the changes of a payment.' },
+    sequence: { type: 'integer', description: 'Counts the changes to a payment.' },
     data: {
       type: 'object',
       description: `\`payment_method\` with \`enrollment.…\`, empty with \`${TEST_EVENT_TYPE}\`, else \`payment\`.`,

@@ -10,7 +10,7 @@ export type Examples = {
   /** References to an rpc's example requests, by name; empty if there are none. */
   requests(method: DescMethod): Json;
   responses(method: DescMethod): Json;
-  /** An rpc's first request: sample values of the path's and query's variables, and the body, if any. */
+  /** An rpc's first request: sample values for the path and query variables, and the body, if any. */
   first(method: DescMethod): {
     readonly parameters: Readonly<Record<string, string>>;
     readonly body: unknown;

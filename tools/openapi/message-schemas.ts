@@ -23,7 +23,7 @@ import { isRequired, type Json, ruleKeywords } from './field-rules.ts';
 /** Direction of a message. A request may omit fields and contain unknown ones; a response is complete. */
 export type Direction = 'request' | 'response';
 
-/** Writer of schemas for messages in REST JSON. It collects the referenced schemas. */
+/** Writes the schemas of messages in REST JSON, and collects the referenced schemas. */
 export type MessageSchemas = {
   /** A field's schema. */
   field(field: DescField, direction: Direction): Json;
@@ -160,7 +160,7 @@ function descriptionOf(
   return description === '' ? {} : { description };
 }
 
-/** Returns notes on a request for rules that the schema cannot express. */
+/** Returns notes for a request about rules that the schema cannot express. */
 function notesOnRequest(desc: DescMessage, fields: readonly DescField[]): string[] {
   const oneofs = desc.oneofs.filter((one) => one.fields.length > 1);
   const refused = fields.filter((field) => getOption(field, not_supported));

@@ -50,12 +50,12 @@ export function openApiDocument({ version, services, examples, errors }: OpenApi
   };
 }
 
-const INTRODUCTION = `This document describes every call in REST JSON. The same calls are available by Connect, gRPC and gRPC-Web on the same port.
+const INTRODUCTION = `This document describes every call in REST JSON. The same calls are available over Connect, gRPC and gRPC-Web on the same port.
 
 - **Keys.** Merchants send \`public-api-key\` and \`private-secret-key\`; operators send \`operator-key\`.
 - **Retries.** Send a new \`x-idempotency-key\` with each new payment, and the same one when you repeat a call. A repeat gets the first response again, and nothing is charged twice.
 - **Outcomes.** A decline and an unknown outcome are payments that say so, not errors. Treat \`PENDING\` as undecided.
-- **JSON.** Amounts are numbers with the digits of their currency; requests may send them as strings of digits. \`null\` means absent. Unknown fields are ignored. Later versions may add fields, enum values and codes: expect ones that you do not know.
+- **JSON.** Amounts are numbers with their currency's decimal places; requests may send them as strings of digits. \`null\` means absent. Unknown fields are ignored. Later versions may add fields, enum values and codes: be prepared for ones that you do not know.
 
 More about [errors](/docs/errors), [webhooks](/docs/webhooks), [retries](/docs/retries) and [limits](/docs/limits).`;
 
@@ -76,7 +76,7 @@ const SECURITY_SCHEMES: Record<string, Json> = {
     type: 'apiKey',
     in: 'header',
     name: 'operator-key',
-    description: 'Gives access to the calls for operators, and to no account.',
+    description: 'Grants access to the calls for operators, but to no account.',
   },
 };
 
@@ -108,7 +108,7 @@ const HEADERS: Record<string, Json> = {
     schema: { type: 'string' },
   },
   IdempotentReplayed: {
-    description: 'Present only if this is the first response again.',
+    description: 'Present only if this response repeats the first one.',
     schema: { type: 'string', const: 'true' },
   },
   Location: {
@@ -117,7 +117,7 @@ const HEADERS: Record<string, Json> = {
   },
   Link: {
     description:
-      'The next page (RFC 8288), as `<…>; rel="next"`, relative to the address called. Absent on the last page.',
+      'The next page (RFC 8288), as `<…>; rel="next"`, relative to the URL called. Absent on the last page.',
     schema: { type: 'string' },
   },
   RetryAfter: {

@@ -15,7 +15,7 @@ import type { Examples } from './examples.ts';
 import { isRequired, type Json } from './field-rules.ts';
 import type { MessageSchemas } from './message-schemas.ts';
 
-/** Returns the paths of services from their REST bindings (google.api.http). */
+/** Returns the paths of the services' REST bindings (google.api.http). */
 export function pathsOf(
   services: readonly DescService[],
   schemas: MessageSchemas,
@@ -163,7 +163,7 @@ function parameter(named: Json, { description, ...schema }: Json): Json {
 function body({ method, binding, bindings, schemas, examples }: Operation): Json | undefined {
   if (binding.body === '') return undefined;
   const field = method.input.fields.find(({ name }) => name === binding.body);
-  // A variable that is in every path of the rpc is never read from a body.
+  // A variable that every path of the rpc contains is never read from a body.
   const everywhere = method.input.fields.filter((one) =>
     bindings.every(({ variables }) => variables.some((path) => path[0] === one)),
   );
@@ -191,7 +191,7 @@ function success({ method, binding, schemas, examples }: Operation): Json {
   const schema = responseBody
     ? schemas.field(responseBody, 'response')
     : schemas.message(method.output, 'response');
-  const description = isCreated ? 'Created now, or earlier under the same idempotency key.' : 'OK.';
+  const description = isCreated ? 'Created now, or earlier with the same idempotency key.' : 'OK.';
   return {
     [isCreated ? 201 : 200]: {
       description,
@@ -201,7 +201,7 @@ function success({ method, binding, schemas, examples }: Operation): Json {
   };
 }
 
-/** Reports whether, by its name, the rpc is a standard method that creates a resource (AIP-133). */
+/** Reports whether the rpc's name shows that it is a standard method that creates a resource (AIP-133). */
 function createsResource(method: DescMethod): boolean {
   return /^(Create|Enroll)/.test(method.name);
 }

@@ -5,7 +5,7 @@ import { type RetryOptions, withRetries } from './retry.ts';
 export { type ErrorCode, type FieldFault, PaymentsError } from './errors.ts';
 export type * from './operations.ts';
 
-/** Where the service is, and the keys to it. */
+/** The service's URL, and the keys for its calls. */
 export type ClientOptions = RetryOptions & {
   readonly baseUrl: string;
   /** Keys of an account. The secret belongs on servers only. */
@@ -19,9 +19,11 @@ export type ClientOptions = RetryOptions & {
   readonly fetch?: typeof fetch;
 };
 
-/** Options of one call. */
+/** Options for one call. */
 export type CallOptions = {
-  /** Names the call: one for each thing that is to happen once, such as an order. Drawn at random when absent. */
+  /**
+   * Identifies the call: use one key for each thing that must happen only once, such as an order. Random when absent.
+   */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
 };
@@ -38,7 +40,7 @@ export type PaymentsClient = {
   pages<Name extends Names>(name: Name, request: Request<Name>): AsyncGenerator<Response<Name>>;
 };
 
-/** Makes a client of the REST interface. It opens nothing, and needs no closing. */
+/** Creates a client for the REST interface. It opens no connection, and need not be closed. */
 export function createPaymentsClient(options: ClientOptions): PaymentsClient {
   const call = (name: Names, request: unknown, callOptions: CallOptions = {}) =>
     send(options, OPERATIONS[name], request as Members, callOptions);
@@ -85,7 +87,7 @@ async function send(
   );
 }
 
-/** Puts the members of a request where its operation has them: path, query string or body. */
+/** Puts each member of a request where its operation expects it: in the path, the query string or the body. */
 function write(
   baseUrl: string,
   { path, query, hasBody }: Call,
@@ -139,7 +141,7 @@ async function once(
   } catch (cause) {
     throw new PaymentsError(
       'NO_RESPONSE',
-      'no response came; repeat the call with its key to learn what happened',
+      'there was no response; repeat the call with the same key to learn what happened',
       {
         idempotencyKey,
         cause,
@@ -167,7 +169,7 @@ function refusal(
 ): PaymentsError {
   const problem = body as Partial<Problem> | undefined;
   const details = { ...detailsOf(response), idempotencyKey };
-  // Not the service, but something between it and us.
+  // The response came not from the service, but from something between it and us.
   if (typeof problem?.code !== 'string') {
     return response.status === 503 || response.status === 429
       ? new PaymentsError('SERVICE_UNAVAILABLE', `HTTP ${response.status}`, details)
@@ -180,7 +182,7 @@ function refusal(
 }
 
 function unreadable(response: globalThis.Response, idempotencyKey: string | undefined): PaymentsError {
-  const message = `HTTP ${response.status} with a body that is not the service's`;
+  const message = `HTTP ${response.status} with a body that did not come from the service`;
   return new PaymentsError('UNREADABLE_RESPONSE', message, { ...detailsOf(response), idempotencyKey });
 }
 
@@ -193,7 +195,7 @@ function detailsOf({ status, headers }: globalThis.Response) {
   };
 }
 
-/** The next page is told in the body, or, where the body is the list alone, in the header Link (RFC 8288). */
+/** The body names the next page or, if the body is only the list, the Link header does (RFC 8288). */
 function nextPage({ headers }: globalThis.Response, body: unknown): string | undefined {
   const told = (body as { next_page_token?: string } | undefined)?.next_page_token;
   const link = /<([^>]*)>;\s*rel="next"/.exec(headers.get('link') ?? '')?.[1];

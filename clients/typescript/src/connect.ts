@@ -5,7 +5,7 @@ import { type ErrorCode, type FieldFault, mayRetry, PaymentsError } from './erro
 import { type Call, OPERATIONS } from './operations.ts';
 import { type RetryOptions, withRetries } from './retry.ts';
 
-/** Keys for the calls of a transport, and how they are repeated. */
+/** The keys for a transport's calls, and how the calls are repeated. */
 export type InterceptorOptions = RetryOptions & {
   readonly publicApiKey?: string;
   readonly privateSecretKey?: string;
@@ -13,10 +13,10 @@ export type InterceptorOptions = RetryOptions & {
 };
 
 /**
- * Makes the interceptor of a transport of Connect, gRPC or gRPC-Web (@connectrpc/connect-node, connect-web). It sends the
- * keys, repeats a call under one idempotency key, and explains its error: see paymentsErrorOf.
+ * Creates the interceptor for a Connect, gRPC or gRPC-Web transport (@connectrpc/connect-node, connect-web). It sends
+ * the keys, repeats a call with the same idempotency key, and explains its error: see paymentsErrorOf.
  *
- * A deadline of a call (`timeoutMs`) is for all of its tries.
+ * A call's deadline (`timeoutMs`) covers all of its tries.
  */
 export function paymentsInterceptor(options: InterceptorOptions): Interceptor {
   return (next) => async (request) => {
@@ -46,12 +46,12 @@ export function paymentsInterceptor(options: InterceptorOptions): Interceptor {
   };
 }
 
-/** Returns what the service says of an error that a call threw; undefined for an error of something else. */
+/** Returns the service's explanation of an error that a call threw; undefined for an error from anywhere else. */
 export function paymentsErrorOf(error: unknown): PaymentsError | undefined {
   return error instanceof ConnectError && error.cause instanceof PaymentsError ? error.cause : undefined;
 }
 
-/** Connect's clients throw its own errors only: ours is the cause. */
+/** Connect's clients throw only Connect's own errors, so ours is the cause. */
 function explained(error: unknown, idempotencyKey: string | undefined): ConnectError {
   const thrown = ConnectError.from(error);
   thrown.cause = toPaymentsError(thrown, idempotencyKey);
@@ -71,7 +71,7 @@ function toPaymentsError(
     requestId: metadata.get('x-request-id') ?? undefined,
     retryAfterS: Number.isFinite(seconds) ? seconds : undefined,
   };
-  // Without a reason it comes from a proxy, or from our own side of the connection.
+  // An error without a reason comes from a proxy, or from our own side of the connection.
   return new PaymentsError(reason ?? 'NO_RESPONSE', rawMessage, told);
 }
 
@@ -83,7 +83,7 @@ function reasonOf(detail: Detail): ErrorCode | undefined {
   return reason === undefined ? undefined : (text(reason) as ErrorCode);
 }
 
-/** Reads the fields at fault of a google.rpc.BadRequest: messages of field, description and reason. */
+/** Reads the faulty fields from a google.rpc.BadRequest: messages with a field, a description and a reason. */
 function fieldFaults(detail: Detail): FieldFault[] {
   return textsOf(detail, 'google.rpc.BadRequest', 1).map((violation) => {
     const read = (field: number) => text(fieldsOf(violation, field)[0] ?? new Uint8Array());
@@ -95,7 +95,7 @@ function textsOf(detail: Detail, type: string, field: number): Uint8Array[] {
   return 'type' in detail && detail.type === type ? fieldsOf(detail.value, field) : [];
 }
 
-/** Returns a length-delimited field of a message, as often as it is there. */
+/** Returns every occurrence of a length-delimited field in a message. */
 function fieldsOf(message: Uint8Array, wanted: number): Uint8Array[] {
   const reader = new BinaryReader(message);
   const found: Uint8Array[] = [];

@@ -1,24 +1,24 @@
 import type { Problem } from './operations.ts';
 
-/** Reasons of the service for refusing a call, and of the client for not knowing what became of one. */
+/** The service's reasons for refusing a call, and the client's reasons for not knowing a call's result. */
 export type ErrorCode = Problem['code'] | 'NO_RESPONSE' | 'UNREADABLE_RESPONSE';
 
-/** A field of the request that is at fault. */
+/** A faulty field of the request. */
 export type FieldFault = Problem['errors'][number];
 
-/** A call that was refused, or of which nobody knows what became. `code` tells which. */
+/** Thrown for a call that was refused, or whose result is unknown. `code` tells which. */
 export class PaymentsError extends Error {
   override readonly name = 'PaymentsError';
   readonly code: ErrorCode;
-  /** The HTTP status; 0 where no response came. */
+  /** The HTTP status; 0 if there was no response. */
   readonly status: number;
-  /** The fields at fault; empty where none is. */
+  /** The faulty fields; empty if there are none. */
   readonly errors: readonly FieldFault[];
-  /** Names the call to support. */
+  /** Identifies the call: quote it to support. */
   readonly requestId: string | undefined;
   /** Seconds after which a retry makes sense. */
   readonly retryAfterS: number | undefined;
-  /** Key of the call. After an error that `mayHaveHappened`, repeat the call with this key and no other. */
+  /** The call's key. If `mayHaveHappened` is true, repeat the call with this key and no other. */
   readonly idempotencyKey: string | undefined;
 
   constructor(
@@ -54,7 +54,7 @@ const UNKNOWN: ReadonlySet<ErrorCode> = new Set([
   'NO_RESPONSE',
   'UNREADABLE_RESPONSE',
 ]);
-/** Refused before anything was done. */
+/** Reasons for refusing a call before anything was done. */
 const NOT_NOW: ReadonlySet<ErrorCode> = new Set(['RATE_LIMITED', 'SERVICE_UNAVAILABLE']);
 
 /** Returns true if a call may be sent again after an error. @param isRepeatable the call has a key, or changes nothing. */

@@ -93,13 +93,13 @@ export type AirlineLeg = {
   readonly arrival_airport: string | null;
   /** IATA or ICAO airline code. */
   readonly carrier_code: string | null;
-  /** Number of the flight, without the carrier's code. */
+  /** Flight number, without the carrier's code. */
   readonly flight_number: string | null;
   /** The carrier's code for the fare and its rules. */
   readonly fare_basis_code: string | null;
   /** Booking class, such as Y. */
   readonly fare_class_code: string | null;
-  /** In base_fare_currency or, when absent, the payment's currency; with up to 20 decimals. */
+  /** In base_fare_currency or, when that is absent, in the payment's currency; with up to 20 decimal places. */
   readonly base_fare: number | null;
   /** ISO 4217. */
   readonly base_fare_currency: string | null;
@@ -132,13 +132,13 @@ export type AirlineLegInput = {
   readonly arrival_airport?: string | null;
   /** IATA or ICAO airline code. */
   readonly carrier_code?: string | null;
-  /** Number of the flight, without the carrier's code. */
+  /** Flight number, without the carrier's code. */
   readonly flight_number?: string | null;
   /** The carrier's code for the fare and its rules. */
   readonly fare_basis_code?: string | null;
   /** Booking class, such as Y. */
   readonly fare_class_code?: string | null;
-  /** In base_fare_currency or, when absent, the payment's currency; with up to 20 decimals. */
+  /** In base_fare_currency or, when that is absent, in the payment's currency; with up to 20 decimal places. */
   readonly base_fare?: number | string | null;
   /** ISO 4217. */
   readonly base_fare_currency?: string | null;
@@ -218,9 +218,9 @@ export type AirlinePassengerInput = {
   readonly id?: unknown;
 };
 
-/** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals. */
+/** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimal places. */
 export type AirlineTicket = {
-  /** Number of the ticket. */
+  /** Ticket number. */
   readonly ticket_number: string | null;
   /** true for an electronic ticket. */
   readonly e_ticket: boolean | null;
@@ -236,9 +236,9 @@ export type AirlineTicket = {
   readonly issue: TicketIssue | null;
 };
 
-/** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals. */
+/** An airline ticket. Amounts are in the currency of the payment, with up to 20 decimal places. */
 export type AirlineTicketInput = {
-  /** Number of the ticket. */
+  /** Ticket number. */
   readonly ticket_number?: string | null;
   /** true for an electronic ticket. */
   readonly e_ticket?: boolean | null;
@@ -254,7 +254,7 @@ export type AirlineTicketInput = {
   readonly issue?: TicketIssueInput | null;
 };
 
-/** The amounts of a payment. Decimals have as many fraction digits as ISO 4217 gives the currency, but at least one. */
+/** The amounts of a payment. They have as many decimal places as ISO 4217 defines for the currency, but at least one. */
 export type Amount = {
   /** Sum of the captures of an authorization; 0 for a purchase, which is captured immediately. */
   readonly captured: number;
@@ -270,9 +270,9 @@ export type Amount = {
 
 /** Data reported by the payer's browser. In the record, missing values are "", or null for optional fields. */
 export type BrowserInfo = {
-  /** The header User-Agent. */
+  /** The User-Agent header. */
   readonly user_agent: string;
-  /** The header Accept. */
+  /** The Accept header. */
   readonly accept_header: string;
   /** Bits per color (`screen.colorDepth`), as text: 24. */
   readonly color_depth: string;
@@ -298,9 +298,9 @@ export type BrowserInfo = {
 
 /** Data reported by the payer's browser. In the record, missing values are "", or null for optional fields. */
 export type BrowserInfoInput = {
-  /** The header User-Agent. */
+  /** The User-Agent header. */
   readonly user_agent?: string | null;
-  /** The header Accept. */
+  /** The Accept header. */
   readonly accept_header?: string | null;
   /** Bits per color (`screen.colorDepth`), as text: 24. */
   readonly color_depth?: string | null;
@@ -326,7 +326,7 @@ export type BrowserInfoInput = {
 
 /** A cancel or a refund, depending on the payment's state. */
 export type CancelOrRefundPaymentRequest = {
-  /** UUID of the transaction to act on: the payment's own (the default), which means the whole payment, or a capture. */
+  /** UUID of the transaction to act on: a capture, or the payment's own transaction (the default), which stands for the whole payment. */
   readonly transaction_id?: string | null;
   /** The merchant's reference for the operation; generated when absent. Serves as the idempotency key if none is sent. */
   readonly merchant_reference?: string | null;
@@ -377,7 +377,7 @@ export type CapturePaymentRequest = {
 export type Card = {
   /** true if the card was only verified and nothing was charged. */
   readonly verify: boolean;
-  /** true for every card payment, whatever was requested. For verifications, and for accounts that show authorizations as such, whether the payment was captured immediately. */
+  /** For verifications, and for accounts that show authorizations as such, true if the payment was captured immediately. For all other card payments, always true, whatever was requested. */
   readonly capture: boolean;
   /** Number of installments; 1 for a payment in full. */
   readonly installments: number;
@@ -413,9 +413,9 @@ export type CardData = {
   readonly iin: string;
   /** The last four digits. */
   readonly lfd: string;
-  /** Number of digits of the card number. */
+  /** Number of digits in the card number. */
   readonly number_length: number;
-  /** Number of digits of the security code; 0 if none was sent, and with a vaulted token. */
+  /** Number of digits in the security code; 0 if none was sent, and always 0 with a vaulted token. */
   readonly security_code_length: number;
   /** Such as VISA; "" when unknown. */
   readonly brand: string;
@@ -449,7 +449,7 @@ export type CardDataInput = {
   readonly number?: string | null;
   /** 1 to 12. */
   readonly expiration_month?: number | null;
-  /** Two digits, or four in this century; recorded as two. The provider decides whether the card has expired. */
+  /** Two digits, or four digits for a year in this century; recorded as two. The provider decides whether the card has expired. */
   readonly expiration_year?: number | null;
   /** 3 or 4 digits. Stored only in a one-time token, encrypted. */
   readonly security_code?: string | null;
@@ -459,7 +459,7 @@ export type CardDataInput = {
 
 /** Refused with `NOT_SUPPORTED` when set: `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`). */
 export type CardInput = {
-  /** Omitted with a token. With a vaulted_token, it may contain only a security_code. */
+  /** Omit it if you send a token. With a vaulted_token, it may contain only a security_code. */
   readonly card_data?: CardDataInput | null;
   /** false requests an authorization only; true or absent requests authorization and capture. */
   readonly capture?: boolean | null;
@@ -471,7 +471,7 @@ export type CardInput = {
   readonly verify?: boolean | null;
   /** Text on the cardholder's statement, if the provider supports it. */
   readonly soft_descriptor?: string | null;
-  /** States that the card is being stored, or was stored. Card schemes require this with every payment with a stored card. */
+  /** States that the card is being stored, or was stored. Card schemes require this for every payment that uses a stored card. */
   readonly stored_credentials?: StoredCredentialsInput | null;
 };
 
@@ -483,19 +483,19 @@ export type Checkout = {
   readonly sdk_action_required: boolean;
 };
 
-/** An amount to be paid, or paid. */
+/** An amount that was or will be paid. */
 export type CheckoutAmount = {
   /** ISO 4217. */
   readonly currency: string;
-  /** Above zero; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has. */
+  /** Above zero. At most 10^12, at most 2^53 - 1 minor units, and with no more decimal places than the currency has. */
   readonly value: number;
 };
 
-/** An amount to be paid, or paid. */
+/** An amount that was or will be paid. */
 export type CheckoutAmountInput = {
   /** ISO 4217. */
   readonly currency: string;
-  /** Above zero; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has. */
+  /** Above zero. At most 10^12, at most 2^53 - 1 minor units, and with no more decimal places than the currency has. */
   readonly value: number | string;
 };
 
@@ -515,7 +515,7 @@ export type CheckoutPayment = {
   readonly status: PaymentStatus;
   /** The status in more detail. */
   readonly sub_status: PaymentSubStatusValue;
-  /** The amount paid. */
+  /** The amount of the payment. */
   readonly amount: CheckoutAmount;
   /** The last transaction's code, as in the record. */
   readonly response_code: string;
@@ -525,7 +525,7 @@ export type CheckoutPayment = {
   readonly redirect_url: string;
   /** Where the payer goes at the end: the session's callback_url, with `payment_id` and `status` added. "" if there is none. */
   readonly callback_url: string;
-  /** payment_method.type. */
+  /** The payment's `payment_method.type`. */
   readonly type: string;
   /** Display name of a card, such as "VISA ****1111"; "" for a wallet. */
   readonly name: string;
@@ -546,7 +546,7 @@ export type CheckoutSession = {
   readonly country: string;
   /** The amount to be paid; null for a session without terms, such as the sandbox's. */
   readonly amount: CheckoutAmount | null;
-  /** The stored customer who pays, a UUID; null for none. */
+  /** The stored customer who pays, a UUID; null if there is none. */
   readonly customer_id: string | null;
   /** Where the payer returns to; null if nowhere. */
   readonly callback_url: string | null;
@@ -644,13 +644,13 @@ export type CreateCheckoutSessionRequest = {
   readonly amount: CheckoutAmountInput;
   /** The stored customer who pays. */
   readonly customer_id?: string | null;
-  /** Where the payer returns to, for payments without a callback_url; as in CreatePaymentRequest. */
+  /** Where the payer returns to, for payments without a callback_url. The format is the same as in CreatePaymentRequest. */
   readonly callback_url?: string | null;
   /** Stored with the session and the payment. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
   /** Default workflow of the session's payments; SDK_CHECKOUT when absent. */
   readonly workflow?: PaymentWorkflow | null;
-  /** When the session expires: a future time, at most 30 days after the session is opened. Five hours after opening when absent. */
+  /** When the session expires: a future time, at most 30 days after the session is opened. When absent, five hours after the session is opened. */
   readonly expires_at?: string | null;
   /** Accepted types of payment methods; if empty, every type that the catalogue offers. */
   readonly payment_method_types?: readonly string[] | null;
@@ -727,7 +727,7 @@ export type CreatePaymentRequest = {
   readonly additional_data?: AdditionalDataInput | null;
   /** The merchant's own data, stored with the payment and echoed. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
-  /** Any JSON object or, in REST JSON, array; echoed as sent. Taxes are part of the payment's amount. */
+  /** Arbitrary JSON: an object or, in REST JSON, also an array. Echoed as sent. Taxes are part of the payment's amount. */
   readonly taxes?: { readonly [name: string]: unknown } | readonly unknown[] | null;
 };
 
@@ -739,7 +739,7 @@ export type CreatePaymentRequest = {
 export type CreatePaymentRequestAmount = {
   /** ISO 4217. */
   readonly currency: string;
-  /** Above zero, or 0 to verify a card; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has. */
+  /** Above zero, or 0 to verify a card. At most 10^12, at most 2^53 - 1 minor units, and with no more decimal places than the currency has. */
   readonly value: number | string;
 };
 
@@ -749,13 +749,13 @@ export type CreateTokenRequest = {
 };
 
 export type CreateWebhookRequest = {
-  /** An https URL without user and password; http is accepted only if the service allows private addresses. */
+  /** An https URL without a user name or password; http is accepted only if the service allows private addresses. */
   readonly url: string;
   /** Names of events; at least one. */
   readonly events: readonly string[];
   /** The merchant's description of the webhook, up to 255 characters. */
   readonly description?: string | null;
-  /** When absent, deliveries have only the signature. */
+  /** When absent, deliveries carry only the signature. */
   readonly credentials?: ReceiverCredentials | null;
 };
 
@@ -823,7 +823,7 @@ export type CustomerPayer = {
   readonly ip_address: string | null;
   /** A fraud tool's identifier of the payer's device. */
   readonly device_fingerprint: string | null;
-  /** Any JSON values, echoed as sent. */
+  /** Arbitrary JSON values, echoed as sent. */
   readonly device_fingerprints: readonly unknown[];
   /** The payer's identity document. */
   readonly document: Document | null;
@@ -863,7 +863,7 @@ export type CustomerPayerInput = {
   readonly ip_address?: string | null;
   /** A fraud tool's identifier of the payer's device. */
   readonly device_fingerprint?: string | null;
-  /** Any JSON values, echoed as sent. */
+  /** Arbitrary JSON values, echoed as sent. */
   readonly device_fingerprints?: readonly unknown[] | null;
   /** The payer's identity document. */
   readonly document?: DocumentInput | null;
@@ -895,7 +895,7 @@ export type Delivery = {
   readonly status: DeliveryStatus;
   /** Number of attempts so far. */
   readonly attempts: number;
-  /** The HTTP status of the last answer; null if there was none. */
+  /** The HTTP status of the last response; null if there was none. */
   readonly response_status: number | null;
   /** Why the last attempt failed: HTTP_STATUS, TIMEOUT, CONNECTION_FAILED, NAME_NOT_RESOLVED, TLS_FAILED, ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE, WEBHOOK_OFF or EVENT_GONE. "" if no attempt failed. */
   readonly error: string;
@@ -909,7 +909,7 @@ export type Delivery = {
 
 /**
  * - `PENDING`: The event is being sent, or will be sent again.
- * - `DELIVERED`: The receiver answered with a 2xx status.
+ * - `DELIVERED`: The receiver responded with a 2xx status.
  * - `FAILED`: The receiver did not accept the event, and the service will not retry by itself.
  */
 export type DeliveryStatus = "PENDING" | "DELIVERED" | "FAILED";
@@ -918,7 +918,7 @@ export type DeliveryStatus = "PENDING" | "DELIVERED" | "FAILED";
 export type Document = {
   /** Free text, such as PASSPORT, CC, DRIVERS_LICENSE or PASS. */
   readonly document_type: string | null;
-  /** Number of the document, up to 40 characters. */
+  /** Document number, up to 40 characters. */
   readonly document_number: string | null;
 };
 
@@ -926,7 +926,7 @@ export type Document = {
 export type DocumentInput = {
   /** Free text, such as PASSPORT, CC, DRIVERS_LICENSE or PASS. */
   readonly document_type?: string | null;
-  /** Number of the document, up to 40 characters. */
+  /** Document number, up to 40 characters. */
   readonly document_number?: string | null;
 };
 
@@ -938,11 +938,11 @@ export type EnrollPaymentMethodRequest = {
   readonly country?: string | null;
   /** Required for a card. A security code may be sent but is not stored. */
   readonly card_data?: CardDataInput | null;
-  /** For a wallet: where the payer returns to, with `vaulted_token` and `status` added to the query; as in CreatePaymentRequest. */
+  /** For a wallet: where the payer returns to, in the same format as in CreatePaymentRequest. The service adds `vaulted_token` and `status` to the query. */
   readonly callback_url?: string | null;
 };
 
-/** A change of a payment or of a stored payment method. */
+/** A change to a payment or a stored payment method. */
 export type Event = {
   /** The same as the header `webhook-id`. */
   readonly id: string;
@@ -958,7 +958,7 @@ export type Event = {
   readonly retry: number;
   /** When the event happened. */
   readonly timestamp: string;
-  /** Counts the changes of a payment. */
+  /** Counts the changes to a payment. */
   readonly sequence: number;
   /** `payment_method` with `enrollment.…`, empty with `webhook.test`, else `payment`. */
   readonly data: {
@@ -975,9 +975,9 @@ export type Event = {
 };
 
 export type ExplainRouteRequest = {
-  /** The payment, with the same rules as in CreatePayment. The response reveals nothing about a card except the facts. */
+  /** The payment. The same rules apply as in CreatePayment. The response reveals nothing about a card except the facts. */
   readonly payment: CreatePaymentRequest;
-  /** The idempotency key that the payment would have, from which SPLIT draws the target. "" is also a key; the weights show the other possible targets. */
+  /** The idempotency key that the payment would have; SPLIT chooses the first target from it. "" is also a key. The weights in the response show the other possible targets. */
   readonly idempotency_key?: string | null;
 };
 
@@ -1039,13 +1039,13 @@ export type ExplainRouteResponseRoute = {
 export type ExplainRouteResponseTarget = {
   /** The connection. */
   readonly connection: Connection;
-  /** The target's share with SPLIT, relative to the others'. */
+  /** With SPLIT, the target's share relative to the other targets' shares. */
   readonly weight: number | null;
-  /** The recent approval rate with SUCCESS_RATE, 0 to 1, as seen by this replica; 1 before it has seen payments. */
+  /** With SUCCESS_RATE, the recent approval rate, from 0 to 1, as seen by this replica; 1 before it has seen payments. */
   readonly approval_rate: number | null;
 };
 
-/** A field at fault. */
+/** A faulty field. */
 export type FieldError = {
   /** Its path, such as `additional_data.order.items[0].quantity`. */
   readonly field: string;
@@ -1095,7 +1095,7 @@ export type MetadataEntryInput = {
 
 /** A payment method that a payer may choose. */
 export type OfferedPaymentMethod = {
-  /** `payment_method.type` of the payment. */
+  /** The payment's `payment_method.type`. */
   readonly type: string;
   /** CARD or WALLET. */
   readonly category: string;
@@ -1105,9 +1105,9 @@ export type OfferedPaymentMethod = {
   readonly vaulted_token: string;
   /** Card data of a stored card, without its number; null otherwise. */
   readonly card_data: CardData | null;
-  /** true if the payment may be in installments. */
+  /** true if the payer may pay in installments. */
   readonly installments: boolean;
-  /** When a payment with the stored method last succeeded; null otherwise. */
+  /** When a payment with the stored method last succeeded; null if there was none. */
   readonly last_successfully_used_at: string | null;
 };
 
@@ -1126,7 +1126,7 @@ export type OneTimeToken = {
   readonly expires_at: string;
 };
 
-/** An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20 decimals and are returned as sent, padded to the decimals that ISO 4217 gives the currency. For providers that use the currency's decimals, they are rounded half up. */
+/** An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20 decimal places, and are returned as sent, padded to the number of decimal places that ISO 4217 defines for the currency. A provider that accepts only that many gets the amounts rounded half up. */
 export type Order = {
   /** The merchant's fees, part of the payment's amount. */
   readonly fee_amount: number | null;
@@ -1134,26 +1134,26 @@ export type Order = {
   readonly shipping_amount: number | null;
   /** At most 200 items. */
   readonly items: readonly OrderItem[];
-  /** Tip, part of the payment's amount. At most as many decimals as the currency has. */
+  /** Tip, part of the payment's amount. At most as many decimal places as the currency has. */
   readonly tip_amount: number | null;
   /** The account to be funded; null in the record. */
   readonly account_funding: { readonly [name: string]: unknown } | null;
-  /** Event tickets, as any JSON; echoed as sent. */
+  /** Event tickets, as arbitrary JSON; echoed as sent. */
   readonly tickets: readonly unknown[] | null;
-  /** How the order reaches the payer, as any JSON; echoed as sent. */
+  /** How the order reaches the payer, as arbitrary JSON; echoed as sent. */
   readonly fulfillment: { readonly [name: string]: unknown } | null;
-  /** Discounts that the items and amounts already reflect, as any JSON; echoed as sent. */
+  /** Discounts that the items and amounts already reflect, as arbitrary JSON; echoed as sent. */
   readonly discounts: readonly unknown[] | null;
   /** Where the order was placed, such as IN_STORE; free text. */
   readonly sales_channel: string | null;
-  /** Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount. */
+  /** Taxes of the order, as arbitrary JSON; echoed as sent. They are part of the payment's amount. */
   readonly taxes: unknown;
-  /** The shipment of the order, as any JSON; echoed as sent. */
+  /** The shipment of the order, as arbitrary JSON; echoed as sent. */
   readonly shipping: unknown;
 };
 
 /**
- * An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20 decimals and are returned as sent, padded to the decimals that ISO 4217 gives the currency. For providers that use the currency's decimals, they are rounded half up.
+ * An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up to 20 decimal places, and are returned as sent, padded to the number of decimal places that ISO 4217 defines for the currency. A provider that accepts only that many gets the amounts rounded half up.
  *
  * Refused with `NOT_SUPPORTED` when set: `account_funding`.
  */
@@ -1164,19 +1164,19 @@ export type OrderInput = {
   readonly shipping_amount?: number | string | null;
   /** At most 200 items. */
   readonly items?: readonly OrderItemInput[] | null;
-  /** Tip, part of the payment's amount. At most as many decimals as the currency has. */
+  /** Tip, part of the payment's amount. At most as many decimal places as the currency has. */
   readonly tip_amount?: number | string | null;
-  /** Event tickets, as any JSON; echoed as sent. */
+  /** Event tickets, as arbitrary JSON; echoed as sent. */
   readonly tickets?: readonly unknown[] | null;
-  /** How the order reaches the payer, as any JSON; echoed as sent. */
+  /** How the order reaches the payer, as arbitrary JSON; echoed as sent. */
   readonly fulfillment?: { readonly [name: string]: unknown } | null;
-  /** Discounts that the items and amounts already reflect, as any JSON; echoed as sent. */
+  /** Discounts that the items and amounts already reflect, as arbitrary JSON; echoed as sent. */
   readonly discounts?: readonly unknown[] | null;
   /** Where the order was placed, such as IN_STORE; free text. */
   readonly sales_channel?: string | null;
-  /** Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount. */
+  /** Taxes of the order, as arbitrary JSON; echoed as sent. They are part of the payment's amount. */
   readonly taxes?: unknown;
-  /** The shipment of the order, as any JSON; echoed as sent. */
+  /** The shipment of the order, as arbitrary JSON; echoed as sent. */
   readonly shipping?: unknown;
 };
 
@@ -1187,7 +1187,7 @@ export type OrderItem = {
   readonly name: string | null;
   /** Integer quantity. In Protobuf, use quantity_decimal for any other quantity. */
   readonly quantity: number | null;
-  /** In the currency of the payment, with up to 20 decimals, as when a total is divided by a quantity. */
+  /** In the currency of the payment, with up to 20 decimal places, for example if a total was divided by a quantity. */
   readonly unit_amount: number | null;
   /** Free text. */
   readonly category: string | null;
@@ -1210,7 +1210,7 @@ export type OrderItemInput = {
   readonly name?: string | null;
   /** Integer quantity. In Protobuf, use quantity_decimal for any other quantity. */
   readonly quantity?: number | string | null;
-  /** In the currency of the payment, with up to 20 decimals, as when a total is divided by a quantity. */
+  /** In the currency of the payment, with up to 20 decimal places, for example if a total was divided by a quantity. */
   readonly unit_amount?: number | string | null;
   /** Free text. */
   readonly category?: string | null;
@@ -1229,7 +1229,7 @@ export type OrderItemInput = {
 export type PassengerDocument = {
   /** Free text, such as PASSPORT, CC, DRIVERS_LICENSE or PASS. */
   readonly document_type: string | null;
-  /** Number of the document, up to 40 characters. */
+  /** Document number, up to 40 characters. */
   readonly document_number: string | null;
   /** ISO 3166-1 alpha-2, the issuing country. */
   readonly country: string | null;
@@ -1238,7 +1238,7 @@ export type PassengerDocument = {
 export type PassengerDocumentInput = {
   /** Free text, such as PASSPORT, CC, DRIVERS_LICENSE or PASS. */
   readonly document_type?: string | null;
-  /** Number of the document, up to 40 characters. */
+  /** Document number, up to 40 characters. */
   readonly document_number?: string | null;
   /** ISO 3166-1 alpha-2, the issuing country. */
   readonly country?: string | null;
@@ -1312,14 +1312,14 @@ export type PaymentMethod = {
   readonly token: string;
   /** Always null: types have no parents. */
   readonly parent_payment_method_type: string | null;
-  /** Details of the type; one of `card` and `wallet` is null. */
+  /** Details for the type; either `card` or `wallet` is null. */
   readonly payment_method_detail: PaymentMethodDetail | null;
 };
 
 export type PaymentMethodDetail = {
   /** Set for the type CARD. */
   readonly card: Card | null;
-  /** Set for the types of wallets. */
+  /** Set for wallet types. */
   readonly wallet: Wallet | null;
 };
 
@@ -1333,7 +1333,7 @@ export type PaymentMethodDetail = {
 export type PaymentMethodDetailInput = {
   /** For the type CARD. */
   readonly card?: CardInput | null;
-  /** For the types of wallets. */
+  /** For wallet types. */
   readonly wallet?: WalletInput | null;
 };
 
@@ -1360,7 +1360,7 @@ export type PaymentMethodInput = {
  *
  * - `READY_TO_PAY`: A redirect was created; the payer must follow it.
  * - `PENDING`: The provider has yet to confirm, or the outcome is unknown.
- * - `ERROR`: No provider could be reached, and definitely nothing was sent.
+ * - `ERROR`: No provider could be reached; it is certain that nothing was sent.
  * - `EXPIRED`: The payer did not complete the redirect, or the authorization lapsed uncaptured.
  * - `CANCELED`: The authorization was released before it was captured.
  * - `REFUNDED`: All money that was taken has been refunded, or is being refunded.
@@ -1412,15 +1412,15 @@ export type Problem = {
   readonly detail: string;
   /** The reason. Base decisions on this field. */
   readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "OPERATION_LIMIT_REACHED" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
-  /** A line for each field at fault, else `detail` alone. */
+  /** A line for each faulty field, or `detail` alone. */
   readonly messages: readonly string[];
-  /** The fields at fault; empty if the refusal is not about a field. */
+  /** The faulty fields; empty if the refusal is not about a field. */
   readonly errors: readonly FieldError[];
   /** The same as the header `x-request-id`: quote it to support. */
   readonly request_id: string;
 };
 
-/** The provider's answer, in its own terms. */
+/** The provider's response, in its own terms. */
 export type ProviderData = {
   /** The provider's identifier, as in provider_id. */
   readonly id: string;
@@ -1438,7 +1438,7 @@ export type ProviderData = {
   readonly response_message: string;
   /** The provider's code. */
   readonly response_code: string;
-  /** The provider's answer in its original form, without card numbers and secrets; {"value": <text>} if it is not an object. */
+  /** The provider's response in its original form, without card numbers and secrets; {"value": <text>} if it is not an object. */
   readonly raw_response: { readonly [name: string]: unknown };
   /** Unspecified; empty. */
   readonly third_party_transaction_id: string;
@@ -1450,7 +1450,7 @@ export type ProviderData = {
   readonly iso8583_response_message: string | null;
 };
 
-/** Credentials that deliveries have in headers in addition to the signature, for receivers that check them. Each is 1 to 255 printable ASCII characters, and is sent if set. Credentials are stored encrypted, and no response contains them. */
+/** Credentials that deliveries carry in headers in addition to the signature, for receivers that check them. Each is 1 to 255 printable ASCII characters, and is sent if set. Credentials are stored encrypted, and no response contains them. */
 export type ReceiverCredentials = {
   /** Sent as the header `x-api-key`. */
   readonly api_key?: string | null;
@@ -1514,7 +1514,7 @@ export type RoutingFacts = {
   readonly issuer_country: string;
   /** CREDIT, DEBIT or PREPAID, from the catalogue's BIN table. */
   readonly issuer_type: string;
-  /** Whether the request is for an immediate capture; false for an authorization only, and for every wallet. */
+  /** Whether the request asks for an immediate capture; false if it asks only for an authorization, and for every wallet. */
   readonly capture: boolean;
   /** Whether the request has airline data. */
   readonly has_airline: boolean;
@@ -1555,7 +1555,7 @@ export type StoredCredentials = {
   readonly usage: string | null;
   /** The merchant's agreement with the cardholder; null when none was sent. */
   readonly subscription_agreement_id: string | null;
-  /** The card scheme's identifier of the payment, to be sent with later payments with the stored card; null if not reported. */
+  /** The card scheme's identifier of the payment, to be sent with later payments that use the stored card; null if not reported. */
   readonly network_transaction_id: string | null;
 };
 
@@ -1573,7 +1573,7 @@ export type StoredCredentialsInput = {
 
 /** A customer's stored payment method. */
 export type StoredPaymentMethod = {
-  /** UUID, which payments name as `payment_method.vaulted_token`. */
+  /** UUID. Payments refer to the method by this id, in `payment_method.vaulted_token`. */
   readonly id: string;
   /** The same as `id`. */
   readonly vaulted_token: string;
@@ -1583,7 +1583,7 @@ export type StoredPaymentMethod = {
   readonly customer_id: string;
   /** Display name: "VISA ****1111" for a card. */
   readonly name: string;
-  /** payment_method.type. */
+  /** The `payment_method.type` of payments that use the method. */
   readonly type: string;
   /** CARD or WALLET. */
   readonly category: string;
@@ -1599,7 +1599,7 @@ export type StoredPaymentMethod = {
   readonly created_at: string;
   /** When the method last changed. */
   readonly updated_at: string;
-  /** When a payment with the method was last approved; null before the first. */
+  /** When a payment with the method was last approved; null before the first approval. */
   readonly last_successfully_used_at: string | null;
 };
 
@@ -1608,7 +1608,7 @@ export type StoredPaymentMethod = {
  * - `ENROLLED`: Payments can use the method.
  * - `DECLINED`: The payer or the provider refused.
  * - `EXPIRED`: The payer did not consent in time.
- * - `UNENROLLED`: The method was ended.
+ * - `UNENROLLED`: The method was unenrolled.
  */
 export type StoredPaymentMethodStatus = "READY_TO_ENROLL" | "ENROLLED" | "DECLINED" | "EXPIRED" | "UNENROLLED";
 
@@ -1720,7 +1720,7 @@ export type Transaction = {
   readonly description: string;
   /** As sent, or a generated "reference-<uuid>". */
   readonly merchant_reference: string;
-  /** The provider's answer. */
+  /** The provider's response. */
   readonly provider_data: ProviderData;
   /** The connection through which the transaction was sent. */
   readonly connection_data: ConnectionData;
@@ -1748,7 +1748,7 @@ export type TransactionPaymentMethod = {
   readonly token: string;
   /** Always null: types have no parents. */
   readonly parent_payment_method_type: string | null;
-  /** Details of the type; one of `card` and `wallet` is null. */
+  /** Details for the type; either `card` or `wallet` is null. */
   readonly detail: PaymentMethodDetail | null;
 };
 
@@ -1893,7 +1893,7 @@ export type WalletInput = {
   readonly installments?: number | null;
 };
 
-/** An address that receives an account's events. */
+/** A URL that receives an account's events. */
 export type Webhook = {
   /** UUID. */
   readonly id: string;
@@ -1907,11 +1907,11 @@ export type Webhook = {
   readonly events: readonly string[];
   /** true if events are sent. */
   readonly active: boolean;
-  /** Why the service turned the webhook off: GONE (the receiver answered 410). "" if it did not. */
+  /** Why the service turned the webhook off: GONE (the receiver responded with 410). "" if it did not. */
   readonly disabled_reason: string;
   /** whsec_ followed by base64; only in the responses of CreateWebhook and RotateWebhookSecret. */
   readonly secret: string;
-  /** Until when deliveries are also signed with the previous secret; null if there is none. */
+  /** The time until which deliveries are also signed with the previous secret; null if there is no previous secret. */
   readonly previous_secret_until: string | null;
   /** The time since which no delivery has succeeded; null while deliveries succeed. */
   readonly failing_since: string | null;
@@ -1919,11 +1919,11 @@ export type Webhook = {
   readonly created_at: string;
   /** When the webhook last changed. */
   readonly updated_at: string;
-  /** The headers that deliveries have in addition to the signature: x-api-key, x-secret, x-hmac-signature. */
+  /** The headers that deliveries carry in addition to the signature: x-api-key, x-secret, x-hmac-signature. */
   readonly credential_headers: readonly string[];
 };
 
-/** Request and response of each operation. The request holds variables of the path, query parameters and body together. */
+/** The request and response of each operation. A request holds path variables, query parameters and body. */
 export type Operations = {
   /**
    * Creates a payment. The header `x-idempotency-key` (1 to 255 printable ASCII characters) is required. The same key with the same request returns the first response, with `idempotent-replayed: true`, and calls no provider. The same key with a different request fails with FAILED_PRECONDITION (HTTP 422).
@@ -1937,25 +1937,25 @@ export type Operations = {
    * Every payment that existed when the first page was read is listed exactly once, even if others are created while you read.
    */
   readonly listPayments: { readonly request: { readonly merchant_order_id?: string; readonly status?: PaymentStatus; readonly created_from?: string; readonly created_to?: string; readonly page_size?: number; readonly page_token?: string }; readonly response: readonly Payment[] };
-  /** Returns the current state of a payment of the caller's account. An outcome that was unknown when the payment was created appears here once it is known; the response of CreatePayment under its key does not change. */
+  /** Returns the current state of a payment of the caller's account. An outcome that was unknown when the payment was created appears here once it is known. A repeated CreatePayment with the same key still returns the first response. */
   readonly getPayment: { readonly request: { readonly id: string }; readonly response: Payment };
   /**
-   * Captures all that is left of an authorization, or the given amount. Returns the payment, whose `transactions` is the CAPTURE.
+   * Captures all that is left of an authorization, or the given amount. Returns the payment; its `transactions` field is the CAPTURE.
    *
-   * Like every operation on money, it is idempotent, by the header `x-idempotency-key` or else by `merchant_reference` within the payment. If the outcome is unknown, the operation is PENDING: its amount stays reserved, and the service queries the provider until the outcome is known. While a payment has an open operation, another fails with ABORTED (HTTP 409).
+   * Like every operation on money, a capture is idempotent. Its key is the header `x-idempotency-key` or, without the header, the `merchant_reference` within the payment. If the outcome is unknown, the operation is PENDING: its amount stays reserved, and the service queries the provider until the outcome is known. While a payment has an open operation, another operation fails with ABORTED (HTTP 409).
    */
   readonly capturePayment: { readonly request: CapturePaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Cancels an authorization: releases the uncaptured amount. No idempotency key is needed: a retry returns the first response. */
   readonly cancelPayment: { readonly request: CancelPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Refunds money that was taken: all that is left, or the given amount. */
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Cancels a payment without captures. Otherwise refunds all that is left of the payment or of the named capture, or the given amount. If every capture has been refunded, cancels the amount that is still held. */
+  /** Cancels an authorization that has no captures. Otherwise refunds the given amount, or all that is left of the payment or of the named capture. If every capture has been refunded, cancels the amount that is still held. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Opens a session for one payment, which lasts for 5 hours or until `expires_at`; a declined payment leaves it open. With the header `x-idempotency-key`, a retry gets the first response again. */
+  /** Opens a session for one payment. The session lasts for 5 hours or until `expires_at`; a declined payment leaves it open. With the header `x-idempotency-key`, a retry gets the first response again. */
   readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };
   /** Returns a session, even if it is used or expired. With the public key alone, `customer_id` and `metadata` are left out. */
   readonly getCheckoutSession: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutSession };
-  /** Changes the fields sent, while the session is open. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask` names it and it is not set. */
+  /** Changes the fields sent, while the session is open. In REST, `null` clears a field; in an RPC, a field is cleared if `update_mask` names it and the request does not set it. */
   readonly updateCheckoutSession: { readonly request: UpdateCheckoutSessionRequest & { readonly checkout_session: string }; readonly response: CheckoutSession };
   /** Lists the payment methods for an open session: the customer's stored methods, then the catalogue's methods for the session's country, currency and amount. REST returns only the array. */
   readonly listCheckoutPaymentMethods: { readonly request: { readonly checkout_session: string }; readonly response: readonly OfferedPaymentMethod[] };
@@ -1963,7 +1963,7 @@ export type Operations = {
   readonly createCheckoutPayment: { readonly request: CreateCheckoutPaymentRequest & { readonly checkout_session: string }; readonly response: CheckoutPayment };
   /** Returns the current state of the session's last payment. */
   readonly getCheckoutPayment: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutPayment };
-  /** Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The payment is first closed at the provider. Returns the resulting state: EXPIRED, and the session can be paid again; SUCCEEDED, if the payer paid after all; or still open, if the provider could not close the payment, so that no other payment can be made yet. */
+  /** Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The payment is first closed at the provider. Returns the payment's resulting state: EXPIRED if it was closed, so that the session accepts another payment; SUCCEEDED if the payer paid after all; or still open if the provider could not close the payment, so that no other payment can be made yet. */
   readonly closeCheckoutPayment: { readonly request: CloseCheckoutPaymentRequest & { readonly checkout_session: string; readonly payment: string }; readonly response: CheckoutPayment };
   /** Adds a customer. With the header `x-idempotency-key`, a retry gets the first response again; without the header, the unique `merchant_customer_id` prevents a second customer. */
   readonly createCustomer: { readonly request: CreateCustomerRequest; readonly response: Customer };
@@ -1971,7 +1971,7 @@ export type Operations = {
   readonly findCustomer: { readonly request: { readonly merchant_customer_id?: string }; readonly response: Customer };
   /** Returns a customer. */
   readonly getCustomer: { readonly request: { readonly id: string }; readonly response: Customer };
-  /** Changes the fields sent. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask` names it and it is not set. */
+  /** Changes the fields sent. In REST, `null` clears a field; in an RPC, a field is cleared if `update_mask` names it and the request does not set it. */
   readonly updateCustomer: { readonly request: UpdateCustomerRequest & { readonly id: string }; readonly response: Customer };
   /** Erases the customer's data: every field except the identifier, and the stored payment methods including their ciphertext. Records of existing payments do not change. */
   readonly deleteCustomer: { readonly request: { readonly id: string }; readonly response: undefined };
@@ -1983,17 +1983,17 @@ export type Operations = {
    * The call is not declared NO_SIDE_EFFECTS, because Connect clients would then send it with GET and the card number in the URL.
    */
   readonly explainRoute: { readonly request: ExplainRouteRequest; readonly response: ExplainRouteResponse };
-  /** Stores a card for a customer, without charging or verifying it. The same card of the same customer is one method; storing it again replaces expiry and holder. For a wallet, requests the payer's consent to later charges: the method is READY_TO_ENROLL, and becomes ENROLLED once the payer has consented at its `redirect_url`. With the header `x-idempotency-key`, a retry gets the first response again. */
+  /** Stores a card for a customer, without charging or verifying it. A customer's card is stored only once: storing it again replaces the expiry date and the holder's name. For a wallet, requests the payer's consent to later charges: the method is READY_TO_ENROLL, and becomes ENROLLED once the payer has consented at its `redirect_url`. With the header `x-idempotency-key`, a retry gets the first response again. */
   readonly enrollPaymentMethod: { readonly request: EnrollPaymentMethodRequest & { readonly customer_id: string }; readonly response: StoredPaymentMethod };
   /** Lists a customer's usable methods, newest first. */
   readonly listPaymentMethods: { readonly request: { readonly customer_id: string }; readonly response: ListPaymentMethodsResponse };
   /** Returns a method, even if it is unenrolled. */
   readonly getPaymentMethod: { readonly request: { readonly customer_id: string; readonly id: string }; readonly response: StoredPaymentMethod };
-  /** Ends a method: its ciphertext is deleted immediately, and no payment can use it. A retry gets the same response. */
+  /** Unenrolls a stored payment method: its ciphertext is deleted immediately, and no payment can use it. A retry gets the same response. */
   readonly unenrollPaymentMethod: { readonly request: { readonly customer_id: string; readonly id: string }; readonly response: StoredPaymentMethod };
   /** Makes a token, for use as `payment_method: {token}`. */
   readonly createToken: { readonly request: CreateTokenRequest; readonly response: OneTimeToken };
-  /** Makes a token for a payment of this session only. */
+  /** Makes a token that only a payment in this session can use. */
   readonly createCheckoutToken: { readonly request: CreateCheckoutTokenRequest & { readonly checkout_session: string }; readonly response: OneTimeToken };
   /** Adds a webhook. Only this response contains the webhook's secret. */
   readonly createWebhook: { readonly request: CreateWebhookRequest; readonly response: Webhook };
@@ -2001,9 +2001,9 @@ export type Operations = {
   readonly listWebhooks: { readonly request: Record<never, never>; readonly response: ListWebhooksResponse };
   /** Returns a webhook. */
   readonly getWebhook: { readonly request: { readonly id: string }; readonly response: Webhook };
-  /** Changes the fields sent. Turning a webhook off ends its open deliveries as FAILED; they can be redelivered once the webhook is on again. */
+  /** Changes the fields sent. Turning a webhook off stops its open deliveries and marks them FAILED; they can be redelivered once the webhook is on again. */
   readonly updateWebhook: { readonly request: UpdateWebhookRequest & { readonly id: string }; readonly response: Webhook };
-  /** Deletes a webhook and ends its open deliveries. The webhook's deliveries can no longer be listed or redelivered. */
+  /** Deletes a webhook and stops its open deliveries. The webhook's deliveries can no longer be listed or redelivered. */
   readonly deleteWebhook: { readonly request: { readonly id: string }; readonly response: undefined };
   /** Gives a webhook a new secret, which only this response contains. For a day, deliveries are also signed with the previous secret, so that the receiver can switch without losing a delivery. */
   readonly rotateWebhookSecret: { readonly request: { readonly id: string }; readonly response: Webhook };
@@ -2013,11 +2013,11 @@ export type Operations = {
   readonly listDeliveries: { readonly request: { readonly webhook_id: string; readonly page_size?: number; readonly page_token?: string }; readonly response: ListDeliveriesResponse };
   /** Sends a delivery again, whatever its outcome, and restarts its retry schedule. */
   readonly redeliverDelivery: { readonly request: { readonly id: string; readonly webhook_id?: string }; readonly response: Delivery };
-  /** Resends a webhook's FAILED deliveries that were created at or after a given time, up to the oldest 10,000. */
+  /** Resends a webhook's FAILED deliveries that were created at or after a given time: the oldest 10,000 at most. */
   readonly redeliverFailed: { readonly request: RedeliverFailedRequest & { readonly webhook_id: string }; readonly response: RedeliverFailedResponse };
 };
 
-/** HTTP calls of the operations. `query` lists the members of the request that go into the query string. */
+/** The HTTP call for each operation. `query` lists the members of the request that go into the query string. */
 export const OPERATIONS = {
   createPayment: {"verb":"POST","path":"/v1/payments","query":[],"hasBody":true,"takesKey":true},
   listPayments: {"verb":"GET","path":"/v1/payments","query":["merchant_order_id","status","created_from","created_to","page_size","page_token"],"hasBody":false,"takesKey":false},

@@ -1,8 +1,8 @@
-/** How often and how patiently a call is repeated. */
+/** Options for repeating a call. */
 export type RetryOptions = {
-  /** Repetitions after the first try; 4 when absent. */
+  /** Number of retries after the first try; 4 when absent. */
   readonly retries?: number;
-  /** Pause before the first repetition; each later one is twice as long, all of them shortened at random. 250 when absent. */
+  /** Pause before the first retry; 250 when absent. Each later pause is twice as long. All are shortened at random. */
   readonly firstPauseMs?: number;
 };
 
@@ -11,7 +11,8 @@ const LONGEST_PAUSE_MS = 20_000;
 /**
  * Calls until it succeeds, an error is final, or the retries are used up.
  *
- * @param pauseOf says whether an error is worth a retry: seconds to wait at least (0 for no matter), or undefined for none.
+ * @param pauseOf decides whether to retry after an error: returns the minimum seconds to wait (0 for no minimum), or
+ *   undefined for no retry.
  * @throws the last error.
  */
 export async function withRetries<T>(

@@ -162,8 +162,8 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
 
   /**
    * Maximum number of calls that one process has in flight at this connection; three quarters of MAX_IN_FLIGHT when
-   * absent. Payments take up to seven eighths of them. A payment whose route has no target with room is refused, and
-   * its key stays unused.
+   * absent. Payments take up to seven eighths of them. If every target of a payment's route is full, the payment is
+   * refused, and its key stays unused.
    *
    * @generated from field: optional int32 max_in_flight = 10;
    */
@@ -177,7 +177,7 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
 export declare const ConnectionConfigSchema: GenMessage<ConnectionConfig>;
 
 /**
- * Stops sending payments to a connection that does not answer. Calls that could not be sent and calls with an unknown
+ * Stops sending payments to a connection that does not respond. Calls that could not be sent and calls with an unknown
  * outcome count as failures.
  *
  * @generated from message payments.config.CircuitBreaker

@@ -20,7 +20,7 @@ export declare const file_payments_config_connector_settings: GenFile;
  */
 export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   /**
-   * Address of the Checkout API, without the version: https://checkout-test.adyen.com, or
+   * URL of the Checkout API, without the version: https://checkout-test.adyen.com, or
    * https://PREFIX-checkout-live.adyenpayments.com/checkout.
    *
    * @generated from field: string base_url = 1;
@@ -49,7 +49,7 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   installments: boolean;
 
   /**
-   * Adyen's payment methods by the merchant's payment_method.type, such as IDEAL: ideal.
+   * Maps the merchant's payment_method.type to Adyen's payment method, such as IDEAL: ideal.
    *
    * @generated from field: map<string, string> redirect_methods = 5;
    */
@@ -71,8 +71,8 @@ export declare type AdyenConfig = Message<"payments.config.AdyenConfig"> & {
   apiKey?: string | undefined;
 
   /**
-   * Verifies notifications. Required: only notifications report the outcomes of captures, cancels, refunds and lost
-   * responses.
+   * Verifies notifications. Required: only notifications report the outcomes of captures, cancels, refunds, and
+   * requests whose response was lost.
    *
    * @generated from field: optional string hmac_key = 8;
    */
@@ -258,7 +258,7 @@ export declare const PayPalConfigSchema: GenMessage<PayPalConfig>;
  */
 export declare type SandboxConfig = Message<"payments.config.SandboxConfig"> & {
   /**
-   * Address of the provider. The path, if any, is a prefix of the provider's paths.
+   * URL of the provider. The path, if any, is a prefix of the provider's paths.
    *
    * @generated from field: string base_url = 1;
    */

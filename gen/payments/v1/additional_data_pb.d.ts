@@ -49,8 +49,8 @@ export declare const AdditionalDataSchema: GenMessage<AdditionalData>;
 
 /**
  * An order. Amounts are in the currency of the payment. They describe the goods and move no money, so they may have up
- * to 20 decimals and are returned as sent, padded to the decimals that ISO 4217 gives the currency. For providers that
- * use the currency's decimals, they are rounded half up.
+ * to 20 decimal places, and are returned as sent, padded to the number of decimal places that ISO 4217 defines for the
+ * currency. A provider that accepts only that many gets the amounts rounded half up.
  *
  * @generated from message payments.v1.Order
  */
@@ -77,7 +77,7 @@ export declare type Order = Message<"payments.v1.Order"> & {
   items: OrderItem[];
 
   /**
-   * Tip, part of the payment's amount. At most as many decimals as the currency has.
+   * Tip, part of the payment's amount. At most as many decimal places as the currency has.
    *
    * @generated from field: optional google.type.Decimal tip_amount = 4;
    */
@@ -91,21 +91,21 @@ export declare type Order = Message<"payments.v1.Order"> & {
   accountFunding?: JsonObject | undefined;
 
   /**
-   * Event tickets, as any JSON; echoed as sent.
+   * Event tickets, as arbitrary JSON; echoed as sent.
    *
    * @generated from field: optional google.protobuf.ListValue tickets = 6;
    */
   tickets?: ListValue | undefined;
 
   /**
-   * How the order reaches the payer, as any JSON; echoed as sent.
+   * How the order reaches the payer, as arbitrary JSON; echoed as sent.
    *
    * @generated from field: optional google.protobuf.Struct fulfillment = 7;
    */
   fulfillment?: JsonObject | undefined;
 
   /**
-   * Discounts that the items and amounts already reflect, as any JSON; echoed as sent.
+   * Discounts that the items and amounts already reflect, as arbitrary JSON; echoed as sent.
    *
    * @generated from field: optional google.protobuf.ListValue discounts = 8;
    */
@@ -119,14 +119,14 @@ export declare type Order = Message<"payments.v1.Order"> & {
   salesChannel?: string | undefined;
 
   /**
-   * Taxes of the order, as any JSON; echoed as sent. They are part of the payment's amount.
+   * Taxes of the order, as arbitrary JSON; echoed as sent. They are part of the payment's amount.
    *
    * @generated from field: optional google.protobuf.Value taxes = 10;
    */
   taxes?: Value | undefined;
 
   /**
-   * The shipment of the order, as any JSON; echoed as sent.
+   * The shipment of the order, as arbitrary JSON; echoed as sent.
    *
    * @generated from field: optional google.protobuf.Value shipping = 11;
    */
@@ -165,7 +165,7 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   quantity?: number | undefined;
 
   /**
-   * In the currency of the payment, with up to 20 decimals, as when a total is divided by a quantity.
+   * In the currency of the payment, with up to 20 decimal places, for example if a total was divided by a quantity.
    *
    * @generated from field: optional google.type.Decimal unit_amount = 4;
    */
@@ -317,7 +317,7 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   carrierCode?: string | undefined;
 
   /**
-   * Number of the flight, without the carrier's code.
+   * Flight number, without the carrier's code.
    *
    * @generated from field: optional string flight_number = 6;
    */
@@ -338,7 +338,7 @@ export declare type AirlineLeg = Message<"payments.v1.AirlineLeg"> & {
   fareClassCode?: string | undefined;
 
   /**
-   * In base_fare_currency or, when absent, the payment's currency; with up to 20 decimals.
+   * In base_fare_currency or, when that is absent, in the payment's currency; with up to 20 decimal places.
    *
    * @generated from field: optional google.type.Decimal base_fare = 9;
    */
@@ -528,7 +528,7 @@ export declare type PassengerDocument = Message<"payments.v1.PassengerDocument">
   documentType?: string | undefined;
 
   /**
-   * Number of the document, up to 40 characters.
+   * Document number, up to 40 characters.
    *
    * @generated from field: optional string document_number = 2;
    */
@@ -549,13 +549,13 @@ export declare type PassengerDocument = Message<"payments.v1.PassengerDocument">
 export declare const PassengerDocumentSchema: GenMessage<PassengerDocument>;
 
 /**
- * An airline ticket. Amounts are in the currency of the payment, with up to 20 decimals.
+ * An airline ticket. Amounts are in the currency of the payment, with up to 20 decimal places.
  *
  * @generated from message payments.v1.AirlineTicket
  */
 export declare type AirlineTicket = Message<"payments.v1.AirlineTicket"> & {
   /**
-   * Number of the ticket.
+   * Ticket number.
    *
    * @generated from field: optional string ticket_number = 1;
    */

@@ -16,7 +16,7 @@ import type { CustomerPayer } from "./customer_payer_pb.js";
 export declare const file_payments_v1_checkout_service: GenFile;
 
 /**
- * An amount to be paid, or paid.
+ * An amount that was or will be paid.
  *
  * @generated from message payments.v1.CheckoutAmount
  */
@@ -29,7 +29,7 @@ export declare type CheckoutAmount = Message<"payments.v1.CheckoutAmount"> & {
   currency: string;
 
   /**
-   * Above zero; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has.
+   * Above zero. At most 10^12, at most 2^53 - 1 minor units, and with no more decimal places than the currency has.
    *
    * @generated from field: google.type.Decimal value = 2;
    */
@@ -89,7 +89,7 @@ export declare type CheckoutSession = Message<"payments.v1.CheckoutSession"> & {
   amount?: CheckoutAmount | undefined;
 
   /**
-   * The stored customer who pays, a UUID; null for none.
+   * The stored customer who pays, a UUID; null if there is none.
    *
    * @generated from field: optional string customer_id = 7;
    */
@@ -227,7 +227,7 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
   customerId?: string | undefined;
 
   /**
-   * Where the payer returns to, for payments without a callback_url; as in CreatePaymentRequest.
+   * Where the payer returns to, for payments without a callback_url. The format is the same as in CreatePaymentRequest.
    *
    * @generated from field: optional string callback_url = 8;
    */
@@ -248,8 +248,8 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
   workflow: Payment_Workflow;
 
   /**
-   * When the session expires: a future time, at most 30 days after the session is opened. Five hours after opening when
-   * absent.
+   * When the session expires: a future time, at most 30 days after the session is opened. When absent, five hours after
+   * the session is opened.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 13;
    */
@@ -547,7 +547,7 @@ export declare const ListCheckoutPaymentMethodsResponseSchema: GenMessage<ListCh
  */
 export declare type OfferedPaymentMethod = Message<"payments.v1.OfferedPaymentMethod"> & {
   /**
-   * `payment_method.type` of the payment.
+   * The payment's `payment_method.type`.
    *
    * @generated from field: string type = 1;
    */
@@ -582,14 +582,14 @@ export declare type OfferedPaymentMethod = Message<"payments.v1.OfferedPaymentMe
   cardData?: CardData | undefined;
 
   /**
-   * true if the payment may be in installments.
+   * true if the payer may pay in installments.
    *
    * @generated from field: bool installments = 6;
    */
   installments: boolean;
 
   /**
-   * When a payment with the stored method last succeeded; null otherwise.
+   * When a payment with the stored method last succeeded; null if there was none.
    *
    * @generated from field: optional google.protobuf.Timestamp last_successfully_used_at = 7;
    */
@@ -722,7 +722,7 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   subStatus: Payment_SubStatus_Value;
 
   /**
-   * The amount paid.
+   * The amount of the payment.
    *
    * @generated from field: payments.v1.CheckoutAmount amount = 5;
    */
@@ -758,7 +758,7 @@ export declare type CheckoutPayment = Message<"payments.v1.CheckoutPayment"> & {
   callbackUrl: string;
 
   /**
-   * payment_method.type.
+   * The payment's `payment_method.type`.
    *
    * @generated from field: string type = 10;
    */
@@ -797,8 +797,8 @@ export declare const CheckoutPaymentSchema: GenMessage<CheckoutPayment>;
  */
 export declare const CheckoutService: GenService<{
   /**
-   * Opens a session for one payment, which lasts for 5 hours or until `expires_at`; a declined payment leaves it open.
-   * With the header `x-idempotency-key`, a retry gets the first response again.
+   * Opens a session for one payment. The session lasts for 5 hours or until `expires_at`; a declined payment leaves it
+   * open. With the header `x-idempotency-key`, a retry gets the first response again.
    *
    * @generated from rpc payments.v1.CheckoutService.CreateCheckoutSession
    */
@@ -819,8 +819,8 @@ export declare const CheckoutService: GenService<{
     output: typeof CheckoutSessionSchema;
   },
   /**
-   * Changes the fields sent, while the session is open. In REST, `null` clears a field; by rpc, a field is cleared if
-   * `update_mask` names it and it is not set.
+   * Changes the fields sent, while the session is open. In REST, `null` clears a field; in an RPC, a field is cleared
+   * if `update_mask` names it and the request does not set it.
    *
    * @generated from rpc payments.v1.CheckoutService.UpdateCheckoutSession
    */
@@ -863,9 +863,9 @@ export declare const CheckoutService: GenService<{
   },
   /**
    * Closes the session's payment for a payer who has left a wallet or a challenge and wants to pay another way. The
-   * payment is first closed at the provider. Returns the resulting state: EXPIRED, and the session can be paid again;
-   * SUCCEEDED, if the payer paid after all; or still open, if the provider could not close the payment, so that no
-   * other payment can be made yet.
+   * payment is first closed at the provider. Returns the payment's resulting state: EXPIRED if it was closed, so that
+   * the session accepts another payment; SUCCEEDED if the payer paid after all; or still open if the provider could not
+   * close the payment, so that no other payment can be made yet.
    *
    * @generated from rpc payments.v1.CheckoutService.CloseCheckoutPayment
    */

@@ -96,7 +96,7 @@ export declare type CustomerPayer = Message<"payments.v1.CustomerPayer"> & {
   deviceFingerprint?: string | undefined;
 
   /**
-   * Any JSON values, echoed as sent.
+   * Arbitrary JSON values, echoed as sent.
    *
    * @generated from field: repeated google.protobuf.Value device_fingerprints = 12;
    */
@@ -165,7 +165,7 @@ export declare type Document = Message<"payments.v1.Document"> & {
   documentType?: string | undefined;
 
   /**
-   * Number of the document, up to 40 characters.
+   * Document number, up to 40 characters.
    *
    * @generated from field: optional string document_number = 2;
    */
@@ -270,14 +270,14 @@ export declare const AddressSchema: GenMessage<Address>;
  */
 export declare type BrowserInfo = Message<"payments.v1.BrowserInfo"> & {
   /**
-   * The header User-Agent.
+   * The User-Agent header.
    *
    * @generated from field: string user_agent = 1;
    */
   userAgent: string;
 
   /**
-   * The header Accept.
+   * The Accept header.
    *
    * @generated from field: string accept_header = 2;
    */

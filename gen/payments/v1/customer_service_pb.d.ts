@@ -450,9 +450,9 @@ export declare type DeleteCustomerRequest = Message<"payments.v1.DeleteCustomerR
 export declare const DeleteCustomerRequestSchema: GenMessage<DeleteCustomerRequest>;
 
 /**
- * Stores the customers of an account. A payment that names a customer (`customer_payer.id`, or the checkout session's)
- * takes the fields that it leaves out from the stored customer. Stored payment methods belong to customers. Every call
- * needs the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
+ * Stores the customers of an account. If a payment names a customer (in `customer_payer.id` or through its checkout
+ * session), the stored customer's values fill in the fields that the payment leaves out. Stored payment methods belong
+ * to customers. Every call needs the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
  *
  * Errors are the same as PaymentService's. Another account's customer counts as nonexistent.
  *
@@ -491,8 +491,8 @@ export declare const CustomerService: GenService<{
     output: typeof CustomerSchema;
   },
   /**
-   * Changes the fields sent. In REST, `null` clears a field; by rpc, a field is cleared if `update_mask` names it and
-   * it is not set.
+   * Changes the fields sent. In REST, `null` clears a field; in an RPC, a field is cleared if `update_mask` names it
+   * and the request does not set it.
    *
    * @generated from rpc payments.v1.CustomerService.UpdateCustomer
    */

@@ -60,9 +60,9 @@ export const DeleteCustomerRequestSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_customer_service, 5);
 
 /**
- * Stores the customers of an account. A payment that names a customer (`customer_payer.id`, or the checkout session's)
- * takes the fields that it leaves out from the stored customer. Stored payment methods belong to customers. Every call
- * needs the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
+ * Stores the customers of an account. If a payment names a customer (in `customer_payer.id` or through its checkout
+ * session), the stored customer's values fill in the fields that the payment leaves out. Stored payment methods belong
+ * to customers. Every call needs the headers (gRPC: metadata) `public-api-key` and `private-secret-key`.
  *
  * Errors are the same as PaymentService's. Another account's customer counts as nonexistent.
  *

@@ -11,7 +11,7 @@ import type { EnumValueOptions, FieldOptions, MessageOptions } from "@bufbuild/p
 export declare const file_payments_v1_json_options: GenFile;
 
 /**
- * An unknown member is refused like a `not_supported` field if it sets something.
+ * An unknown member that sets something is refused, like a `not_supported` field.
  *
  * @generated from extension: bool unknown_not_supported = 50101;
  */
@@ -70,23 +70,23 @@ export declare const done_anyway: GenExtension<FieldOptions, string>;
 export declare const empty_is_absent: GenExtension<FieldOptions, boolean>;
 
 /**
- * An empty string is refused instead of counting as absent, because absence moves money. For fields that are not
- * strings.
+ * An empty string is refused instead of counting as absent, because money moves if the field is absent. For fields
+ * that are not strings.
  *
  * @generated from extension: bool empty_is_refused = 50007;
  */
 export declare const empty_is_refused: GenExtension<FieldOptions, boolean>;
 
 /**
- * A decimal without its own JSON member: the fractional value of the integer field of this name. An integer value is
- * stored in the integer field.
+ * A decimal without its own JSON member: the fractional value of the integer field with this name. An integer value
+ * is stored in the integer field.
  *
  * @generated from extension: string fraction_of = 50004;
  */
 export declare const fraction_of: GenExtension<FieldOptions, string>;
 
 /**
- * A list without its own JSON member: the array that may be sent and returned in place of the object of this name.
+ * A list without its own JSON member: the array that may be sent and returned in place of the object with this name.
  *
  * @generated from extension: string array_of = 50009;
  */

@@ -12,7 +12,7 @@ export const file_payments_v1_json_options = /*@__PURE__*/
   fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOlUKFXVua25vd25fbm90X3N1cHBvcnRlZBIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxi1hwMgASgIUhN1bmtub3duTm90U3VwcG9ydGVkOkIKCmFsc29fbmFtZWQSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiZiAMgAygJUglhbHNvTmFtZWQ6RwoPbnVsbF93aGVuX2VtcHR5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUg1udWxsV2hlbkVtcHR5OkcKD29taXRfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0oYDIAEoCFINb21pdFdoZW5FbXB0eTo+Cgpvcl9ib29sZWFuEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUglvckJvb2xlYW46RAoNbm90X3N1cHBvcnRlZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1YYDIAEoCFIMbm90U3VwcG9ydGVkOkAKC2RvbmVfYW55d2F5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjYhgMgASgJUgpkb25lQW55d2F5OkcKD2VtcHR5X2lzX2Fic2VudBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1oYDIAEoCFINZW1wdHlJc0Fic2VudDpJChBlbXB0eV9pc19yZWZ1c2VkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjXhgMgASgIUg5lbXB0eUlzUmVmdXNlZDpACgtmcmFjdGlvbl9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1IYDIAEoCVIKZnJhY3Rpb25PZjo6CghhcnJheV9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY2YYDIAEoCVIHYXJyYXlPZkJMCg9jb20ucGF5bWVudHMudjFQAVo3ZXhhbXBsZS5jb20vcGF5bWVudHMtc2VydmljZS9nZW4vcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * An unknown member is refused like a `not_supported` field if it sets something.
+ * An unknown member that sets something is refused, like a `not_supported` field.
  *
  * @generated from extension: bool unknown_not_supported = 50101;
  */
@@ -79,8 +79,8 @@ export const empty_is_absent = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 7);
 
 /**
- * An empty string is refused instead of counting as absent, because absence moves money. For fields that are not
- * strings.
+ * An empty string is refused instead of counting as absent, because money moves if the field is absent. For fields
+ * that are not strings.
  *
  * @generated from extension: bool empty_is_refused = 50007;
  */
@@ -88,8 +88,8 @@ export const empty_is_refused = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 8);
 
 /**
- * A decimal without its own JSON member: the fractional value of the integer field of this name. An integer value is
- * stored in the integer field.
+ * A decimal without its own JSON member: the fractional value of the integer field with this name. An integer value
+ * is stored in the integer field.
  *
  * @generated from extension: string fraction_of = 50004;
  */
@@ -97,7 +97,7 @@ export const fraction_of = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 9);
 
 /**
- * A list without its own JSON member: the array that may be sent and returned in place of the object of this name.
+ * A list without its own JSON member: the array that may be sent and returned in place of the object with this name.
  *
  * @generated from extension: string array_of = 50009;
  */

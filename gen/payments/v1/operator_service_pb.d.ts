@@ -147,15 +147,15 @@ export declare const Connection_CircuitSchema: GenEnum<Connection_Circuit>;
  */
 export declare type ExplainRouteRequest = Message<"payments.v1.ExplainRouteRequest"> & {
   /**
-   * The payment, with the same rules as in CreatePayment. The response reveals nothing about a card except the facts.
+   * The payment. The same rules apply as in CreatePayment. The response reveals nothing about a card except the facts.
    *
    * @generated from field: payments.v1.CreatePaymentRequest payment = 1;
    */
   payment?: CreatePaymentRequest | undefined;
 
   /**
-   * The idempotency key that the payment would have, from which SPLIT draws the target. "" is also a key; the weights
-   * show the other possible targets.
+   * The idempotency key that the payment would have; SPLIT chooses the first target from it. "" is also a key. The
+   * weights in the response show the other possible targets.
    *
    * @generated from field: string idempotency_key = 2;
    */
@@ -311,14 +311,14 @@ export declare type ExplainRouteResponse_Target = Message<"payments.v1.ExplainRo
   connection?: Connection | undefined;
 
   /**
-   * The target's share with SPLIT, relative to the others'.
+   * With SPLIT, the target's share relative to the other targets' shares.
    *
    * @generated from field: optional int32 weight = 2;
    */
   weight?: number | undefined;
 
   /**
-   * The recent approval rate with SUCCESS_RATE, 0 to 1, as seen by this replica; 1 before it has seen payments.
+   * With SUCCESS_RATE, the recent approval rate, from 0 to 1, as seen by this replica; 1 before it has seen payments.
    *
    * @generated from field: optional double approval_rate = 3;
    */
@@ -397,7 +397,7 @@ export enum ExplainRouteResponse_Choice {
 export declare const ExplainRouteResponse_ChoiceSchema: GenEnum<ExplainRouteResponse_Choice>;
 
 /**
- * Operators' calls. Every call needs the header (gRPC: metadata) `operator-key`. Account keys do not authorize these
+ * Calls for operators. Every call needs the header (gRPC: metadata) `operator-key`. Account keys do not authorize these
  * calls, and operator keys do not authorize accounts' calls.
  *
  * Errors are the same as PaymentService's.

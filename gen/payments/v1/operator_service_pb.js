@@ -101,7 +101,7 @@ export const ExplainRouteResponse_Choice = /*@__PURE__*/
   tsEnum(ExplainRouteResponse_ChoiceSchema);
 
 /**
- * Operators' calls. Every call needs the header (gRPC: metadata) `operator-key`. Account keys do not authorize these
+ * Calls for operators. Every call needs the header (gRPC: metadata) `operator-key`. Account keys do not authorize these
  * calls, and operator keys do not authorize accounts' calls.
  *
  * Errors are the same as PaymentService's.

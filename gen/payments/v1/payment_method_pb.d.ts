@@ -82,7 +82,7 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
   subscription?: Value | undefined;
 
   /**
-   * An authorization is requested in `detail.card`.
+   * To request only an authorization, set `detail.card.capture` to false.
    *
    * @generated from field: optional google.protobuf.Value capture = 60;
    */
@@ -114,7 +114,7 @@ export declare type PaymentMethodDetailInput = Message<"payments.v1.PaymentMetho
     case: "card";
   } | {
     /**
-     * For the types of wallets.
+     * For wallet types.
      *
      * @generated from field: payments.v1.WalletInput wallet = 2;
      */
@@ -123,7 +123,7 @@ export declare type PaymentMethodDetailInput = Message<"payments.v1.PaymentMetho
   } | { case: undefined; value?: undefined };
 
   /**
-   * Known but not supported: refused when set. An authorization is requested in `card`.
+   * Known but not supported: refused when set. To request only an authorization, set `card.capture` to false.
    *
    * @generated from field: optional google.protobuf.Value capture = 60;
    */
@@ -141,7 +141,7 @@ export declare const PaymentMethodDetailInputSchema: GenMessage<PaymentMethodDet
  */
 export declare type CardInput = Message<"payments.v1.CardInput"> & {
   /**
-   * Omitted with a token. With a vaulted_token, it may contain only a security_code.
+   * Omit it if you send a token. With a vaulted_token, it may contain only a security_code.
    *
    * @generated from field: optional payments.v1.CardDataInput card_data = 1;
    */
@@ -183,7 +183,7 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
   softDescriptor: string;
 
   /**
-   * States that the card is being stored, or was stored. Card schemes require this with every payment with a stored
+   * States that the card is being stored, or was stored. Card schemes require this for every payment that uses a stored
    * card.
    *
    * @generated from field: optional payments.v1.StoredCredentialsInput stored_credentials = 7;
@@ -314,7 +314,8 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
   expirationMonth: number;
 
   /**
-   * Two digits, or four in this century; recorded as two. The provider decides whether the card has expired.
+   * Two digits, or four digits for a year in this century; recorded as two. The provider decides whether the card has
+   * expired.
    *
    * @generated from field: optional int32 expiration_year = 3;
    */
@@ -335,7 +336,7 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
   holderName: string;
 
   /**
-   * Send the results of an authentication next to card_data instead.
+   * Send the results of an authentication in `card.three_d_secure` instead.
    *
    * @generated from field: optional google.protobuf.Value three_d_secure = 30;
    */
@@ -569,7 +570,7 @@ export declare type PaymentMethod = Message<"payments.v1.PaymentMethod"> & {
   parentPaymentMethodType?: string | undefined;
 
   /**
-   * Details of the type; one of `card` and `wallet` is null.
+   * Details for the type; either `card` or `wallet` is null.
    *
    * @generated from field: optional payments.v1.PaymentMethodDetail payment_method_detail = 6;
    */
@@ -625,7 +626,7 @@ export declare type TransactionPaymentMethod = Message<"payments.v1.TransactionP
   parentPaymentMethodType?: string | undefined;
 
   /**
-   * Details of the type; one of `card` and `wallet` is null.
+   * Details for the type; either `card` or `wallet` is null.
    *
    * @generated from field: optional payments.v1.PaymentMethodDetail detail = 6;
    */
@@ -655,7 +656,7 @@ export declare type PaymentMethodDetail = Message<"payments.v1.PaymentMethodDeta
     case: "card";
   } | {
     /**
-     * Set for the types of wallets.
+     * Set for wallet types.
      *
      * @generated from field: payments.v1.Wallet wallet = 2;
      */
@@ -682,8 +683,8 @@ export declare type Card = Message<"payments.v1.Card"> & {
   verify: boolean;
 
   /**
-   * true for every card payment, whatever was requested. For verifications, and for accounts that show authorizations
-   * as such, whether the payment was captured immediately.
+   * For verifications, and for accounts that show authorizations as such, true if the payment was captured immediately.
+   * For all other card payments, always true, whatever was requested.
    *
    * @generated from field: bool capture = 2;
    */
@@ -809,14 +810,14 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   lfd: string;
 
   /**
-   * Number of digits of the card number.
+   * Number of digits in the card number.
    *
    * @generated from field: int32 number_length = 4;
    */
   numberLength: number;
 
   /**
-   * Number of digits of the security code; 0 if none was sent, and with a vaulted token.
+   * Number of digits in the security code; 0 if none was sent, and always 0 with a vaulted token.
    *
    * @generated from field: int32 security_code_length = 5;
    */
@@ -989,7 +990,7 @@ export declare type StoredCredentials = Message<"payments.v1.StoredCredentials">
   subscriptionAgreementId?: string | undefined;
 
   /**
-   * The card scheme's identifier of the payment, to be sent with later payments with the stored card; null if not
+   * The card scheme's identifier of the payment, to be sent with later payments that use the stored card; null if not
    * reported.
    *
    * @generated from field: optional string network_transaction_id = 4;

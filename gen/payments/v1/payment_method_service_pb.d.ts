@@ -19,7 +19,7 @@ export declare const file_payments_v1_payment_method_service: GenFile;
  */
 export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMethod"> & {
   /**
-   * UUID, which payments name as `payment_method.vaulted_token`.
+   * UUID. Payments refer to the method by this id, in `payment_method.vaulted_token`.
    *
    * @generated from field: string id = 1;
    */
@@ -54,7 +54,7 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   name: string;
 
   /**
-   * payment_method.type.
+   * The `payment_method.type` of payments that use the method.
    *
    * @generated from field: string type = 6;
    */
@@ -110,7 +110,7 @@ export declare type StoredPaymentMethod = Message<"payments.v1.StoredPaymentMeth
   updatedAt?: Timestamp | undefined;
 
   /**
-   * When a payment with the method was last approved; null before the first.
+   * When a payment with the method was last approved; null before the first approval.
    *
    * @generated from field: optional google.protobuf.Timestamp last_successfully_used_at = 14;
    */
@@ -161,7 +161,7 @@ export enum StoredPaymentMethod_Status {
   EXPIRED = 4,
 
   /**
-   * The method was ended.
+   * The method was unenrolled.
    *
    * @generated from enum value: UNENROLLED = 5;
    */
@@ -206,8 +206,8 @@ export declare type EnrollPaymentMethodRequest = Message<"payments.v1.EnrollPaym
   cardData?: CardDataInput | undefined;
 
   /**
-   * For a wallet: where the payer returns to, with `vaulted_token` and `status` added to the query; as in
-   * CreatePaymentRequest.
+   * For a wallet: where the payer returns to, in the same format as in CreatePaymentRequest. The service adds
+   * `vaulted_token` and `status` to the query.
    *
    * @generated from field: optional string callback_url = 5;
    */
@@ -331,10 +331,10 @@ export declare const UnenrollPaymentMethodRequestSchema: GenMessage<UnenrollPaym
  */
 export declare const PaymentMethodService: GenService<{
   /**
-   * Stores a card for a customer, without charging or verifying it. The same card of the same customer is one method;
-   * storing it again replaces expiry and holder. For a wallet, requests the payer's consent to later charges: the
-   * method is READY_TO_ENROLL, and becomes ENROLLED once the payer has consented at its `redirect_url`. With the header
-   * `x-idempotency-key`, a retry gets the first response again.
+   * Stores a card for a customer, without charging or verifying it. A customer's card is stored only once: storing it
+   * again replaces the expiry date and the holder's name. For a wallet, requests the payer's consent to later charges:
+   * the method is READY_TO_ENROLL, and becomes ENROLLED once the payer has consented at its `redirect_url`. With the
+   * header `x-idempotency-key`, a retry gets the first response again.
    *
    * @generated from rpc payments.v1.PaymentMethodService.EnrollPaymentMethod
    */
@@ -364,7 +364,8 @@ export declare const PaymentMethodService: GenService<{
     output: typeof StoredPaymentMethodSchema;
   },
   /**
-   * Ends a method: its ciphertext is deleted immediately, and no payment can use it. A retry gets the same response.
+   * Unenrolls a stored payment method: its ciphertext is deleted immediately, and no payment can use it. A retry gets
+   * the same response.
    *
    * @generated from rpc payments.v1.PaymentMethodService.UnenrollPaymentMethod
    */

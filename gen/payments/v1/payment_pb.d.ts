@@ -205,7 +205,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   simplifiedMode: boolean;
 
   /**
-   * Taxes that were sent as an array, which Protobuf messages contain instead of `taxes`.
+   * Taxes that were sent as an array. Protobuf messages contain this field instead of `taxes`.
    *
    * @generated from field: optional google.protobuf.ListValue taxes_list = 27;
    */
@@ -378,7 +378,7 @@ export enum Payment_Status {
   DECLINED = 4,
 
   /**
-   * No provider could be reached, and definitely nothing was sent.
+   * No provider could be reached; it is certain that nothing was sent.
    *
    * @generated from enum value: ERROR = 5;
    */
@@ -497,7 +497,7 @@ export declare type MetadataEntry = Message<"payments.v1.MetadataEntry"> & {
 export declare const MetadataEntrySchema: GenMessage<MetadataEntry>;
 
 /**
- * The amounts of a payment. Decimals have as many fraction digits as ISO 4217 gives the currency, but at least one.
+ * The amounts of a payment. They have as many decimal places as ISO 4217 defines for the currency, but at least one.
  *
  * @generated from message payments.v1.Amount
  */
@@ -635,7 +635,7 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   merchantReference: string;
 
   /**
-   * The provider's answer.
+   * The provider's response.
    *
    * @generated from field: payments.v1.ProviderData provider_data = 13;
    */
@@ -812,7 +812,7 @@ export enum Transaction_Category {
 export declare const Transaction_CategorySchema: GenEnum<Transaction_Category>;
 
 /**
- * The provider's answer, in its own terms.
+ * The provider's response, in its own terms.
  *
  * @generated from message payments.v1.ProviderData
  */
@@ -874,7 +874,7 @@ export declare type ProviderData = Message<"payments.v1.ProviderData"> & {
   responseCode: string;
 
   /**
-   * The provider's answer in its original form, without card numbers and secrets; {"value": <text>} if it is not an
+   * The provider's response in its original form, without card numbers and secrets; {"value": <text>} if it is not an
    * object.
    *
    * @generated from field: google.protobuf.Struct raw_response = 9;

@@ -44,7 +44,7 @@ export declare const GetPaymentRequestSchema: GenMessage<GetPaymentRequest>;
  */
 export declare type ListPaymentsRequest = Message<"payments.v1.ListPaymentsRequest"> & {
   /**
-   * Payments of this order, by the merchant's order number.
+   * Payments with this merchant order number.
    *
    * @generated from field: string merchant_order_id = 1;
    */
@@ -214,21 +214,22 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   metadata: MetadataEntry[];
 
   /**
-   * Any JSON object or, in REST JSON, array; echoed as sent. Taxes are part of the payment's amount.
+   * Arbitrary JSON: an object or, in REST JSON, also an array. Echoed as sent. Taxes are part of the payment's amount.
    *
    * @generated from field: optional google.protobuf.Struct taxes = 14;
    */
   taxes?: JsonObject | undefined;
 
   /**
-   * Taxes as an array, which Protobuf messages set instead of `taxes`.
+   * Taxes as an array. Protobuf messages set this field instead of `taxes`.
    *
    * @generated from field: optional google.protobuf.ListValue taxes_list = 15;
    */
   taxesList?: ListValue | undefined;
 
   /**
-   * Known but not supported: refused when set. Some belong in a nested message and are refused there too.
+   * Known but not supported: refused when set. Some of these fields belong in a nested message, and are refused there
+   * too.
    *
    * @generated from field: optional google.protobuf.Value split = 30;
    */
@@ -285,7 +286,7 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   currencyConversion?: Value | undefined;
 
   /**
-   * An authorization is requested in `payment_method.detail.card`.
+   * To request only an authorization, set `payment_method.detail.card.capture` to false.
    *
    * @generated from field: optional google.protobuf.Value capture = 60;
    */
@@ -312,7 +313,8 @@ export declare type CreatePaymentRequest_Amount = Message<"payments.v1.CreatePay
   currency: string;
 
   /**
-   * Above zero, or 0 to verify a card; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has.
+   * Above zero, or 0 to verify a card. At most 10^12, at most 2^53 - 1 minor units, and with no more decimal places
+   * than the currency has.
    *
    * @generated from field: google.type.Decimal value = 2;
    */
@@ -542,7 +544,8 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   paymentId: string;
 
   /**
-   * UUID of the transaction to act on: the payment's own (the default), which means the whole payment, or a capture.
+   * UUID of the transaction to act on: a capture, or the payment's own transaction (the default), which stands for the
+   * whole payment.
    *
    * @generated from field: string transaction_id = 2;
    */
@@ -588,8 +591,8 @@ export declare const CancelOrRefundPaymentRequestSchema: GenMessage<CancelOrRefu
  * Makes payments. Every call needs the headers (gRPC: metadata) `public-api-key` and, except in the one documented
  * case, `private-secret-key`.
  *
- * Errors contain a google.rpc.ErrorInfo whose reason is a code in docs/errors.md, google.rpc.BadRequest if fields are
- * faulty, and google.rpc.RetryInfo if a retry makes sense.
+ * Errors contain a google.rpc.ErrorInfo, whose reason is a code in docs/errors.md; a google.rpc.BadRequest if fields
+ * are invalid; and a google.rpc.RetryInfo if a retry makes sense.
  *
  * @generated from service payments.v1.PaymentService
  */
@@ -610,7 +613,7 @@ export declare const PaymentService: GenService<{
   },
   /**
    * Returns the current state of a payment of the caller's account. An outcome that was unknown when the payment was
-   * created appears here once it is known; the response of CreatePayment under its key does not change.
+   * created appears here once it is known. A repeated CreatePayment with the same key still returns the first response.
    *
    * @generated from rpc payments.v1.PaymentService.GetPayment
    */
@@ -634,13 +637,13 @@ export declare const PaymentService: GenService<{
     output: typeof ListPaymentsResponseSchema;
   },
   /**
-   * Captures all that is left of an authorization, or the given amount. Returns the payment, whose `transactions` is
-   * the CAPTURE.
+   * Captures all that is left of an authorization, or the given amount. Returns the payment; its `transactions` field
+   * is the CAPTURE.
    *
-   * Like every operation on money, it is idempotent, by the header `x-idempotency-key` or else by `merchant_reference`
-   * within the payment. If the outcome is unknown, the operation is PENDING: its amount stays reserved, and the service
-   * queries the provider until the outcome is known. While a payment has an open operation, another fails with ABORTED
-   * (HTTP 409).
+   * Like every operation on money, a capture is idempotent. Its key is the header `x-idempotency-key` or, without the
+   * header, the `merchant_reference` within the payment. If the outcome is unknown, the operation is PENDING: its
+   * amount stays reserved, and the service queries the provider until the outcome is known. While a payment has an open
+   * operation, another operation fails with ABORTED (HTTP 409).
    *
    * @generated from rpc payments.v1.PaymentService.CapturePayment
    */
@@ -671,8 +674,8 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Cancels a payment without captures. Otherwise refunds all that is left of the payment or of the named capture, or
-   * the given amount. If every capture has been refunded, cancels the amount that is still held.
+   * Cancels an authorization that has no captures. Otherwise refunds the given amount, or all that is left of the
+   * payment or of the named capture. If every capture has been refunded, cancels the amount that is still held.
    *
    * @generated from rpc payments.v1.PaymentService.CancelOrRefundPayment
    */

@@ -91,8 +91,8 @@ export const CancelOrRefundPaymentRequestSchema = /*@__PURE__*/
  * Makes payments. Every call needs the headers (gRPC: metadata) `public-api-key` and, except in the one documented
  * case, `private-secret-key`.
  *
- * Errors contain a google.rpc.ErrorInfo whose reason is a code in docs/errors.md, google.rpc.BadRequest if fields are
- * faulty, and google.rpc.RetryInfo if a retry makes sense.
+ * Errors contain a google.rpc.ErrorInfo, whose reason is a code in docs/errors.md; a google.rpc.BadRequest if fields
+ * are invalid; and a google.rpc.RetryInfo if a retry makes sense.
  *
  * @generated from service payments.v1.PaymentService
  */

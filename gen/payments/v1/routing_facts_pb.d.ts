@@ -104,7 +104,8 @@ export declare type RoutingFacts = Message<"payments.v1.RoutingFacts"> & {
   issuerType: string;
 
   /**
-   * Whether the request is for an immediate capture; false for an authorization only, and for every wallet.
+   * Whether the request asks for an immediate capture; false if it asks only for an authorization, and for every
+   * wallet.
    *
    * @generated from field: bool capture = 13;
    */

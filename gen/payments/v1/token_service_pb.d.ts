@@ -165,7 +165,7 @@ export declare const TokenService: GenService<{
     output: typeof OneTimeTokenSchema;
   },
   /**
-   * Makes a token for a payment of this session only.
+   * Makes a token that only a payment in this session can use.
    *
    * @generated from rpc payments.v1.TokenService.CreateCheckoutToken
    */

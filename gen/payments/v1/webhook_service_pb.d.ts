@@ -12,7 +12,7 @@ import type { EmptySchema, Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_webhook_service: GenFile;
 
 /**
- * An address that receives an account's events.
+ * A URL that receives an account's events.
  *
  * @generated from message payments.v1.Webhook
  */
@@ -60,7 +60,7 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   active: boolean;
 
   /**
-   * Why the service turned the webhook off: GONE (the receiver answered 410). "" if it did not.
+   * Why the service turned the webhook off: GONE (the receiver responded with 410). "" if it did not.
    *
    * @generated from field: string disabled_reason = 7;
    */
@@ -74,7 +74,7 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   secret: string;
 
   /**
-   * Until when deliveries are also signed with the previous secret; null if there is none.
+   * The time until which deliveries are also signed with the previous secret; null if there is no previous secret.
    *
    * @generated from field: optional google.protobuf.Timestamp previous_secret_until = 9;
    */
@@ -102,7 +102,7 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * The headers that deliveries have in addition to the signature: x-api-key, x-secret, x-hmac-signature.
+   * The headers that deliveries carry in addition to the signature: x-api-key, x-secret, x-hmac-signature.
    *
    * @generated from field: repeated string credential_headers = 13;
    */
@@ -116,8 +116,9 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
 export declare const WebhookSchema: GenMessage<Webhook>;
 
 /**
- * Credentials that deliveries have in headers in addition to the signature, for receivers that check them. Each is 1 to
- * 255 printable ASCII characters, and is sent if set. Credentials are stored encrypted, and no response contains them.
+ * Credentials that deliveries carry in headers in addition to the signature, for receivers that check them. Each is 1
+ * to 255 printable ASCII characters, and is sent if set. Credentials are stored encrypted, and no response contains
+ * them.
  *
  * @generated from message payments.v1.ReceiverCredentials
  */
@@ -207,7 +208,7 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   attempts: number;
 
   /**
-   * The HTTP status of the last answer; null if there was none.
+   * The HTTP status of the last response; null if there was none.
    *
    * @generated from field: optional int32 response_status = 8;
    */
@@ -266,7 +267,7 @@ export enum Delivery_Status {
   PENDING = 1,
 
   /**
-   * The receiver answered with a 2xx status.
+   * The receiver responded with a 2xx status.
    *
    * @generated from enum value: DELIVERED = 2;
    */
@@ -290,7 +291,7 @@ export declare const Delivery_StatusSchema: GenEnum<Delivery_Status>;
  */
 export declare type CreateWebhookRequest = Message<"payments.v1.CreateWebhookRequest"> & {
   /**
-   * An https URL without user and password; http is accepted only if the service allows private addresses.
+   * An https URL without a user name or password; http is accepted only if the service allows private addresses.
    *
    * @generated from field: string url = 1;
    */
@@ -311,7 +312,7 @@ export declare type CreateWebhookRequest = Message<"payments.v1.CreateWebhookReq
   description: string;
 
   /**
-   * When absent, deliveries have only the signature.
+   * When absent, deliveries carry only the signature.
    *
    * @generated from field: optional payments.v1.ReceiverCredentials credentials = 4;
    */
@@ -609,7 +610,7 @@ export declare const RedeliverFailedResponseSchema: GenMessage<RedeliverFailedRe
  * metadata) `public-api-key` and `private-secret-key`.
  *
  * A delivery is a POST signed according to Standard Webhooks (https://www.standardwebhooks.com). It is retried until
- * the receiver answers with a 2xx status within 10 seconds, so a receiver may see an event more than once, always with
+ * the receiver responds with a 2xx status within 10 seconds, so a receiver may see an event more than once, always with
  * the same `webhook-id`.
  *
  * Errors are the same as PaymentService's.
@@ -648,8 +649,8 @@ export declare const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
-   * Changes the fields sent. Turning a webhook off ends its open deliveries as FAILED; they can be redelivered once the
-   * webhook is on again.
+   * Changes the fields sent. Turning a webhook off stops its open deliveries and marks them FAILED; they can be
+   * redelivered once the webhook is on again.
    *
    * @generated from rpc payments.v1.WebhookService.UpdateWebhook
    */
@@ -659,7 +660,7 @@ export declare const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
-   * Deletes a webhook and ends its open deliveries. The webhook's deliveries can no longer be listed or redelivered.
+   * Deletes a webhook and stops its open deliveries. The webhook's deliveries can no longer be listed or redelivered.
    *
    * @generated from rpc payments.v1.WebhookService.DeleteWebhook
    */
@@ -710,7 +711,7 @@ export declare const WebhookService: GenService<{
     output: typeof DeliverySchema;
   },
   /**
-   * Resends a webhook's FAILED deliveries that were created at or after a given time, up to the oldest 10,000.
+   * Resends a webhook's FAILED deliveries that were created at or after a given time: the oldest 10,000 at most.
    *
    * @generated from rpc payments.v1.WebhookService.RedeliverFailed
    */

@@ -144,7 +144,7 @@ export const RedeliverFailedResponseSchema = /*@__PURE__*/
  * metadata) `public-api-key` and `private-secret-key`.
  *
  * A delivery is a POST signed according to Standard Webhooks (https://www.standardwebhooks.com). It is retried until
- * the receiver answers with a 2xx status within 10 seconds, so a receiver may see an event more than once, always with
+ * the receiver responds with a 2xx status within 10 seconds, so a receiver may see an event more than once, always with
  * the same `webhook-id`.
  *
  * Errors are the same as PaymentService's.

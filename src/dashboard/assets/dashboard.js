@@ -9,7 +9,7 @@ async function refresh() {
   const response = await fetch(location.href, {
     headers: { 'x-refresh': '1' },
     redirect: 'error',
-    // Ends before the next refresh, so that requests to an unresponsive service do not pile up.
+    // Times out before the next refresh, so that requests to an unresponsive service do not pile up.
     signal: AbortSignal.timeout?.(REFRESH_MS - 500),
   });
   // The session has ended: reload to show the sign-in page.
@@ -25,7 +25,8 @@ if (document.querySelector('[data-live]')) {
   setInterval(() => refresh().catch(sayStale), REFRESH_MS);
 }
 
-// A second click sends nothing. Without this script it does, and the idempotency key prevents a second operation.
+// Makes a second click send nothing. Without this script, it would send the form again; the idempotency key would then
+// prevent a second operation.
 document.addEventListener('submit', (event) => {
   if (event.target.dataset.sent) return event.preventDefault();
   event.target.dataset.sent = '1';

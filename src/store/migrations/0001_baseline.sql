@@ -1,14 +1,14 @@
--- The whole schema. The account is the first column of every primary key in tables that belong to accounts, so that these can
--- be distributed by it. In every table, `id` is the row's own id, a UUIDv7 unless stated otherwise; `account_id` is its merchant
--- account; `created_at` and `updated_at` say when the row was created and last changed; a lease does not count as a change.
--- "Encoded" means a protobuf message in binary form.
+-- The whole schema. In tables that belong to accounts, the account is the first column of every primary key, so that
+-- these tables can be distributed by account. In every table, `id` is the row's own id, a UUIDv7 unless stated
+-- otherwise; `account_id` is its merchant account; `created_at` and `updated_at` say when the row was created and last
+-- changed; a lease does not count as a change. "Encoded" means a protobuf message in binary form.
 
 -- Merchant accounts and their keys.
 CREATE TABLE account (
   id uuid PRIMARY KEY,
   -- The operator's name for the account.
   name text NOT NULL,
-  -- The name shown to payers; '' for none.
+  -- The name shown to payers; '' if there is none.
   display_name text NOT NULL DEFAULT '' CHECK (char_length(display_name) <= 100),
   -- Requires the secret key for every call, even for calls that the public key alone could make.
   secret_always boolean NOT NULL DEFAULT false,
@@ -19,7 +19,7 @@ CREATE TABLE account (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- An object's id ends with the last digits of its account's, so the account is found by it.
+-- An object's id ends with the last digits of its account's id, so the account can be found from the object's id.
 CREATE INDEX account_by_digits ON account (right(id::text, 6));
 
 CREATE TABLE public_key (
@@ -48,7 +48,7 @@ CREATE INDEX secret_key_account ON secret_key (account_id) WHERE revoked_at IS N
 CREATE TABLE customer (
   account_id uuid NOT NULL REFERENCES account,
   id uuid NOT NULL,
-  -- The merchant's id of the customer.
+  -- The merchant's id for the customer.
   merchant_customer_id text COLLATE "C",
   -- An encoded payments.v1.CustomerPayer.
   payer bytea NOT NULL,
@@ -56,7 +56,7 @@ CREATE TABLE customer (
   metadata text NOT NULL DEFAULT '[]',
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
-  -- When the customer's data was erased; only the row's key is left.
+  -- When the customer's data was erased; since then, only the row's key is left.
   deleted_at timestamptz,
   PRIMARY KEY (account_id, id)
 );
@@ -67,11 +67,11 @@ CREATE UNIQUE INDEX customer_merchant_id ON customer (account_id, merchant_custo
 CREATE TABLE checkout_session (
   account_id uuid NOT NULL REFERENCES account,
   id uuid NOT NULL,
-  -- The session's customer; null for none.
+  -- The session's customer; null if there is none.
   customer_id uuid,
-  -- The merchant's id of the order; '' for none.
+  -- The merchant's order id; '' if there is none.
   merchant_order_id text NOT NULL DEFAULT '',
-  -- Shown to the payer, and the default description of its payments.
+  -- Shown to the payer; also the default description of the session's payments.
   payment_description text NOT NULL DEFAULT '',
   -- ISO 3166-1 alpha-2.
   country text NOT NULL DEFAULT '',
@@ -79,22 +79,22 @@ CREATE TABLE checkout_session (
   currency text NOT NULL DEFAULT '',
   -- In minor units of `currency`; 0 for a session without terms.
   amount_minor_units bigint NOT NULL DEFAULT 0,
-  -- Where the payer returns.
+  -- The URL to which the payer returns.
   callback_url text,
   -- A JSON array of objects with `key` and `value`.
   metadata text NOT NULL DEFAULT '[]',
-  -- payments.v1.Payment.Workflow, the default of its payments.
+  -- payments.v1.Payment.Workflow, the default for the session's payments.
   workflow text NOT NULL DEFAULT '',
   -- Accepted types of payment methods; empty for every type that the catalogue offers.
   payment_method_types text[] NOT NULL DEFAULT '{}',
-  -- When the session stops taking payments; null for a session without terms.
+  -- When the session stops accepting payments; null for a session without terms.
   expires_at timestamptz,
-  -- Counts the changes to its terms: a payment prepared from other terms is not claimed.
+  -- Counts the changes to the session's terms: a payment prepared from other terms is not claimed.
   version integer NOT NULL DEFAULT 0,
   -- The session's last payment, even if declined.
   payment_id uuid,
-  -- Number of its payments, including failed ones. The limit is low, because unlimited tries would let fraudsters test
-  -- stolen cards.
+  -- Number of the session's payments, including failed ones. The limit is low, because unlimited attempts would let
+  -- fraudsters test stolen cards.
   payments integer NOT NULL DEFAULT 0,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
@@ -114,27 +114,27 @@ CREATE TABLE vaulted_token (
   active boolean NOT NULL,
   -- For cards: an encoded payments.v1.CardData, the data that may be shown.
   card bytea,
-  -- For cards: the card number as a JWE, stored nowhere else in the database; null once the method has ended.
+  -- For cards: the card number as a JWE, stored nowhere else in the database; null once the method is unenrolled.
   card_number text,
   -- For wallets: the provider's token.
   provider_token text,
-  -- The customer who owns the method; null for none.
+  -- The customer who owns the method; null if there is none.
   customer_id uuid,
   -- Keyed hash of the card number: the same card of the same customer is one method.
   fingerprint uuid,
-  -- ISO 3166-1 alpha-2; '' for none.
+  -- ISO 3166-1 alpha-2; '' if unknown.
   country text NOT NULL DEFAULT '',
-  -- When a payment last used it; null before the first.
+  -- When a payment last used it; null if none has.
   last_used_at timestamptz,
   -- For wallets: the catalogue's connection that can charge it.
   connection_id text,
   -- For wallets: the provider account that the connection pointed to; no other account is asked about it.
   connection_identity text,
-  -- For wallets: where the payer agrees; null once they have agreed or can no longer agree.
+  -- For wallets: the URL where the payer agrees; null once they have agreed or can no longer agree.
   redirect_url text,
-  -- For wallets: where the payer returns; null for none.
+  -- For wallets: the URL to which the payer returns; null if there is none.
   callback_url text,
-  -- For wallets: when the provider is next asked whether the payer agreed; null once this is known.
+  -- For wallets: when the provider is next asked whether the payer has agreed; null once this is known.
   check_at timestamptz,
   -- For wallets: the deadline for the payer's agreement.
   expires_at timestamptz,
@@ -177,42 +177,44 @@ CREATE TABLE one_time_token (
 );
 CREATE INDEX one_time_token_age ON one_time_token (expires_at);
 
--- One row per payment. Inserting it claims the idempotency key, in one commit with its transaction, before any provider is
--- called. The records are messages; only data that queries need has columns.
+-- One row per payment. Inserting it claims the idempotency key, in one commit with its transaction, before any provider
+-- is called. Records are stored as messages; only data that queries need has its own columns.
 CREATE TABLE payment (
   -- No foreign key: accounts are never deleted, and its check would lock the account's row for every payment.
   account_id uuid NOT NULL,
   id uuid NOT NULL,
   -- The key of the request that created it; prefixed if the request came with the public key alone (payments/idempotency).
   idempotency_key text COLLATE "C" NOT NULL,
-  -- Keyed hash of the canonical request: distinguishes a retry from a different request under the same key.
+  -- Keyed hash of the canonical request: distinguishes a retry from a different request with the same key.
   request_hash bytea NOT NULL,
-  -- Digest of the request fields that request_hash covers. Hashes by releases with different fields are not compared: a
-  -- request that cannot be compared gets the stored response.
+  -- Digest of the request fields that request_hash covers. Hashes made by releases with different fields are not
+  -- compared: a request that cannot be compared gets the stored response.
   request_shape bytea NOT NULL,
   -- payments.v1.Payment.Status.
   status text NOT NULL,
   -- An encoded payments.v1.Payment: the current record.
   record bytea NOT NULL,
-  -- The schema that rendered the first response (response_schema); null before the response. It never changes.
+  -- The schema with which the first response was rendered (response_schema); null before the response. It never
+  -- changes.
   answer bytea,
   -- The record of the first response; null while `record` is still the same.
   answered_record bytea,
-  -- Sum of its captures, in minor units of its currency; the record has the same sum as a decimal.
+  -- Sum of its captures, in minor units of its currency; the record contains the same sum as a decimal.
   captured_minor_units bigint NOT NULL DEFAULT 0 CHECK (captured_minor_units >= 0),
   -- Sum of its refunds, likewise.
   refunded_minor_units bigint NOT NULL DEFAULT 0 CHECK (refunded_minor_units >= 0),
   -- true if nothing more may be captured: it was canceled or lapsed, or the last capture was made.
   released boolean NOT NULL DEFAULT false,
-  -- The transaction of the open operation: one at a time, so that the bounds hold.
+  -- The transaction of the open operation. Only one is open at a time, so that the operations cannot exceed the limits
+  -- together.
   open_operation uuid,
-  -- Counts the writes: a change decided from an older version is not written.
+  -- Counts the writes: a change that was decided from an older version is not written.
   version integer NOT NULL DEFAULT 0,
   -- Number of its events, and the sequence number of the last.
   event_sequence integer NOT NULL DEFAULT 0,
-  -- The merchant's id of the order, by which payments are found; '' for none.
+  -- The merchant's order id, by which payments are found; '' if there is none.
   merchant_order_id text NOT NULL DEFAULT '',
-  -- The last four digits of the card number; '' for none.
+  -- The last four digits of the card number; '' if there is no card.
   card_last_four text NOT NULL DEFAULT '',
   -- When the payer's personal data was erased from the payment. If a later operation adds personal data, updated_at is later.
   personal_data_erased_at timestamptz,
@@ -225,8 +227,8 @@ CREATE INDEX payment_by_time ON payment (account_id, created_at, id);
 CREATE INDEX payment_by_status ON payment (account_id, status, created_at, id);
 CREATE INDEX payment_by_order ON payment (account_id, merchant_order_id, created_at, id);
 CREATE INDEX payment_by_last_four ON payment (account_id, card_last_four, created_at, id) WHERE card_last_four <> '';
--- The key comes last: the planner takes the newest of indexes that seem to cost the same, as all do on an empty table, and
--- keeps that plan.
+-- The key comes last: of indexes that seem to cost the same, as all do on an empty table, the planner chooses the
+-- newest, and keeps that plan.
 ALTER TABLE payment ADD PRIMARY KEY (account_id, id);
 
 -- One row per attempt at a provider, operation on an attempt, or dispute. The id of an attempt or an operation is the
@@ -236,7 +238,8 @@ CREATE TABLE transaction (
   id uuid NOT NULL,
   -- The payment.
   payment_id uuid NOT NULL,
-  -- payments.v1.Transaction.Type. PURCHASE also stands for an authorization if the account does not have them shown as such.
+  -- payments.v1.Transaction.Type. PURCHASE also stands for an authorization if the account does not show authorizations
+  -- as such.
   type text NOT NULL DEFAULT 'PURCHASE',
   -- The transaction that a capture, cancel, refund or dispute acts on; null for an attempt.
   parent_id uuid,
@@ -252,7 +255,7 @@ CREATE TABLE transaction (
   currency text NOT NULL,
   -- The flag of the request, which later captures use; the record may show another (docs/api.md).
   capture boolean NOT NULL,
-  -- For a capture: no other may follow.
+  -- For a capture: true if no other may follow.
   final boolean NOT NULL DEFAULT false,
   -- The provider's id of the transaction, or other data that the connector needs for later calls.
   reference text CHECK (length(reference) <= 512),
@@ -260,13 +263,14 @@ CREATE TABLE transaction (
   merchant_reference text,
   -- The stored method that it uses, or the card to be stored if it succeeds.
   vaulted_token uuid,
-  -- The payer was redirected, or has returned and the provider has yet to confirm: open, but no call is overdue.
+  -- true if the payer was redirected, or has returned and the provider has yet to confirm: the transaction is open, but
+  -- no call is overdue.
   awaits_payer boolean NOT NULL DEFAULT false,
-  -- When its provider is next asked about it; null once nothing more is expected. Until then it is the lease of the worker
-  -- that asks, initially of the caller that claimed it.
+  -- When its provider is next asked about it; null once nothing more is expected. While a worker asks, or the caller
+  -- that claimed the transaction makes its call, this is the end of its lease.
   check_at timestamptz,
-  -- Fencing token: 0 for the caller that claimed it. Every write, every taken check and news raise it, so that a writer with
-  -- an older token neither writes "still unknown" nor moves check_at.
+  -- Fencing token: 0 for the caller that claimed it. Every write, every taken check and all news increase it, so that a
+  -- writer with an older token neither writes "still unknown" nor moves check_at.
   fence integer NOT NULL DEFAULT 0,
   -- For an operation: the name of its rpc.
   method text,
@@ -285,43 +289,43 @@ CREATE TABLE transaction (
   PRIMARY KEY (account_id, id)
 ) WITH (fillfactor = 80);
 CREATE INDEX transaction_payment ON transaction (payment_id);
--- For searches over all accounts.
+-- For searches across all accounts.
 CREATE INDEX transaction_by_id ON transaction (id);
 CREATE INDEX transaction_reference ON transaction (connection_id, reference) WHERE reference IS NOT NULL;
 CREATE INDEX transaction_by_merchant_reference ON transaction (account_id, merchant_reference)
   WHERE merchant_reference IS NOT NULL;
 CREATE UNIQUE INDEX transaction_operation_key ON transaction (account_id, method, idempotency_key)
   WHERE idempotency_key IS NOT NULL;
--- By connection, so that the backlog of one provider does not delay another's.
+-- Ordered by connection, so that one provider's backlog does not delay another's.
 CREATE INDEX transaction_check ON transaction (connection_id, check_at) WHERE check_at IS NOT NULL;
--- Open transactions, so that counting them need not read authorizations that wait for days.
+-- Covers open transactions, so that counting them does not read authorizations that wait for days.
 CREATE INDEX transaction_open ON transaction (type, awaits_payer, created_at)
   WHERE check_at IS NOT NULL AND status IN ('CREATED', 'PENDING');
 
--- News of transactions: providers' unmodified notifications, and payers who returned or gave up. News is stored before it is
--- acknowledged, and makes the check of its transaction due.
+-- News about transactions: providers' unmodified notifications, and payers' returns and requests to pay another way.
+-- News is stored before it is acknowledged, and makes its transaction's check due.
 CREATE TABLE notification (
   -- The nil UUID until its transaction is found.
   account_id uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
   -- The catalogue's connection that received the notification, or that the payer was redirected to.
   connection_id text NOT NULL,
-  -- The same for every delivery of one notification, and for every return with the same query.
+  -- Identical for every delivery of one notification, and for every return with the same query.
   deduplication_key text COLLATE "C" NOT NULL,
   -- Numbers the subjects: one notification may be about several transactions.
   subject integer NOT NULL,
   -- notification, return (of a payer) or close (for a payer who wants to pay another way).
   kind text NOT NULL DEFAULT 'notification',
-  -- Our id of the transaction; null until found, if the notification names only the provider's id.
+  -- Our transaction id; null until it is found if the notification names only the provider's id.
   transaction_id uuid,
-  -- The provider's id of the transaction; null if the notification does not name it.
+  -- The provider's transaction id; null if the notification does not name it.
   reference text,
   -- For a dispute: its stage.
   dispute text,
-  -- For a dispute: the provider's id of the dispute.
+  -- For a dispute: the provider's dispute id.
   dispute_reference text,
   -- For a dispute: the disputed amount; null if the notification does not say.
   disputed_minor_units bigint,
-  -- For a dispute: ISO 4217 of that amount.
+  -- For a dispute: that amount's currency, ISO 4217.
   disputed_currency text,
   -- The body, byte for byte.
   body bytea NOT NULL,
@@ -331,7 +335,7 @@ CREATE TABLE notification (
   headers text NOT NULL DEFAULT '{}',
   -- When it arrived; its signature is verified as of this time.
   received_at timestamptz NOT NULL DEFAULT now(),
-  -- When to search for its transaction next; null once the transaction's check is due, or the search was given up.
+  -- When to search for its transaction next; null once the transaction's check is due, or the search has been given up.
   check_at timestamptz DEFAULT now(),
   -- When it was settled: applied, or found to change nothing; null before.
   settled_at timestamptz,
@@ -339,9 +343,9 @@ CREATE TABLE notification (
   result text,
   PRIMARY KEY (account_id, connection_id, deduplication_key, subject)
 );
--- By connection, so that a busy connection's notifications delay no other's.
+-- Ordered by connection, so that a busy connection's notifications do not delay another's.
 CREATE INDEX notification_check ON notification (connection_id, check_at) WHERE check_at IS NOT NULL;
--- Unsettled news of a transaction, and the news settled last.
+-- For a transaction's unsettled news, and the news settled last.
 CREATE INDEX notification_of_transaction ON notification (account_id, transaction_id, settled_at, received_at)
   WHERE transaction_id IS NOT NULL;
 CREATE INDEX notification_open ON notification (received_at) WHERE settled_at IS NULL;
@@ -351,7 +355,7 @@ CREATE INDEX notification_by_age ON notification (received_at);
 CREATE TABLE webhook (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
-  -- The address that receives events.
+  -- The URL that receives events.
   url text NOT NULL,
   -- The merchant's description.
   description text NOT NULL,
@@ -367,9 +371,9 @@ CREATE TABLE webhook (
   previous_secret text,
   -- When previous_secret stops signing.
   previous_secret_until timestamptz,
-  -- Credentials that the receiver requires beside the signature: a JSON object, sealed like the signing secret.
+  -- Credentials that the receiver requires in addition to the signature: a JSON object, sealed like the signing secret.
   credentials text,
-  -- Names of the credentials' headers, which may be shown.
+  -- The header names of the credentials; unlike the values, the names may be shown.
   credential_headers text[] NOT NULL DEFAULT '{}',
   -- When deliveries began to fail; null while they succeed.
   failing_since timestamptz,
@@ -378,7 +382,7 @@ CREATE TABLE webhook (
   PRIMARY KEY (account_id, id)
 );
 
--- The outbox: one row per change that a webhook receives, written in the statement that makes the change.
+-- The outbox: one row per change that webhooks receive, written in the statement that makes the change.
 CREATE TABLE event (
   account_id uuid NOT NULL,
   id uuid NOT NULL,
@@ -420,7 +424,7 @@ CREATE TABLE delivery (
   -- Why the last attempt failed, such as TIMEOUT.
   error text,
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- When the receiver answered with 2xx; null before.
+  -- When the receiver responded with 2xx; null before.
   delivered_at timestamptz,
   PRIMARY KEY (account_id, id)
 ) WITH (fillfactor = 80);
@@ -447,14 +451,15 @@ CREATE TABLE replayed_call (
   created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (account_id, method, idempotency_key)
 );
--- Responses with a customer's data, to be erased with the customer. Both messages begin with fields that are always set, so
--- the customer's id has a fixed position: the first field of one, the fourth of the other. (A UUID field takes 38 bytes.)
+-- Finds the responses that contain a customer's data, which are erased with the customer. Both messages begin with
+-- fields that are always set, so the customer's id has a fixed position: the first field of one, the fourth of the
+-- other. (A UUID field takes 38 bytes.)
 CREATE INDEX replayed_call_of_customer ON replayed_call
   (account_id, substring(response FROM CASE method WHEN 'CreateCustomer' THEN 3 ELSE 117 END FOR 36))
   WHERE method IN ('CreateCustomer', 'EnrollPaymentMethod');
 CREATE INDEX replayed_call_by_age ON replayed_call (created_at);
 
--- The schemas by which releases render responses from records. Rows are never deleted, because responses name them.
+-- The schemas with which releases render responses from records. Rows are never deleted, because responses name them.
 CREATE TABLE response_schema (
   -- The first bytes of the SHA-256 of `descriptors`.
   digest bytea PRIMARY KEY,
@@ -462,8 +467,8 @@ CREATE TABLE response_schema (
   descriptors bytea NOT NULL
 );
 
--- Identifies the keys of this installation: each replica compares its own at startup. A key cannot be computed from its
--- check value.
+-- Identifies the keys of this installation: at startup, each replica compares its own keys with them. A key cannot be
+-- computed from its check value.
 CREATE TABLE installation_key (
   -- `hash key`, or `vault key` and its id.
   name text PRIMARY KEY,
@@ -472,8 +477,8 @@ CREATE TABLE installation_key (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Operators' actions, by commands and in the dashboard. Rows are only added, in the commit of the action; only the count of
--- failed sign-ins is updated, within its minute. Rows contain no secrets.
+-- Operators' actions, by command and in the dashboard. Rows are only added, in the commit of the action; only the count
+-- of failed sign-ins is updated, within its minute. Rows contain no secrets.
 CREATE TABLE audit_log (
   -- The nil UUID for an action on the whole installation.
   account_id uuid NOT NULL,
@@ -494,17 +499,17 @@ CREATE TABLE audit_log (
 CREATE TABLE operator_session (
   -- SHA-256 of the token in the cookie, so that readers of this table cannot sign in.
   token_hash bytea PRIMARY KEY CHECK (length(token_hash) = 32),
-  -- Names the operator key, as `operator-` and the first digits of its SHA-256.
+  -- The name of the operator key: `operator-` and the first digits of its SHA-256.
   actor text NOT NULL,
   -- SHA-256 of the operator key: removing a key from the configuration ends its sessions.
   key_hash bytea NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- When it was last used: an idle session ends.
+  -- When the session was last used: an idle session ends.
   seen_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Returns a UUIDv7 by the database's clock; PostgreSQL has uuidv7() only since version 18. It consists of the milliseconds, the
--- version, and the last 19 digits of a random UUID.
+-- Returns a UUIDv7 made with the database's clock; PostgreSQL has uuidv7() only since version 18. It consists of the
+-- milliseconds, the version, and the last 19 digits of a random UUID.
 CREATE FUNCTION uuid_v7_1() RETURNS uuid LANGUAGE sql VOLATILE AS $$
   SELECT (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
     || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
@@ -536,7 +541,7 @@ CREATE FUNCTION claim_payment_1(
   -- The stored method that it uses, or the card to be stored.
   the_method uuid,
   lease_s float8,
-  -- A card to be stored if the payment succeeds; null for none.
+  -- A card to be stored if the payment succeeds; null if there is none.
   card_type text DEFAULT NULL,
   card_shown bytea DEFAULT NULL,
   card_sealed text DEFAULT NULL,
@@ -567,8 +572,8 @@ BEGIN
     the_minor_units, the_currency, is_capture, the_merchant_reference, the_method, leased_until);
 
   IF card_type IS NOT NULL THEN
-    -- Deleting the customer conflicts with this lock: it either waits and then erases the card, or comes first, and no card
-    -- is stored.
+    -- Deleting the customer conflicts with this lock: the deletion either waits and then erases the card, or comes
+    -- first, and then no card is stored.
     PERFORM 1 FROM customer c
     WHERE c.account_id = the_account AND c.id = card_customer AND c.deleted_at IS NULL FOR KEY SHARE;
     IF FOUND OR card_customer IS NULL THEN
@@ -632,10 +637,11 @@ BEGIN
   END LOOP;
 END $$;
 
--- Claims an operation: reserves its amount, opens it and inserts its transaction. The first statement checks the bounds
--- against the rows, so no claim exceeds them, whatever its caller read earlier and whoever else claims. Returns false if it
--- refuses. A key that another operation holds violates the unique index, which rolls everything back. A merchant's reference
--- can be used once per payment and method. It needs no index, since every claim changes the version that other claims check.
+-- Claims an operation: reserves its amount, opens it and inserts its transaction. The first statement checks the limits
+-- against the rows, so no claim exceeds them, whatever its caller read earlier and whoever else claims. Returns false
+-- if the claim is refused. A key that another operation holds violates the unique index, which rolls everything back. A
+-- merchant's reference can be used once per payment and method. It needs no index, since every claim changes the
+-- version that other claims check.
 CREATE FUNCTION claim_operation_1(
   the_account uuid,
   the_payment uuid,
@@ -739,7 +745,7 @@ CREATE FUNCTION write_change_1(
   -- The writer's fencing token, and whether the outcome is still open: then only the last taker may write it.
   the_fence integer,
   is_open boolean,
-  -- Seconds until its next check; null for none.
+  -- Seconds until its next check; null if there is none.
   check_in_s float8,
   -- The books; null leaves them unchanged.
   new_captured bigint DEFAULT NULL,
@@ -771,9 +777,10 @@ CREATE FUNCTION write_change_1(
   method_record bytea DEFAULT NULL,
   -- The checkout session that may be paid again.
   reopened_session uuid DEFAULT NULL,
-  -- The checkout session that this payment uses again, because it was paid after it had failed.
+  -- The checkout session that this payment uses again, because the payment succeeded after it had failed.
   retaken_session uuid DEFAULT NULL,
-  -- written; outdated: decide again from the current payment; lost: another worker holds the transaction.
+  -- written; outdated: the caller must decide again from the current payment; lost: another worker holds the
+  -- transaction.
   OUT result text,
   -- The writer's new fencing token; null if it no longer holds the transaction.
   OUT fence integer,
@@ -809,7 +816,8 @@ BEGIN
     WHERE p.account_id = the_account AND p.id = the_payment;
     IF stored.version = the_version + 1 AND stored.is_same AND (added_check_in_s IS NULL OR 0 = (
       SELECT t.fence FROM transaction t WHERE t.account_id = the_account AND t.id = added_transaction)) THEN
-      -- Repeated after a lost acknowledgement, the change is already written. Its caller still holds the attempt that it began.
+      -- The call was repeated after a lost acknowledgement, and the change is already written. Its caller still holds
+      -- the attempt that it began.
       result := 'written';
       IF stored.shown <> new_record THEN
         earlier_response := stored.response;
@@ -826,7 +834,7 @@ BEGIN
     UPDATE transaction t
     SET status = new_transaction_status, reference = coalesce(new_reference, t.reference), updated_at = written_at,
       awaits_payer = new_awaits_payer, fence = t.fence + 1,
-      -- A worker that has taken the transaction since, or news about it, has set its next check.
+      -- If the fence differs, another worker or news about the transaction has already set its next check.
       check_at = CASE WHEN t.fence = the_fence THEN checked_at ELSE t.check_at END,
       response = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response, new_response) END,
       response_record = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response_record, new_record) END
@@ -867,7 +875,8 @@ BEGIN
   END IF;
 
   IF method_fate = 'keep' THEN
-    -- Locked first: a concurrent deletion of the customer may be erasing it; then there is no event either.
+    -- Locked first, since a concurrent deletion of the customer may be erasing it; in that case, there is no event
+    -- either.
     SELECT v.active INTO stored FROM vaulted_token v
     WHERE v.account_id = the_account AND v.id = the_method AND v.status = 'ENROLLED' FOR NO KEY UPDATE;
     IF FOUND THEN
@@ -882,7 +891,7 @@ BEGIN
       END IF;
     END IF;
   ELSIF method_fate = 'drop' THEN
-    -- A method that is neither active nor ended still waits.
+    -- A method that is ENROLLED and not active still waits for its payment.
     DELETE FROM vaulted_token v
     WHERE v.account_id = the_account AND v.id = the_method AND NOT v.active AND v.status = 'ENROLLED';
   END IF;
@@ -919,9 +928,10 @@ BEGIN
   END IF;
 END $$;
 
--- Does the same as write_change_1 for many changes that write only a payment and its attempt, as on the main path: calling
--- write_change_1 for each costs PostgreSQL a sixth more processor time per payment. Leaves out changes that it cannot write;
--- write_change_1 then reports why. The plan is made once and uses the indexes, however small the tables are then.
+-- Does the same as write_change_1 for many changes that write only a payment and its attempt, as on the main path:
+-- calling write_change_1 for each costs PostgreSQL a sixth more CPU time per payment. Leaves out changes that it cannot
+-- write; write_change_1 then reports why. The plan is made once, and uses the indexes however small the tables are at
+-- that time.
 CREATE FUNCTION write_outcomes_1(
   the_accounts uuid[],
   the_payments uuid[],

@@ -171,7 +171,7 @@ function showButton() {
 
 // ---- The calls ----
 
-/** An error of a call. `sent` is true if the call may have had an effect. */
+/** A call's error. `sent` is true if the call may have had an effect. */
 class CallError extends Error {
   constructor(code, sent, errors = []) {
     super(code);
@@ -258,7 +258,7 @@ async function send() {
   try {
     const payment = await callUntilClear('/payments', attempt.body, attempt.key);
     attempt = undefined;
-    // A replica of an earlier release does not check that the amount is still the one shown.
+    // A replica that runs an earlier release does not check that the amount is still the one shown.
     if (!isAsShown(payment)) return location.reload();
     setBusy(false);
     show(payment, true);
@@ -336,8 +336,8 @@ function refuse({ code, errors }) {
       act,
     });
   }
-  // The session has expired, or was used in another window or by an earlier try of this call. The reloaded page shows
-  // which.
+  // The session has expired, or was used in another window or by an earlier attempt at this call. The reloaded page
+  // shows which.
   if (['CHECKOUT_SESSION_NOT_FOUND', 'NOT_FOUND', 'IDEMPOTENCY_KEY_REUSED'].includes(code))
     return location.reload();
   if (code === 'STORED_METHOD_LIMIT_REACHED') {
