@@ -31,7 +31,7 @@ it('docs/configuration.md lists every variable that the configuration reads, and
   expect([...rows('docs/configuration.md').keys()].sort()).toEqual([...names].sort());
 });
 
-it('docs/configuration.md has the defaults of the configuration', () => {
+it('docs/configuration.md states the defaults that the service uses', () => {
   const { environment: _, ...defaults } = readConfig({});
   const documented = [...rows('docs/configuration.md')].flatMap(([name, [text = '']]) => {
     const [, value] = /^`([^`]+)`$/.exec(text) ?? [];

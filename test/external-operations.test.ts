@@ -74,7 +74,7 @@ const alarms = async () => {
   );
 };
 
-describe('operations in the dashboard of Stripe', () => {
+describe('operations in the Stripe dashboard', () => {
   const chargeOf = ({ latest_charge: id }: Record) => fakes.stripe.ledger.charges.get(id) ?? {};
 
   /** Makes a payment of 100.00 USD that Adyen softly declines, so that Stripe gets it. */

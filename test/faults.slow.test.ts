@@ -40,7 +40,7 @@ describe('a short run of fault cases (`npm run faults` tries all of them, with m
   }
 
   it.concurrent.for(Object.entries(AT_FAKES))(
-    'every invariant holds at the fake of %s: %s',
+    'every invariant holds with the fake %s: %s',
     async ([provider, name], { expect }) => {
       const tried = CASES.find((one) => one.name === name);
       if (!tried) throw new Error('there is no case with this name');

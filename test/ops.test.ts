@@ -70,7 +70,7 @@ function faultsOf(expression: string): string[] {
   return faults;
 }
 
-it('an expression with an unknown metric, an unknown label or a syntax error is found to be wrong', () => {
+it('an expression with an unknown metric, an unknown label or a syntax error is reported', () => {
   expect(faultsOf('sum(rate(payments_totals[5m]))')).toContain('no metric payments_totals');
   expect(faultsOf('sum by (bank) (payments_total)')).toEqual(['no label bank']);
   expect(faultsOf('sum(payments_total{shop="a"})')).toEqual(['no label shop']);

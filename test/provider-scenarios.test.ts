@@ -122,7 +122,7 @@ describe.each(PROVIDERS)('scenarios through %s', (provider) => {
   });
 });
 
-it('the record of a payment or operation that the provider refused names the field', async () => {
+it('the record of a payment or operation that the provider refused names the refused field', async () => {
   const { stripe } = fakes;
   const refusing = (param: string) => {
     const error = { type: 'invalid_request_error', message: 'Invalid: 13', param };

@@ -67,7 +67,7 @@ export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite
 
   // All at once, since each takes its full time.
   for (const name of ENDLESS_ANSWERS) {
-    it(`every call is unknown at its deadline if it gets ${name}`, async () => {
+    it(`the outcome of every call is unknown at its deadline if it gets ${name}`, async () => {
       await Promise.all(calls.map((call) => expectUnknown(call, suite, name)));
     });
   }
@@ -95,7 +95,7 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
 
   for (const name of Object.keys(brokenAnswers(call.approval))) {
     if (!ENDLESS_ANSWERS.has(name))
-      it(`a call is unknown if it gets ${name}`, () => expectUnknown(call, suite, name));
+      it(`the outcome of a call is unknown if it gets ${name}`, () => expectUnknown(call, suite, name));
   }
 
   for (const { name, outcome: kind, answer } of call.answers) {

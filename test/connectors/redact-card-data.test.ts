@@ -156,7 +156,7 @@ describe('a redacted object', () => {
     expect(redactor.json(value)).toEqual(value);
   });
 
-  it('a redacted object has limits, and only numbers that a Struct can represent', () => {
+  it('a redacted object has limited size and depth, and only numbers that a Struct can represent', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(30)}1${'}'.repeat(30)}`);
     expect(JSON.stringify(redactor.json(deep)).length).toBeLessThan(100);
     const wide = createRedactor().json({ list: Array.from({ length: 5_000 }, (_, i) => i) });

@@ -52,7 +52,7 @@ describe('an outcome that the provider has yet to decide', () => {
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
   });
 
-  it('a check answers a key whose process died', async () => {
+  it('a check writes the response for a key whose process died', async () => {
     const attempt = await claimAttempt(database);
     await checkDue(depsOf(PENDING));
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);

@@ -81,7 +81,7 @@ describe('a refund made at the provider itself', () => {
     expect((await payments.payAs(payer)).body).toEqual(body);
   });
 
-  it('a refund made at the provider waits for our unknown refund, and counts in addition to it', async () => {
+  it('a refund made at the provider waits for our refund of unknown outcome, and counts in addition to it', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     await refund(payment, '30');
@@ -117,7 +117,7 @@ describe('a refund made at the provider itself', () => {
     },
   );
 
-  it('a refund made at the provider is booked once by any number of replicas, beside our own refunds', async () => {
+  it('a refund made at the provider is booked once, by any number of replicas, and in addition to ours', async () => {
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
     // Simulates the end of each replica's lease during its look-up.
@@ -140,7 +140,7 @@ describe('a refund made at the provider itself', () => {
     expect(refunded <= captured).toBe(true);
   });
 
-  it('a refund made at the provider during a dispute raises an alarm, and is recorded after a win', async () => {
+  it('a refund made at the provider during a dispute raises an alarm, and is recorded if the dispute is won', async () => {
     const payment = await payments.pay();
     await tellDispute(payment, { stage: 'opened', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });

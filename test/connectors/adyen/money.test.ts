@@ -29,7 +29,7 @@ describe('money at Adyen', () => {
     },
   );
 
-  it("Adyen's amounts have three decimals in the currencies with three decimals", () => {
+  it("Adyen's amounts have three decimal places in the currencies with three decimal places", () => {
     expect(THREE_DECIMALS.map(currencyDigits)).toEqual(THREE_DECIMALS.map(() => 3));
     expect(THREE_DECIMALS.every((currency) => DIFFERENT[currency] === undefined)).toBe(true);
   });

@@ -237,7 +237,7 @@ describe("the connector's requests", () => {
     },
   );
 
-  it("the check with Adyen's library finds a misspelt field", () => {
+  it("the check with Adyen's library finds a misspelled field", () => {
     const [purchase] = seen.get('purchase') ?? [];
     expect(known('/v72/payments', { ...purchase?.body, merchantAcount: 'x' })).toEqual(purchase?.body);
   });

@@ -12,7 +12,7 @@ const money = fc.constantFrom(...CURRENCIES).chain((currency) => {
 });
 
 describe('amounts at Mercado Pago', () => {
-  it("Mercado Pago's amounts have our exact decimals, or are rejected, in every ISO 4217 currency", () => {
+  it("Mercado Pago's amounts equal ours exactly, or are rejected, in every ISO 4217 currency", () => {
     fc.assert(
       fc.property(money, (asked) => {
         const amount = toAmount(asked);
@@ -54,7 +54,7 @@ describe('amounts at Mercado Pago', () => {
     expect(differingAmount(10.5, 'USD', asked)).toBe('currency');
   });
 
-  it("Mercado Pago's amounts exist only in the account's currency", () => {
+  it("an amount can be sent to Mercado Pago only in the account's currency", () => {
     const account = { currency: 'MXN' };
     expect(amountIn({ minorUnits: 1_050n, currency: 'MXN' }, account)).toBe(10.5);
     expect(amountIn({ minorUnits: 1_050n, currency: 'USD' }, account)).toBeUndefined();

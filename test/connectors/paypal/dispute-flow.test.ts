@@ -154,7 +154,7 @@ it('an event that PayPal delivers twice is processed once', async () => {
   expect(await events(payment.id)).toEqual([...MADE, 'payment.chargeback']);
 });
 
-it('a dispute that was closed in favor of another leaves the payment to the other', async () => {
+it('a payment whose dispute was closed in favor of another dispute follows the other dispute', async () => {
   const payment = await pay();
   await dispute(payment, {}, { dispute_id: 'PP-R-7' }, resolved('NONE'));
   expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');

@@ -118,7 +118,7 @@ describe("the connector's requests", () => {
     },
   );
 
-  it("the check with PayPal's library finds a misspelt field and a value of another type", () => {
+  it("the check with PayPal's library finds a misspelled field and a value of another type", () => {
     const unit = { amount: { currency_code: 'USD', value: '1' } };
     const order = { intent: 'CAPTURE', purchase_units: [unit] };
     const misspelt = { ...order, purchase_units: [{ ...unit, colour: 'red' }] };

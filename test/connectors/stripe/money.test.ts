@@ -49,7 +49,7 @@ describe("Stripe's amounts", () => {
     ['500 JPY is 500', '500', 'JPY', 500n],
     ['5.00 HUF is 500', '5.00', 'HUF', 500n],
     ['Stripe does not charge 0.00 USD', '0.00', 'USD', undefined],
-  ])('Stripe converts amounts by its own units: %s', (_what, text, currency, minorUnits) => {
+  ])("amounts are converted to Stripe's own units: %s", (_what, text, currency, minorUnits) => {
     const money = parseMoney(text, currency);
     expect(money && toStripeMoney(money)?.minorUnits).toBe(minorUnits);
   });

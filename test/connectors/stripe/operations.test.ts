@@ -47,7 +47,7 @@ describe('operations at Stripe', () => {
   it.each([
     ['of the same amount matches, with an alarm', 300_000n, { kind: 'approved', alarm: true }],
     ['of another amount shows that it was never made', 100_000n, { kind: 'not_sent' }],
-  ])('a look-up of a lost capture: a capture without a mark %s', async (_, minorUnits, expected) => {
+  ])('when a lost capture is looked up, a capture without a mark %s', async (_, minorUnits, expected) => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     stripe.fake.ledger.capture(String(reference), { amount_to_capture: 300_000 });
     const money = { minorUnits, currency: 'USD' };

@@ -193,7 +193,7 @@ it.each<[string, PaymentState, ExternalOperation, string]>([
     'mismatch',
   ],
   ['a capture of a released authorization', released(AUTHORIZED), made('CAPTURE', 10n), 'mismatch'],
-  ['an amount of nothing', PURCHASED, made('REFUND', 0n), 'mismatch'],
+  ['an amount of zero', PURCHASED, made('REFUND', 0n), 'mismatch'],
   ['one during a dispute', disputed(PURCHASED, 'opened'), made('REFUND', 30n), 'mismatch'],
   ['one after a won dispute', disputed(PURCHASED, 'won'), made('REFUND', 30n), 'applied'],
   [
