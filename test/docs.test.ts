@@ -11,7 +11,7 @@ import { outputOf } from './support/run-command.ts';
 const ROOT = join(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** Returns the cells of every table row whose first cell is a name in code, by that name. */
+/** Returns the cells of every table row whose first cell is a name in code, keyed by that name. */
 function rows(path: string): Map<string, string[]> {
   const cells = read(path)
     .split('\n')

@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '..');
 const SEED = 1;
 
 const AFTER_SENDING = 'killed after sending, before the answer';
-/** One case for the fake of each provider. */
+/** One case for each provider's fake. */
 const AT_FAKES: Readonly<Record<string, string>> = {
   stripe: AFTER_SENDING,
   adyen: `operations: ${AFTER_SENDING}`,

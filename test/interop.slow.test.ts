@@ -7,8 +7,8 @@ import { onService, server } from './support/on-service.ts';
 import { cardPayment, headersOne } from './support/payment-requests.ts';
 
 /*
- * A merchant's own gRPC stack: grpc-js, with messages from the .proto files by protobufjs. It uses no code of ours or
- * of Connect.
+ * A merchant's own gRPC stack: grpc-js, with messages that protobufjs creates from the .proto files. It uses
+ * neither our code nor Connect's.
  */
 const ROOT = join(import.meta.dirname, '..');
 const loaded = loadSync(

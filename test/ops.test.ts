@@ -48,7 +48,7 @@ const SERIES = new Map(
 // Prometheus creates this series for each target.
 SERIES.set('up', new Set(['job', 'instance']));
 
-/** Finds faults in an expression by the grammar of Prometheus and the existing metrics. */
+/** Finds faults in an expression, according to Prometheus's grammar and the existing metrics. */
 function faultsOf(expression: string): string[] {
   // Grafana's variable stands for a duration.
   const text = expression.replaceAll('$__rate_interval', '5m');

@@ -46,7 +46,7 @@ const stateOf = (record: Record) => `${record.status}/${record.sub_status}`;
 const redirectOf = ({ payment_method: { payment_method_detail: detail } }: Record) =>
   (detail.card ?? detail.wallet).redirect_url;
 
-/** Follows the redirect and presses a button. @returns the final address. */
+/** Follows the redirect and presses a button. @returns the final URL. */
 async function press(record: Record, label: RegExp): Promise<string> {
   const page = await browser.newPage();
   try {

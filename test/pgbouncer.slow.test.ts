@@ -29,7 +29,7 @@ const opened: { close(): Promise<void> }[] = [];
 beforeAll(async () => {
   database = await createServiceDatabase();
   tables = await openTables(database.url);
-  // For the database instead of the role, because the tests share one role.
+  // Set for the database instead of the role, because the tests share one role.
   const name = new URL(database.url).pathname.slice(1);
   await tables.query(`ALTER DATABASE ${name} SET statement_timeout = '5s'`);
   await tables.query(`ALTER DATABASE ${name} SET idle_in_transaction_session_timeout = '10s'`);

@@ -99,7 +99,7 @@ function mercadoPagoPayment(): RequestJson {
   return { ...wallet, country: 'AR', amount, callback_url: `${shop.url}/done` };
 }
 
-/** Follows the redirect and presses a button. @returns the final address. */
+/** Follows the redirect and presses a button. @returns the final URL. */
 async function press(record: Json, selector: string, timeout = 20_000): Promise<URL> {
   const page = await browser.newPage();
   try {

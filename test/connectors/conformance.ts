@@ -25,7 +25,10 @@ export type ConformingConnector = {
   /** The connection's settings for a provider at `baseUrl`. */
   settings(baseUrl: string, timeoutMs: number): JsonObject;
   readonly secrets: Readonly<Record<string, Secret>>;
-  /** A fresh attempt, by card or by redirect. A card's card number and security code are searched for in every outcome. */
+  /**
+   * A fresh attempt, with a card or a redirect. Every outcome is searched for a card's number and security
+   * code.
+   */
   attempt(): PaymentAttempt;
   /** The provider's approval of an attempt. */
   approval(attempt: PaymentAttempt): { status: number; body: JsonObject };

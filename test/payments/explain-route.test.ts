@@ -39,7 +39,7 @@ const PAYMENT_METHOD_TYPES = [
 ];
 const to = (...connections: string[]) => connections.map((connection) => ({ connection }));
 
-/** Explains a request under routes to connections a, b and c; those in `circuits` have a circuit breaker. */
+/** Explains a request with routes to connections a, b and c; those in `circuits` have a circuit breaker. */
 function explain(
   routes: RouteInit[],
   request: object,

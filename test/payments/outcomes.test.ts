@@ -44,8 +44,8 @@ const NOT_SENT = 'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE';
 const declined = (code: string) => `DECLINED/DECLINED DECLINED ${code}`;
 
 /**
- * The outcome of each magic card at acquirer one, with the provider's ISO 8583 code; unsent
- * payments go on to two.
+ * The outcome of each magic card at acquirer one, with the provider's ISO 8583 code; unsent payments go on to
+ * acquirer two.
  */
 const BY_CARD: Record<string, [states: string, iso8583: string]> = {
   DO_NOT_HONOR: [declined('DO_NOT_HONOR'), '05'],

@@ -47,9 +47,9 @@ describe('a stored response', () => {
   });
 
   it('a response stored on 2026-11-22 is still rendered as it was then', async () => {
-    // If this fails, the JSON encoder has changed its output for a schema by which responses are
-    // stored. Its output for that schema must stay the same. The digest is made up, so that the schema
-    // counts as another release's.
+    // If this fails, the JSON encoder has changed its output for a schema with which responses are stored.
+    // Its output for that schema must stay the same. The digest is made up, so that the schema counts as
+    // another release's.
     const digest = Buffer.from('0102030405060708', 'hex');
     await tables.query('INSERT INTO response_schema VALUES ($1, $2)', [digest, DESCRIPTORS]);
     const responses = await openStoredResponses(database);

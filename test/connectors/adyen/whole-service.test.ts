@@ -8,8 +8,8 @@ import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY, type Item, notificationOf } from './fake-notifications.ts';
 
 /*
- * Events that Adyen reports only by notification, through the whole service: its fake posts to the connection's
- * address.
+ * Events that Adyen reports only by notification, through the whole service: its fake posts to the
+ * connection's URL.
  */
 
 let fake: FakeAdyen;

@@ -171,7 +171,7 @@ describe('preferences that Mercado Pago refuses', () => {
 });
 
 describe("a payer on Mercado Pago's page", () => {
-  /** Presses a button on the page. @returns the address to which the payer returns. */
+  /** Presses a button on the page. @returns the URL to which the payer returns. */
   async function press(redirectUrl: string, choice: string): Promise<URL> {
     const url = new URL(redirectUrl);
     expect(await (await fetch(url)).text()).toContain(`value="${choice}"`);

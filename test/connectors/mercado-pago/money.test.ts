@@ -4,7 +4,7 @@ import { differingAmount, toAmount } from '#src/connectors/mercado-pago/money.ts
 import { amountIn } from '#src/connectors/mercado-pago/to-provider.ts';
 import { CURRENCIES, currencyDigits, formatMoney, largestAmount, parseMoney } from '#src/money.ts';
 
-/** ISO 4217 gives the second currency two decimals; Mercado Pago accepts decimals for neither. */
+/** ISO 4217 defines two decimal places for the second currency; Mercado Pago accepts none for either. */
 const WHOLE_UNITS = ['CLP', 'COP'];
 const money = fc.constantFrom(...CURRENCIES).chain((currency) => {
   const max = largestAmount(currency)?.minorUnits ?? 0n;

@@ -69,7 +69,7 @@ describe('webhooks from Mercado Pago', () => {
       const hint = { reference: String(id) };
       const told = { kind: 'approved', endedDisputes: stage ? ended : [] };
       expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(told);
-      // A search may show an earlier state: only the read by id counts.
+      // A search may show an earlier state: only the read by ID counts.
       const stale = {
         ...under.fake.payments.get(String(id)),
         status: 'approved',

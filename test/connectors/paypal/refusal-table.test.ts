@@ -58,7 +58,7 @@ describe("PayPal's processor response codes", () => {
   });
 });
 
-/** The outcome of a call that PayPal refuses for an issue. */
+/** The outcome of a call that PayPal refuses with the given issue. */
 function refusedFor(issue: string) {
   const links = [{ rel: 'payer-action', href: CHECKOUT_URL }];
   const body = Buffer.from(JSON.stringify(errorAnswer(issue, links)));

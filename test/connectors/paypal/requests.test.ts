@@ -44,7 +44,7 @@ function attempt(over: Partial<PaymentAttempt> = {}): PaymentAttempt {
   return redirectAttempt({ transactionId: TRANSACTION, ...over });
 }
 
-/** Every kind of request that the connector makes, by the flow that makes it. */
+/** Every kind of request that the connector makes, keyed by the flow that makes it. */
 const FLOWS: Record<string, (paypal: PayPalUnderTest) => Promise<unknown>> = {
   payment: (paypal) => paid(paypal, attempt()),
   'payment-with-everything': (paypal) =>

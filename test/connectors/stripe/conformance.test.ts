@@ -105,7 +105,7 @@ describeConformance({
   ],
 });
 
-/** A card's decline of an attempt. */
+/** A decline of an attempt with a card error. */
 function decline(outcome: Outcome['kind'], name: string, error: JsonObject, intent: JsonObject = {}) {
   const body = (attempt: PaymentAttempt) =>
     declineAnswer(attempt, { code: 'card_declined', ...error }, intent);

@@ -256,7 +256,7 @@ describe('3-D Secure', () => {
   });
 });
 
-/** Clicks on one of the issuer's buttons and returns the payer's next address. */
+/** Clicks one of the issuer's buttons, and returns the payer's next URL. */
 async function atTheIssuer(outcome: Outcome, result: 'complete' | 'fail'): Promise<string | null> {
   if (outcome.kind !== 'redirect') throw new Error('no redirect');
   expect(await (await fetch(outcome.redirectUrl)).text()).toContain(`value="${result}"`);

@@ -9,7 +9,10 @@ const THREE_DECIMALS = 'BHD JOD KWD OMR TND'.split(' ');
 const NOT_KNOWN = ['CLF', 'IQD', 'LYD', 'UYI', 'UYW'];
 const MAX = 999_999_999_999n;
 
-/** Stripe's amount for these whole units and decimals, computed from the documentation with decimal text alone. */
+/**
+ * Stripe's amount for these whole units and decimal digits, computed from the documentation with decimal text
+ * alone.
+ */
 function expected(whole: bigint, decimals: string, currency: string): bigint | undefined {
   if (NOT_KNOWN.includes(currency)) return undefined;
   let digits = 2;

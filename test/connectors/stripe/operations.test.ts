@@ -18,7 +18,7 @@ describe('operations at Stripe', () => {
     // A dispute names the intent, which must lead only to the payment.
     expect(captured).not.toHaveProperty('reference');
     expect(stripe.intent()).toMatchObject({ amount_received: 100_000, amount_capturable: 0 });
-    // The state refuses another capture, but alone does not show its cause.
+    // Stripe refuses another capture because of the intent's state, which alone does not show the cause.
     const another = { ...part, transactionId: randomUUID() };
     expect(await stripe.connection.capture?.(another)).toMatchObject({ kind: 'unknown' });
     expect(await lookUpOperation(stripe, 'capture', another)).toMatchObject({ kind: 'not_sent' });

@@ -27,7 +27,7 @@ const authorized = (changes: Partial<Books> = {}): Books => ({
 });
 const purchased = (changes: Partial<Books> = {}) => authorized({ isAuthorization: false, ...changes });
 
-/** The refusal that a plan ends with, as the reason and what the caller reads. */
+/** The error with which a plan is refused: its reason, and what the caller reads. */
 function refusalOf(plan: () => unknown): { reason: string; message: string; fields: unknown } {
   try {
     plan();

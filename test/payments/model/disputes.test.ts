@@ -22,7 +22,7 @@ function change(state: PaymentState, dispute: Dispute, over: Partial<DisputeRepo
   return made;
 }
 
-/** The payment after its disputes went through these stages; each has its number as its id. */
+/** The payment after its disputes went through these stages; a dispute's id is its number. */
 function disputed(...disputes: readonly Dispute[]): PaymentState {
   let state = approved(true);
   for (const [nth, dispute] of disputes.entries()) state = told(state, dispute, { newId: String(nth) }).state;
