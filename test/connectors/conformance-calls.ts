@@ -81,7 +81,7 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
   };
 
   const approvedAs = call.approvedAs ?? 'approved';
-  it(`a call is ${approvedAs}, with one request that contains our key`, async () => {
+  it(`the outcome of a call is ${approvedAs}, with one request that contains our key`, async () => {
     const { outcome, requests } = await makeAt(written(call.approval), call, suite);
     expect(outcome).toMatchObject({ kind: approvedAs });
     expect(requests).toEqual([expect.stringContaining(call.key)]);
@@ -99,7 +99,7 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
   }
 
   for (const { name, outcome: kind, answer } of call.answers) {
-    it(`a call is ${kind} if it gets ${name}`, async () => {
+    it(`the outcome of a call is ${kind} if it gets ${name}`, async () => {
       expect((await makeAt(written(answer), call, suite)).outcome).toMatchObject({ kind });
     });
   }

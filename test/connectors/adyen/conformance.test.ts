@@ -76,7 +76,7 @@ describeConformance({
     ),
     redirected('redirect', 'a redirect', { url: 'https://bank.example/pay' }),
     redirected('unknown', 'a redirect by POST', { url: 'https://bank.example/pay', method: 'POST' }),
-    redirected('unknown', 'a redirect to an address other than http', { url: 'javascript:alert(1)' }),
+    redirected('unknown', 'a redirect to a URL that is not an HTTP URL', { url: 'javascript:alert(1)' }),
   ],
 });
 

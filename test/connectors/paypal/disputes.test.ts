@@ -64,7 +64,7 @@ describe('a dispute at PayPal', () => {
     ['constructor', 'opened'],
     [undefined, 'opened'],
     [{}, 'opened'],
-  ])('a dispute at PayPal resolved with %j is %s', async (code, stage) => {
+  ])('a dispute at PayPal resolved with the outcome %j is %s', async (code, stage) => {
     expect(await stageOf(resolved(code))).toBe(stage);
   });
 

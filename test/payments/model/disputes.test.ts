@@ -117,7 +117,7 @@ it.each<[DisputeStage, DisputeStage, boolean]>([
   ['lost', 'opened', false],
   ['lost', 'won', false],
   ['lost', 'lost', false],
-])('a recorded dispute that was %s may become %s: %s', (before, stage, isApplied) => {
+])('a recorded dispute that was %s is updated by the stage %s: %s', (before, stage, isApplied) => {
   const { change: made } = told(disputed({ ...OPENED, stage: before }), { ...OPENED, stage });
   expect(typeof made === 'object').toBe(isApplied);
 });

@@ -162,7 +162,7 @@ it.each<[string, PaymentState, ExternalOperation, string]>([
   ['totals beyond the books', PURCHASED, made('REFUND', 30n, ofTotals), 'applied'],
   ['one without totals or a reference', PURCHASED, made('REFUND', 30n, { reference: undefined }), 'applied'],
   [
-    'one beside another without a reference',
+    'one after another, both without a reference',
     operated(PURCHASED, 'REFUND', 10n, 'r'),
     made('REFUND', 20n, { reference: undefined }),
     'applied',
