@@ -171,7 +171,7 @@ it('a second dispute after a won one is separate, and only its own reports decid
   expect(transactionsHistory.filter(({ type }) => type === Transaction_Type.CHARGEBACK)).toHaveLength(2);
 });
 
-it('a payment that lost one dispute stays CHARGEBACK, however another ends', async () => {
+it('a payment that lost one dispute stays CHARGEBACK, whatever the outcome of another', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['lost'], 'dp_1');
   for (const stage of ['opened', 'won'] as const) {

@@ -99,7 +99,7 @@ describe('notifications', () => {
     expect(await payments.tables.query('SELECT 1 FROM notification')).toEqual([]);
   });
 
-  it('a notification that cannot be verified yet is refused, to be sent again after a minute, and not stored', async () => {
+  it('a notification that cannot be verified yet is not stored, and its sender is told to retry in a minute', async () => {
     const later = connectionOf({ readNotification: async () => ({ kind: 'send_again', detail: 'away' }) });
     await expect(notify(later, {})).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE', retryAfterS: 60 });
     expect(await payments.tables.query('SELECT 1 FROM notification')).toEqual([]);

@@ -137,7 +137,7 @@ it('stopping the checker waits until the outcomes of running checks are written'
   expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
 });
 
-describe('two checkers at once', () => {
+describe('two concurrent checkers', () => {
   it('two concurrent checkers check different attempts', async () => {
     await Promise.all(Array.from({ length: 30 }, () => claimAttempt(database)));
     const deps = depsOf(APPROVED);

@@ -149,7 +149,7 @@ describe('a payment whose process died', () => {
     expect(stripe.fake.calls().filter((call) => CREATE.test(call))).toHaveLength(1);
   });
 
-  it('a payment whose process died is not created again under a forgotten key, however late the clock', async () => {
+  it('a payment whose process died is not created again with a forgotten key, even if the clock is behind', async () => {
     const attempt = cardAttempt(approve);
     await stripe.connection.pay(attempt);
     // The process's clock is behind Stripe's, which the fake shares.

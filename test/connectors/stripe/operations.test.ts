@@ -10,7 +10,7 @@ const stripe = openedForEach(openStripe);
 const approve = '4242424242424242';
 
 describe('operations at Stripe', () => {
-  it('a capture at Stripe takes a part of an authorization once and releases the rest', async () => {
+  it('a capture at Stripe takes part of an authorization once and releases the rest', async () => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     const part = operationOn(attempt, reference, { money: { minorUnits: 100_000n, currency: 'USD' } });
     const captured = await stripe.connection.capture?.(part);
