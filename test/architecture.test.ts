@@ -37,7 +37,10 @@ function hasColumn(name: string): boolean {
   return new RegExp(`^  ${column} `, 'm').test(body);
 }
 
-/** Returns true for a file of src, a column of the schema, or a variable that docs/configuration.md explains. */
+/**
+ * Returns true if the name is a file in src, a column of the schema, or a variable that docs/configuration.md
+ * explains.
+ */
 function exists(name: string): boolean {
   if (/^[a-z_]+\.[a-z_]+$/.test(name)) return hasColumn(name);
   if (/^[A-Z_]+$/.test(name)) {

@@ -18,7 +18,7 @@ async function replaceAsset(name: string, body?: string): Promise<void> {
 }
 
 describe('the checkout page without its script', () => {
-  it('the checkout page says that it needs its script, and disables its button, if the script is lost', async () => {
+  it('the checkout page says that it needs its script, and disables its button, if the script is missing', async () => {
     await replaceAsset('checkout.js');
     await openCheckout();
     await payer.shown('#no-script', NO_SCRIPT);
@@ -35,7 +35,7 @@ describe('the checkout page without its script', () => {
     await payer.picture('scripts-off');
   });
 
-  it('the checkout page says that it needs its script, and disables its button, if it is invalid', async () => {
+  it('the checkout page says that it needs its script, and disables its button, if the script is invalid', async () => {
     const complaints: string[] = [];
     await replaceAsset('checkout.js', '<!doctype html><title>Blocked</title>');
     page.removeAllListeners('pageerror').on('pageerror', (error) => complaints.push(String(error)));
@@ -90,7 +90,7 @@ it('a late script causes no message in the first three seconds, and the payer ca
   await payer.shown('#outcome h2', /Payment complete/);
 });
 
-it('the checkout page is readable and usable without its style', async () => {
+it('the checkout page is readable and usable without its stylesheet', async () => {
   await replaceAsset('checkout.css');
   await openCheckout();
   await payer.expectAccessible();

@@ -57,7 +57,7 @@ describe('the expiry date', () => {
     expect(shown).toEqual(expected);
   });
 
-  it('the expiry date is accepted in the formats that browsers fill in', async () => {
+  it('the expiry date is accepted in the formats that browser autofill uses', async () => {
     await openCheckout();
     for (const text of ['12/30', '12/2030', '1230', '2030-12']) {
       await setValue('#expiry', text);
@@ -67,7 +67,7 @@ describe('the expiry date', () => {
   });
 });
 
-it('the checkout page has its colors in browsers without light-dark(), such as those of iOS 16', async () => {
+it('the checkout page shows its colors in browsers without light-dark(), such as those of iOS 16', async () => {
   await page.setRequestInterception(true);
   page.on('request', async (request) => {
     if (!request.url().endsWith('.css')) return request.continue();

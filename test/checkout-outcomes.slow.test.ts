@@ -105,7 +105,7 @@ it('a payer who is slow in the wallet’s app sees the outcome on returning to t
   await payer.shown('#outcome h2', /Payment complete/);
 });
 
-it('a payment that is declined while being confirmed resets the title of the page', async () => {
+it('the page title is reset if the payment is declined while it is being confirmed', async () => {
   await openCheckout({ payment_description: 'sandbox:fail_after:1000' });
   await payer.fillCard('4111111111111111');
   await payer.press();
@@ -115,7 +115,7 @@ it('a payment that is declined while being confirmed resets the title of the pag
   expect(await page.title()).toBe('Payment · $55.75');
 });
 
-it('a page with an open payment checks forty times, and then only when the payer requests it', async () => {
+it('the page checks an open payment forty times, and after that only when the payer requests it', async () => {
   await waitBriefly();
   await openCheckout({ payment_description: 'sandbox:fail_after:60000' });
   const polls = () => payer.requests.filter(({ url }) => url.endsWith('/payment')).length;
@@ -141,7 +141,7 @@ it('a payment page that is reopened on a slow network shows that the payment is 
   await payer.shown('#outcome h2', /Payment complete/);
 });
 
-it('a call without a response is repeated with the same key', async () => {
+it('the checkout page repeats a call that got no response with the same key', async () => {
   await page.evaluateOnNewDocument(() => {
     AbortSignal.timeout = () => {
       const clock = new AbortController();
@@ -184,7 +184,7 @@ it.each([
   [{ currency: 'EUR', value: 55.75 }, '€55.75', 'responds', false],
   [{ currency: 'USD', value: 99 }, '$99.00', 'does not', true],
 ])(
-  'a payer charged a changed amount, %j, by a replica of the previous release sees %s on the page, whose replica %s',
+  'a payer whom a replica of the previous release charged the changed amount %j sees %s (that replica %s)',
   async (changed, told, _does, isLost) => {
     const session = await openCheckout();
     const change = { amount: changed };
@@ -224,7 +224,7 @@ it('a payer with an old page that was left open sees the amount that they paid i
   await payer.shown('#outcome p', /Your payment of \$99\.00 is complete/);
 });
 
-it('the printed payment page has no buttons and links', async () => {
+it('the printed payment page has no buttons or links', async () => {
   await openCheckout();
   await page.emulateMediaType('print');
   const isShown = (selector: string) => page.$eval(selector, (one: InPage) => one.checkVisibility());

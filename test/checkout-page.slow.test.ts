@@ -28,7 +28,7 @@ async function paymentsOf(order: string): Promise<{ readonly status: string }[]>
 }
 
 describe('the checkout page', () => {
-  it('the checkout page accepts a card, shows its brand during typing, and confirms the payment', async () => {
+  it('the checkout page accepts a card, shows its brand while the payer types, and confirms the payment', async () => {
     const session = await open();
     expect(await payer.textOf('h1')).toBe('Two tickets');
     expect(await payer.textOf('.amount')).toBe('$55.75');
@@ -126,7 +126,7 @@ describe('the checkout page', () => {
     expect(statuses.sort()).toEqual(['DECLINED', 'SUCCEEDED']);
   });
 
-  it('the checkout page pays once if the button is pressed twice', async () => {
+  it('the checkout page charges once if the button is pressed twice', async () => {
     await open({ merchant_order_id: 'pressed-twice' });
     await payer.fillCard(APPROVED);
     await page.$eval('#pay button', (button: InPage) => {
@@ -139,7 +139,7 @@ describe('the checkout page', () => {
     expect(await paymentsOf('pressed-twice')).toHaveLength(1);
   });
 
-  it('the checkout page repeats a call with a lost response under the same key, and pays once', async () => {
+  it('the checkout page repeats a call whose response was lost with the same key, and charges once', async () => {
     await open({ merchant_order_id: 'lost-response' });
     await payer.fillCard(APPROVED);
     const keys: unknown[] = [];
@@ -187,7 +187,7 @@ describe('the checkout page', () => {
     ['fr-FR, en;q=0.5', 'FR', 'fr', 'Payer avec', /^Payer 55,75\s€$/],
     ['it, en;q=0.5', 'IT', 'it', 'Paga con', /^Paga 55,75\s€$/],
   ])(
-    'the checkout page has the language of each sandbox country on a small screen: %s',
+    'the checkout page is shown in the language of each sandbox country on a small screen: %s',
     async (accepted, country, language, legend, pay) => {
       const session = await calls.openSession({ country, amount: { currency: 'EUR', value: 55.75 } });
       await page.setExtraHTTPHeaders({ 'accept-language': accepted });
@@ -209,7 +209,7 @@ describe('the checkout page', () => {
     },
   );
 
-  it('the checkout page has Spanish and Portuguese texts on a small screen in dark mode', async () => {
+  it('the checkout page is available in Spanish and Portuguese, even on a small screen in dark mode', async () => {
     const session = await calls.openSession({ country: 'BR', amount: { currency: 'BRL', value: 1234.5 } });
     await page.setExtraHTTPHeaders({ 'accept-language': 'nl, es-MX;q=0.9, en;q=0.1' });
     await page.goto(addressOf(session));

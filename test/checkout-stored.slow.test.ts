@@ -34,7 +34,7 @@ async function paid(session: string): Promise<InPage> {
 }
 
 describe('the checkout page of a customer', () => {
-  it('the checkout page saves a card if the payer chooses so, offers it the next time, and pays with it', async () => {
+  it('the checkout page saves a card if the payer chooses to, offers it the next time, and pays with it', async () => {
     await open();
     expect((await choices())[0]).toBe('Card');
     await payer.fillCard(CARD);
@@ -73,7 +73,7 @@ describe('the checkout page of a customer', () => {
     expect(JSON.stringify(said)).not.toContain(CARD);
   });
 
-  it('the checkout page saves no card without the payer’s choice and a customer', async () => {
+  it('the checkout page saves a card only if the payer chooses to and the session has a customer', async () => {
     await open();
     await payer.fillCard(CARD);
     await payer.press();
@@ -133,7 +133,7 @@ describe('the checkout page of a customer', () => {
   });
 });
 
-it('with CHECKOUT_PAGE=off, the checkout page does not exist, but the calls for browsers do', async () => {
+it('with CHECKOUT_PAGE=off, there is no checkout page, but browsers can still make calls', async () => {
   const off = await startTestServer({ config: { checkoutPage: false } });
   const there = checkoutCalls(restCalls(off.url));
   const session = await there.openSession();

@@ -7,7 +7,7 @@ const KEYS = { VAULT_KEYS: `one:${KEY}`, HASH_KEY: KEY };
 const CERT = join(import.meta.dirname, 'support/tls/cert.pem');
 const TLS_KEY = join(import.meta.dirname, 'support/tls/key.pem');
 
-it('without any variables, the configuration serves the sandbox on the loopback with an embedded database', () => {
+it('with no variables set, the service runs the sandbox on the loopback interface with an embedded database', () => {
   const { host, port, databaseUrl, sandbox, tls, otlpEndpoint, allowUnsafeDatabase } = readConfig({});
   expect({ host, port, databaseUrl, sandbox, tls, otlpEndpoint, allowUnsafeDatabase }).toEqual({
     host: '127.0.0.1',

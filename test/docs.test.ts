@@ -11,7 +11,7 @@ import { outputOf } from './support/run-command.ts';
 const ROOT = join(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** Returns the cells of every table row whose first cell is a name in code, by that name. */
+/** Returns the cells of every table row whose first cell is a name in code, keyed by that name. */
 function rows(path: string): Map<string, string[]> {
   const cells = read(path)
     .split('\n')
@@ -31,7 +31,7 @@ it('docs/configuration.md lists every variable that the configuration reads, and
   expect([...rows('docs/configuration.md').keys()].sort()).toEqual([...names].sort());
 });
 
-it('docs/configuration.md has the defaults of the configuration', () => {
+it('docs/configuration.md states the defaults that the service uses', () => {
   const { environment: _, ...defaults } = readConfig({});
   const documented = [...rows('docs/configuration.md')].flatMap(([name, [text = '']]) => {
     const [, value] = /^`([^`]+)`$/.exec(text) ?? [];

@@ -16,7 +16,7 @@ import { wantEveryEvent } from './support/tables.ts';
  * providers.
  */
 
-/** Settings to look up unknown outcomes soon. */
+/** Settings that make the service look up unknown outcomes soon. */
 const HASTE = {
   recoveryIntervalMs: 50,
   checkSchedule: { leaseMarginMs: 10_000, firstCheckMs: 100, closingMarginMs: 10_000 },
@@ -74,7 +74,7 @@ const alarms = async () => {
   );
 };
 
-describe('operations in the dashboard of Stripe', () => {
+describe('operations in the Stripe dashboard', () => {
   const chargeOf = ({ latest_charge: id }: Record) => fakes.stripe.ledger.charges.get(id) ?? {};
 
   /** Makes a payment of 100.00 USD that Adyen softly declines, so that Stripe gets it. */
@@ -242,7 +242,7 @@ it('captures and refunds in Adyen’s dashboard are recorded, except the capture
     'REFUND SUCCEEDED 6',
   ]);
   expect(await operationsOf(purchase)).toEqual([]);
-  // A refund of ours is recorded in addition, by its own reference.
+  // A refund of ours is recorded in addition, with its own reference.
   const refund = await call(`/${purchase.id}/refund`, { merchant_reference: 'ours' });
   expect(refund.transactions.status).toBe('PENDING');
   await fakes.tellAdyens(server.url);
@@ -272,7 +272,7 @@ it('a refund at Adyen whose response was lost is not recorded a second time when
   };
   await tellRefund();
   expect(await operationsOf(purchase)).toEqual(['REFUND PENDING 4']);
-  // Repeating the refund under its key returns its reference, which matches the notification.
+  // Repeating the refund with its key returns its reference, which matches the notification.
   await expect.poll(() => operationsOf(purchase)).toEqual(['REFUND SUCCEEDED 4']);
   await untilNewsIsSettled(tables);
   expect((await call(`/${purchase.id}`)).amount.refunded).toBe(4);

@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '..');
 const SEED = 1;
 
 const AFTER_SENDING = 'killed after sending, before the answer';
-/** One case for the fake of each provider. */
+/** One case for each provider's fake. */
 const AT_FAKES: Readonly<Record<string, string>> = {
   stripe: AFTER_SENDING,
   adyen: `operations: ${AFTER_SENDING}`,
@@ -40,7 +40,7 @@ describe('a short run of fault cases (`npm run faults` tries all of them, with m
   }
 
   it.concurrent.for(Object.entries(AT_FAKES))(
-    'every invariant holds at the fake of %s: %s',
+    'every invariant holds with the fake %s: %s',
     async ([provider, name], { expect }) => {
       const tried = CASES.find((one) => one.name === name);
       if (!tried) throw new Error('there is no case with this name');

@@ -123,7 +123,7 @@ async function inTime<T>(promise: Promise<T>): Promise<T> {
   return Promise.race([promise, late.promise]).finally(callOff);
 }
 
-/** Sends bodies at once and expects exactly one new row for each payment in the responses. */
+/** Sends bodies concurrently, and expects exactly one new row for each payment in the responses. */
 async function expectAllClear(
   calls: readonly { protocol: Protocol; body: Uint8Array | string }[],
 ): Promise<void> {

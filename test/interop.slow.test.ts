@@ -7,8 +7,8 @@ import { onService, server } from './support/on-service.ts';
 import { cardPayment, headersOne } from './support/payment-requests.ts';
 
 /*
- * A merchant's own gRPC stack: grpc-js, with messages from the .proto files by protobufjs. It uses no code of ours or
- * of Connect.
+ * A merchant's own gRPC stack: grpc-js, with messages that protobufjs creates from the .proto files. It uses
+ * neither our code nor Connect's.
  */
 const ROOT = join(import.meta.dirname, '..');
 const loaded = loadSync(
@@ -80,7 +80,7 @@ describe('grpc-js on the service’s only port', () => {
     expect(Number(payment.created_at.seconds)).toBeGreaterThan(1_700_000_000);
   });
 
-  it('a repeat by grpc-js gets the same payment, and so does one by REST', async () => {
+  it('a repeat through grpc-js gets the same payment, and so does a repeat over REST', async () => {
     const key = randomUUID();
     const first = await createPayment(request(), headersOne(key));
     const second = await createPayment(request(), headersOne(key));

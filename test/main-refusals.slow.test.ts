@@ -77,7 +77,7 @@ it('the service refuses a database whose commits a crash can undo, unless allowe
   expect(stderr).not.toContain('sk_sandbox_one');
 });
 
-it('without the sandbox, the service requires another catalogue than the default one', async () => {
+it('without the sandbox, the service requires a catalogue other than the default one', async () => {
   const withoutSandbox = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', SANDBOX: 'off', LOG_LEVEL: 'silent' };
   expect(await refusal(withoutSandbox)).toBe(
     'the catalogue (CATALOGUE_FILE): connection sandbox-one: belongs to the mounted sandbox, and SANDBOX is off; set CATALOGUE_FILE to a catalogue of your own',
@@ -94,7 +94,7 @@ it('the service refuses a hash key other than the one that its database was used
   );
 });
 
-it('the service refuses an undeclared pooler and one without time limits for statements', async () => {
+it('the service refuses an undeclared pooler, and a pooler whose role has no statement timeout', async () => {
   const pooler = await startTransactionPooler(database.url);
   const through = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', DATABASE_URL: pooler.url };
   expect(await refusal(through)).toMatch(/^a connection pooler .* DATABASE_DIRECT_URL/);

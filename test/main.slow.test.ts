@@ -75,7 +75,7 @@ it('the service returns the same response to a repeat after it was killed with i
   expect(replay.replayed).toBe('true');
 });
 
-it('at SIGTERM the service finishes the calls in progress and exits with 0', async () => {
+it('on SIGTERM, the service finishes the calls in progress and exits with 0', async () => {
   const provider = await startHeldProvider();
   const CATALOGUE_FILE = join(DATA_DIR, '..', 'catalogue.yaml');
   writeFileSync(CATALOGUE_FILE, provider.catalogue);
@@ -93,7 +93,7 @@ it('at SIGTERM the service finishes the calls in progress and exits with 0', asy
   await provider.close();
 });
 
-it('at two SIGINTs the service exits with 0', async () => {
+it('on a second SIGINT, the service exits with 0', async () => {
   const service = await start();
   service.child.kill('SIGINT');
   service.child.kill('SIGINT');

@@ -50,7 +50,7 @@ describe('amounts of money', () => {
     expect(roundMoney(text, code)?.minorUnits).toBe(units);
   });
 
-  it('an amount with more decimals than its currency has is refused, not rounded', () => {
+  it('an amount with more decimal places than its currency has is refused, not rounded', () => {
     fc.assert(
       fc.property(currency, minorUnits, fc.integer({ min: 1, max: 9 }), (code, units, digit) => {
         const digits = currencyDigits(code) ?? 0;
@@ -78,7 +78,7 @@ describe('amounts of money', () => {
     '١',
     '1\n',
     '9'.repeat(65),
-  ])('%j is not a decimal', (text) => {
+  ])('%j is not a decimal number', (text) => {
     expect(isDecimal(text)).toBe(false);
     expect(parseMoney(text, 'USD')).toBeUndefined();
   });

@@ -48,7 +48,7 @@ const SERIES = new Map(
 // Prometheus creates this series for each target.
 SERIES.set('up', new Set(['job', 'instance']));
 
-/** Finds faults in an expression by the grammar of Prometheus and the existing metrics. */
+/** Finds faults in an expression, according to Prometheus's grammar and the existing metrics. */
 function faultsOf(expression: string): string[] {
   // Grafana's variable stands for a duration.
   const text = expression.replaceAll('$__rate_interval', '5m');
@@ -70,7 +70,7 @@ function faultsOf(expression: string): string[] {
   return faults;
 }
 
-it('an expression with an unknown metric, an unknown label or a syntax error is found to be wrong', () => {
+it('an expression with an unknown metric, an unknown label or a syntax error is reported', () => {
   expect(faultsOf('sum(rate(payments_totals[5m]))')).toContain('no metric payments_totals');
   expect(faultsOf('sum by (bank) (payments_total)')).toEqual(['no label bank']);
   expect(faultsOf('sum(payments_total{shop="a"})')).toEqual(['no label shop']);

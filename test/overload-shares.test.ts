@@ -30,7 +30,10 @@ import {
 } from './support/payment-requests.ts';
 
 describe('shares of accounts and addresses', () => {
-  /** Calls without the secret may hold 20 of these: at most 15 per account, 10 per address, and 7 per both. */
+  /**
+   * Calls without the secret may hold 20 of these: at most 15 per account, 10 per IP address, and 7 for both
+   * together.
+   */
   beforeAll(() => open({ config: { maxInFlight: 40 } }));
   afterAll(close);
   afterEach(async () => {
@@ -138,7 +141,7 @@ describe('responses that are not read', () => {
   });
 });
 
-/** Pays over REST from one of this machine's addresses. @returns the status. */
+/** Pays over REST from one of this machine's IP addresses. @returns the status. */
 function payFrom(localAddress: string, payment: RequestJson, headers: Record<string, string>) {
   return new Promise<number | undefined>((resolve, reject) => {
     const request = http.request(`${server.url}/v1/payments`, {

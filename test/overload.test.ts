@@ -26,7 +26,7 @@ describe('a limit of four calls in flight', () => {
   afterAll(close);
   afterEach(() => untilInFlight(0));
 
-  it('of forty concurrent calls, four are accepted, and the rest get 503 with nothing sent or stored', async () => {
+  it('four of forty concurrent calls are accepted, and the rest get 503 with nothing sent or stored', async () => {
     const before = await tables.counts();
     const giveAnswers = provider.hold();
     const sent = sendMany(40, HELD);
@@ -78,7 +78,7 @@ describe('a limit of four calls in flight', () => {
     for (const { reply } of sent) expect(isAccepted(await reply)).toBe(true);
   });
 
-  it('the work of disconnected callers counts until it ends, and their repeats get the outcome', async () => {
+  it('a disconnected caller’s work counts toward the limit until it ends, and a repeat gets the outcome', async () => {
     const giveAnswers = provider.hold();
     const leaving = apiClients(server.url);
     const keys = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
@@ -110,7 +110,7 @@ describe('a limit of four calls in flight', () => {
     }
   });
 
-  it('calls with incomplete bodies and refused calls give their room back', async () => {
+  it('calls with incomplete bodies and refused calls do not count toward the limit once they end', async () => {
     const endless = sendEndless(4);
     await untilReceiving(4);
     expect(await inFlight()).toBe(0);
@@ -161,7 +161,7 @@ describe('a limit of two calls at work', () => {
   beforeAll(() => open({ config: { maxAtWork: 2, accountSharePercent: 100 } }));
   afterAll(close);
 
-  it('ten calls that wait for their provider are accepted at a limit of two at work', async () => {
+  it('ten calls that wait for their provider are accepted although only two calls may be at work', async () => {
     const giveAnswers = provider.hold();
     const sent: ReturnType<typeof sendMany> = [];
     // One after another, so that no two are at work simultaneously.

@@ -10,7 +10,7 @@ const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'u
 };
 const locked = (pattern: RegExp) => Object.entries(packages).filter(([path]) => pattern.test(path));
 
-it('Node.js is locked for four platforms that also have an embedded PostgreSQL, and needs no install script', () => {
+it('the lockfile pins Node.js, without install scripts, for four platforms that also have an embedded PostgreSQL', () => {
   const platformOf = ([, { os, cpu }]: [string, Locked]) => `${os}-${cpu}`;
   const nodes = locked(/node_modules\/node(-bin)?-(linux|darwin)-(x64|arm64)$/);
   expect(nodes.map(platformOf).sort()).toEqual(['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64']);

@@ -46,7 +46,7 @@ const stateOf = (record: Record) => `${record.status}/${record.sub_status}`;
 const redirectOf = ({ payment_method: { payment_method_detail: detail } }: Record) =>
   (detail.card ?? detail.wallet).redirect_url;
 
-/** Follows the redirect and presses a button. @returns the final address. */
+/** Follows the redirect and presses a button. @returns the final URL. */
 async function press(record: Record, label: RegExp): Promise<string> {
   const page = await browser.newPage();
   try {
@@ -120,7 +120,7 @@ describe('a cardholder at a 3-D Secure challenge', () => {
   });
 });
 
-it('a payer who only opens the return address has not paid', async () => {
+it('a payment is not paid just because the payer opens the return URL', async () => {
   const record = await create();
   const response = await fetch(`${server.url}/v1/payments/${record.id}/return?status=approved&paid=1`, {
     redirect: 'manual',
@@ -211,7 +211,7 @@ it('a payer who reopens the page after a refund does not see that the payment is
   expect(await page()).toContain('Payment closed');
 });
 
-describe('notifications of the provider', () => {
+describe('notifications from the provider', () => {
   it('a notification makes a payment SUCCEEDED even if its payer does not return', async () => {
     const record = await create({ description: 'sandbox:done_after:300' });
     await expect.poll(async () => stateOf(await get(record.id))).toBe('SUCCEEDED/APPROVED');

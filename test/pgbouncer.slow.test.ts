@@ -29,7 +29,7 @@ const opened: { close(): Promise<void> }[] = [];
 beforeAll(async () => {
   database = await createServiceDatabase();
   tables = await openTables(database.url);
-  // For the database instead of the role, because the tests share one role.
+  // Set for the database instead of the role, because the tests share one role.
   const name = new URL(database.url).pathname.slice(1);
   await tables.query(`ALTER DATABASE ${name} SET statement_timeout = '5s'`);
   await tables.query(`ALTER DATABASE ${name} SET idle_in_transaction_session_timeout = '10s'`);
@@ -102,7 +102,7 @@ describe.skipIf(lacksNew !== '')(`PgBouncer in transaction mode${lacksNew}`, () 
     expect(told && verify(hook.json.secret, told)).toMatchObject({ type_event: 'payment.refund' });
   });
 
-  it('if PgBouncer is killed during payments, each that succeeded is charged once, and repeats agree', async () => {
+  it('if PgBouncer is killed during payments, each success is charged once, and repeats get the same record', async () => {
     const bouncer = await pooler(TRANSACTIONS);
     const service = await startService(through(bouncer));
     const keys: string[] = [];
@@ -145,12 +145,12 @@ describe.skipIf(lacksAny !== '')(`PgBouncer of any version${lacksAny}`, () => {
     expect((await pay(service)).json).toMatchObject({ status: 'SUCCEEDED' });
   });
 
-  it('PgBouncer without prepared statements is refused at the start, and the error says what to use', async () => {
+  it('PgBouncer without prepared statements is refused at startup, and the error says what to use', async () => {
     const { code, stderr } = await runService(through(await pooler(WITHOUT_PREPARED)));
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^Cannot start: .*PgBouncer 1\.21 or newer/)]);
   });
 
-  it('an undeclared PgBouncer is refused at the start, whether it refuses or ignores time limits', async () => {
+  it('an undeclared PgBouncer is refused at startup, whether it refuses or ignores time limits', async () => {
     const ignore_startup_parameters = 'statement_timeout,idle_in_transaction_session_timeout';
     for (const settings of [WITHOUT_PREPARED, { ...WITHOUT_PREPARED, ignore_startup_parameters }]) {
       const { url } = await pooler(settings);

@@ -26,7 +26,10 @@ const ENROLLED = passedOver('payments with enrolled wallets');
 const PROVIDERS = ['adyen', 'stripe', 'paypal', 'mercado-pago'] as const;
 type Provider = (typeof PROVIDERS)[number];
 
-/** The end of each scenario, by the two digits of its name, at each provider in the above order. */
+/**
+ * The expected end of each scenario, keyed by the two digits of its name, at each provider in the order
+ * above.
+ */
 const EXPECTED: Readonly<Record<string, readonly [string, string, string, string]>> = {
   '00': [APPROVED, APPROVED, CARDS, CARDS],
   '01': [SENT_AWAY, REDIRECTS, NO_SUCH_CURRENCY, NO_SUCH_CURRENCY],
@@ -122,7 +125,7 @@ describe.each(PROVIDERS)('scenarios through %s', (provider) => {
   });
 });
 
-it('the record of a payment or operation that the provider refused names the field', async () => {
+it('the record of a payment or operation that the provider refused names the refused field', async () => {
   const { stripe } = fakes;
   const refusing = (param: string) => {
     const error = { type: 'invalid_request_error', message: 'Invalid: 13', param };

@@ -99,7 +99,7 @@ function mercadoPagoPayment(): RequestJson {
   return { ...wallet, country: 'AR', amount, callback_url: `${shop.url}/done` };
 }
 
-/** Follows the redirect and presses a button. @returns the final address. */
+/** Follows the redirect and presses a button. @returns the final URL. */
 async function press(record: Json, selector: string, timeout = 20_000): Promise<URL> {
   const page = await browser.newPage();
   try {
@@ -149,7 +149,7 @@ describe('card payments', () => {
     expect([...fakes.stripe.ledger.refunds.values()].map(({ amount }) => amount)).toEqual([400, 600]);
   });
 
-  it('a verification of a card goes to Adyen and skips Stripe', async () => {
+  it('a card verification goes to Adyen and skips Stripe', async () => {
     const verification = withField(cardPayment(), 'amount', { currency: 'USD', value: 0 });
     const record = await post('', withField(verification, 'payment_method.detail.card.verify', true));
     expect([record.status, tried(record)]).toEqual(['VERIFIED', [['ADYEN', 'SUCCEEDED']]]);

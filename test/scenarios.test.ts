@@ -39,14 +39,14 @@ describe.each(scenarios)('$name', (scenario) => {
     },
   );
 
-  it('the request gets 201, JSON and the location of the payment over REST', async () => {
+  it('a REST request gets 201, JSON and the location of the payment', async () => {
     const { record, headers, status } = await clients.rest(scenario, randomUUID());
     expect(status).toBe(201);
     expect(headers.get('content-type')).toMatch(/^application\/json\b/);
     expect(headers.get('location')).toBe(`/v1/payments/${JSON.parse(record).id}`);
   });
 
-  it('the record has one transaction, which is the same everywhere in it', async () => {
+  it('the record has one transaction, which all of its fields show alike', async () => {
     const payment = JSON.parse((await clients.rest(scenario, randomUUID())).record);
     expect(payment.transactions_history).toEqual([payment.transactions]);
     expect(payment.transactions.id).not.toBe(payment.id);

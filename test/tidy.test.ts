@@ -73,7 +73,7 @@ describe('the house rules', () => {
     ['the part above, when it runs', 'src/payments/a.ts', "const b = await import('../api/b.ts');"],
     ['the part above, over several lines', 'src/payments/a.ts', "import {\n  b,\n} from '../api/b.ts';"],
     ['the part above, for its effects', 'src/payments/a.ts', "import '../api/b.ts';"],
-    ['a neighbour', 'src/store/a.ts', "import { b } from '../vault/b.ts';"],
+    ['a neighbor', 'src/store/a.ts', "import { b } from '../vault/b.ts';"],
     ['connectors, by the port', 'src/connectors/connector.ts', "import { b } from './http-client.ts';"],
     ['another provider', 'src/connectors/one/a.ts', "import { b } from '../two/b.ts';"],
     ['the store, by a connector', 'src/connectors/one/a.ts', "import { b } from '../../store/b.ts';"],
@@ -130,7 +130,7 @@ describe('the house rules', () => {
     expect(brokenBy({ 'src/payments/a.ts': text })).toEqual([]);
   });
 
-  it('the house rules allow everything in its place', () => {
+  it('the house rules accept code that is in its proper place', () => {
     const files = {
       'src/config.ts': 'process.env',
       'src/connectors/http-client.ts': "import { Pool } from 'undici';",

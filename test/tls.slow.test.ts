@@ -45,7 +45,7 @@ it('a payment is accepted over gRPC with TLS', async () => {
   expect(payment.status).toBe(Payment_Status.SUCCEEDED);
 });
 
-it('the payer goes to the sandbox at the public address over TLS', async () => {
+it('the payer is redirected to the sandbox at the public HTTPS URL', async () => {
   const { body } = await post(walletPayment());
   const { redirect_url } = JSON.parse(body).payment_method.payment_method_detail.wallet;
   expect(redirect_url.startsWith(`${server.url}/sandbox/checkout/`)).toBe(true);

@@ -56,7 +56,7 @@ const makeDue = () => tables.query('UPDATE transaction SET check_at = now() WHER
 const warnings = ({ logLines }: TestServer) => logLines.filter((line) => line.includes(WARNING)).length;
 const statusOf = async () => (await tables.query('SELECT status FROM payment'))[0]?.status;
 
-it('an open outcome is looked up after a restart, although the mounted sandbox has another port', async () => {
+it('an open outcome is looked up after a restart, even if the mounted sandbox has another port', async () => {
   await payUnknown(await start(CATALOGUE, 60_000));
   await stop();
   await makeDue();

@@ -75,7 +75,7 @@ it('workers share one port, metrics and reloads, and a killed one is replaced wi
   expect(replays.map(({ text }) => text)).toEqual(answers.map(({ text }) => text));
 });
 
-it('at SIGTERM every worker finishes its calls, the database ends, and the exit status is 0', async () => {
+it('on SIGTERM, every worker finishes its calls, the database stops, and the exit status is 0', async () => {
   const service = await start();
   const giveAnswers = provider.hold();
   const answers = [1, 2].map(() => pay(service, randomUUID(), HELD));
@@ -107,7 +107,7 @@ it('a worker whose replacement failed to start is replaced later', async () => {
   expect((await service.ended).code).toBe(0);
 });
 
-it('at SIGTERM a worker that is still starting ends with the others, and the exit status is 0', async () => {
+it('on SIGTERM, a worker that is still starting exits with the others, and the exit status is 0', async () => {
   const service = await start();
   const [killed = 0, survivor] = workersOf(service);
   process.kill(killed, 'SIGKILL');
@@ -117,7 +117,7 @@ it('at SIGTERM a worker that is still starting ends with the others, and the exi
   expect((await service.ended).code).toBe(0);
 });
 
-it('workers whose parent was killed end, too', async () => {
+it('workers exit if their parent is killed', async () => {
   const service = await start();
   const workers = workersOf(service);
   service.child.kill('SIGKILL');

@@ -19,7 +19,7 @@ export const CARD_OPTIONS: CardOptions = {
   softDescriptor: '',
 };
 
-/** An attempt by card, approved by default. */
+/** A card attempt, approved by default. */
 export function cardAttempt(
   number = '4111111111111111',
   over: Partial<PaymentAttempt> = {},
@@ -48,12 +48,12 @@ export function verificationAttempt(number?: string): PaymentAttempt {
   return cardAttempt(number, { money }, { verify: true, capture: false });
 }
 
-/** An attempt that the payer completes at the provider's page. */
+/** An attempt that the payer completes on the provider's page. */
 export function redirectAttempt(over: Partial<PaymentAttempt> = {}): PaymentAttempt {
   return attemptBy({ kind: 'wallet_redirect', type: 'WALLET_B' }, over);
 }
 
-/** An attempt by a wallet that the payer enrolled earlier. */
+/** An attempt with a wallet that the payer enrolled earlier. */
 export function enrollmentAttempt(over: Partial<PaymentAttempt> = {}): PaymentAttempt {
   return attemptBy(
     { kind: 'wallet_enrollment', type: 'WALLET_C_ENROLLMENT', token: 'wallet-token', cardType: 'CREDIT' },

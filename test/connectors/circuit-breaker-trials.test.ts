@@ -207,7 +207,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ step: fc.constant<'wait'>('wait'), ms: fc.nat(3_000) }) },
 );
 
-it('a circuit sends nothing while unavailable, and one trial at a time, in any order of events', async () => {
+it('a circuit sends nothing while it is unavailable, and one trial at a time, whatever the order of events', async () => {
   const met = { refused: 0, tried: 0, closed: 0 };
   await fc.assert(
     fc.asyncProperty(

@@ -18,7 +18,7 @@ describe('a closed circuit', () => {
   it.each([
     ['unknown', unknown],
     ['not_sent', notSent],
-  ])('a closed circuit opens by %s', async (_name, outcome) => {
+  ])('a closed circuit opens after repeated %s outcomes', async (_name, outcome) => {
     const { health, make } = guarded();
     await make(outcome);
     expect(health.isAvailable()).toBe(true);
@@ -33,7 +33,7 @@ describe('a closed circuit', () => {
     expect(health.state()).toBe('CLOSED');
   });
 
-  it('a closed circuit opens at the share of failed calls, once it has the minimum number of calls', async () => {
+  it('a circuit opens once it has counted minCalls calls and the share of failures reaches failureRate', async () => {
     const { health, make } = guarded({ failureRate: 0.3, minCalls: 10 });
     await make(unknown, unknown, unknown, ...Array(6).fill(approved));
     expect(health.state()).toBe('CLOSED');
@@ -44,13 +44,13 @@ describe('a closed circuit', () => {
     expect(health.state()).toBe('OPEN');
   });
 
-  it('a closed circuit stays closed below the share', async () => {
+  it('a circuit stays closed while the share of failed calls is below failureRate', async () => {
     const { health, make } = guarded({ failureRate: 0.3, minCalls: 10 });
     for (let i = 0; i < 20; i++) await make(approved, approved, approved, unknown);
     expect(health.state()).toBe('CLOSED');
   });
 
-  it('a closed circuit can require that all calls fail', async () => {
+  it('a circuit with a failureRate of 1 opens only if all calls fail', async () => {
     const some = guarded({ failureRate: 1, minCalls: 3 });
     for (let i = 0; i < 20; i++) await some.make(unknown, unknown, approved);
     expect(some.health.state()).toBe('CLOSED');
@@ -59,7 +59,7 @@ describe('a closed circuit', () => {
     expect(all.health.state()).toBe('OPEN');
   });
 
-  it('a closed circuit opens despite attempts that were turned away because the provider hangs', async () => {
+  it('attempts that are turned away because the provider hangs do not keep a circuit from opening', async () => {
     const { health, make } = guarded({ minCalls: 20 });
     await make(...Array(200).fill(turnedAway), ...Array(20).fill(notSent));
     expect(health.state()).toBe('OPEN');
@@ -75,7 +75,7 @@ describe('a closed circuit', () => {
     expect(health.state()).toBe('OPEN');
   });
 
-  it('forgets calls by tenths of the window', async () => {
+  it('a closed circuit forgets calls one tenth of the window at a time', async () => {
     const first = guarded({ failureRate: 0.5, minCalls: 4 });
     await first.make(unknown);
     later(999);
@@ -135,7 +135,7 @@ describe('an open circuit', () => {
   });
 
   it.each(['capture', 'cancel', 'refund'] as const)(
-    'an open circuit blocks a %s like a payment, and a successful one closes the circuit',
+    'an open circuit blocks a %s like a payment, and a successful trial closes the circuit',
     async (name) => {
       const { connection, open, payments, health } = guarded();
       const operation = operationOn(cardAttempt(), undefined);

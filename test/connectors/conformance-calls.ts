@@ -67,7 +67,7 @@ export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite
 
   // All at once, since each takes its full time.
   for (const name of ENDLESS_ANSWERS) {
-    it(`every call is unknown at its deadline if it gets ${name}`, async () => {
+    it(`the outcome of every call is unknown at its deadline if it gets ${name}`, async () => {
       await Promise.all(calls.map((call) => expectUnknown(call, suite, name)));
     });
   }
@@ -81,7 +81,7 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
   };
 
   const approvedAs = call.approvedAs ?? 'approved';
-  it(`a call is ${approvedAs}, with one request that contains our key`, async () => {
+  it(`the outcome of a call is ${approvedAs}, with one request that contains our key`, async () => {
     const { outcome, requests } = await makeAt(written(call.approval), call, suite);
     expect(outcome).toMatchObject({ kind: approvedAs });
     expect(requests).toEqual([expect.stringContaining(call.key)]);
@@ -95,11 +95,11 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
 
   for (const name of Object.keys(brokenAnswers(call.approval))) {
     if (!ENDLESS_ANSWERS.has(name))
-      it(`a call is unknown if it gets ${name}`, () => expectUnknown(call, suite, name));
+      it(`the outcome of a call is unknown if it gets ${name}`, () => expectUnknown(call, suite, name));
   }
 
   for (const { name, outcome: kind, answer } of call.answers) {
-    it(`a call is ${kind} if it gets ${name}`, async () => {
+    it(`the outcome of a call is ${kind} if it gets ${name}`, async () => {
       expect((await makeAt(written(answer), call, suite)).outcome).toMatchObject({ kind });
     });
   }

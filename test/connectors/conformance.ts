@@ -25,7 +25,10 @@ export type ConformingConnector = {
   /** The connection's settings for a provider at `baseUrl`. */
   settings(baseUrl: string, timeoutMs: number): JsonObject;
   readonly secrets: Readonly<Record<string, Secret>>;
-  /** A fresh attempt, by card or by redirect. A card's card number and security code are searched for in every outcome. */
+  /**
+   * A fresh attempt, with a card or a redirect. Every outcome is searched for a card's number and security
+   * code.
+   */
   attempt(): PaymentAttempt;
   /** The provider's approval of an attempt. */
   approval(attempt: PaymentAttempt): { status: number; body: JsonObject };
@@ -107,9 +110,10 @@ export function describeConformance(subject: ConformingConnector): void {
 
     describe('attempts that may have been made', () => {
       for (const [name, script] of Object.entries(brokenAnswers(subject.approval(subject.attempt())))) {
-        it(`an attempt is ${lost} if it gets ${name}`, () => suite.expectLost(script, lost, timeoutOf(name)));
+        it(`the outcome of an attempt is ${lost} if it gets ${name}`, () =>
+          suite.expectLost(script, lost, timeoutOf(name)));
       }
-      it(`an attempt is ${lost} if the provider resets its kept-alive connection`, async () => {
+      it(`the outcome of an attempt is ${lost} if the provider resets its kept-alive connection`, async () => {
         let isFirst = true;
         const server = await suite.serve((socket, text) => {
           if (isFirst) socket.write(suite.approvalOf(text));
@@ -125,7 +129,7 @@ export function describeConformance(subject: ConformingConnector): void {
 
     describe('attempts with a response', () => {
       for (const row of subject.answers) {
-        it(`an attempt is ${row.outcome} if it gets ${row.name}`, async () => {
+        it(`the outcome of an attempt is ${row.outcome} if it gets ${row.name}`, async () => {
           const attempt = row.attempt?.() ?? subject.attempt();
           const approval = subject.approval(attempt);
           const body = JSON.stringify(row.body(attempt, approval.body));

@@ -7,14 +7,16 @@ import type { ConformingCall } from './conformance-calls.ts';
 export type ConformingAnswer = {
   readonly name: string;
   readonly outcome: Outcome['kind'];
-  /** By default the approval's. */
+  /** The approval's by default. */
   readonly status: number | undefined;
-  /** By card by default. */
+  /** A card attempt by default. */
   attempt?(): PaymentAttempt;
   body(attempt: PaymentAttempt, approval: JsonObject): JsonObject;
 };
 
-/** A response to an attempt, made from the attempt or its approval if needed. */
+/**
+ * Describes a provider's response to an attempt; `body` may be a function of the attempt and its approval.
+ */
 export function row(
   outcome: Outcome['kind'],
   name: string,

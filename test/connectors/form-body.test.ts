@@ -53,7 +53,7 @@ it('a form can be read by any form parser, whatever its strings', () => {
   );
 });
 
-/** The pairs of a form, by an independent implementation. */
+/** The pairs of a form, as an independent implementation reads them. */
 function leaves(path: string, value: FormValue): [string, string][] {
   if (typeof value !== 'object') return [[path, `${value}`]];
   return Object.entries(value).flatMap(([name, inner]) => leaves(path ? `${path}[${name}]` : name, inner));

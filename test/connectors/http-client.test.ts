@@ -108,7 +108,7 @@ describe('responses to an HTTP request', () => {
     },
   );
 
-  it('a response leaves its socket to later requests', async () => {
+  it('a response leaves its socket open for later requests', async () => {
     const server = await serve(answerOk);
     const client = clientOf(server.port);
     for (let i = 0; i < 10; i++) expect(await client.request(post(`${i}`))).toMatchObject({ kind: 'answer' });
@@ -216,21 +216,21 @@ describe('the deadline of a request', () => {
 });
 
 describe('requests with an unknown result', () => {
-  it('a response over the limit is unknown, and its socket is destroyed', async () => {
+  it('a response over the size limit leaves the result unknown, and its socket is destroyed', async () => {
     const server = await serve((socket) => socket.write(httpAnswer(200, 'x'.repeat(65 * 1024))));
     const result = await clientOf(server.port).request(post('a'));
     expect(result).toEqual({ kind: 'unknown', detail: 'reading the response: ANSWER_TOO_LARGE' });
     await expect.poll(() => server.openSockets()).toBe(0);
   });
 
-  it('a response that ends after the deadline is unknown, and its socket is destroyed', async () => {
+  it('a response that ends after the deadline leaves the result unknown, and its socket is destroyed', async () => {
     const server = await serve((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf'));
     const result = await clientOf(server.port, { timeoutMs: 2_000 }).request(post('a'));
     expect(result).toEqual({ kind: 'unknown', detail: 'reading the response: DEADLINE' });
     await expect.poll(() => server.openSockets()).toBe(0);
   });
 
-  it('a keep-alive socket that the server resets on reuse is unknown, and nothing is sent twice', async () => {
+  it('if the server resets a reused keep-alive socket, the result is unknown, and nothing is sent twice', async () => {
     let answered = 0;
     const server = await serve((socket, text) => {
       if (answered++ === 0) answerOk(socket, text);

@@ -67,7 +67,7 @@ describe('the slots of a connection', () => {
     expect(slots.take()).toBeUndefined();
   });
 
-  it('the call of a payment takes no slot besides that of the payment', async () => {
+  it("a payment's call takes no slot in addition to the payment's own", async () => {
     const { connection, slots, sent, answer } = limited(2);
     const release = slots.take();
     const payment = connection.pay(cardAttempt());
@@ -97,7 +97,7 @@ describe('a call other than a payment', () => {
   );
 
   it.each(['lookUp', 'complete'] as const)(
-    '%s passes while all slots are taken, and counts',
+    'a call of %s is sent even while all slots are taken, and takes a slot',
     async (name) => {
       const { connection, slots, sent, answer } = limited(2);
       const others = [connection.cancel?.(OPERATION), connection.refund?.(OPERATION)];
@@ -132,6 +132,9 @@ it.each([
   [85, 64],
   [1_000, 750],
   [4_288, 3_216],
-])('with %i calls in flight in all, a connection has at most %i by default', (maxInFlight, limit) => {
-  expect(defaultCallLimit(maxInFlight)).toBe(limit);
-});
+])(
+  "with a limit of %i calls in flight in total, a connection's default limit is %i",
+  (maxInFlight, limit) => {
+    expect(defaultCallLimit(maxInFlight)).toBe(limit);
+  },
+);

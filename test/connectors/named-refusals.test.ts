@@ -45,47 +45,50 @@ const byMercadoPago = (message: string, cause: object[] = []) => ({ message, sta
 const bySandbox = (param: string | null) => ({ error: { type: 'invalid_request', message: 'no', param } });
 
 it.each<[string, At, number, object, string]>([
-  ['Stripe by its parameter', STRIPE, 400, byStripe({ param: 'card[exp_year]' }), 'card[exp_year]'],
-  ['Stripe by its code', STRIPE, 400, byStripe({ code: 'amount_too_small' }), 'amount_too_small'],
+  ['Stripe with a parameter', STRIPE, 400, byStripe({ param: 'card[exp_year]' }), 'card[exp_year]'],
+  ['Stripe with a code', STRIPE, 400, byStripe({ code: 'amount_too_small' }), 'amount_too_small'],
   ['Stripe without a reason', STRIPE, 404, byStripe({}), ''],
-  ['Adyen by its field', AT_ADYEN, 422, byAdyen("Required field 'returnUrl' is not provided."), 'returnUrl'],
-  ['Adyen by its code', AT_ADYEN, 422, byAdyen("Invalid amount specified: '12,0'"), '137'],
+  ['Adyen with a field', AT_ADYEN, 422, byAdyen("Required field 'returnUrl' is not provided."), 'returnUrl'],
+  ['Adyen with a code', AT_ADYEN, 422, byAdyen("Invalid amount specified: '12,0'"), '137'],
   [
-    'PayPal by its pointers',
+    'PayPal with a pointer',
     AT_PAYPAL,
     400,
     byPayPal({ field: '/purchase_units/0/amount/value', issue: 'X', value: '12,0' }),
     '/purchase_units/0/amount/value',
   ],
   [
-    'PayPal by its issue',
+    'PayPal with an issue',
     AT_PAYPAL,
     422,
     byPayPal({ issue: 'PAYEE_ACCOUNT_RESTRICTED' }),
     'PAYEE_ACCOUNT_RESTRICTED',
   ],
-  ['Mercado Pago by its message', AT_MERCADO_PAGO, 400, byMercadoPago('unit_price invalid'), 'unit_price'],
+  ['Mercado Pago with a message', AT_MERCADO_PAGO, 400, byMercadoPago('unit_price invalid'), 'unit_price'],
   [
-    'Mercado Pago by its cause',
+    'Mercado Pago with a cause',
     AT_MERCADO_PAGO,
     400,
     byMercadoPago('bad', [{ code: 1, description: 'payer.email ana@example.com is invalid' }]),
     'payer.email',
   ],
   ['Mercado Pago without a reason', AT_MERCADO_PAGO, 400, byMercadoPago('12,0 is not valid'), ''],
-  ['the sandbox by its parameter', SANDBOX, 400, bySandbox('card.number'), 'card.number'],
+  ['the sandbox with a parameter', SANDBOX, 400, bySandbox('card.number'), 'card.number'],
   ['the sandbox without a reason', SANDBOX, 400, bySandbox(null), ''],
   ['Stripe with a value in place of a name', STRIPE, 400, byStripe({ param: 'ana@example.com, Ana' }), ''],
-])('a refusal of %s', async (_of, [connector, settings, secrets, attempt], status, body, refused) => {
-  answer = { status, body };
-  const connection = connect(connector, { base_url: site.url, ...settings }, secrets);
-  const outcome = await connection.pay(attempt());
-  expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away', refused });
-  await connection.close();
-});
+])(
+  'a refusal names the refused field or code, if any: %s',
+  async (_of, [connector, settings, secrets, attempt], status, body, refused) => {
+    answer = { status, body };
+    const connection = connect(connector, { base_url: site.url, ...settings }, secrets);
+    const outcome = await connection.pay(attempt());
+    expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away', refused });
+    await connection.close();
+  },
+);
 
 it.each([401, 403, 429])(
-  'a refusal of all requests of a connection does not count as one of this request: %i',
+  'a refusal of all requests on a connection does not count as a refusal of this request: %i',
   async (status) => {
     answer = { status, body: byStripe({ param: 'card' }) };
     const [connector, settings, secrets, attempt] = STRIPE;

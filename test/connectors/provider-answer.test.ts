@@ -105,7 +105,7 @@ it('a response with another amount leaves the outcome unknown, with an alarm', (
   });
 });
 
-it('a payer is redirected only to a web address of limited length', () => {
+it('a payer is redirected only to a web URL of limited length', () => {
   expect(isHttpUrl('https://provider.example/x?y')).toBe(true);
   expect(isHttpUrl('http://provider.example')).toBe(true);
   expect(isHttpUrl(`https://x/${'y'.repeat(2_038)}`)).toBe(true);
@@ -171,7 +171,7 @@ describe('fields', () => {
     });
   });
 
-  it('fields keeps the whole object with the named fields on request', () => {
+  it('fields can keep the whole object along with the named fields', () => {
     expect(withRaw(read)({ status: 'paid', other: 1 })).toMatchObject({
       status: 'paid',
       raw: { status: 'paid', other: 1 },
@@ -197,7 +197,7 @@ const answer = (status: number, text: string): HttpResult => ({
 const NOT_SENT: HttpResult = { kind: 'not_sent', detail: 'before sending: CLOSED', because: 'unreachable' };
 const LOST: HttpResult = { kind: 'unknown', detail: 'awaiting the response: DEADLINE' };
 
-it('the body of a response is read only at the expected status', () => {
+it('the body of a response is read only if the status is the expected one', () => {
   expect(bodyOf(answer(200, '{"a":1}'))).toEqual({ a: 1 });
   expect(bodyOf(answer(404, '{"a":1}'), 404)).toEqual({ a: 1 });
   for (const result of [answer(201, '{"a":1}'), answer(200, '[]'), NOT_SENT, LOST]) {
@@ -205,7 +205,7 @@ it('the body of a response is read only at the expected status', () => {
   }
 });
 
-it('a result that may have moved money is known only from a readable response, at any status', () => {
+it('the outcome of a call that may have moved money is known only from a readable response, whatever its status', () => {
   const read = () => unknownOutcome('read');
   expect(fromResult(answer(500, '{}'), read)).toEqual(unknownOutcome('read'));
   expect(fromResult(answer(200, 'no'), read)).toEqual(unknownOutcome('unreadable response: 200'));
@@ -213,7 +213,7 @@ it('a result that may have moved money is known only from a readable response, a
   expect(fromResult(LOST, read)).toEqual(unknownOutcome('awaiting the response: DEADLINE'));
 });
 
-it('fields that merchants must not see are left out at any depth, also in lists', () => {
+it('fields that merchants must not see are left out at any depth, even in lists', () => {
   const object = {
     secret: 1,
     kept: [{ secret: 2, a: null }, 'secret', [{ secret: 3 }]],
@@ -224,7 +224,7 @@ it('fields that merchants must not see are left out at any depth, also in lists'
   });
 });
 
-it('values are read only in their own form', () => {
+it('a value is read only if it has the expected type and form', () => {
   const id = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
   const forms = [id, `${id}0`, `x${id}`, id.toUpperCase(), '', 7, null, undefined] as const;
   expect(forms.map(isUuid)).toEqual([true, ...Array(7).fill(false)]);
@@ -242,7 +242,7 @@ it('an approval without a code has an empty code', () => {
   expect(approvedOutcome(reported, 'A1')).toEqual({ ...approved, authorizationCode: 'A1' });
 });
 
-it('an attempt that did not happen may be made elsewhere', () => {
+it('an attempt that was never made may be made at another provider', () => {
   const turned = { kind: 'not_sent', because: 'turned_away' };
   expect(neverHappens('gone')).toEqual({ ...turned, detail: 'gone' });
   expect(turnedAway('no')).toEqual({ ...turned, detail: 'nothing was sent to the provider: no' });

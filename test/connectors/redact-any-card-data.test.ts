@@ -66,7 +66,7 @@ describe('redaction of a card in any notation', () => {
     return fc.record({ card: fc.constant(card), answer: fc.dictionary(fc.string(), tree, { maxKeys: 5 }) });
   });
 
-  it('redaction passes no 12 digits of the number, in any notation, and the result fits into a record', () => {
+  it('redaction lets no 12 digits of the number through, in any notation, and the result fits into a record', () => {
     fc.assert(
       fc.property(answers, ({ card, answer }) => {
         const own = createRedactor({ number: new Secret(card), securityCode: undefined });
@@ -88,7 +88,7 @@ describe('redaction of a card in any notation', () => {
     );
   });
 
-  it("redaction passes no other card's number, grouped or not", () => {
+  it("redaction lets no other card's number through, grouped or not", () => {
     fc.assert(
       fc.property(
         numberOf(11),

@@ -46,7 +46,7 @@ describe('redacted strings', () => {
     ['cvc=123&x=1', 'cvc=[removed]&x=1'],
     ['CVC123', 'CVC[removed]'],
     ['cvv%3D123', '[removed]'],
-    // Any code after such a word, since a look-up no longer knows the real one.
+    // Any code after such a label, since a look-up no longer knows the real one.
     ['cvv: 987, CSC 4567', 'cvv: [removed], CSC [removed]'],
   ])('a redacted string loses the security code on its own: %s', (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
@@ -156,7 +156,7 @@ describe('a redacted object', () => {
     expect(redactor.json(value)).toEqual(value);
   });
 
-  it('a redacted object has limits, and only numbers that a Struct can represent', () => {
+  it('a redacted object has limited size and depth, and only numbers that a Struct can represent', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(30)}1${'}'.repeat(30)}`);
     expect(JSON.stringify(redactor.json(deep)).length).toBeLessThan(100);
     const wide = createRedactor().json({ list: Array.from({ length: 5_000 }, (_, i) => i) });

@@ -99,7 +99,7 @@ it.each<[Outcome, object]>([
 });
 
 it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://provider.example/${NUMBER}`])(
-  'a redirect that contains the card is unknown, with an alarm',
+  'the outcome is unknown, with an alarm, if a redirect contains the card',
   async (redirectUrl) => {
     const outcome: Outcome = { kind: 'redirect', providerData: told, redirectUrl };
     const redacted = await answering(outcome).pay(cardAttempt(NUMBER));
@@ -112,7 +112,7 @@ it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://pro
   },
 );
 
-it('a long redirect address is not truncated', async () => {
+it('a long redirect URL is not truncated', async () => {
   const redirectUrl = `https://provider.example/?data=${'Ab-'.repeat(600)}`;
   const outcome: Outcome = { kind: 'redirect', providerData: told, redirectUrl };
   expect(await answering(outcome).pay(redirectAttempt())).toMatchObject({ kind: 'redirect', redirectUrl });

@@ -23,12 +23,12 @@ describe('a table of refusals', () => {
     [{ status: 404, code: 'toString' }, 'turned_away'],
     [{ status: 500 }, undefined],
     [{}, undefined],
-  ])('the first matching row of a table gives the meaning: %j', (shown, meaning) => {
+  ])('the first matching row of a refusal table decides what a response means: %j', (shown, meaning) => {
     expect(table(shown)).toEqual(meaning);
   });
 });
 
-describe('the rows by status', () => {
+describe('refusals by HTTP status', () => {
   const byStatus = refusalTable<'status'>(BY_STATUS);
   const refused = (status: number) => refusedOutcome(byStatus({ status }), { status });
 
@@ -41,7 +41,7 @@ describe('the rows by status', () => {
   });
 
   it.each([199, 200, 300, 301, 307, 402, 408, 409, 418, 423, 424, 425, 451, 500, 502, 503, 504, 599])(
-    'the status %i has no meaning in the table',
+    'the status %i has no row in the table, and leaves the outcome unknown',
     (status) => {
       expect(refused(status)).toMatchObject({ kind: 'unknown' });
     },

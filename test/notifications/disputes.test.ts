@@ -171,7 +171,7 @@ it('a second dispute after a won one is separate, and only its own reports decid
   expect(transactionsHistory.filter(({ type }) => type === Transaction_Type.CHARGEBACK)).toHaveLength(2);
 });
 
-it('a payment that lost one dispute stays CHARGEBACK, however another ends', async () => {
+it('a payment that lost one dispute stays CHARGEBACK, whatever the outcome of another', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['lost'], 'dp_1');
   for (const stage of ['opened', 'won'] as const) {
@@ -211,7 +211,7 @@ function lookUp(payment: Payment, ...endedDisputes: Dispute[]): Promise<void> {
 it.each([
   ['won', 'SUCCEEDED/APPROVED'],
   ['lost', 'CHARGEBACK/LOST'],
-] as const)('an open dispute is %s by a look-up that reports its end: %s', async (stage, state) => {
+] as const)('an open dispute becomes %s when a look-up reports its end: %s', async (stage, state) => {
   const payment = await payments.pay();
   await lookUp(payment, { stage, reference: 'm_1' }, { stage, reference: 'c_1' });
   expect(await rows()).toEqual([]);
@@ -228,7 +228,7 @@ it.each([
   expect(await payments.stateOf(payment)).toBe(state);
 });
 
-it('the end of a dispute that a look-up reports waits for an open operation', async () => {
+it('if a look-up reports that a dispute has ended, this is recorded only after the open operation ends', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['opened'], 'm_1');
   await payments.tables.query('UPDATE payment SET open_operation = $1', [payment.transactions?.id]);
@@ -255,7 +255,7 @@ it.each([
   ['another currency', { minorUnits: 2_500n, currency: 'EUR' }, 10_000],
   ['no money', undefined, 10_000],
 ])(
-  'a dispute has the reported amount if it is between zero and the payment’s: %s',
+  'a dispute is recorded with the reported amount if that is between zero and the payment’s: %s',
   async (_of, money, minorUnits) => {
     const payment = await payments.pay();
     await tell(payment, { stage: 'opened', money });

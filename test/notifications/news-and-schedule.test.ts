@@ -73,7 +73,7 @@ it.each<[string, Behaviour, Outcome, string, number]>([
   },
 );
 
-it('a payment unknown to its provider is closed when old enough, although notifications keep coming', async () => {
+it('a payment unknown to its provider is closed when it is old enough, even if notifications keep coming', async () => {
   const deps = { ...payments.deps, schedule: { ...payments.deps.schedule, closingMarginMs: 10_000 } };
   payments.provider.next.push('never hears of it');
   const payment = await payments.pay();

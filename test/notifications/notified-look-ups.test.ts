@@ -38,7 +38,7 @@ it.each([false, true])(
   },
 );
 
-it('one look-up settles a storm of notifications, in statements of limited size', async () => {
+it('one look-up settles a burst of notifications, in statements of at most 1,000 each', async () => {
   const payment = await payments.pay();
   await notify(payment);
   await payments.tables.query(
@@ -132,7 +132,7 @@ it('a notification that comes during a look-up waits for another look-up', async
   expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
 });
 
-it('a notification that comes after a settled one is looked up two seconds later', async () => {
+it('a notification that comes after a settled one is looked up two seconds after that one was settled', async () => {
   const payment = await payments.pay({ wallet: true });
   await notify(payment);
   await checkAt()();
@@ -157,7 +157,7 @@ it('each reference that notifications name gets its own look-up, one after the o
   expect(asked.map(({ hint }) => hint?.reference).sort()).toEqual(['a', 'b', 'c']);
 });
 
-it('a notification whose reference gets no answer from the provider delays no other', async () => {
+it('a notification whose look-up the provider does not answer delays no other notification', async () => {
   const payment = await payments.pay({ wallet: true });
   await notify(payment, 1, { reference: 'silent' });
   await notify(payment, 1, { reference: 'known' });
@@ -243,7 +243,7 @@ it('a notification about a final payment is retried while the provider does not 
   expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
 });
 
-it('a notification that the provider has left unanswered for two days is given up', async () => {
+it('a notification is given up if the provider has left its look-ups unanswered for two days', async () => {
   const payment = await expired();
   await notify(payment, 3);
   await pass(2 * 86_400 - 60);

@@ -9,7 +9,7 @@ import { getPayment } from '#src/payments/read/get-payment.ts';
 import { insertNotification } from '#src/store/tables/notifications.ts';
 import { payments } from '../payments/operated-payments.ts';
 
-/* Payments about which notifications come. */
+/* Payments that notifications report on. */
 
 export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 

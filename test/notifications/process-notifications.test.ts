@@ -99,7 +99,7 @@ describe('notifications', () => {
     expect(await payments.tables.query('SELECT 1 FROM notification')).toEqual([]);
   });
 
-  it('a notification that cannot be verified yet is refused for a minute and not stored', async () => {
+  it('a notification that cannot be verified yet is not stored, and its sender is told to retry in a minute', async () => {
     const later = connectionOf({ readNotification: async () => ({ kind: 'send_again', detail: 'away' }) });
     await expect(notify(later, {})).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE', retryAfterS: 60 });
     expect(await payments.tables.query('SELECT 1 FROM notification')).toEqual([]);
@@ -125,7 +125,7 @@ describe('notifications', () => {
     expect(results).toEqual(['unchanged']);
   });
 
-  it('a notification without a matching transaction is searched for again for two days, then given up', async () => {
+  it('a notification without a matching transaction is retried for two days, then marked unmatched', async () => {
     await notify(connectionOf(), { reference: 'pi_unknown' });
     const again = () => payments.tables.query('SELECT check_at > now() AS again, result FROM notification');
     expect(await again()).toEqual([{ again: true, result: null }]);
@@ -152,7 +152,7 @@ describe('notifications', () => {
     expect(results).toEqual(['unchanged']);
   });
 
-  it('a notification with an unknown transaction ID is given up, even if its reference is known', async () => {
+  it('a notification with an unknown transaction ID is marked unmatched, even if its reference is known', async () => {
     await payments.pay();
     await payments.tables.query("UPDATE transaction SET reference = 'theirs'");
     await notify(connectionOf(), { transactionId: randomUUID(), reference: 'theirs' });
@@ -161,7 +161,7 @@ describe('notifications', () => {
     expect(results).toEqual(['unmatched']);
   });
 
-  it('a notification is searched for again after at most a third of its age, and every hour at least', async () => {
+  it('an unmatched notification is retried after at most a third of its age, and at least every hour', async () => {
     for (let ageS = 0; ageS < 3 * 86_400; ageS += newsPauseS(ageS * 1_000)) {
       expect(newsPauseS(ageS * 1_000)).toBeGreaterThanOrEqual(2);
       expect(newsPauseS(ageS * 1_000)).toBeLessThanOrEqual(Math.min(2 + ageS / 3, 3_600));
@@ -181,7 +181,7 @@ describe('notifications', () => {
     }
   });
 
-  it('signed fields decide if there is no look-up and the amount matches the record', async () => {
+  it('the signed fields of a notification decide if there is no look-up and the amount matches the record', async () => {
     const payment = await payments.pay({ wallet: true });
     const mute = connectionOf({ lookUp: undefined });
     await notify(mute, { transactionId: transactionOf(payment), minorUnits: 9_999 });
@@ -192,7 +192,7 @@ describe('notifications', () => {
   });
 
   it.each([true, false])(
-    'signed fields decide an unanswered payment if there is no look-up (capture: %s)',
+    'the signed fields of a notification decide an unanswered payment if there is no look-up (capture: %s)',
     async (capture) => {
       payments.provider.next.push('does it, unanswered');
       const payment = await payments.pay({ capture });

@@ -43,7 +43,7 @@ describe('additional data in the record', () => {
     expect(airline({ pnr: 'ABC123' })?.ticket).toBeUndefined();
   });
 
-  it('the record writes amounts with the digits of their currency, and a fare in its own currency', () => {
+  it("the record pads amounts to the currency's decimal places, and a fare to those of its own currency", () => {
     const data = recordedAdditionalData(
       create(AdditionalDataSchema, {
         order: {
@@ -73,7 +73,7 @@ describe('additional data in the record', () => {
     ]);
   });
 
-  it('the record keeps an amount with too many digits for its currency unchanged', () => {
+  it('the record keeps an amount with too many decimal places for its currency unchanged', () => {
     const item = { unitAmount: { value: '8.403361344537815' } };
     const leg = { baseFare: { value: '33.33' }, baseFareCurrency: 'JPY' };
     const { order, airline } =
@@ -85,7 +85,7 @@ describe('additional data in the record', () => {
     expect(airline?.legs[0]?.baseFare?.value).toBe('33.33');
   });
 
-  it('the record shows the tip with the digits of its currency, and seller details unchanged', () => {
+  it("the record pads the tip to the currency's decimal places, and keeps seller details unchanged", () => {
     const sellerDetails = { name: 'Shop', reference: { id: 9 } };
     const order = { tipAmount: { value: '1.5' } };
     const data = recordedAdditionalData(create(AdditionalDataSchema, { sellerDetails, order }), 'USD');

@@ -24,7 +24,7 @@ describe('passesLuhn', () => {
     },
   );
 
-  it('passesLuhn has exactly one check digit for every number', () => {
+  it('passesLuhn accepts exactly one check digit for every number', () => {
     fc.assert(
       fc.property(digits, (head) => {
         expect([...'0123456789'].filter((digit) => passesLuhn(head + digit))).toHaveLength(1);

@@ -81,7 +81,7 @@ describe('an unknown outcome', () => {
     expect(seen).toEqual(['unknown', 'unknown', 'unknown', 'unknown']);
   });
 
-  it('an unknown outcome is checked at least once in 1.2 days', async () => {
+  it('an unknown outcome is checked at least once every 1.2 days', async () => {
     const attempt = await claimAttempt(database);
     await tables.query("UPDATE transaction SET created_at = now() - interval '1 year'");
     const { leastS, mostS } = await pauseOf(attempt, () => checkDue(depsOf(UNKNOWN)));
@@ -89,7 +89,7 @@ describe('an unknown outcome', () => {
     expect(leastS).toBeLessThan(86_400 * 1.21);
   });
 
-  it('an unknown outcome is closed at the provider once its call and the margin are over', async () => {
+  it('an attempt with an unknown outcome is closed at the provider after its call time and the margin', async () => {
     const attempt = await claimAttempt(database);
     const deps = depsOf(UNKNOWN);
     await writeLate(deps, attempt, 0, UNKNOWN);

@@ -66,7 +66,7 @@ describe('checkRequest', () => {
     expect(faults({ taxes: {}, taxesList: {} })).toEqual(['taxes NOT_ALLOWED']);
   });
 
-  it('checkRequest accepts a ticket beside tickets only if it is the first of them, as in the record', () => {
+  it('checkRequest accepts a ticket along with tickets only if it is the first of them, as in the record', () => {
     const [first, second] = [{ ticketNumber: '1' }, { ticketNumber: '2' }];
     const airline = (ticket: object, tickets: object[]) =>
       faults({ additionalData: { airline: { ticket, tickets } } });
@@ -109,7 +109,7 @@ describe('checkRequest', () => {
     ]);
   });
 
-  it("checkRequest accepts 20 decimals in an order's amounts, but only the currency's digits in a tip", () => {
+  it("checkRequest accepts 20 decimal places in an order's amounts, but only the currency's own in a tip", () => {
     const unitAmount = { value: `0.${'3'.repeat(20)}` };
     expect(faults({ additionalData: { order: { items: [{ unitAmount }] } } })).toEqual([]);
     expect(faults({ additionalData: { order: { tipAmount: { value: '0.001' } } } })).toEqual([
@@ -206,7 +206,7 @@ describe('checkRequest', () => {
     expect(faults({ paymentMethod })).toEqual([]);
   });
 
-  it('checkRequest accepts any JSON as a device fingerprint, and times from the year 1 to 9999', () => {
+  it('checkRequest accepts arbitrary JSON as a device fingerprint, and times from the year 1 to 9999', () => {
     const kinds = [
       { case: 'nullValue', value: 0 },
       { case: 'boolValue', value: false },

@@ -251,13 +251,13 @@ describe('an authorization', () => {
       'has captured more than was authorized',
       { ...APPROVED, totals: { captured: 10_001n, refunded: 0n } } as const,
     ],
-  ])('an authorization is looked up once a day after its term if its provider %s', async (_what, says) => {
+  ])('after its term, an authorization is looked up once a day if its provider %s', async (_what, says) => {
     const payment = await authorized();
     await check(payment, LAPSES_MS, at(says));
     expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [86_400], 'SUCCEEDED']);
   });
 
-  it('an authorization lapses at its term without a look-up when the provider offers none', async () => {
+  it('an authorization lapses at its term without a look-up if the provider does not offer look-ups', async () => {
     const payment = await authorized();
     expect(await check(payment, LAPSES_MS, mute())).toBe(true);
     expect([scheduled, told]).toEqual([[['written', null]], [[idOf(payment), 'lapsed']]]);
@@ -272,7 +272,7 @@ describe('an authorization', () => {
     ['is no longer checked if it was released', 'released = true', 0, ['ended']],
     ['is left to its open operation', `open_operation = '${randomUUID()}'`, 0, [3_600]],
     ['is left to its open operation', `open_operation = '${randomUUID()}'`, -5_000, [3_600]],
-  ])('an authorization %s: %s, %i ms after its term', async (_what, set, fromLapseMs, expected) => {
+  ])('an authorization %s (set: %s), %i ms after its term', async (_what, set, fromLapseMs, expected) => {
     const payment = await authorized(set || undefined);
     const says = fromLapseMs < 0 ? UNKNOWN : APPROVED;
     const written = await check(payment, LAPSES_MS + fromLapseMs, at(says));

@@ -52,7 +52,7 @@ describe('an outcome that the provider has yet to decide', () => {
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
   });
 
-  it('a check answers a key whose process died', async () => {
+  it('a check writes the response for a key whose process died', async () => {
     const attempt = await claimAttempt(database);
     await checkDue(depsOf(PENDING));
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
@@ -137,7 +137,7 @@ it('stopping the checker waits until the outcomes of running checks are written'
   expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
 });
 
-describe('two checkers at once', () => {
+describe('two concurrent checkers', () => {
   it('two concurrent checkers check different attempts', async () => {
     await Promise.all(Array.from({ length: 30 }, () => claimAttempt(database)));
     const deps = depsOf(APPROVED);

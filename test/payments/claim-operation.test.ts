@@ -182,7 +182,7 @@ describe('a claim that the database does not acknowledge', () => {
     expect(claims.count).toBe(1);
   });
 
-  it('a claim that fails by an internal fault throws that fault', async () => {
+  it('a claim that fails with an internal fault throws that fault', async () => {
     const payment = await payments.pay();
     const { database } = aroundClaims(() => Promise.reject(ours));
     await expect(claim(asked(payment), undefined, { database })).rejects.toBe(ours);

@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => patient?.close());
 
-/** The payments under a key, with the provider's charges for them. */
+/** The payments with a key, and the provider's charges for them. */
 async function made(idempotencyKey: string): Promise<{ payments: number; charges: number }> {
   const [row] = await tables.query(
     `SELECT count(DISTINCT p.id)::int AS payments, count(l.id)::int AS charges

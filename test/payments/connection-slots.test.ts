@@ -109,7 +109,7 @@ describe('a connection slot', () => {
     [0.5, 2],
     [0.999, 3],
   ])(
-    'a payment refused for lack of slots may be retried after a random 1 to 3 s: %j → %i s',
+    'a payment refused for lack of slots may be retried after a random time of 1 to 3 s: %j → %i s',
     (drawn, retryAfterS) => {
       const { acquire } = preparedAt('one');
       acquire('one');

@@ -115,7 +115,7 @@ describe('a claim', () => {
     expect(payment.calls).toEqual([]);
   });
 
-  it('a claim whose acknowledgment comes too late is not sent', async () => {
+  it('a payment is not sent if the acknowledgment of its claim comes too late', async () => {
     const payment = payments.payment(CARD, {
       outcomes: [APPROVED],
       around: async (statement, run) => {

@@ -88,7 +88,7 @@ async function cuttableLine(databaseUrl: string) {
 const SERVICE_UNAVAILABLE = { reason: 'SERVICE_UNAVAILABLE', retryAfterS: 1, record: '' };
 
 describe('a database that is unavailable before the claim', () => {
-  it('an unavailable database makes every protocol refuse payments with 503 and Retry-After, unsent', async () => {
+  it('without a database, every protocol refuses payments with 503 and Retry-After, and sends nothing', async () => {
     database = await createTestDatabase();
     line = await cuttableLine(database.url);
     await start(line.url);
@@ -135,7 +135,7 @@ describe('an outcome that cannot be written', () => {
     ['approved', '4012888888881881', 'SUCCEEDED', '57P03'],
     ['declined', '4000000000000002', 'DECLINED', '53100'],
   ])(
-    'an outcome that cannot be written is a 409 while %s, and is returned once it can be written',
+    'a call whose outcome cannot be written gets 409 while %s, and the outcome once it can be written',
     async (_name, number, status, sqlState) => {
       database = await createTestDatabase();
       await start();

@@ -192,7 +192,7 @@ describe('authorizations that the provider ended early', () => {
     },
   );
 
-  it('an authorization that ended early keeps its captured amount, and offers no rest', async () => {
+  it('an authorization that ended early keeps its captured amount, and its rest cannot be captured', async () => {
     await capture('30');
     await news();
     expect(await state()).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
@@ -219,7 +219,7 @@ describe('authorizations that the provider ended early', () => {
     expect([await apply(), await state(), results]).toEqual(['unchanged', 'SUCCEEDED/CAPTURED', []]);
   });
 
-  it('the signed end of another charge raises an alarm and does not end the authorization', async () => {
+  it('a signed report that another charge has ended raises an alarm and does not end the authorization', async () => {
     const { results, checked } = observed();
     await payments.tables.query("UPDATE transaction SET reference = 'ours'");
     const apply = (paidReference: string) => signEnd({ paidReference }, { ...deps, checked });
@@ -231,7 +231,7 @@ describe('authorizations that the provider ended early', () => {
     expect([await apply('ours'), await state()]).toEqual(['applied', 'EXPIRED/EXPIRED']);
   });
 
-  it('the signed end of an authorization waits for a cancel that began just before the write', async () => {
+  it('a signed report that an authorization has ended waits for a cancel that began just before the write', async () => {
     payments.provider.next.push('delays it');
     // The second read belongs to the write, which comes after the cancel has begun.
     const before = { read_payment_state: (nth: number) => nth === 2 && cancel() };
@@ -254,7 +254,7 @@ describe('authorizations that the provider ended early', () => {
     expect(await changes()).toEqual(before);
   });
 
-  it('the end of an authorization does not delay a stop: the write is not retried without a database', async () => {
+  it('the end of an authorization does not delay a stop: it is not written again while the database is down', async () => {
     const failures: unknown[] = [];
     const finishFailed = (_id: string, error: unknown) => {
       failures.push(error);

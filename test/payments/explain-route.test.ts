@@ -39,7 +39,7 @@ const PAYMENT_METHOD_TYPES = [
 ];
 const to = (...connections: string[]) => connections.map((connection) => ({ connection }));
 
-/** Explains a request under routes to connections a, b and c; those in `circuits` have a circuit breaker. */
+/** Explains a request with routes to connections a, b and c; those in `circuits` have a circuit breaker. */
 function explain(
   routes: RouteInit[],
   request: object,
@@ -84,7 +84,7 @@ function explain(
 const idsOf = ({ targets }: ReturnType<typeof explain>) => targets.map(({ connection }) => connection?.id);
 
 describe('the facts', () => {
-  it("an explanation has the facts of the payment and, about the card, only the catalogue's", () => {
+  it('an explanation states the facts of the payment, and of the card only those that the catalogue uses', () => {
     const { facts, ...others } = explain([{ id: 1, targets: to('a') }], cardPayment());
     expect(facts).toMatchObject({
       ...{ accountId: ACCOUNT_ONE, country: 'US', amount: { value: '10' }, currency: 'USD', type: 'CARD' },
@@ -95,7 +95,7 @@ describe('the facts', () => {
     for (const secret of ['4012888888881881', '737', 'JORDAN']) expect(told).not.toContain(secret);
   });
 
-  it('the facts about a vaulted card are unknown, as a note says', () => {
+  it('an explanation does not look up a vaulted card, and says so in a note', () => {
     const request = { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: VAULTED_CARD } };
     const { facts, notes } = explain([{ id: 1, targets: to('a') }], request);
     expect(facts).toMatchObject({ vaulted: true, cardBrand: '', iin: '', issuerCountry: '' });
@@ -127,7 +127,7 @@ describe('routes', () => {
     expect([explanation.targets, explanation.maxAttempts]).toEqual([[], 0]);
   });
 
-  it('routes that the catalogue does not reach are refused as for a payment', () => {
+  it('a request that the catalogue does not offer is refused with the same error as a payment', () => {
     expect(() => explain(routes, withField(cardPayment(), 'payment_method.type', 'PIX'))).toThrow(
       'payment_method.type: is not offered',
     );
@@ -146,7 +146,7 @@ describe('targets', () => {
     failover: { softDeclines: true, maxAttempts: 2 },
   };
 
-  it('targets chosen by weight are those that the router chooses under the same key', () => {
+  it('targets chosen by weight are those that the router chooses with the same key', () => {
     const seen = new Set<string | undefined>();
     for (let i = 0; i < 40; i++) {
       const explanation = explain([split], cardPayment(), { key: `key-${i}` });
@@ -188,7 +188,7 @@ describe('targets', () => {
     expect([first?.weight, first?.approvalRate]).toEqual([undefined, undefined]);
   });
 
-  it('targets chosen by approvals are listed with their rates', () => {
+  it('targets chosen by approval rate are listed with their rates', () => {
     const route = { id: 1, choice: Choice.SUCCESS_RATE, targets: to('a', 'b') };
     const explanation = explain([route], cardPayment(), { rates: { a: 0.5, b: 0.75 }, key: 'k' });
     expect(explanation.choice).toBe(ExplainedChoice.SUCCESS_RATE);
@@ -212,7 +212,7 @@ describe('targets', () => {
     expect(explanation.smartRouting).toBe(true);
   });
 
-  it('targets may differ for the account', () => {
+  it('targets may differ by account', () => {
     const accounts = [{ accountIds: ['other', ACCOUNT_ONE], targets: to('c'), choice: Choice.PRIORITY }];
     const explanation = explain([{ ...split, accounts }], cardPayment());
     expect(idsOf(explanation)).toEqual(['c']);
@@ -278,7 +278,7 @@ describe('targets that do not support the request', () => {
     expect(explanation.passedOver).toMatchObject([{ connection: { id: 'a' }, lacks: ['installments'] }]);
   });
 
-  it('a route without targets that support the request leaves no attempt', () => {
+  it('no attempt is listed if no target of the route supports the request', () => {
     const explanation = explain([{ id: 1, targets: to('a') }], request, { capabilities: { a: CARDS_ONLY } });
     expect(explanation).toMatchObject({
       targets: [],
@@ -287,7 +287,7 @@ describe('targets that do not support the request', () => {
     });
   });
 
-  it('targets rank like others for requests that they support', () => {
+  it('targets with limited capabilities are listed normally for requests that they support', () => {
     const explanation = explain([{ id: 1, targets: to('a') }], cardPayment(), {
       capabilities: { a: CARDS_ONLY },
     });

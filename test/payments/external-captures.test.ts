@@ -63,7 +63,7 @@ describe('a capture made at the provider itself', () => {
     ]);
   });
 
-  it('a capture made at the provider with fewer captures than refunds does not wait for another report', async () => {
+  it('totals at the provider with more refunds than captures raise an alarm and are not waited for', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
     expect([await news(payment), alarms]).toEqual(['unchanged', ['mismatch']]);
@@ -115,7 +115,7 @@ describe('a capture made at the provider itself', () => {
     expect(await news(payment)).toBe('unchanged');
   });
 
-  it('a look-up without an answer after a notification of a final authorization is repeated', async () => {
+  it('an unanswered look-up after a notification about a final authorization is repeated', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);
     expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('waiting');
@@ -154,7 +154,7 @@ describe('a capture made at the provider itself', () => {
     },
   );
 
-  it('a capture made at the provider waits for our open cancel, and alarms if the authorization is final', async () => {
+  it('a capture made at the provider waits for our open cancel, with an alarm if the authorization is final', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.next.push('delays it');
     const { id: paymentId } = payment;

@@ -81,7 +81,7 @@ describe('a refund made at the provider itself', () => {
     expect((await payments.payAs(payer)).body).toEqual(body);
   });
 
-  it('a refund made at the provider waits for our unknown refund, and counts in addition to it', async () => {
+  it('a refund made at the provider waits for our refund of unknown outcome, and counts in addition to it', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     await refund(payment, '30');
@@ -89,7 +89,7 @@ describe('a refund made at the provider itself', () => {
     expect(await news(payment)).toBe('waiting');
     payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
     expect(await lookAgain(deps)).toBe('waiting');
-    // An excess over the payment is no alarm yet: some of it may be ours.
+    // An excess over the payment raises no alarm yet: some of it may be ours.
     payments.provider.elsewhere(idOf(payment), { refunded: 6_000n });
     expect([await lookAgain(deps), alarms]).toEqual(['waiting', []]);
     payments.provider.elsewhere(idOf(payment), { refunded: -6_000n });
@@ -117,7 +117,7 @@ describe('a refund made at the provider itself', () => {
     },
   );
 
-  it('a refund made at the provider is booked once by any number of replicas, beside our own refunds', async () => {
+  it('a refund made at the provider is booked once, by any number of replicas, and in addition to ours', async () => {
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
     // Simulates the end of each replica's lease during its look-up.
@@ -140,7 +140,7 @@ describe('a refund made at the provider itself', () => {
     expect(refunded <= captured).toBe(true);
   });
 
-  it('a refund made at the provider during a dispute raises an alarm, and is recorded after a win', async () => {
+  it('a refund made at the provider during a dispute raises an alarm, and is recorded if the dispute is won', async () => {
     const payment = await payments.pay();
     await tellDispute(payment, { stage: 'opened', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
@@ -233,7 +233,7 @@ describe('a refund made at the provider itself', () => {
     'a refund that the provider later undoes raises an alarm, for a purchase: %j',
     async (isPurchase) => {
       const payment = await payments.pay({ capture: isPurchase });
-      // Whatever the age of the payment: only a recent refund may be missing from the totals.
+      // The payment's age makes no difference: only a recent refund may be missing from the totals.
       await payments.tables.query("UPDATE transaction SET created_at = created_at - interval '2 hours'");
       payments.provider.elsewhere(idOf(payment), { captured: isPurchase ? 0n : 10_000n, refunded: 2_000n });
       await news(payment);

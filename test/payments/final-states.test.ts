@@ -142,7 +142,7 @@ describe('a payment in a final state', () => {
     },
   );
 
-  it('a look-up of a final payment that raises an alarm itself is reported unchanged', async () => {
+  it('a look-up of a final payment whose result is itself an alarm is reported unchanged', async () => {
     const payment = await payments.pay({ wallet: true });
     const id = payment.transactions?.id ?? '';
     await ended.DECLINED(id);

@@ -72,7 +72,7 @@ describe('a held key', () => {
     ['knows other fields', { ...held, requestShape: otherShape }],
     ['kept something else there', { ...held, requestShape: Buffer.alloc(2) }],
   ])(
-    'a held key is not refused if the release that claimed it %s, since the two requests cannot be compared',
+    'a held key is not refused if the release that claimed it %s, since the two requests are not comparable',
     (_name, holder) => {
       expect(() => requireSameRequest(holder, { hash: two, shape })).not.toThrow();
     },
@@ -88,7 +88,7 @@ describe('a held key', () => {
     expect(reads).toBe(3);
   });
 
-  it('a held key is read if it was never read, and again while nobody holds it', async () => {
+  it('a held key is read if it was never read, and read again if no payment with it is found', async () => {
     const answer = Buffer.from('answer');
     const readings = [undefined, { ...held, answer }];
     expect(await awaitResponse(undefined, async () => readings.shift(), patience)).toMatchObject({ answer });

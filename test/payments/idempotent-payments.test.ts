@@ -95,7 +95,7 @@ describe('a repeat of the same request', () => {
   };
 
   it.each(PROTOCOLS)(
-    'a repeat is recognized without empty strings for identifiers, over %s',
+    'a repeat over %s is recognized even if it omits identifiers that were empty strings',
     async (protocol) => {
       const headers = headersOne();
       const first = await clients.create(protocol, { ...cardPayment(), ...EMPTY }, headers);
@@ -108,7 +108,7 @@ describe('a repeat of the same request', () => {
   );
 
   it.each([2, '2', '2.0'])(
-    'a repeat is recognized with the quantity %j of an item, over every protocol',
+    "a repeat over every protocol is recognized if it writes an item's quantity as %j",
     async (quantity) => {
       const headers = headersOne();
       const items = (of: unknown) =>

@@ -91,7 +91,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 /** The faults after which a payment continues. */
 const PASSING = ['nothing', 'the acknowledgement is lost', 'the database is away for a moment'];
 
-/** A payment under a script, with a fault at the beginning of each attempt after the first. */
+/** A payment that follows a script, with a fault at the beginning of each attempt after the first. */
 function faultyPayment(script: Script, faults: readonly string[]): ScriptedPayment {
   const begun = new Map<number, number>();
   const payment: ScriptedPayment = payments.payment(CARD, {

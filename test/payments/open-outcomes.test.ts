@@ -142,8 +142,8 @@ describe('the watch over open outcomes', () => {
   });
 });
 
-describe('a key whose payment no provider can be asked about', () => {
-  it('an unaskable payment is answered PENDING after half a minute without a claim, and stays due', async () => {
+describe('a payment that no provider can be asked about', () => {
+  it('an unaskable payment gets the response PENDING after half a minute without a claim, and stays due', async () => {
     const [gone, elsewhere, mute] = (await claimUnaskable()) as [OpenAttempt, OpenAttempt, OpenAttempt];
     const attempts = [gone, elsewhere];
     // The checker answers those whose connection this replica has.
@@ -169,7 +169,7 @@ describe('a key whose payment no provider can be asked about', () => {
     expect(gone && (await answerOf(gone))).toBeUndefined();
   });
 
-  it('an unaskable payment is answered by the watch', async () => {
+  it('an unaskable payment gets its response from the watch', async () => {
     const [gone] = await claimUnaskable();
     await passTime(31);
     const watch = watchOpenOutcomes(deps());

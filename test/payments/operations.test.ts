@@ -38,7 +38,7 @@ function shown(record: Payment) {
 }
 
 describe('an authorization', () => {
-  it('an authorization is captured whole when no amount is given', async () => {
+  it('an authorization is captured in full when no amount is given', async () => {
     const payment = await payments.pay({ capture: false });
     const { record, replayed } = await capture(payment);
     expect(replayed).toBe(false);
@@ -52,7 +52,7 @@ describe('an authorization', () => {
     ]);
   });
 
-  it('an authorization is captured in parts, then refunded in parts, by the capture that has enough left', async () => {
+  it('an authorization is captured in parts, then refunded in parts, from the captures that have enough left', async () => {
     const payment = await payments.pay({ capture: false });
     const first = await capture(payment, { amount: '60' });
     expect(shown(first.record)).toBe(
@@ -77,7 +77,7 @@ describe('an authorization', () => {
     });
   });
 
-  it('an authorization is released by a cancel, which needs no key and gives a repeat the first response', async () => {
+  it('an authorization is released by a cancel, which needs no key; a repeat gets the first response', async () => {
     const payment = await payments.pay({ capture: false });
     const first = await cancel(payment, { key: null });
     expect(shown(first.record)).toBe(
@@ -90,7 +90,7 @@ describe('an authorization', () => {
     await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
-  it('an authorization that was partly captured has its rest released by a cancel', async () => {
+  it('the rest of a partly captured authorization is released by a cancel', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment, { amount: '30' });
     const { record } = await cancel(payment);
@@ -248,7 +248,7 @@ describe('a cancel-or-refund with an amount', () => {
   });
 
   it.each(['100', '10'])(
-    'cancel-or-refund of %s is refused for an authorization, with the method to call',
+    'cancel-or-refund of %s is refused for an authorization, and the error names the method to call',
     async (amount) => {
       const payment = await payments.pay({ capture: false });
       await expect(undo(payment, { amount })).rejects.toMatchObject(HELD);
@@ -257,7 +257,7 @@ describe('a cancel-or-refund with an amount', () => {
     },
   );
 
-  it('cancel-or-refund with an amount is a different request than without', async () => {
+  it('cancel-or-refund with an amount is a different request from one without', async () => {
     const payment = await payments.pay();
     await undo(payment, { amount: '40', key: 'u' });
     expect((await undo(payment, { amount: '40', key: 'u' })).replayed).toBe(true);
@@ -265,7 +265,7 @@ describe('a cancel-or-refund with an amount', () => {
   });
 });
 
-it('a decline is shown by its transaction, and leaves the payment unchanged', async () => {
+it('the decline of an operation is shown in its transaction, and leaves the payment unchanged', async () => {
   const payment = await payments.pay({ capture: false });
   payments.provider.next.push('declines it', 'declines it');
   const { record } = await capture(payment, { amount: '50' });

@@ -44,8 +44,8 @@ const NOT_SENT = 'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE';
 const declined = (code: string) => `DECLINED/DECLINED DECLINED ${code}`;
 
 /**
- * The outcome of each magic card at acquirer one, with the provider's ISO 8583 code; unsent
- * payments go on to two.
+ * The outcome of each magic card at acquirer one, with the provider's ISO 8583 code; unsent payments go on to
+ * acquirer two.
  */
 const BY_CARD: Record<string, [states: string, iso8583: string]> = {
   DO_NOT_HONOR: [declined('DO_NOT_HONOR'), '05'],
@@ -126,13 +126,13 @@ describe('a card payment', () => {
     expect(record.transactions_history).toHaveLength(1);
   });
 
-  it('a card payment is approved whatever its expiry, unless the provider says otherwise', async () => {
+  it("a card payment is approved whatever the card's expiry date, unless the provider says otherwise", async () => {
     const path = 'payment_method.detail.card.card_data.expiration_year';
     expect(statesOf(await pay(withField(cardPayment(), path, 1)))).toBe(APPROVED);
   });
 
   it.each([true, false, undefined])(
-    'a card payment that requests capture %j shows true, and stores the request',
+    'a card payment that requests capture %j shows capture as true, and stores the requested value',
     async (capture) => {
       const record = await pay(withField(cardPayment(), 'payment_method.detail.card.capture', capture));
       const { transactions, payment_method } = record;
@@ -233,7 +233,7 @@ describe('vault_on_success', () => {
 });
 
 describe('a wallet payment', () => {
-  it('a wallet payment redirects to a page of the provider', async () => {
+  it('a wallet payment redirects the payer to a page of the provider', async () => {
     const record = await pay(walletPayment());
     expect(statesOf(record)).toBe('READY_TO_PAY/CREATED CREATED SUCCEEDED');
     expect(record.checkout.sdk_action_required).toBe(true);

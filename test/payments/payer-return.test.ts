@@ -99,14 +99,14 @@ it('a payer who pays an expired payment and returns is shown SUCCEEDED, like the
   expect(asked).toHaveLength(2);
 });
 
-it('an authorization that lapsed is not looked up again, whoever opens its return address', async () => {
+it('an authorization that lapsed is not looked up again, whoever opens its return URL', async () => {
   const payment = await payments.pay({ capture: false });
   await expire();
   expect(await comeBack(payment)).toBe('EXPIRED');
   expect(asked).toEqual([]);
 });
 
-it('a payer who has paid is shown so, even if somebody opened the return address just before', async () => {
+it('a payer who has paid is shown SUCCEEDED, even if somebody opened the return URL just before', async () => {
   const payment = await payments.pay({ wallet: true });
   expect(await comeBack(payment)).toBe('READY_TO_PAY');
   payments.provider.payerPays(idOf(payment));
@@ -118,7 +118,7 @@ it('a payer who has paid is shown so, even if somebody opened the return address
   expect(asked).toHaveLength(2);
 });
 
-it('the look-ups that one return address prompts are two seconds apart, however often it is opened', async () => {
+it('repeated visits to a return URL cause look-ups at most every two seconds', async () => {
   const payment = await payments.pay({ wallet: true });
   await comeBack(payment);
   await checker.stop();
@@ -129,7 +129,7 @@ it('the look-ups that one return address prompts are two seconds apart, however 
   expect(asked).toHaveLength(1);
 });
 
-it('a payer who comes back during a look-up is shown the result of the next, with one look-up at a time', async () => {
+it('a payer who comes back during a look-up is shown the result of the next one, which runs after it', async () => {
   const payment = await payments.pay({ wallet: true });
   const answer = Promise.withResolvers<void>();
   let [atOnce, most] = [0, 0];
@@ -165,7 +165,7 @@ it('a payer whose provider is silent waits for a limited time, and is shown the 
   answer.resolve(UNKNOWN);
 });
 
-it('each payer with their own evidence prompts a look-up with it, one after the other', async () => {
+it("each payer's own evidence prompts a look-up with it, one look-up after the other", async () => {
   const payment = await payments.pay({ wallet: true });
   at({ complete: async () => ({ kind: 'pending', providerData: create(ProviderDataSchema) }) });
   await checker.stop();
@@ -203,7 +203,7 @@ it('a flood of evidence queues five pieces for a payment, and further payers see
   await Promise.all([...five, elsewhere]);
 });
 
-it('a payer who has paid is shown so, even if somebody forged five returns before', async () => {
+it('a payer who has paid is shown SUCCEEDED, even if somebody forged five returns before', async () => {
   const payment = await payments.pay({ wallet: true });
   const codes = { authorizationCode: '', retrievalReferenceNumber: '' };
   at({

@@ -87,7 +87,7 @@ describe('a redirect at a provider without look-up', () => {
   );
 
   it.each([true, false])(
-    'a redirect whose evidence is refused stays unchanged, and it is not sent again: a wallet %j',
+    'a redirect whose evidence is refused stays unchanged, and the evidence is not sent again: a wallet %j',
     async (wallet) => {
       if (!wallet) payments.provider.next.push('sends the payer away');
       const payment = await payments.pay({ wallet });

@@ -50,7 +50,7 @@ function refusal(work: () => unknown): string {
 }
 
 describe('narrowing a payment method', () => {
-  it('a card has the defaults capture and one installment', () => {
+  it('by default, a card is captured at once and paid in one installment', () => {
     const options = { capture: true, installments: 1, threeDSecureSetupId: undefined, vaultOnSuccess: false };
     expect(choose(card({ cardData }))).toMatchObject({
       kind: 'card',

@@ -61,7 +61,7 @@ const within = (path: string, names: readonly string[]) => names.map((name) => `
 // Decide about each new field of the record: keep it by naming it in
 // src/payments/personal-data.ts, or list it here.
 it.each(['card', 'wallet'] as const)(
-  'an erasure removes these fields of a %s payment, and keeps all others',
+  'an erasure removes exactly the listed fields of a %s payment',
   (kind) => {
     const record = full(PaymentSchema, kind);
     const erased = withoutPersonalData(record);

@@ -153,6 +153,6 @@ export function writeLate(
   return writeOwnOutcome(deps, { ...leased, version: 0, record, attempt: claimed }, outcome);
 }
 
-/** Sets the time at which open requests were sent to so many seconds ago, by the database's clock. */
+/** Makes open requests appear to have been sent so many seconds ago, by the database's clock. */
 export const setAge = (ageS: number) =>
   tables.query('UPDATE transaction SET created_at = now() - make_interval(secs => $1)', [ageS]);

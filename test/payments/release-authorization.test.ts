@@ -61,7 +61,7 @@ it('an authorization past its term is released at its provider before it is EXPI
   expect(payments.provider.moved.at(-1)).toMatch(/^cancel /);
 });
 
-it('an authorization past its term that was partly captured has the rest released', async () => {
+it('the rest of a partly captured authorization is released once its term is over', async () => {
   await capture('30');
   await pastTerm();
   expect([await state(), isHeld()]).toEqual(['SUCCEEDED/PARTIALLY_CAPTURED', false]);
@@ -100,7 +100,7 @@ it('an authorization past its term stays unchanged, with a daily alarm, if its r
   expect(await payments.tables.query(due)).toHaveLength(1);
 });
 
-it('an authorization past its term is left to a capture that begins before its release', async () => {
+it('an authorization past its term is not released if a capture of it begins first', async () => {
   const { connection } = payments.provider;
   let hasBegun = false;
   const racing: ProviderConnection = {
@@ -126,7 +126,7 @@ it('an authorization past its term is left to a capture that begins before its r
   expect(await state()).toBe('SUCCEEDED/CAPTURED');
 });
 
-it('the release of an authorization requests the rest, under its own constant key', async () => {
+it('the release of an authorization requests the rest, with its own constant key', async () => {
   await capture('30');
   const asked: Operation[] = [];
   const { connection } = payments.provider;
@@ -156,20 +156,20 @@ it('the release of an authorization requests the rest, under its own constant ke
 });
 
 it.each<[string, Partial<ProviderConnection>, Release]>([
-  ['has no cancel is refused', { cancel: undefined }, 'refused'],
-  ['has no look-up is refused', { lookUp: undefined }, 'refused'],
-  ['does not answer is unknown', {}, 'unknown'],
+  ['refused, at a provider without cancel', { cancel: undefined }, 'refused'],
+  ['refused, at a provider without look-up', { lookUp: undefined }, 'refused'],
+  ['unknown, at a provider that does not answer', {}, 'unknown'],
   [
-    'reports a cancel is made',
+    'made, at a provider that reports a cancel',
     { lookUp: async ({ of }) => (of.kind === 'cancel' ? DONE : UNKNOWN) },
     'released',
   ],
   [
-    'reports the end is made',
+    'made, at a provider that reports the end of the authorization',
     { lookUp: async ({ of }) => (of.kind === 'card' ? ENDED : UNKNOWN) },
     'released',
   ],
-])('the result of a release at a provider that %s', async (_what, over, expected) => {
+])('the release of an authorization is %s', async (_what, over, expected) => {
   const asked: LookUp[] = [];
   const silent: ProviderConnection = {
     ...payments.provider.connection,

@@ -6,7 +6,7 @@ import { capture, idOf, refund, undo } from './requested-operations.ts';
 onOperatedPayments({ empties: 'payment, transaction' });
 
 describe('a repeated operation', () => {
-  it('an operation repeated by key or merchant_reference gets the same bytes; a different one is refused', async () => {
+  it('an operation repeated with its key or merchant_reference gets the same bytes; another is refused', async () => {
     const payment = await payments.pay();
     const first = await refund(payment, { amount: '10', key: 'refund-1' });
     const again = await refund(payment, { amount: '10', key: 'refund-1' });
@@ -29,7 +29,7 @@ describe('a repeated operation', () => {
     ['first without a key', null, 'refund-1'],
     ['first with a key', 'refund-1', null],
   ])(
-    'an operation with one merchant_reference, with and without a key, is made once: %s',
+    'an operation sent twice with one merchant_reference, only once with a key, is made once: %s',
     async (_what, first, second) => {
       const payment = await payments.pay();
       const asked = { amount: '10', reference: 'r-1' };
@@ -44,7 +44,7 @@ describe('a repeated operation', () => {
     },
   );
 
-  it('a merchant_reference under another key is refused, and nothing is sent', async () => {
+  it('a merchant_reference that is used again with another key is refused, and nothing is sent', async () => {
     const payment = await payments.pay();
     const asked = { amount: '10', reference: 'r-1' };
     await refund(payment, { ...asked, key: 'refund-1' });
@@ -58,7 +58,7 @@ describe('a repeated operation', () => {
     expect((await undo(payment, { reference: 'r-1' })).replayed).toBe(false);
   });
 
-  it('twenty forms of one merchant_reference at once make one refund', async () => {
+  it('twenty concurrent requests with one merchant_reference, half of them with keys, make one refund', async () => {
     const payment = await payments.pay();
     const answers = await Promise.allSettled(
       Array.from({ length: 20 }, (_, i) =>

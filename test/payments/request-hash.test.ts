@@ -50,7 +50,7 @@ describe('the hash of a request', () => {
     billing_address: { city: 'Bogotá', country: 'CO' },
   });
 
-  it('the hash of a request is the same for any order of fields, also in free JSON', () => {
+  it('the hash of a request is the same for any order of fields, even in arbitrary JSON', () => {
     fc.assert(
       fc.property(fc.nat({ max: 30 }), (turn) => {
         expect(hash(shuffled(rich, turn) as RequestJson)).toBe(hash(rich));
@@ -91,7 +91,7 @@ describe('the hash of a request', () => {
     ['additional_data', { airline: { legs: [{}, { id: { of: 'a', at: 1 } }] } }],
     ['additional_data', { seller_details: { name: 'Shop', city: 'Lima' } }],
   ])(
-    'the hash of a request is the same for free JSON in another order if only %s has some',
+    'the hash of a request is the same for arbitrary JSON in another order if only %s has some',
     (path, value) => {
       const request = withField(cardPayment(), path, value);
       expect(hash(withField(request, path, shuffled(value, 0)))).toBe(hash(request));
@@ -125,7 +125,7 @@ describe('the hash of a request', () => {
     expect(hash(withField(rich, path, value))).not.toBe(hash(rich));
   });
 
-  it('the hash of a request differs under another key, so that it reveals nothing about the request', () => {
+  it('the hash of a request differs with another key, so that it reveals nothing about the request', () => {
     expect(hashText(JSON.stringify(rich), Buffer.alloc(32, 2))).not.toBe(hash(rich));
   });
 
@@ -173,7 +173,7 @@ describe('the shape of a request', () => {
     ['knows a field by another number', [{ ...a, number: 9 }], []],
     ['reads a field as another type', [{ ...a, type: Type.INT64 }], []],
     ['reads a field as a list', [{ ...a, label: Label.REPEATED }], []],
-    ['knows a message more', [a, nested], []],
+    ['knows one more message', [a, nested], []],
   ])('the shape of a request differs for a release that %s', (_name, request, inner) => {
     expect(shape(request, inner)).not.toBe(shape([a]));
   });

@@ -69,7 +69,7 @@ export type Call = {
   readonly stood: Record<string, unknown> | undefined;
 };
 
-/** A payment under a script. */
+/** A payment that follows a script. */
 export type ScriptedPayment = {
   readonly calls: readonly Call[];
   /** Makes it, or repeats it: always the same request under the same key. */

@@ -53,7 +53,7 @@ describe.each([
   ['right', 0],
   ['10 days ahead', 10 * DAY_MS],
 ])('a process whose clock is %s', (_what, aheadMs) => {
-  it('a shifted clock does not change the age at which an unknown payment is looked up', async () => {
+  it('a shifted clock does not change the age at which a payment with an unknown outcome is looked up', async () => {
     payments.provider.next.push('never hears of it');
     await paidBy(-aheadMs);
     await age(26);
@@ -97,7 +97,7 @@ describe.each([
     ]);
   });
 
-  it('a shifted clock leaves an authorization to its term', async () => {
+  it('with a shifted clock, an authorization still expires at the end of its term, and not before', async () => {
     const payment = await paidBy(-aheadMs, { capture: false });
     await age(6 * 24);
     await checkedBy(aheadMs);

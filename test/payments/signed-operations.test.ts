@@ -19,7 +19,7 @@ import { idOf } from './requested-operations.ts';
 
 onPaymentsElsewhere();
 
-/** The signed outcomes, by the number in the notification's body. */
+/** The signed outcomes, keyed by the number in the notification's body. */
 const signed: NotificationSubject[] = [];
 
 /**

@@ -29,14 +29,14 @@ function schemaWith(name: string, was: string): DescMessage {
 }
 
 describe('a stored response', () => {
-  it('a stored response holds no payment data: it names the schema that renders its record', async () => {
+  it('a stored response holds no payment data: it names the schema for writing its record as JSON', async () => {
     const responses = await openStoredResponses(database);
     expect(responses.own).toHaveLength(9);
     expect(await responses.body(responses.own, RECORD)).toBeUndefined();
     expect(JSON.parse(encodeJson(payment))).toMatchObject(JSON.parse(BODY));
   });
 
-  it('a stored response is rendered by the schema of its release, in both directions', async () => {
+  it('a stored response is rendered with the schema of its release, whether older or newer', async () => {
     const before = await openStoredResponses(database, schemaWith('nationality', 'citizenship'));
     const now = await openStoredResponses(database);
     const bodyBefore = BODY.replaceAll('"nationality"', '"citizenship"');
@@ -46,10 +46,10 @@ describe('a stored response', () => {
     expect(await tables.query('SELECT FROM response_schema')).toHaveLength(2);
   });
 
-  it('a stored response is rendered as at the time of storing: a response of 2026-11-22', async () => {
-    // If this fails, the JSON encoder has changed its output for a schema by which responses are
-    // stored. Its output for that schema must stay the same. The digest is made up, so that the schema
-    // counts as another release's.
+  it('a response stored on 2026-11-22 is still rendered as it was then', async () => {
+    // If this fails, the JSON encoder has changed its output for a schema with which responses are stored.
+    // Its output for that schema must stay the same. The digest is made up, so that the schema counts as
+    // another release's.
     const digest = Buffer.from('0102030405060708', 'hex');
     await tables.query('INSERT INTO response_schema VALUES ($1, $2)', [digest, DESCRIPTORS]);
     const responses = await openStoredResponses(database);
@@ -64,7 +64,7 @@ describe('a stored response', () => {
   });
 });
 
-it('a schema is stored and read once: a start adds its own, and bodies read unknown ones', async () => {
+it('a schema is stored and read once: its own release adds it at startup, and others read it when needed', async () => {
   const names: string[] = [];
   const query: Database['query'] = (statement, values) => {
     names.push(statement.name);

@@ -104,7 +104,7 @@ describe('an operation with an unknown outcome', () => {
   it.each<[string, Behaviour]>([
     ['the provider says that it has yet to decide', 'delays it'],
     ['a look-up has learned nothing', 'never hears of it'],
-  ])('an operation whose process died is answered PENDING once %s', async (_what, behaviour) => {
+  ])('an operation whose process died gets the response PENDING once %s', async (_what, behaviour) => {
     const payment = await payments.pay();
     payments.provider.next.push(behaviour);
     await operate('refund', payment, '40', 'refund-1');
@@ -197,7 +197,7 @@ describe('an operation with an unknown outcome', () => {
     expect(payments.provider.moved).not.toContain(`refund ${record.transactions?.id}`);
   });
 
-  it('an unknown operation is PENDING, reserves its amount and blocks others until the provider reports', async () => {
+  it('an operation with an unknown outcome is PENDING, reserves its amount, and blocks others until reported', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unanswered');
     const first = await operate('refund', payment, '100', 'refund-1');

@@ -39,7 +39,7 @@ const check = async (connection: ProviderConnection) => {
   await checkDue(depsWith({ scripted: connection }));
 };
 
-it('a payment without look-up is answered PENDING, and canceled at its provider when overdue', async () => {
+it('a payment without look-up gets the response PENDING, and is canceled at its provider when overdue', async () => {
   const attempt = await claimAttempt(database);
   const early = mute(AN_HOUR_MS);
   await check(early.connection);
@@ -54,7 +54,7 @@ it('a payment without look-up is answered PENDING, and canceled at its provider 
   expect(seen).toEqual(['unknown', 'unknown']);
 });
 
-it('a payment that can be neither looked up nor canceled is answered PENDING, and stays open', async () => {
+it('a payment that can be neither looked up nor canceled gets the response PENDING, and stays open', async () => {
   const attempt = await claimAttempt(database);
   await check(connectionOf(UNKNOWN, { lookUp: undefined }));
   expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
@@ -78,7 +78,7 @@ it('a notification prompts a look-up of an open outcome at once, with its refere
   expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED' });
 });
 
-it('an unanswered look-up after a notification is repeated in two seconds, for later ones too', async () => {
+it('an unanswered look-up after a notification is repeated in two seconds, even after a later notification', async () => {
   const attempt = await claimAttempt(database);
   await check(connectionOf(UNKNOWN));
   expect(await notified(depsOf(UNKNOWN), 'scripted', attempt)).toBe('waiting');
@@ -94,7 +94,7 @@ it('an unanswered look-up after a notification is repeated in two seconds, for l
   expect(settled).toEqual([{ result: 'applied' }, { result: 'applied' }]);
 });
 
-it('a notification never closes an attempt, however many come', async () => {
+it('notifications never close an attempt, however many come', async () => {
   const attempt = await claimAttempt(database);
   await tables.query("UPDATE payment SET answer = 'PENDING'");
   for (let i = 0; i < 6; i++) {

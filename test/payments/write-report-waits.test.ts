@@ -52,17 +52,22 @@ const later = { ...row, earlier_response: earlier.answer, earlier_record: earlie
 
 describe('writing the outcome of an attempt', () => {
   it.each<[string, unknown[], unknown, (id: string) => unknown[]]>([
-    ['that nobody holds any more', [[{ result: 'lost' }]], 'lost', () => []],
-    ['of the first response', [[row]], { fence: 1, earlier: undefined }, (id) => [[id, false]]],
+    ['an outcome of an attempt that nobody holds any more', [[{ result: 'lost' }]], 'lost', () => []],
     [
-      'with an event',
+      'an outcome that is the first response',
+      [[row]],
+      { fence: 1, earlier: undefined },
+      (id) => [[id, false]],
+    ],
+    [
+      'an outcome with an event',
       [[{ ...row, has_event: true }]],
       { fence: 1, earlier: undefined },
       (id) => ['event', [id, false]],
     ],
-    ['after the response', [[later]], { fence: 1, earlier }, (id) => [[id, true]]],
+    ['an outcome after the response', [[later]], { fence: 1, earlier }, (id) => [[id, true]]],
     [
-      'that another worker has taken meanwhile',
+      'an outcome of an attempt that another worker has claimed meanwhile',
       [[{ ...row, fence: null }]],
       { fence: undefined, earlier: undefined },
       (id) => [[id, false]],
@@ -136,12 +141,12 @@ describe('a write while the database is unavailable', () => {
     expect(told).toEqual([[paymentId, fault]]);
   });
 
-  it('a write is tried once if it is already to stop', async () => {
+  it('a write is tried once if its signal is already aborted', async () => {
     await expect(writeUntil(failing(1), AbortSignal.abort())).rejects.toBe(unavailable);
     expect(pauses).toEqual([]);
   });
 
-  it('a write that is to stop during a pause is tried a last time at once', async () => {
+  it('a write whose signal is aborted during a pause is tried one last time at once', async () => {
     const stop = new AbortController();
     const signals: unknown[] = [];
     duringPause = (signal) => {

@@ -33,8 +33,8 @@ const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: und
 const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
 
 /**
- * Writes an outcome of a payment's last transaction, with 90 s to its next check, with the token of
- * its last writer.
+ * Writes an outcome of a payment's last transaction with the token of its last writer; its next check is 90 s
+ * later.
  */
 async function write(
   { id, transactions }: Payment,
@@ -51,7 +51,7 @@ async function write(
   return writeReport({ ...payments.deps, ...over }, leased, report);
 }
 
-/** Makes a refund of 10.00 USD that the provider did not answer. */
+/** Makes a refund of 10.00 USD that the provider does not answer. */
 async function openRefund(): Promise<Payment> {
   const payment = await payments.pay();
   payments.provider.next.push('does it, unanswered');
@@ -227,7 +227,7 @@ describe("the outcome of a payment's own transaction", () => {
     ]);
   });
 
-  /** Makes a payment of a checkout session, which the payment uses. */
+  /** Makes a payment that uses a checkout session. */
   async function payInSession(capture: boolean): Promise<{ payment: Payment; uses: () => Promise<number> }> {
     const payment = await payments.pay(capture ? { wallet: true } : { capture: false });
     const session = randomUUID();

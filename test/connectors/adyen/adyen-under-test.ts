@@ -48,7 +48,7 @@ export function subjectOf(reading: NotificationReading | undefined) {
   return reading.subjects[0] as (typeof reading.subjects)[number];
 }
 
-/** An attempt by card with its own options, for a cardholder whose name tells the fake what to do. */
+/** A card attempt with its own options, for a cardholder whose name tells the fake what to do. */
 export function cardWith(
   options: Partial<CardOptions & { holderName: string }> = {},
   over: Partial<PaymentAttempt> = {},

@@ -57,7 +57,7 @@ describe('3-D Secure challenges at Adyen', () => {
     expect(await completed(attempt, adyen.fake.payAt(url, true))).toMatchObject({ kind: 'approved' });
   });
 
-  it("a challenge whose details get no response is unknown until Adyen's notification reports it", async () => {
+  it("a challenge whose details get no response has an unknown outcome until Adyen's notification reports it", async () => {
     const attempt = challenged();
     const returnQuery = adyen.fake.payAt(await sentAway(attempt), true);
     adyen.fake.next('lost_answer');
@@ -80,11 +80,14 @@ describe('3-D Secure challenges at Adyen', () => {
       { ...BROWSER, colorDepth: 'deep', screenWidth: '0' },
       'color_depth screen_width',
     ],
-  ])('an Adyen challenge names the missing browser fields if %s is known', (_what, known, missing) => {
-    const browser = known && create(BrowserInfoSchema, known);
-    const { missingForChallenge } = adyen.connection.capabilities;
-    expect(missingForChallenge?.(browser).join(' ')).toBe(missing);
-  });
+  ])(
+    'an Adyen challenge requires the missing browser fields if the request has %s',
+    (_what, known, missing) => {
+      const browser = known && create(BrowserInfoSchema, known);
+      const { missingForChallenge } = adyen.connection.capabilities;
+      expect(missingForChallenge?.(browser).join(' ')).toBe(missing);
+    },
+  );
 });
 
 describe('external 3-D Secure results at Adyen', () => {
@@ -92,7 +95,7 @@ describe('external 3-D Secure results at Adyen', () => {
     ['1.0.2', { xid: 'MDAwMQ==' }],
     ['2.2.0', { dsTransID: 'c4e59ceb' }],
   ])(
-    'external 3-D Secure results of version %s carry the ID that issuers need at Adyen: %j',
+    'external 3-D Secure results of version %s are sent to Adyen with the ID that issuers need: %j',
     async (version, id) => {
       const ids = 'xid' in id ? { transactionId: id.xid } : { directoryServerTransactionId: id.dsTransID };
       const both = { transactionId: 'server', ...ids };
@@ -119,7 +122,7 @@ describe('a technical cancel at Adyen', () => {
     expect(await told()).toMatchObject({ transactionId, signed: { outcome: { kind: 'declined' } } });
   });
 
-  it('a technical cancel of a payment that Adyen never received decides nothing', async () => {
+  it('a technical cancel of a payment that Adyen never received leaves the outcome open', async () => {
     expect(await canceled(cardWith())).toBe(true);
     expect(await adyen.delivered()).toMatchObject([{ kind: 'ignored' }]);
   });

@@ -76,7 +76,7 @@ describeConformance({
     ),
     redirected('redirect', 'a redirect', { url: 'https://bank.example/pay' }),
     redirected('unknown', 'a redirect by POST', { url: 'https://bank.example/pay', method: 'POST' }),
-    redirected('unknown', 'a redirect to an address other than http', { url: 'javascript:alert(1)' }),
+    redirected('unknown', 'a redirect to a URL that is not an HTTP URL', { url: 'javascript:alert(1)' }),
   ],
 });
 
@@ -134,7 +134,7 @@ function made(name: 'capture' | 'cancel' | 'refund', more: JsonObject): Conformi
   };
 }
 
-/** The same operation, sent again: a refused repeat says nothing about the first request. */
+/** The operation sent again: a refused repeat says nothing about the first request. */
 function repeated(kind: 'capture' | 'cancel' | 'refund', more: JsonObject): ConformingCall {
   const first = made(kind, more);
   return {

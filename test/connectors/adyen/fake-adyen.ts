@@ -129,7 +129,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     };
   }
 
-  /** Ends a challenge, once, with the data from the payer's browser. */
+  /** Completes a challenge, once, with the data from the payer's browser. */
   function details(body: JsonObject): Answer {
     const { redirectResult } = (body.details ?? {}) as JsonObject;
     const payment = payments.get(/^result-(\w+)$/.exec(String(redirectResult))?.[1] ?? '');
@@ -149,7 +149,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     return { status: 200, body: { ...common, resultCode, ...(!isPaid && refused) } };
   }
 
-  /** Cancels by the merchant's reference; a notification reports the outcome. */
+  /** Cancels the payment with the merchant's reference; a notification reports the outcome. */
   function technicalCancel(body: JsonObject): Answer {
     const paymentReference = String(body.paymentReference);
     const payment = [...payments.values()].find(({ reference }) => reference === paymentReference);

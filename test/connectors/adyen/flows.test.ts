@@ -5,7 +5,7 @@ import { type AdyenUnderTest, cardWith, connectAdyen, openAdyen, subjectOf } fro
 
 const DAY_MS = 86_400_000;
 
-describe('payments at the fake of Adyen', () => {
+describe('payments at the fake Adyen', () => {
   let adyen: AdyenUnderTest;
   beforeEach(async () => {
     adyen = await openAdyen();
@@ -44,7 +44,7 @@ describe('payments at the fake of Adyen', () => {
     expect(adyen.fake.requests[0]?.body).not.toHaveProperty('captureDelayHours');
   });
 
-  it('Adyen verifies a card by an authorization of zero', async () => {
+  it('Adyen verifies a card with an authorization of zero', async () => {
     const verification = cardWith(
       { verify: true, capture: false },
       { money: { minorUnits: 0n, currency: 'USD' } },
@@ -137,7 +137,7 @@ describe('payments at the fake of Adyen', () => {
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined', iso8583Code: '05' } } });
   });
 
-  it("a payment whose response was lost is unknown until Adyen's notification reports the approval", async () => {
+  it("the outcome of a payment whose response was lost is unknown until Adyen's notification reports it", async () => {
     adyen.fake.next('lost_answer');
     const attempt = cardWith();
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'unknown' });
@@ -151,7 +151,7 @@ describe('payments at the fake of Adyen', () => {
     });
   });
 
-  it("a decline whose response was lost is unknown until Adyen's notification reports it", async () => {
+  it("a decline whose response was lost is an unknown outcome until Adyen's notification reports it", async () => {
     adyen.fake.next('lost_answer');
     expect(await adyen.connection.pay(cardWith({ holderName: 'DECLINED' }))).toMatchObject({
       kind: 'unknown',
@@ -159,7 +159,7 @@ describe('payments at the fake of Adyen', () => {
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined' } } });
   });
 
-  it('a payment whose request was lost on the way to Adyen stays unknown', async () => {
+  it('the outcome of a payment whose request was lost on the way to Adyen stays unknown', async () => {
     adyen.fake.next('lost_request');
     expect(await adyen.connection.pay(cardWith())).toMatchObject({ kind: 'unknown' });
     expect([adyen.fake.payments.size, adyen.fake.notifications]).toEqual([0, []]);
@@ -179,7 +179,7 @@ describe('payments at the fake of Adyen', () => {
   });
 
   it.each([
-    ['lost_request', 'is carried out by its repeat'],
+    ['lost_request', 'is made by its repeat'],
     ['lost_answer', 'is not made twice by its repeat'],
   ] as const)('a refund after a %s %s', async (fault, _what) => {
     const attempt = cardWith();
@@ -218,12 +218,15 @@ describe('payments at the fake of Adyen', () => {
     expect(adyen.fake.payments.size).toBe(0);
   });
 
-  it.each(['error', 'in_progress'] as const)('a payment at Adyen is unknown after: %s', async (fault) => {
-    adyen.fake.next(fault);
-    expect(await adyen.connection.pay(cardWith())).toMatchObject({ kind: 'unknown' });
-  });
+  it.each(['error', 'in_progress'] as const)(
+    'the outcome of a payment at Adyen is unknown after the fault %s',
+    async (fault) => {
+      adyen.fake.next(fault);
+      expect(await adyen.connection.pay(cardWith())).toMatchObject({ kind: 'unknown' });
+    },
+  );
 
-  it('an attempt made twice with its key charges once at Adyen', async () => {
+  it('an attempt sent twice with its key is charged once at Adyen', async () => {
     const attempt = cardWith();
     const first = await adyen.connection.pay(attempt);
     const second = await adyen.connection.pay(attempt);
@@ -231,7 +234,7 @@ describe('payments at the fake of Adyen', () => {
     expect(adyen.fake.payments.size).toBe(1);
   });
 
-  it('a refund made twice with its key is made once at Adyen', async () => {
+  it('a refund sent twice with its key is made once at Adyen', async () => {
     const attempt = cardWith();
     const paid = await adyen.connection.pay(attempt);
     const money = { minorUnits: 100_000n, currency: 'USD' };

@@ -30,7 +30,7 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
     },
   };
 
-  it("an operation made at Adyen is signed with the payment's own reference, and may be one of ours", async () => {
+  it("an operation made at Adyen has the payment's signed reference, but may also be one of ours", async () => {
     const [ours, made_, ...others] = await subjectsOf(eventCode);
     expect(ours).toMatchObject({ reference: OPERATION, signed: { outcome: { kind: 'approved' } } });
     expect(ours?.signed).not.toHaveProperty('operation');
@@ -44,7 +44,7 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
     expect(await subjectsOf(eventCode, 'return-17', {})).toHaveLength(1);
   });
 
-  it("an operation made at Adyen with only our payment's reference has no certain charge", async () => {
+  it("an operation made at Adyen with only our payment's reference is not tied to a particular charge", async () => {
     const [, told] = await subjectsOf(eventCode, ID, {});
     expect(told).toMatchObject({ transactionId: ID, signed: { operation: eventCode } });
     expect(told?.signed).not.toHaveProperty('paidReference');
@@ -58,12 +58,12 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
   });
 });
 
-it('a cancel made at Adyen itself is signed with the reference of its charge', async () => {
+it("a cancel made at Adyen itself is signed with its charge's reference", async () => {
   const [, told] = await subjectsOf('CANCELLATION');
   expect(told?.signed).toMatchObject({ outcome: { kind: 'expired' }, paidReference: PAYMENT });
 });
 
-it("Adyen's CANCEL_OR_REFUND raises an alarm if it succeeded, since it does not say which it was", async () => {
+it("Adyen's CANCEL_OR_REFUND raises an alarm if it succeeded, since it does not say which of the two it was", async () => {
   const [subject, ...others] = await subjectsOf('CANCEL_OR_REFUND');
   expect([subject, others]).toMatchObject([
     { transactionId: ID, signed: { ...money, outcome: { kind: 'unknown', alarm: true } } },

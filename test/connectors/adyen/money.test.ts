@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { fromAdyenAmount, toAdyenAmount } from '#src/connectors/adyen/money.ts';
 import { CURRENCIES, currencyDigits } from '#src/money.ts';
 
-/** Adyen's decimals if they differ from ISO 4217. */
+/** Adyen's decimal places for currencies where they differ from ISO 4217. */
 const DIFFERENT: Readonly<Record<string, number>> = { CLP: 2, ISK: 2, CVE: 0, IDR: 0 };
 const THREE_DECIMALS = ['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'];
 
@@ -29,7 +29,7 @@ describe('money at Adyen', () => {
     },
   );
 
-  it("Adyen's amounts have three decimals in the currencies with three decimals", () => {
+  it("Adyen's amounts have three decimal places in the currencies with three decimal places", () => {
     expect(THREE_DECIMALS.map(currencyDigits)).toEqual(THREE_DECIMALS.map(() => 3));
     expect(THREE_DECIMALS.every((currency) => DIFFERENT[currency] === undefined)).toBe(true);
   });

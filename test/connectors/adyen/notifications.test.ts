@@ -36,7 +36,7 @@ function tampered(change: object): string {
 const kindOf = ({ signed }: NotificationSubject) => signed?.outcome.kind;
 
 describe('a notification from Adyen', () => {
-  it("a notification from Adyen has the signature that Adyen's documentation gives as an example", async () => {
+  it("the example notification in Adyen's documentation is genuine, with the signature given there", async () => {
     const account = connectAdyen({ merchant_account: 'TestMerchant' });
     const example = {
       eventCode: 'AUTHORISATION',
@@ -224,7 +224,7 @@ describe('a notification from Adyen', () => {
     ['signature left out', { additionalData: {} }],
     ['signature of another type', { additionalData: { hmacSignature: 1 } }],
     ['signature of another length', { additionalData: { hmacSignature: 'AAAA' } }],
-  ])('an Adyen notification is forged if its %s was changed', async (_name, change) => {
+  ])('an Adyen notification counts as forged if its %s was changed', async (_name, change) => {
     expect(await read(connection, tampered(change))).toEqual({
       kind: 'forged',
       detail: 'the signature is missing or wrong',
@@ -240,18 +240,18 @@ describe('a notification from Adyen', () => {
     '{"notificationItems":[1]}',
     '<xml/>',
     '{"notificationItems":{}}',
-  ])('an Adyen notification is forged if its body is %j', async (body) => {
+  ])('an Adyen notification counts as forged if its body is %j', async (body) => {
     expect(await read(connection, body)).toMatchObject({ kind: 'forged' });
   });
 
-  it('an Adyen notification is forged if one of its items is not signed', async () => {
+  it('an Adyen notification counts as forged if one of its items is not signed', async () => {
     const genuine = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT));
     const forged = JSON.parse(tampered({ success: 'false' }));
     const notificationItems = [...genuine.notificationItems, ...forged.notificationItems];
     expect(await read(connection, JSON.stringify({ notificationItems }))).toMatchObject({ kind: 'forged' });
   });
 
-  it('an Adyen notification is about each of its items', async () => {
+  it('every item of an Adyen notification is reported', async () => {
     const [first, second] = [item('AUTHORISATION', true), item('AUTHORISATION', false, ID.replace('3', '4'))];
     const notificationItems = [first, second].flatMap(
       (it) => JSON.parse(notificationOf(it, AMOUNT)).notificationItems,
@@ -260,7 +260,7 @@ describe('a notification from Adyen', () => {
     expect(reading.kind === 'about' && reading.subjects.map(kindOf)).toEqual(['approved', 'declined']);
   });
 
-  it('an Adyen notification keeps its deduplication key if sent again, and has another for another result', async () => {
+  it('an Adyen notification keeps its deduplication key when sent again; another result has another key', async () => {
     const keyOf = async (body: string) => {
       const reading = await read(connection, body);
       return reading.kind === 'about' && reading.deduplicationKey;

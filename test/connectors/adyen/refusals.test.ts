@@ -55,14 +55,14 @@ const ROWS: readonly (readonly [code: string, iso: string, unified: string, hard
 const REFUSED = { resultCode: 'Refused', code: '', text: '', raw: '' };
 
 describe('a refusal by Adyen', () => {
-  it.each(ROWS)('an Adyen refusal reason %s is ISO 8583 %s, %s', (code, iso, unified, hard) => {
+  it.each(ROWS)('the Adyen refusal reason %s maps to ISO 8583 %s, %s', (code, iso, unified, hard) => {
     const meaning = meaningOf({ ...REFUSED, code });
     expect(meaning).toEqual({ iso8583Code: iso });
     expect(declineOf(iso)).toMatchObject({ code: unified, hard });
   });
 
   it.each(ROWS.filter(([, , , , text]) => text !== ''))(
-    'an Adyen refusal reason %s is ISO 8583 %s by its text alone',
+    'the Adyen refusal reason %s maps to ISO 8583 %s even by its text alone',
     (_code, iso, _unified, _hard, text) => {
       expect(meaningOf({ ...REFUSED, code: '0', text })).toEqual({ iso8583Code: iso });
     },
@@ -76,12 +76,15 @@ describe('a refusal by Adyen', () => {
     },
   );
 
-  it.each(['15', '16', ''])("Adyen's reason Cancelled is the shopper’s own, with the code %j", (code) => {
-    expect(meaningOf({ ...REFUSED, resultCode: 'Cancelled', code })).toEqual({ iso8583Code: '17' });
-    expect(declineOf('17')).toMatchObject({ code: 'CANCELED_BY_PAYER', hard: true });
-  });
+  it.each(['15', '16', ''])(
+    "Adyen's result Cancelled with the code %j means that the shopper canceled",
+    (code) => {
+      expect(meaningOf({ ...REFUSED, resultCode: 'Cancelled', code })).toEqual({ iso8583Code: '17' });
+      expect(declineOf('17')).toMatchObject({ code: 'CANCELED_BY_PAYER', hard: true });
+    },
+  );
 
-  it('an Adyen error without a reason is a malfunction', () => {
+  it('an Adyen error without a reason maps to a system malfunction', () => {
     expect(meaningOf({ ...REFUSED, resultCode: 'Error' })).toEqual({ iso8583Code: '96' });
   });
 
@@ -90,22 +93,22 @@ describe('a refusal by Adyen', () => {
     ['5 : Do not honor', '05'],
     ['43 : Stolen card', '43'],
     ['N7 : FRAUD', 'N7'],
-  ])("an Adyen refusal has the issuer's code, %j, if the account receives it", (raw, iso8583Code) => {
+  ])("an Adyen refusal shows the issuer's code, %j, if the account receives it", (raw, iso8583Code) => {
     expect(meaningOf({ ...REFUSED, code: '2', raw })).toEqual({ iso8583Code });
   });
 
   it.each(['00 : Approved', '0 : Approved', '85 : No reason to decline', 'Approved', ''])(
-    'an Adyen refusal does not become an approval by %j',
+    "an Adyen refusal does not become an approval because of the issuer's code %j",
     (raw) => {
       expect(meaningOf({ ...REFUSED, code: '12', raw })).toEqual({ iso8583Code: '51' });
     },
   );
 
-  it('an Adyen refusal stays hard if Adyen forbids a retry that the issuer allows', () => {
+  it('an Adyen refusal is a hard decline if Adyen forbids a retry, even if the issuer allows one', () => {
     expect(meaningOf({ ...REFUSED, code: '46', raw: '05 : Do not honor' })).toEqual({ iso8583Code: '57' });
   });
 
-  it('an Adyen refusal does not fail over if the issuer has just seen an equal charge', () => {
+  it('a payment that Adyen refuses does not fail over if the issuer has just seen an equal charge', () => {
     const duplicate = { iso8583Code: '94', nowhereElse: true };
     expect(meaningOf({ ...REFUSED, code: '2', raw: '94 : Duplicate transmission' })).toEqual(duplicate);
     expect(meaningOf({ ...REFUSED, code: '46', raw: '94 : Duplicate transmission' })).toEqual(duplicate);
@@ -132,7 +135,7 @@ describe('an error from Adyen', () => {
     ['129', '54'],
     ['141', '54'],
     ['153', 'N7'],
-  ])('an Adyen error code %s is the decline %s', (errorCode, iso8583Code) => {
+  ])('the Adyen error code %s means the decline %s', (errorCode, iso8583Code) => {
     expect(refusedFor(errorCode)).toMatchObject({ kind: 'declined', iso8583Code });
   });
 

@@ -87,7 +87,7 @@ async function operated(
   await connection[name]?.(operationOn(attempt, reference, operation));
 }
 
-/** Every kind of request that the connector makes, by the flow that makes it. */
+/** Every kind of request that the connector makes, keyed by the flow that makes it. */
 const FLOWS: Record<string, (adyen: AdyenUnderTest) => Promise<unknown>> = {
   purchase: ({ connection }) =>
     connection.pay(
@@ -237,13 +237,13 @@ describe("the connector's requests", () => {
     },
   );
 
-  it("the check with Adyen's library finds a misspelt field", () => {
+  it("the check with Adyen's library finds a misspelled field", () => {
     const [purchase] = seen.get('purchase') ?? [];
     expect(known('/v72/payments', { ...purchase?.body, merchantAcount: 'x' })).toEqual(purchase?.body);
   });
 });
 
-/** The types of Adyen's library by the last part of a request's path. */
+/** The types of Adyen's library, keyed by the last segment of a request's path. */
 const TYPES: readonly (readonly [RegExp, string])[] = [
   [/\/v72\/payments$/, 'PaymentRequest'],
   [/\/v72\/payments\/details$/, 'PaymentDetailsRequest'],

@@ -9,7 +9,7 @@ const SETTINGS = {
 };
 
 describe('the settings of an Adyen connection', () => {
-  it("Adyen's settings have defaults for optional settings", () => {
+  it("Adyen's optional settings have defaults", () => {
     expect(readSettings(SETTINGS, SECRETS)).toMatchObject({
       origin: 'https://x-checkout-live.adyenpayments.com',
       basePath: '/checkout',
@@ -42,7 +42,7 @@ describe('the settings of an Adyen connection', () => {
     ['redirect_methods', { IDEAL: 1 }],
     ['redirect_methods', { IDEAL: '../x' }],
     ['colour', 'green'],
-  ])("Adyen's settings are rejected by name if %s is %j", (name, value) => {
+  ])('an invalid Adyen setting is rejected by name: %s is %j', (name, value) => {
     const { [name]: _left, ...rest } = SETTINGS as Record<string, string>;
     const settings = value === undefined ? rest : { ...SETTINGS, [name]: value };
     expect(() => readSettings(settings, SECRETS)).toThrow(name);
@@ -55,7 +55,7 @@ describe('the settings of an Adyen connection', () => {
     ['hmac_key', 'not-hexadecimal'],
     ['hmac_key_next', '44782DEF'],
     ['password', 'hunter2-hunter2'],
-  ])("Adyen's settings are rejected by the name of the secret %s, without its value", (name, value) => {
+  ])('an invalid Adyen secret is rejected by name, without its value: %s', (name, value) => {
     const secrets: Record<string, Secret> = { ...SECRETS };
     delete secrets[name];
     if (value !== undefined) secrets[name] = new Secret(value);

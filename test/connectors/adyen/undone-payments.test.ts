@@ -49,7 +49,7 @@ describe('notifications from Adyen about undone payments', () => {
     });
   });
 
-  it("Adyen's CANCELLATION with the payment's reference ends an authorization or our cancel", async () => {
+  it("Adyen's CANCELLATION with the payment's reference reports our cancel or the authorization's end", async () => {
     const reading = await read(connection, notificationOf(modified('CANCELLATION'), AMOUNT));
     if (reading.kind !== 'about') throw new Error(reading.kind);
     const money = { minorUnits: 1130n, currency: 'EUR' };

@@ -8,8 +8,8 @@ import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY, type Item, notificationOf } from './fake-notifications.ts';
 
 /*
- * Events that Adyen reports only by notification, through the whole service: its fake posts to the connection's
- * address.
+ * Events that Adyen reports only by notification, through the whole service: its fake posts to the
+ * connection's URL.
  */
 
 let fake: FakeAdyen;
@@ -111,7 +111,7 @@ async function deliverAll(): Promise<void> {
   for (const body of fake.notifications.splice(0)) await deliver(body);
 }
 
-it('a capture and its refund that fail after success leave an authorization, in either order', async () => {
+it('an authorization is restored if its capture and refund fail after success, in either order', async () => {
   const { payment, told } = await payByCard(false);
   await deliverAll();
   const captured = await call(`/${payment.id}/capture`, { merchant_reference: 'c-1' });
@@ -155,7 +155,7 @@ it('an AUTHORISATION that is corrected from failure to success makes the payment
   expect([await stateOf(payment), await alarms()]).toEqual(['SUCCEEDED/APPROVED', before]);
 });
 
-it('an authorization canceled by our reference stays DECLINED without an alarm if reported late', async () => {
+it('an authorization that a technical cancel undid stays DECLINED, without an alarm, if it is reported late', async () => {
   fake.next('lost_answer');
   const { payment, about, told } = await payByCard();
   fake.notifications.length = 0;
@@ -183,7 +183,7 @@ it.each(['CANCELLATION', 'EXPIRE'])(
   },
 );
 
-it("a cancel of ours that is reported under the payment's reference succeeds without an alarm", async () => {
+it("our cancel succeeds without an alarm even if it is reported with the payment's reference", async () => {
   const { payment, told } = await payByCard(false);
   const before = await alarms();
   const canceled = await call(`/${payment.id}/cancel`, { merchant_reference: 'c' });

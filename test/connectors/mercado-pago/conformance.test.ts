@@ -51,8 +51,8 @@ describeConformance({
     ...[400, 401, 403, 404, 409, 422, 423, 424, 429, 500].map((status) =>
       row('not_sent', `a refusal with ${status}`, refusal(status), status),
     ),
-    row('not_sent', 'a refusal not in its own form', { message: 'proxy says no' }, 403),
-    changed('not_sent', 'an invalid address', { init_point: 'javascript:alert(1)' }),
+    row('not_sent', 'a refusal that is not in the provider’s form', { message: 'proxy says no' }, 403),
+    changed('not_sent', 'an invalid URL', { init_point: 'javascript:alert(1)' }),
     changed('not_sent', 'an invalid id', { id: '../payments' }),
     ...Object.entries({
       external_reference: ANOTHER,
@@ -92,7 +92,7 @@ function refund(
         answer('unknown', `a refusal with ${status}`, refusal(status), status),
       ),
       answer('unknown', "a proxy's 403", { message: 'no' }, 403),
-      refundWith('pending', 'one in process', { status: 'in_process' }),
+      refundWith('pending', 'a refund in process', { status: 'in_process' }),
       refundWith('declined', 'a rejection', { status: 'rejected' }),
       refundWith('declined', 'a cancellation', { status: 'cancelled' }),
       refundWith('unknown', 'an unknown status', { status: 'received' }),
@@ -125,7 +125,7 @@ function lookUp(): ConformingCall {
       found('unknown', 'an unknown status', payment({ status: 'accredited' })),
       found(
         'unknown',
-        "another transaction's payment beside ours",
+        "another transaction's payment along with ours",
         payment({}),
         payment({ external_reference: ANOTHER }),
       ),

@@ -22,7 +22,7 @@ export function pageOf(preference: JsonObject): string {
  * The payer's choice.
  *
  * @param pay makes a payment of the preference.
- * @returns the address to which the payer returns.
+ * @returns the URL to which the payer returns.
  */
 export function choose(
   preference: JsonObject,

@@ -45,7 +45,7 @@ describe('payers redirected to Mercado Pago', () => {
     });
   });
 
-  it('a payer who paid twice is approved by the first payment, with an alarm that names the second', async () => {
+  it('a payer who paid twice is approved with the first payment, and an alarm names the second', async () => {
     const { attempt, reference } = await sentAway(under);
     const first = under.fake.pay(under.fake.preference());
     const second = under.fake.pay(under.fake.preference());
@@ -127,13 +127,13 @@ describe('payers redirected to Mercado Pago', () => {
     expect(under.fake.requests.at(-2)).toMatchObject({ method: 'PUT' });
   });
 
-  it('a payer who paid before the preference was closed has paid', async () => {
+  it('a payer who paid before the preference was closed counts as having paid', async () => {
     const { attempt, reference } = await sentAway(under);
     under.fake.pay(under.fake.preference());
     expect(await lookUp(under, attempt, reference, { close: true })).toMatchObject({ kind: 'approved' });
   });
 
-  it('a look-up is unknown if closing, searching or reading the preference fails', async () => {
+  it('the result of a look-up is unknown if closing, searching or reading the preference fails', async () => {
     const { attempt, reference } = await sentAway(under);
     for (const [on, close] of [
       [/^PUT/, true],
@@ -171,7 +171,7 @@ describe('preferences that Mercado Pago refuses', () => {
 });
 
 describe("a payer on Mercado Pago's page", () => {
-  /** Presses a button on the page. @returns the address to which the payer returns. */
+  /** Presses a button on the page. @returns the URL to which the payer returns. */
   async function press(redirectUrl: string, choice: string): Promise<URL> {
     const url = new URL(redirectUrl);
     expect(await (await fetch(url)).text()).toContain(`value="${choice}"`);

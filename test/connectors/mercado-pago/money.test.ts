@@ -4,7 +4,7 @@ import { differingAmount, toAmount } from '#src/connectors/mercado-pago/money.ts
 import { amountIn } from '#src/connectors/mercado-pago/to-provider.ts';
 import { CURRENCIES, currencyDigits, formatMoney, largestAmount, parseMoney } from '#src/money.ts';
 
-/** ISO 4217 gives the second currency two decimals; Mercado Pago accepts decimals for neither. */
+/** ISO 4217 defines two decimal places for the second currency; Mercado Pago accepts none for either. */
 const WHOLE_UNITS = ['CLP', 'COP'];
 const money = fc.constantFrom(...CURRENCIES).chain((currency) => {
   const max = largestAmount(currency)?.minorUnits ?? 0n;
@@ -12,7 +12,7 @@ const money = fc.constantFrom(...CURRENCIES).chain((currency) => {
 });
 
 describe('amounts at Mercado Pago', () => {
-  it("Mercado Pago's amounts have our exact decimals, or are rejected, in every ISO 4217 currency", () => {
+  it("Mercado Pago's amounts equal ours exactly, or are rejected, in every ISO 4217 currency", () => {
     fc.assert(
       fc.property(money, (asked) => {
         const amount = toAmount(asked);
@@ -54,7 +54,7 @@ describe('amounts at Mercado Pago', () => {
     expect(differingAmount(10.5, 'USD', asked)).toBe('currency');
   });
 
-  it("Mercado Pago's amounts exist only in the account's currency", () => {
+  it("an amount can be sent to Mercado Pago only in the account's currency", () => {
     const account = { currency: 'MXN' };
     expect(amountIn({ minorUnits: 1_050n, currency: 'MXN' }, account)).toBe(10.5);
     expect(amountIn({ minorUnits: 1_050n, currency: 'USD' }, account)).toBeUndefined();

@@ -22,8 +22,8 @@ afterEach(() => under.close());
 const read = (notification: ReturnType<typeof webhookOf>) =>
   under.connection.readNotification?.(notification, Date.now());
 
-describe('webhooks of Mercado Pago', () => {
-  it('a webhook of Mercado Pago names a payment, and the provider reports its transaction', async () => {
+describe('webhooks from Mercado Pago', () => {
+  it('a webhook from Mercado Pago names a payment, and the provider reports its transaction', async () => {
     const { attempt } = await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference());
     for (const secret of [FAKE_WEBHOOK_SECRET, NEXT_SECRET]) {
@@ -41,7 +41,7 @@ describe('webhooks of Mercado Pago', () => {
     ['charged_back', 'settled', 'lost', 'chargeback'],
     ['charged_back', 'reimbursed', 'won', 'chargeback'],
   ])(
-    'a webhook of Mercado Pago reports a dispute: %s, %s is %s, of a %s',
+    'a webhook from Mercado Pago reports a dispute: %s with the detail %s means %s, for a %s',
     async (status, detail, stage, kind) => {
       const { attempt } = await sentAway(under);
       const { id } = under.fake.pay(under.fake.preference(), status, detail);
@@ -61,7 +61,7 @@ describe('webhooks of Mercado Pago', () => {
     ['charged_back', 'in_process', undefined],
     ['charged_back', 'settled', undefined],
   ])(
-    'a webhook of Mercado Pago prompts a look-up that reports ended disputes: %s, %s',
+    'a webhook from Mercado Pago prompts a look-up that reports ended disputes: %s, %s',
     async (status, detail, stage) => {
       const { attempt, reference } = await sentAway(under);
       const { id } = under.fake.pay(under.fake.preference(), status, detail);
@@ -69,7 +69,7 @@ describe('webhooks of Mercado Pago', () => {
       const hint = { reference: String(id) };
       const told = { kind: 'approved', endedDisputes: stage ? ended : [] };
       expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(told);
-      // A search may show an earlier state: only the read by id counts.
+      // A search may show an earlier state: only the read by ID counts.
       const stale = {
         ...under.fake.payments.get(String(id)),
         status: 'approved',
@@ -83,7 +83,7 @@ describe('webhooks of Mercado Pago', () => {
     },
   );
 
-  it('a webhook of Mercado Pago is ignored if its payment is not ours', async () => {
+  it('a webhook from Mercado Pago is ignored if its payment is not ours', async () => {
     await sentAway(under);
     const other = under.fake.pay(under.fake.preference(), 'approved', 'accredited', { collector_id: 1 });
     const theirs = under.fake.pay(under.fake.preference(), 'approved', 'accredited', {
@@ -94,7 +94,7 @@ describe('webhooks of Mercado Pago', () => {
     }
   });
 
-  it('a webhook of Mercado Pago is refused while the provider cannot be reached, so that it comes again', async () => {
+  it('a Mercado Pago webhook is refused while the provider cannot be reached, so that it is sent again', async () => {
     await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference());
     under.fake.lose(/^GET .v1.payments/, 'before');
@@ -102,7 +102,7 @@ describe('webhooks of Mercado Pago', () => {
     expect(await read(webhookOf(String(id)))).toMatchObject({ kind: 'about' });
   });
 
-  it('a forged webhook of Mercado Pago is detected without a request to the provider', async () => {
+  it('a forged Mercado Pago webhook is detected without a request to the provider', async () => {
     const genuine = webhookOf('123');
     const forged = [
       webhookOf('123', { secret: 'another secret altogether' }),
@@ -119,7 +119,7 @@ describe('webhooks of Mercado Pago', () => {
     expect(under.fake.requests).toEqual([]);
   });
 
-  it('a webhook of Mercado Pago about anything other than a payment is ignored', async () => {
+  it('a webhook from Mercado Pago about anything other than a payment is ignored', async () => {
     for (const query of [
       'data.id=123&type=topic_merchant_order_wh',
       'data.id=123',
@@ -164,7 +164,7 @@ describe('the signature of a webhook', () => {
     expect(keyOf('a')).not.toEqual(keyOf('b'));
   });
 
-  it("the signature of a webhook is accepted exactly if the provider's own SDK accepts it", () => {
+  it("the signature of a webhook is accepted if and only if the provider's own SDK accepts it", () => {
     for (const [id, secret, isGenuine] of [
       ['123', FAKE_WEBHOOK_SECRET, true],
       ['124', FAKE_WEBHOOK_SECRET, false],

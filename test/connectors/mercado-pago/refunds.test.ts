@@ -8,7 +8,7 @@ const under = openedForEach(openMercadoPago);
 const HOUR_MS = 3_600_000;
 
 describe('refunds at Mercado Pago', () => {
-  it('a payment at Mercado Pago is refunded in parts, each under its own key, up to the paid amount', async () => {
+  it('a payment at Mercado Pago is refunded in parts, each with its own key, up to the paid amount', async () => {
     const { attempt, reference } = await paid(under);
     const parts = [100_050n, 150_000n, 50_000n].map((part) => refundOf(attempt, reference, part));
     for (const part of parts) {
@@ -76,7 +76,7 @@ describe('refunds at Mercado Pago', () => {
     expect(found).toMatchObject({ kind: 'approved', reference: String(made[1]?.id) });
   });
 
-  it('a repeated amount is refunded while its key is valid, and then needs manual review', async () => {
+  it('a second refund of the same amount is made while its key is valid, and needs manual review after that', async () => {
     const { attempt, reference, payment } = await paid(under);
     await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
     const made = under.fake.refunds.get(String(payment.id)) ?? [];

@@ -21,7 +21,7 @@ async function payment() {
 }
 
 describe('refunded amounts in look-ups at Mercado Pago', () => {
-  it('a look-up after a notification reports the refunded amount, whoever refunded it, even zero', async () => {
+  it('a look-up after a notification reports the refunded amount, even zero, no matter who made the refund', async () => {
     const { attempt, payment: paidThere, reference, refundThere, told } = await payment();
     expect(await told()).toMatchObject({ totals: { captured: 300_050n, refunded: 0n } });
     expect(under.fake.requests.some(({ path }) => path.endsWith('/refunds'))).toBe(false);
@@ -54,7 +54,7 @@ describe('refunded amounts in look-ups at Mercado Pago', () => {
     expect(await told()).not.toHaveProperty('totals');
   });
 
-  it('a look-up with unreadable refunds reports no totals, but is unknown or raises an alarm', async () => {
+  it('a look-up that finds unreadable refunds reports no totals; its result is unknown or raises an alarm', async () => {
     const { id, refundThere, told } = await payment();
     await refundThere(10);
     under.fake.lose(/refunds$/, 'before');

@@ -61,9 +61,24 @@ const CALLS: readonly ConformingCall[] = [
       answer('approved', 'the same capture again', capturedAnswer(order), 200),
       answer('unknown', 'no capture', orderAnswer(order, { status: 'APPROVED' })),
       answer('declined', 'a decline', errorAnswer('INSTRUMENT_DECLINED'), 422),
-      answer('unknown', 'that it is captured already', errorAnswer('ORDER_ALREADY_CAPTURED'), 422),
-      answer('pending', 'that the payer has not agreed yet', errorAnswer('ORDER_NOT_APPROVED'), 422),
-      answer('unknown', 'that its invoice is paid', errorAnswer('DUPLICATE_INVOICE_ID'), 422),
+      answer(
+        'unknown',
+        'the error that the order is already captured',
+        errorAnswer('ORDER_ALREADY_CAPTURED'),
+        422,
+      ),
+      answer(
+        'pending',
+        'the error that the payer has not agreed yet',
+        errorAnswer('ORDER_NOT_APPROVED'),
+        422,
+      ),
+      answer(
+        'unknown',
+        'the error that the invoice is already paid',
+        errorAnswer('DUPLICATE_INVOICE_ID'),
+        422,
+      ),
       answer('unknown', 'an unknown refusal, and no order', errorAnswer('SOMETHING_NEW'), 422),
       answer('unknown', 'a decline with 500', errorAnswer('INSTRUMENT_DECLINED'), 500),
       answer('unknown', 'a conflict', errorAnswer('CONFLICT'), 409),
@@ -79,7 +94,7 @@ const CALLS: readonly ConformingCall[] = [
       ),
       answer(
         'unknown',
-        'a request for the payer to act, without an address',
+        'a request for the payer to act, without a URL',
         errorAnswer('PAYER_ACTION_REQUIRED'),
         422,
       ),
@@ -132,7 +147,12 @@ function refundAnswers(): ConformingCall['answers'] {
     answer('unknown', 'a refund in another currency', refundAnswer(operation, { amount: EUROS })),
     answer('unknown', "someone else's refund", refundAnswer(operation, { custom_id: OTHER })),
     answer('unknown', 'a refund without an id', refundAnswer(operation, { id: null })),
-    answer('not_sent', 'that it is more than was paid', errorAnswer('REFUND_AMOUNT_EXCEEDED'), 422),
+    answer(
+      'not_sent',
+      'the error that the refund exceeds the payment',
+      errorAnswer('REFUND_AMOUNT_EXCEEDED'),
+      422,
+    ),
   ];
 }
 
@@ -159,13 +179,13 @@ describeConformance({
       capturedAnswer(attempt),
     ),
     ...['javascript:alert(1)', ''].map((href) =>
-      changed('unknown', `an order whose address is not a web address: "${href}"`, {
+      changed('unknown', `an order whose URL is not a web URL: "${href}"`, {
         links: [{ rel: 'payer-action', href }],
       }),
     ),
     ...Object.entries({ amount: TINY, custom_id: OTHER, invoice_id: OTHER, reference_id: OTHER }).map(
       ([field, value]) =>
-        row('unknown', `an order whose ${field} is another`, (_, approval) => ({
+        row('unknown', `an order with another ${field}`, (_, approval) => ({
           ...approval,
           purchase_units: [{ ...(approval.purchase_units as [JsonObject])[0], [field]: value }],
         })),

@@ -9,7 +9,7 @@ import { disputeEvent, resolved, reversalEvent, usd } from './fake-disputes.ts';
 import type { Json } from './fake-ledger.ts';
 import { FAKE_CLIENT_ID, FAKE_CLIENT_SECRET, FAKE_WEBHOOK_ID, startFakePayPal } from './fake-paypal.ts';
 
-/* Disputes through the whole service: the fake of PayPal posts its notifications to the connection's address. */
+/* Disputes through the whole service: the fake of PayPal posts its notifications to the connection's URL. */
 
 let fake: Awaited<ReturnType<typeof startFakePayPal>>;
 
@@ -77,7 +77,7 @@ async function post(event: Json): Promise<void> {
 
 const refund = (id: string) =>
   call(`/${id}/refund`, { merchant_reference: randomUUID(), amount: { currency: 'USD', value: 5 } });
-/** Events of a payment until success: the payer was redirected, and the money was taken. */
+/** The events of a successful payment: one for the redirect, and one for the money taken. */
 const MADE = ['payment.purchase', 'payment.purchase'];
 const events = async (id: string) =>
   (await tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id])).map(
@@ -154,7 +154,7 @@ it('an event that PayPal delivers twice is processed once', async () => {
   expect(await events(payment.id)).toEqual([...MADE, 'payment.chargeback']);
 });
 
-it('a dispute that was closed in favor of another leaves the payment to the other', async () => {
+it('a payment whose dispute was closed in favor of another dispute follows the other dispute', async () => {
   const payment = await pay();
   await dispute(payment, {}, { dispute_id: 'PP-R-7' }, resolved('NONE'));
   expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');

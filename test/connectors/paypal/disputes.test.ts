@@ -64,7 +64,7 @@ describe('a dispute at PayPal', () => {
     ['constructor', 'opened'],
     [undefined, 'opened'],
     [{}, 'opened'],
-  ])('a dispute at PayPal resolved with %j is %s', async (code, stage) => {
+  ])('a dispute at PayPal resolved with the outcome %j is %s', async (code, stage) => {
     expect(await stageOf(resolved(code))).toBe(stage);
   });
 
@@ -215,7 +215,7 @@ describe('the transactions of a dispute', () => {
     // Not PayPal's own response.
     { status: 404, body: { gone: true } },
   ] as const)(
-    'a dispute is to be sent again while PayPal does not say whose the capture is: %j',
+    'PayPal is asked to send a dispute again while it does not say whose the capture is: %j',
     async (trouble) => {
       const { attempt, reference } = await paid(paypal);
       const disputed_transactions = [{ seller_transaction_id: reference.split('/')[1] }];
@@ -262,7 +262,7 @@ describe('a reversal of a capture', () => {
     ['no links', { links: undefined }],
     ['a link to something else', { links: [{ rel: 'up', href: `https://x/v1/sales/${DISPUTED_CAPTURE}` }] }],
     ['an invalid link', { links: [{ rel: 'up', href: { captures: 1 } }, 'up', null] }],
-  ])('a reversal of a capture is ignored with %s', async (_what, over) => {
+  ])('a reversal of a capture is ignored if it has %s', async (_what, over) => {
     expect(await read(reversalEvent(DISPUTED_CAPTURE, over))).toEqual({ kind: 'ignored' });
   });
 });

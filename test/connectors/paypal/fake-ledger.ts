@@ -28,8 +28,8 @@ const WHOLE_ONLY = new Set(['HUF', 'JPY', 'TWD']);
 const HOUR_MS = 3_600_000;
 
 /**
- * Orders, captures and refunds in the memory of a fake of PayPal, written from the documentation of Orders v2 and
- * Payments v2.
+ * Orders, captures and refunds that a fake of PayPal keeps in memory, written from the documentation of
+ * Orders v2 and Payments v2.
  */
 export function createFakeLedger(baseUrl: () => string) {
   const orders = new Map<string, FakeOrder>();

@@ -123,7 +123,7 @@ describe('a lost creation of an order', () => {
     expect(second?.body).toBe(first?.body);
   });
 
-  it('the creation of a PayPal order is not repeated once its ID may be forgotten, or to close it', async () => {
+  it('the creation of a PayPal order is not repeated to close it, or if its ID may be forgotten', async () => {
     const attempt = redirectAttempt();
     const ageMs = 6 * HOUR_MS;
     expect(await lookUp(paypal, attempt, undefined, { ageMs })).toMatchObject({ kind: 'not_sent' });
@@ -134,7 +134,7 @@ describe('a lost creation of an order', () => {
 
 describe('a lost capture', () => {
   it.each(['lost after', 'error after', 'no answer'] as const)(
-    'a lost capture at PayPal is unknown, and its order shows that the money was taken: %s',
+    'the outcome of a lost capture at PayPal is unknown until its order shows that the money was taken: %s',
     async (trouble) => {
       const { attempt, orderId } = await approved(paypal);
       paypal.fake.trouble(CAPTURE, trouble);
@@ -145,7 +145,7 @@ describe('a lost capture', () => {
   );
 
   it.each(['lost before', 'error before'] as const)(
-    'a lost capture at PayPal is unknown, and takes the money once when it is repeated: %s',
+    'the outcome of a lost capture at PayPal is unknown, and its repeat takes the money once: %s',
     async (trouble) => {
       const { attempt, orderId } = await approved(paypal);
       paypal.fake.trouble(CAPTURE, trouble);
@@ -162,7 +162,7 @@ describe('a lost capture', () => {
     expect(paypal.fake.ledger.orders.get(orderId)?.captures).toHaveLength(1);
   });
 
-  it('a repeated capture under an ID that PayPal forgot is refused as captured, and looked up', async () => {
+  it('a capture repeated with an ID that PayPal has forgotten is refused as already captured, and looked up', async () => {
     const { attempt, orderId } = await paid(paypal);
     paypal.fake.ledger.clock.aheadMs = 7 * HOUR_MS;
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
@@ -182,7 +182,7 @@ describe('a capture that PayPal does not make at once', () => {
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind });
   });
 
-  it('a pending capture ends when PayPal has decided', async () => {
+  it('a pending capture gets its outcome once PayPal has decided', async () => {
     const { attempt, orderId } = await approved(paypal);
     paypal.fake.ledger.fates.push({ status: 'PENDING' });
     await complete(paypal, attempt, orderId);
@@ -218,7 +218,7 @@ describe('the access token', () => {
     expect(await paypal.connection.pay(redirectAttempt())).toMatchObject({ kind: 'redirect' });
   });
 
-  it('a look-up without an access token is unknown', async () => {
+  it('the result of a look-up without an access token is unknown', async () => {
     const attempt = redirectAttempt();
     paypal.fake.trouble(TOKEN, 'lost before');
     expect(
@@ -228,7 +228,7 @@ describe('the access token', () => {
     });
   });
 
-  it('wrong PayPal credentials fail a payment and a probe without being shown', async () => {
+  it('a payment and a probe with wrong PayPal credentials fail, and the credentials are not shown', async () => {
     const other = await openPayPal({ secret: 'not-the-secret' });
     const outcome = await other.connection.pay(redirectAttempt());
     expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });

@@ -12,7 +12,7 @@ const NO_DECIMALS = ['HUF', 'JPY', 'TWD'];
 
 describe("PayPal's amounts", () => {
   it.each([...CURRENCIES])(
-    "PayPal's amounts in %s are decimals that PayPal accepts, or rejected, and read back the same",
+    'a PayPal amount in %s is rejected, or is a decimal number that PayPal accepts and that is read back unchanged',
     (currency) => {
       const digits = currencyDigits(currency) ?? 0;
       fc.assert(

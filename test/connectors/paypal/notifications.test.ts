@@ -60,7 +60,7 @@ describe('a notification from PayPal', () => {
     expect(paypal.seen(VERIFY)).toBe(1);
   });
 
-  it('a PayPal notification is returned for verification byte for byte, including spaces and escapes', async () => {
+  it('a PayPal notification is sent back for verification byte for byte, including spaces and escapes', async () => {
     const body = JSON.stringify(CAPTURED, undefined, 3).replaceAll('ñ', '\\u00f1');
     expect(await read(paypal.fake.notify(body))).toMatchObject({ kind: 'about' });
   });
@@ -99,13 +99,13 @@ describe('a notification from PayPal', () => {
     expect(await read(paypal.fake.notify(body))).toEqual({ kind: 'ignored' });
   });
 
-  it('a PayPal notification is forged if any byte was changed', async () => {
+  it('a PayPal notification counts as forged if any byte was changed', async () => {
     const notification = paypal.fake.notify(CAPTURED);
     const body = Buffer.from(Buffer.from(notification.body).toString().replace('3000.00', '9000.00'));
     expect(await read({ ...notification, body })).toMatchObject(forged);
   });
 
-  it('a PayPal notification is forged if it was signed for the webhook of another account', async () => {
+  it('a PayPal notification counts as forged if it was signed for the webhook of another account', async () => {
     expect(await read(paypal.fake.notify(CAPTURED, { webhookId: '9XX00000X000000XX' }))).toMatchObject(
       forged,
     );
@@ -136,7 +136,7 @@ describe('a notification from PayPal', () => {
     expect(second).toEqual(first);
   });
 
-  it('a PayPal notification is accepted for days of repeats, and forged if older or in the future', async () => {
+  it('a PayPal notification is accepted for days of repeats, and counts as forged if older or in the future', async () => {
     const now = Date.now();
     const old = (atMs: number) => read(paypal.fake.notify(CAPTURED, { atMs }), now);
     expect(await old(now - 5 * DAY_MS)).toMatchObject(forged);
@@ -157,7 +157,7 @@ describe('a notification from PayPal', () => {
     `https://api.paypal.com/${'a'.repeat(600)}`,
     '',
   ])(
-    'a PayPal notification with a foreign certificate is forged, without a call to PayPal: %s',
+    'a PayPal notification with a foreign certificate counts as forged, without a call to PayPal: %s',
     async (url) => {
       const notification = changed(paypal.fake.notify(CAPTURED), { 'paypal-cert-url': url });
       expect(await read(notification)).toMatchObject(forged);
@@ -170,13 +170,16 @@ describe('a notification from PayPal', () => {
     ['paypal-transmission-sig', '","webhook_id":"x'],
     ['paypal-transmission-time', 'yesterday'],
     ['paypal-auth-algo', 'none'],
-  ])('a PayPal notification without a valid %s is forged, without a call to PayPal', async (name, value) => {
-    expect(await read(changed(paypal.fake.notify(CAPTURED), { [name]: value }))).toMatchObject(forged);
-    expect(paypal.fake.requests).toEqual([]);
-  });
+  ])(
+    'a PayPal notification without a valid %s counts as forged, without a call to PayPal',
+    async (name, value) => {
+      expect(await read(changed(paypal.fake.notify(CAPTURED), { [name]: value }))).toMatchObject(forged);
+      expect(paypal.fake.requests).toEqual([]);
+    },
+  );
 
   it.each(['', '[]', 'null', '\ufeff{}', '<html>'])(
-    'a PayPal notification is forged if its body is not a JSON object: %j',
+    'a PayPal notification counts as forged if its body is not a JSON object: %j',
     async (body) => {
       expect(await read(paypal.fake.notify(body))).toMatchObject(forged);
     },
@@ -190,7 +193,7 @@ describe('a notification from PayPal', () => {
     { status: 200, body: { verification_status: 'success' } },
     { status: 403, body: { name: 'NOT_AUTHORIZED', message: 'no' } },
   ] as const)(
-    'a PayPal notification does not count until PayPal verifies it, so that it comes again: %j',
+    'a PayPal notification is not accepted until PayPal verifies it, and PayPal is asked to send it again: %j',
     async (trouble) => {
       paypal.fake.trouble(VERIFY, trouble);
       const connection = connectionFor(paypal, trouble);

@@ -47,7 +47,7 @@ describe('a refund by PayPal', () => {
   });
 
   it.each(['lost after', 'error after', 'no answer'] as const)(
-    'a PayPal refund whose response was lost is unknown, and found with its order: %s',
+    'the outcome of a PayPal refund whose response was lost is unknown until it is found in its order: %s',
     async (trouble) => {
       const { attempt, reference } = await paid(paypal);
       const operation = operationOn(attempt, reference, { money: PART });
@@ -58,7 +58,7 @@ describe('a refund by PayPal', () => {
     },
   );
 
-  it('a PayPal refund that never arrived is made once by its look-up, under the same request ID', async () => {
+  it('a PayPal refund that never arrived is made once, by its look-up, with the same request ID', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     paypal.fake.trouble(REFUND, 'lost before');
@@ -112,7 +112,7 @@ describe('a refund by PayPal', () => {
   });
 
   it.each(['lost after', 'error after', 'no answer'] as const)(
-    'a PayPal refund that its last repeat may have made is unknown at any age, and found later: %s',
+    'the outcome of a PayPal refund that its last repeat may have made is unknown at any age, and found later: %s',
     async (trouble) => {
       const { attempt, orderId, reference } = await paid(paypal);
       const operation = operationOn(attempt, reference, { money: PART });
@@ -138,7 +138,7 @@ describe('a refund by PayPal', () => {
     expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(0);
   });
 
-  it('a PayPal refund is found with its order even once PayPal may have forgotten its request ID', async () => {
+  it('a PayPal refund is found in its order even when PayPal may have forgotten its request ID', async () => {
     const { attempt, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     paypal.fake.trouble(REFUND, 'lost after');
@@ -183,7 +183,7 @@ describe('a refund by PayPal', () => {
     });
   });
 
-  it('whose order cannot be read is not repeated', async () => {
+  it('a PayPal refund whose order cannot be read is not repeated', async () => {
     const { attempt, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     paypal.fake.trouble(/GET .*\/orders\//, 'error before');
@@ -191,7 +191,7 @@ describe('a refund by PayPal', () => {
     expect(paypal.seen(REFUND)).toBe(0);
   });
 
-  it('is repeated if the order lists only a refund of another transaction', async () => {
+  it('a PayPal refund is repeated if the order lists only a refund of another transaction', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     await paypal.connection.refund?.(operationOn(attempt, reference, { money: PART }));
     const operation = operationOn(attempt, reference, { money: PART });
@@ -200,7 +200,7 @@ describe('a refund by PayPal', () => {
     expect([found, refunds?.length]).toMatchObject([{ kind: 'approved', reference: refunds?.[1]?.id }, 2]);
   });
 
-  it('that was looked up by its id is unknown if the response is about another refund', async () => {
+  it('the outcome of a PayPal refund is unknown if its look-up by ID returns another refund', async () => {
     const { attempt, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     const made = referenceOf(await paypal.connection.refund?.(operation));
@@ -213,7 +213,7 @@ describe('a refund by PayPal', () => {
     });
   });
 
-  it('is never looked up by an id in another form', async () => {
+  it('a PayPal refund is never looked up by an ID in another form', async () => {
     const { attempt, reference } = await paid(paypal);
     const operation = operationOn(attempt, reference, { money: PART });
     await paypal.connection.refund?.(operation);
@@ -222,7 +222,7 @@ describe('a refund by PayPal', () => {
     expect(paypal.seen(/GET .*\/refunds\//)).toBe(0);
   });
 
-  it('acts on the capture of its payment unless its target names another', async () => {
+  it('a PayPal refund acts on the capture of its payment unless its target names another', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     const { payment } = operationOn(attempt, reference);
     const target = { ...payment, reference: undefined };
@@ -234,7 +234,7 @@ describe('a refund by PayPal', () => {
   });
 
   it.each([undefined, 'no order', '5O190127TN364715T'])(
-    'of a payment with an unknown order or capture is never repeated: %s',
+    'a PayPal refund of a payment with an unknown order or capture is never repeated: %s',
     async (reference) => {
       const { attempt } = await paid(paypal);
       const before = paypal.fake.requests.length;

@@ -37,7 +37,7 @@ const ISSUES = [
 
 describe("PayPal's processor response codes", () => {
   it.each(CODES)(
-    "PayPal's processor response code %s is ISO 8583 %s, %s",
+    "PayPal's processor response code %s maps to ISO 8583 %s, %s",
     (response_code, iso8583Code, code, hard) => {
       const attempt = redirectAttempt();
       const order = capturedAnswer(attempt, { status: 'DECLINED', processor_response: { response_code } });
@@ -58,7 +58,7 @@ describe("PayPal's processor response codes", () => {
   });
 });
 
-/** The outcome of a call that PayPal refuses for an issue. */
+/** The outcome of a call that PayPal refuses with the given issue. */
 function refusedFor(issue: string) {
   const links = [{ rel: 'payer-action', href: CHECKOUT_URL }];
   const body = Buffer.from(JSON.stringify(errorAnswer(issue, links)));
@@ -71,7 +71,7 @@ describe("PayPal's issues", () => {
     expect(refusedFor(issue).kind).toBe(kind);
   });
 
-  it("PayPal's unknown issues only mean that the call was refused", () => {
+  it("an issue of PayPal's that we do not know means only that the call was refused", () => {
     const unknown = fc.string().map((text) => `${text}?`);
     fc.assert(fc.property(unknown, (issue) => refusedFor(issue).kind === 'not_sent'));
   });

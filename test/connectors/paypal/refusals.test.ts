@@ -13,7 +13,7 @@ describe('orders that PayPal refuses', () => {
   const withPayer = (payer: object) => redirectAttempt({ customerPayer: create(CustomerPayerSchema, payer) });
   const created = () => paypal.fake.requests.filter(({ call }) => CREATE.test(call));
 
-  it('an order that PayPal refuses for an optional field is created without it, under a separate id', async () => {
+  it('an order that PayPal refuses for an optional field is created without the field, with a separate ID', async () => {
     const { attempt, orderId } = await sent(paypal, withPayer({ firstName: 'Ana', email: 'ana@example' }));
     const [first, second, ...others] = created();
     expect([first?.requestId, second?.requestId]).toEqual([
@@ -29,7 +29,7 @@ describe('orders that PayPal refuses', () => {
     expect(await lookUp(paypal, attempt, undefined)).toMatchObject({ kind: 'redirect', reference: orderId });
   });
 
-  it('an order that PayPal refuses for several optional fields is created without them all', async () => {
+  it('an order that PayPal refuses for several optional fields is created without any of them', async () => {
     const named = [
       '/payment_source/paypal/name/given_name',
       "/purchase_units/@reference_id=='x'/description",
@@ -59,10 +59,10 @@ describe('orders that PayPal refuses', () => {
   });
 });
 
-describe('a capture that PayPal refuses for an unknown issue', () => {
+describe('a capture that PayPal refuses with an unknown issue', () => {
   const UNKNOWN = unprocessable('NEW_ISSUE_OF_PAYPAL');
 
-  it('a capture refused for an unknown issue was not made if its order says so, and can be made later', async () => {
+  it('a capture refused with an unknown issue was not made if its order says so, and can be made later', async () => {
     const { attempt, orderId } = await approved(paypal);
     paypal.fake.trouble(CAPTURE, UNKNOWN);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({
@@ -72,14 +72,14 @@ describe('a capture that PayPal refuses for an unknown issue', () => {
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
   });
 
-  it('a capture refused for an unknown issue has the outcome that its order shows', async () => {
+  it('a capture refused with an unknown issue has the outcome that its order shows', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
     paypal.fake.trouble(CAPTURE, UNKNOWN);
     expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved', reference });
   });
 
   it.each(['lost before', 'error before', failure(404, 'RESOURCE_NOT_FOUND', 'INVALID_RESOURCE_ID')])(
-    'a capture refused for an unknown issue is unknown while its order is unreadable: %j',
+    'the outcome of a capture refused with an unknown issue stays unknown while its order is unreadable: %j',
     async (trouble) => {
       const { attempt, orderId } = await approved(paypal);
       paypal.fake.trouble(CAPTURE, UNKNOWN);

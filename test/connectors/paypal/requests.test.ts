@@ -44,7 +44,7 @@ function attempt(over: Partial<PaymentAttempt> = {}): PaymentAttempt {
   return redirectAttempt({ transactionId: TRANSACTION, ...over });
 }
 
-/** Every kind of request that the connector makes, by the flow that makes it. */
+/** Every kind of request that the connector makes, keyed by the flow that makes it. */
 const FLOWS: Record<string, (paypal: PayPalUnderTest) => Promise<unknown>> = {
   payment: (paypal) => paid(paypal, attempt()),
   'payment-with-everything': (paypal) =>
@@ -118,7 +118,7 @@ describe("the connector's requests", () => {
     },
   );
 
-  it("the check with PayPal's library finds a misspelt field and a value of another type", () => {
+  it("the check with PayPal's library finds a misspelled field and a value of another type", () => {
     const unit = { amount: { currency_code: 'USD', value: '1' } };
     const order = { intent: 'CAPTURE', purchase_units: [unit] };
     const misspelt = { ...order, purchase_units: [{ ...unit, colour: 'red' }] };

@@ -39,7 +39,7 @@ describe("PayPal's settings", () => {
     ['locale', { locale: 'Spanish' }],
     ['send_shipping_address', { send_shipping_address: 'yes' }],
     ['colour', { colour: 'red' }],
-  ])("PayPal's invalid settings are named: %s in %j", (name, settings) => {
+  ])('an invalid PayPal setting is rejected by name: %s in %j', (name, settings) => {
     expect(() => connect(settings)).toThrow(name);
   });
 

@@ -18,7 +18,7 @@ async function payment() {
 }
 
 describe('refunded amounts in look-ups at PayPal', () => {
-  it('a look-up reports the refunded amount, whoever refunded it, even zero', async () => {
+  it('a look-up reports the refunded amount, even zero, no matter who made the refund', async () => {
     const { attempt, reference, refundThere, told } = await payment();
     const totals = { captured: 300_000n, refunded: 0n, mayCountDisputes: true };
     expect(await told()).toMatchObject({ totals });
@@ -68,7 +68,7 @@ describe("PayPal's notifications of refunds", () => {
   });
 
   it.each(['PAYMENT.CAPTURE.REFUNDED', 'PAYMENT.REFUND.COMPLETED'])(
-    'a refund notification without our ID is about the payment of its capture: %s',
+    'a refund notification without our ID belongs to the payment of its capture: %s',
     async (type) => {
       const { attempt, order } = await payment();
       expect(await read(linked(order.captures[0]?.id ?? ''), type)).toMatchObject({
@@ -77,7 +77,7 @@ describe("PayPal's notifications of refunds", () => {
     },
   );
 
-  it("a refund notification is about the payment by its capture's ID, and about our refund by ours", async () => {
+  it('a refund notification with our ID belongs to our refund, whatever its capture', async () => {
     const transactionId = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
     expect(await read({ ...linked('X'), custom_id: transactionId })).toMatchObject({
       subjects: [{ transactionId }],
@@ -89,7 +89,7 @@ describe("PayPal's notifications of refunds", () => {
     expect(await read({ id: '09E71677NS257044M' })).toEqual({ kind: 'ignored' });
   });
 
-  it('a refund notification is to be sent again while PayPal does not say whose it is', async () => {
+  it('PayPal is asked to send a refund notification again while it does not say whose the capture is', async () => {
     const { order } = await payment();
     paypal.fake.trouble(/captures/, 'error before');
     expect(await read(linked(order.captures[0]?.id ?? ''))).toMatchObject({ kind: 'send_again' });

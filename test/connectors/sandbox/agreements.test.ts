@@ -42,7 +42,7 @@ it.each<[string, JsonObject]>([
   ['agreed to, with a token of another form', { status: 'agreed', wallet_token: '4111111111111111' }],
   ['open, without a web address', { agreement_url: 'javascript:alert(1)' }],
   ['in an unknown state', { status: 'paid' }],
-])('a response %s leaves the outcome unknown', (_name, change) => {
+])('an enrollment response %s leaves the outcome unknown', (_name, change) => {
   expect(opened(change).kind).toBe('unknown');
 });
 

@@ -4,7 +4,7 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 /** The text after the prefix of every identifier here. */
 export const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
 
-/** The sandbox provider's approval of an attempt by card. */
+/** The sandbox provider's approval of a card attempt. */
 export function chargeAnswer(attempt: PaymentAttempt): JsonObject {
   return {
     ...answerTo(attempt, 'charge', `ch_${ID}`),
@@ -20,7 +20,7 @@ export function chargeAnswer(attempt: PaymentAttempt): JsonObject {
   };
 }
 
-/** Its decline of an attempt by card. */
+/** Its decline of a card attempt. */
 export function declinedAnswer(attempt: PaymentAttempt, responseCode: string): JsonObject {
   return {
     ...chargeAnswer(attempt),
@@ -32,7 +32,7 @@ export function declinedAnswer(attempt: PaymentAttempt, responseCode: string): J
   };
 }
 
-/** Its response to a charge that first needs a challenge of the payer. */
+/** Its response to a charge that first requires a challenge for the payer. */
 export function challenged(approval: JsonObject): JsonObject {
   return {
     ...approval,

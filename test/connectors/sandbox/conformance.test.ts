@@ -35,10 +35,10 @@ describeConformance({
       row('not_sent', `a refusal with ${status}`, refusal('invalid_request'), status),
     ),
     row('unknown', 'a refusal with 409', refusal('x'), 409),
-    row('unknown', 'a refusal not in its own form', { message: 'proxy says no' }, 403),
+    row('unknown', 'a refusal that is not in the provider’s form', { message: 'proxy says no' }, 403),
     changed('unknown', 'an approval with 402', {}, 402),
     row('redirect', 'a challenge', (_, approval) => challenged(approval)),
-    row('unknown', 'a challenge without an address', (_, approval) => ({
+    row('unknown', 'a challenge without a URL', (_, approval) => ({
       ...challenged(approval),
       challenge_url: null,
     })),
@@ -71,7 +71,7 @@ describeConformance({
       captured: false,
     }).map(([field, value]) => changed('unknown', `an approval with a wrong ${field}`, { [field]: value })),
     {
-      ...row('unknown', 'a wallet order whose address is not a web address', (attempt) => ({
+      ...row('unknown', 'a wallet order whose URL is not a web URL', (attempt) => ({
         ...orderAnswer(attempt),
         checkout_url: 'javascript:alert(1)',
       })),

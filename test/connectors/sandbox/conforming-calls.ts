@@ -40,7 +40,7 @@ function operationAnswers(approval: JsonObject): ConformingCall['answers'] {
   return [
     answer('declined', 'a failure', failed, 402),
     answer('declined', 'a failure with 201', failed, 201),
-    answer('pending', 'a pending one', { ...approval, status: 'pending' }, 201),
+    answer('pending', 'a pending result', { ...approval, status: 'pending' }, 201),
     answer('unknown', 'another amount', { ...approval, amount: 1 }, 201),
     answer('unknown', 'another currency', { ...approval, currency: 'EUR' }, 201),
     answer('unknown', 'another key', { ...approval, idempotency_key: 'another' }, 201),
@@ -80,7 +80,7 @@ const completion: ConformingCall = {
     ...operationAnswers(completed),
     answer(
       'unknown',
-      'the reason why it cannot be completed',
+      'the reason why the order cannot be completed',
       { ...completed, status: 'failed', response_code: '57', failure_code: 'not_completable' },
       402,
     ),
@@ -142,12 +142,12 @@ export const CALLS: readonly ConformingCall[] = [
     answer('unknown', 'an order in an unknown state', { ...paid, status: 'processing' }),
   ]),
   lookUp('of an enrollment', lookUpOf(enrollment), { ...enrollmentAnswer(enrollment), status: 'paid' }, [
-    answer('pending', 'a pending one', enrollmentAnswer(enrollment)),
+    answer('pending', 'a pending result', enrollmentAnswer(enrollment)),
     answer('declined', 'a decline', { ...enrollmentAnswer(enrollment), status: 'declined' }),
   ]),
   lookUp('of a refund', lookUpOfOperation('refund', operation), refunded, [
-    answer('pending', 'a pending one', { ...refunded, status: 'pending' }),
-    answer('declined', 'one that failed', { ...refunded, status: 'failed', response_code: '05' }),
+    answer('pending', 'a pending result', { ...refunded, status: 'pending' }),
+    answer('declined', 'a failed refund', { ...refunded, status: 'failed', response_code: '05' }),
     answer('unknown', 'a capture', { ...refunded, object: 'capture' }),
   ]),
 ];

@@ -80,7 +80,7 @@ describe('the sandbox connector', () => {
     },
   );
 
-  it('the sandbox connector only authorizes on request', async () => {
+  it('the sandbox connector authorizes without a capture on request', async () => {
     const outcome = await pay(cardAttempt(undefined, {}, { capture: false }));
     expect(outcome).toMatchObject({ kind: 'approved', providerData: { subStatus: 'authorized' } });
   });
@@ -99,7 +99,7 @@ describe('the sandbox connector', () => {
     });
   });
 
-  it('the sandbox connector gives a wallet order the address of its checkout page, and no card codes', async () => {
+  it('the sandbox connector gives a wallet order the URL of its checkout page, and no card codes', async () => {
     const outcome = await pay(redirectAttempt());
     expect(outcome).toMatchObject({
       kind: 'redirect',
@@ -153,7 +153,7 @@ describe('the sandbox connector', () => {
   }
 
   for (const name of ['NO_ANSWER', 'RESET_AFTER_CHARGE', 'ERROR_AFTER_CHARGE', 'UNREADABLE_ANSWER']) {
-    it(`a payment with ${name} is unknown, and the provider has the charge`, async () => {
+    it(`the outcome of a payment with ${name} is unknown, and the provider has the charge`, async () => {
       const attempt = cardAttempt(magic(name));
       const settings = name === 'NO_ANSWER' ? { timeout_ms: 2_000 } : {};
       expect(await pay(attempt, settings)).toMatchObject({ kind: 'unknown' });

@@ -53,7 +53,7 @@ describe('notifications from the sandbox provider', () => {
   const reading = (notification: RawNotification, nowMs = Date.now()) =>
     connection.readNotification?.(notification, nowMs);
 
-  it('a notification from the sandbox names its transaction, also if signed with the previous secret', async () => {
+  it('a notification from the sandbox names its transaction, even if it is signed with the previous secret', async () => {
     const attempt = cardAttempt(undefined, { notificationUrl, description: 'about' });
     const outcome = await connection.pay(attempt);
     const reference = outcome.kind === 'approved' ? outcome.reference : '';
@@ -94,12 +94,12 @@ describe('notifications from the sandbox provider', () => {
 
   it.each([
     ['no signature', undefined],
-    ['an empty one', ''],
-    ['one without a time', `v1=${'0'.repeat(64)}`],
-    ['a short one', 't=1767225600,v1=00'],
-    ['a wrong one', `t=1767225600,v1=${'0'.repeat(64)}`],
-    ['one by another secret', signatureOf('{}', ['another'], Date.now())],
-  ])('a notification from the sandbox is forged if its signature is %s', async (_name, signature) => {
+    ['an empty signature', ''],
+    ['a signature without a time', `v1=${'0'.repeat(64)}`],
+    ['a short signature', 't=1767225600,v1=00'],
+    ['a wrong signature', `t=1767225600,v1=${'0'.repeat(64)}`],
+    ['a signature with another secret', signatureOf('{}', ['another'], Date.now())],
+  ])('a notification from the sandbox counts as forged if it has %s', async (_name, signature) => {
     const headers = { 'sandbox-signature': signature };
     expect(await reading(raw({ headers, body: '{}' }))).toMatchObject({ kind: 'forged' });
   });
@@ -116,7 +116,7 @@ describe('notifications from the sandbox provider', () => {
     expect(await reading(raw({ headers, body }))).toEqual({ kind: 'ignored' });
   });
 
-  it('notifications from the sandbox are read only with a sufficiently long secret', () => {
+  it('the sandbox connector reads notifications only if it has a secret of at least 16 characters', () => {
     const connect = (secrets: Record<string, Secret>) =>
       sandboxConnector.connect(
         { base_url: provider.origin },

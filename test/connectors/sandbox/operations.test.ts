@@ -96,13 +96,13 @@ describe('operations at the sandbox provider', () => {
     expect(await connection.capture?.(operationOn(attempt, undefined))).toMatchObject({ kind: 'declined' });
   });
 
-  it('a lapsed authorization is expired', async () => {
+  it('a lapsed authorization is reported as expired', async () => {
     const attempt = authorization({ description: 'sandbox:expire_after:1' });
     await paid(attempt);
     await expect.poll(() => lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'expired' });
   });
 
-  it('a cancel without an authorized amount is declined, also by its look-up', async () => {
+  it('a cancel that finds no authorized amount left is declined, and its look-up says so', async () => {
     const lapsed = authorization({ description: 'sandbox:expire_after:1' });
     const captured = authorization();
     for (const attempt of [lapsed, captured]) await paid(attempt);
@@ -117,7 +117,7 @@ describe('operations at the sandbox provider', () => {
   });
 
   it.each(['hang_after', 'reset_after', 'error_after', 'html'])(
-    'a refund that is done with %s is unknown, then found',
+    'the outcome of a refund that is made despite %s is unknown, then found',
     async (name) => {
       const attempt = cardAttempt();
       const operation = operationOn(attempt, await paid(attempt), { description: `sandbox:${name}` });
@@ -127,7 +127,7 @@ describe('operations at the sandbox provider', () => {
     },
   );
 
-  it('a refund that the provider never receives is unknown, and never happens once it is closed', async () => {
+  it('a refund that the provider never receives has an unknown outcome, and is never made once it is closed', async () => {
     const attempt = cardAttempt();
     const operation = operationOn(attempt, await paid(attempt), { description: 'sandbox:reset_before' });
     expect(await connection.refund?.(operation)).toMatchObject({ kind: 'unknown' });

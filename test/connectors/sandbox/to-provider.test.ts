@@ -59,7 +59,7 @@ it('an absent security code is left out of the request', () => {
   expect(bodyOf({ ...attempt, method: { ...attempt.method, card } }).card).not.toHaveProperty('cvc');
 });
 
-it('each kind of wallet payment is sent to its own address', () => {
+it('each kind of wallet payment is sent to its own path', () => {
   const redirect = paymentRequest(redirectAttempt({ returnUrl: 'https://payments.example/back' }), settings);
   expect(redirect.path).toBe('/sandbox/v1/wallet-orders');
   expect(JSON.parse(redirect.body ?? '')).toMatchObject({
@@ -74,7 +74,7 @@ it('each kind of wallet payment is sent to its own address', () => {
   });
 });
 
-it("amounts that describe the order are rounded half up to the currency's digits", () => {
+it("amounts that describe the order are rounded half up to the currency's decimal places", () => {
   const items = ['7.5', '7', '7.555'].map((value) => ({ unitAmount: { value } }));
   const attempt = cardAttempt(undefined, {
     additionalData: additionalData({ order: { feeAmount: { value: '1.10' }, items } }),

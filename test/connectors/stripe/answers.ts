@@ -4,7 +4,7 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 export const INTENT_ID = 'pi_3NqA1x2eZvKYlo2C1abcdefg';
 export const REFUND_ID = 're_3NqA1x2eZvKYlo2C1abcdefg';
 
-/** A PaymentIntent for an attempt by card; by default successful. */
+/** A PaymentIntent for a card attempt; successful by default. */
 export function intentAnswer(attempt: PaymentAttempt, over: JsonObject = {}): JsonObject {
   const amount = Number(attempt.money.minorUnits);
   return {

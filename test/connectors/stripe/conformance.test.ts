@@ -72,7 +72,7 @@ describeConformance({
     ),
     row('unknown', 'a 400 for a key used with another request', refusal({ type: 'idempotency_error' }), 400),
     row('unknown', 'a 429 for a lock', refusal({ code: 'lock_timeout' }), 429),
-    row('unknown', 'a refusal not in its own form', { message: 'no' }, 403),
+    row('unknown', 'a refusal that is not in the provider’s form', { message: 'no' }, 403),
     changed('unknown', 'an approval with 402', {}, 402),
     ...Object.entries({
       'another amount': { amount: 1 },
@@ -85,12 +85,12 @@ describeConformance({
       changed('unknown', `an approval with ${name}`, change),
       decline('unknown', `a decline with ${name}`, {}, change),
     ]),
-    changed('unknown', 'an approval that received less', { amount_received: 1 }),
+    changed('unknown', 'an approval of a smaller received amount', { amount_received: 1 }),
     changed('unknown', 'an authorization instead of a charge', { capture_method: 'manual' }),
-    changed('unknown', 'an authorization by its status', { status: 'requires_capture' }),
+    changed('unknown', 'the status of an authorization', { status: 'requires_capture' }),
     changed('unknown', 'an unknown status', { status: 'approved' }),
-    changed('unknown', 'a challenge without an address', { status: 'requires_action' }),
-    changed('unknown', 'a challenge whose address is not a web address', {
+    changed('unknown', 'a challenge without a URL', { status: 'requires_action' }),
+    changed('unknown', 'a challenge whose URL is not a web URL', {
       status: 'requires_action',
       next_action: { type: 'redirect_to_url', redirect_to_url: { url: 'javascript:alert(1)' } },
     }),
@@ -105,7 +105,7 @@ describeConformance({
   ],
 });
 
-/** A card's decline of an attempt. */
+/** A decline of an attempt with a card error. */
 function decline(outcome: Outcome['kind'], name: string, error: JsonObject, intent: JsonObject = {}) {
   const body = (attempt: PaymentAttempt) =>
     declineAnswer(attempt, { code: 'card_declined', ...error }, intent);
@@ -183,10 +183,10 @@ function refund(): ConformingCall {
     approval: { status: 200, body: refundAnswer(operation.transactionId, amount) },
     answers: [
       ...refusedAlike(),
-      answered('pending', 'a pending one', { status: 'pending' }),
-      answered('pending', 'one that requires the payer', { status: 'requires_action' }),
+      answered('pending', 'a pending result', { status: 'pending' }),
+      answered('pending', 'a refund that requires the payer', { status: 'requires_action' }),
       answered('declined', 'a failure', { status: 'failed', failure_reason: 'lost_or_stolen_card' }),
-      answered('declined', 'a canceled one', { status: 'canceled' }),
+      answered('declined', 'a canceled refund', { status: 'canceled' }),
       answered('unknown', 'another amount', { amount: 1 }),
       answered('unknown', 'another currency', { currency: 'eur' }),
       answered('unknown', 'another payment', { payment_intent: 'pi_another' }),

@@ -14,7 +14,7 @@ const KNOWN: Record<string, string> = {
   method: 'type card billing_details metadata expand',
 };
 
-/** Refuses a request with a parameter that its operation does not have, or not in this form. */
+/** Refuses a request with a parameter that its operation does not have, or does not accept in this form. */
 export function checkParameters(operation: string, fields: JsonObject): void {
   const known = KNOWN[operation]?.split(' ') ?? [];
   const unknown: JsonValue | undefined = Object.keys(fields).find((name) => !known.includes(name));

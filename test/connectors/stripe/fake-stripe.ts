@@ -187,7 +187,7 @@ export async function startFakeStripe() {
     };
   }
 
-  // The issuer's page. The data in its return address is unsigned.
+  // The issuer's page. The data in its return URL is unsigned.
   app.get<{ Params: { id: string } }>('/redirect/authenticate/:id', async (request, reply) => {
     const button = (word: string) =>
       `<form method="post"><input type="hidden" name="result" value="${word}"><button>${word}</button></form>`;

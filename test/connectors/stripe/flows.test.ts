@@ -40,7 +40,7 @@ describe('a payment by Stripe', () => {
     expect(stripe.intent()).toMatchObject({ status: 'succeeded', amount: 300_000, currency: 'usd' });
   });
 
-  it('a Stripe payment shows no data by which a browser could act on the payment', async () => {
+  it('a Stripe payment shows no data with which a browser could act on the payment', async () => {
     const { outcome } = await paid(stripe);
     const declined = await stripe.connection.pay(cardAttempt('4000000000000002'));
     expect(JSON.stringify([outcome, declined])).not.toContain('_secret_');
@@ -94,7 +94,7 @@ describe('a payment by Stripe', () => {
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined', iso8583Code: '59' });
   });
 
-  it('a Stripe payment shows the descriptor on the statement, and a look-up repeats it in the creation', async () => {
+  it('a Stripe payment sends the statement descriptor, and a look-up that repeats it sends it again', async () => {
     const attempt = cardWith(approve, { softDescriptor: 'Tom\'s "Shop" <of many many words>' });
     await paid(stripe, attempt);
     expect(stripe.intent()).toMatchObject({ statement_descriptor_suffix: 'Toms Shop of many many' });
@@ -220,7 +220,7 @@ describe('3-D Secure', () => {
     ['1.0.2', { directoryServerTransactionId: 'ds' }, undefined, ['transaction_id']],
     [undefined, {}, undefined, ['version', 'cryptogram', 'directory_server_transaction_id']],
   ] as const)(
-    'external 3-D Secure results of version %s have only the ID that issuers need at Stripe: %j',
+    'external 3-D Secure results of version %s are sent to Stripe with only the ID that issuers need: %j',
     async (version, ids, transaction_id, missing) => {
       const results = { ...(version && { version, cryptogram: 'M6+990I6=' }), ...ids };
       const threeDSecure = create(ThreeDSecureSchema, results);
@@ -236,7 +236,7 @@ describe('3-D Secure', () => {
     },
   );
 
-  it("external 3-D Secure results are not requested again, and have Stripe's two-digit ECI", async () => {
+  it("3-D Secure is not requested again after external results, whose ECI is sent with Stripe's two digits", async () => {
     const strict = await openStripe({ settings: { request_three_d_secure: 'any' } });
     const threeDSecure = { version: '2.2.0', cryptogram: 'M6+990I6=', electronicCommerceIndicator: '5' };
     await paid(strict, cardWith(approve, { threeDSecure }));
@@ -256,7 +256,7 @@ describe('3-D Secure', () => {
   });
 });
 
-/** Clicks on one of the issuer's buttons and returns the payer's next address. */
+/** Clicks one of the issuer's buttons, and returns the payer's next URL. */
 async function atTheIssuer(outcome: Outcome, result: 'complete' | 'fail'): Promise<string | null> {
   if (outcome.kind !== 'redirect') throw new Error('no redirect');
   expect(await (await fetch(outcome.redirectUrl)).text()).toContain(`value="${result}"`);

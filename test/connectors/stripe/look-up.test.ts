@@ -53,20 +53,20 @@ describe('a lost confirmation', () => {
   const rows = cards.flatMap(([kind, card]) => faults.map((fault) => [kind, fault, card] as const));
 
   it.each(rows)(
-    'a confirmation that was %s (%s) is unknown until the look-up learns it',
+    'the outcome of a lost confirmation, %s, with the fault %s, is unknown until a look-up finds it',
     async (kind, fault, card) => {
       stripe.fake.fail(CONFIRM, fault);
       const attempt = cardAttempt(card);
       const outcome = await (fault === 'silent' ? stripe.impatient : stripe.connection).pay(attempt);
       expect(outcome).toMatchObject({ kind: 'unknown', reference: expect.stringMatching(/^pi_/) });
       expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind });
-      // So does a look-up without any stored outcome, as after the end of a process.
+      // So does a look-up without any stored outcome, as after the process has died.
       expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind });
       expect(stripe.intent().id).toBe(referenceOf(outcome));
     },
   );
 
-  it('a confirmation that never arrived is unknown until it is closed, and is then refused for good', async () => {
+  it('a confirmation that never arrived has an unknown outcome until it is closed, and is then refused for good', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stripe.fake.fail(CONFIRM, { late: promise });
     const attempt = cardAttempt(approve);
@@ -131,7 +131,7 @@ it('a payment that was declined stays declined after Stripe canceled it', async 
 });
 
 describe('a payment whose process died', () => {
-  it('a payment whose process died before anything was sent is unknown, and closed for good', async () => {
+  it('a payment whose process died before anything was sent has an unknown outcome, and is closed for good', async () => {
     const attempt = cardAttempt(approve);
     expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind: 'unknown' });
     expect(await lookUp(stripe, attempt, undefined, CLOSE)).toMatchObject({ kind: 'not_sent' });
@@ -149,7 +149,7 @@ describe('a payment whose process died', () => {
     expect(stripe.fake.calls().filter((call) => CREATE.test(call))).toHaveLength(1);
   });
 
-  it('a payment whose process died is not created again under a forgotten key, however late the clock', async () => {
+  it('a payment whose process died is not created again with a forgotten key, even if the clock is behind', async () => {
     const attempt = cardAttempt(approve);
     await stripe.connection.pay(attempt);
     // The process's clock is behind Stripe's, which the fake shares.
@@ -160,7 +160,7 @@ describe('a payment whose process died', () => {
     expect(stripe.fake.ledger.intents.size).toBe(1);
   });
 
-  it('a payment whose process died stays unknown if a search finds nothing, and nothing is created', async () => {
+  it('a payment whose process died keeps its unknown outcome if a search finds nothing, and is not created', async () => {
     const attempt = cardAttempt(approve);
     const ageMs = 2 * DAY_MS;
     expect(await lookUp(stripe, attempt, undefined, { ageMs, close: true })).toMatchObject({
@@ -178,7 +178,7 @@ describe('a payment whose process died', () => {
     });
   });
 
-  it('a payment whose process died is not looked up as a kind that was never sent', async () => {
+  it('a payment whose process died is not looked up at Stripe if its kind is never sent there', async () => {
     const { method, ...facts } = cardAttempt(approve);
     const of: LookUp['of'] = { kind: 'wallet_redirect', attempt: facts };
     expect(await lookUp(stripe, { ...facts, method }, undefined, { of })).toMatchObject({ kind: 'unknown' });
@@ -191,7 +191,7 @@ describe('a lost operation', () => {
   const kinds = ['capture', 'cancel', 'refund'] as const;
 
   it.each(kinds)(
-    'a lost operation at Stripe is unknown until the look-up learns that the %s was made',
+    'the outcome of a Stripe operation whose response was lost is unknown until a look-up finds the %s',
     async (kind) => {
       const operation = await operationAfterPayment(kind);
       stripe.fake.fail(calls[kind], 'lost_after');
@@ -256,7 +256,7 @@ describe('a lost operation', () => {
     expect(await lookUpOperation(stripe, 'refund', lost, CLOSE)).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('a lost operation of a payment that was never reported is unknown', async () => {
+  it('the outcome of a lost operation on a payment that was never reported is unknown', async () => {
     const operation = operationOn(cardAttempt(approve), undefined);
     expect(await lookUpOperation(stripe, 'refund', operation, CLOSE)).toMatchObject({ kind: 'unknown' });
   });

@@ -16,7 +16,7 @@ function attemptWith(metadata: Record<string, string>, options: object = {}): Pa
 
 const OURS = { merchant_order_id: 'order-1', merchant_reference: 'reference-1' };
 
-it("the intent contains the merchant's metadata beside our references, and a look-up repeats it", async () => {
+it("the intent contains the merchant's metadata as well as our references, and a look-up repeats it", async () => {
   const { attempt, reference } = await paid(stripe, attemptWith({ channel: 'web', 'tag ñ': '日本' }));
   const { transactionId: transaction_id, paymentId: payment_id } = attempt;
   const all = { ...OURS, transaction_id, payment_id, channel: 'web', 'tag ñ': '日本' };
@@ -42,7 +42,7 @@ it('metadata that Stripe would refuse, or with our reserved names, is left out',
   expect(stripe.intent().metadata).toEqual({ ...OURS, transaction_id, payment_id, ...kept });
 });
 
-it('fifty pairs leave room for the note of a capture and the note of a closed capture', async () => {
+it('fifty metadata pairs leave room for the note of a capture and the note of a closed capture', async () => {
   const pairs = Array.from({ length: 50 }, (_, at) => [`pair_${at}`, String(at)]);
   const { attempt, reference } = await paid(stripe, attemptWith(Object.fromEntries(pairs), AUTHORIZE));
   expect(stripe.intent().metadata).toMatchObject({ pair_0: '0', pair_42: '42' });
@@ -54,7 +54,7 @@ it('fifty pairs leave room for the note of a capture and the note of a closed ca
   });
 });
 
-it('the second request leaves out a pair that Stripe refuses, but never our own reference', async () => {
+it('the second request leaves out a metadata pair that Stripe refuses, but never our own reference', async () => {
   const refuse = (param: string) =>
     stripe.fake.fail(/POST .*intents$/, { answer: { status: 400, body: refusal({ param }) } });
   refuse('metadata[channel]');

@@ -9,7 +9,10 @@ const THREE_DECIMALS = 'BHD JOD KWD OMR TND'.split(' ');
 const NOT_KNOWN = ['CLF', 'IQD', 'LYD', 'UYI', 'UYW'];
 const MAX = 999_999_999_999n;
 
-/** Stripe's amount for these whole units and decimals, computed from the documentation with decimal text alone. */
+/**
+ * Stripe's amount for these whole units and decimal digits, computed from the documentation with decimal text
+ * alone.
+ */
 function expected(whole: bigint, decimals: string, currency: string): bigint | undefined {
   if (NOT_KNOWN.includes(currency)) return undefined;
   let digits = 2;
@@ -49,7 +52,7 @@ describe("Stripe's amounts", () => {
     ['500 JPY is 500', '500', 'JPY', 500n],
     ['5.00 HUF is 500', '5.00', 'HUF', 500n],
     ['Stripe does not charge 0.00 USD', '0.00', 'USD', undefined],
-  ])('Stripe converts amounts by its own units: %s', (_what, text, currency, minorUnits) => {
+  ])("amounts are converted to Stripe's own units: %s", (_what, text, currency, minorUnits) => {
     const money = parseMoney(text, currency);
     expect(money && toStripeMoney(money)?.minorUnits).toBe(minorUnits);
   });

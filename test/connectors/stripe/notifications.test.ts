@@ -48,7 +48,7 @@ describe('a notification from Stripe', () => {
     expect(kind).toBe('ignored');
   });
 
-  it("Stripe's signature is verified like the published test vector", () => {
+  it("the signature of Stripe's published test vector is verified", () => {
     const body = '{"id":"evt_test_webhook","object":"event"}';
     const signature = 't=1492774577,v1=88a022085c6bdb887b02cb26ff76dd681234d9675c0f22844059f55552a8883a';
     const notification = { header: () => signature, query: '', body: Buffer.from(body) };
@@ -102,13 +102,13 @@ describe('a notification from Stripe', () => {
     ['a scheme other than v1', good.replace('v1=', 'v0=')],
     ['a signature cut short', good.replace(/v1=(\w{63})\w/, 'v1=$1')],
     ['a signature that is not hexadecimal', good.replace(/v1=\w{64}/, `v1=${'z'.repeat(64)}`)],
-  ])('a Stripe notification with %s is forged', (_what, signature) => {
+  ])('a Stripe notification with %s counts as forged', (_what, signature) => {
     const reading = read(SUCCEEDED, signature);
     expect(reading).toMatchObject({ kind: 'forged' });
     expect(JSON.stringify(reading)).not.toContain('whsec');
   });
 
-  it('a Stripe notification is forged if the connection has no secret', () => {
+  it('a Stripe notification counts as forged if the connection has no secret', () => {
     expect(readSigned(SUCCEEDED, { webhookSecrets: [] })).toMatchObject({ kind: 'forged' });
   });
 
@@ -169,20 +169,20 @@ describe('a notification from Stripe', () => {
       event('charge.captured.x', { object: 'charge', payment_intent: INTENT_ID }),
     ],
     ['nothing', '{}'],
-    ['no JSON', 'hello'],
+    ['text that is not JSON', 'hello'],
     ['a list', '[]'],
   ])('a Stripe notification of %s is ignored', (_what, body) => {
     expect(readSigned(body)).toEqual({ kind: 'ignored' });
   });
 
-  it('of an object without an id is about our transaction alone', () => {
+  it('a Stripe notification whose object has no ID names only our transaction', () => {
     const body = event('payment_intent.succeeded', { ...intentAnswer(attempt), id: '' });
     const { transactionId } = attempt;
     expect(readSigned(body)).toMatchObject({ subjects: [{ transactionId }] });
     expect(readSigned(body)).not.toHaveProperty('subjects.0.reference');
   });
 
-  it('whose type only begins like a creation is read', () => {
+  it('a Stripe notification whose type only begins with that of a creation is read', () => {
     expect(readSigned(event('payment_intent.created.x', intentAnswer(attempt)))).toMatchObject({
       kind: 'about',
     });
@@ -194,7 +194,7 @@ describe('a notification from Stripe', () => {
   });
 
   it.each(['refund.created', 'refund.updated', 'refund.failed', 'charge.refund.updated'])(
-    'a Stripe notification %s is about the refund',
+    'a Stripe notification of the type %s is about the refund',
     (type) => {
       const transactionId = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
       expect(readSigned(event(type, refundAnswer(transactionId, 100)))).toMatchObject({
@@ -208,9 +208,12 @@ describe('a notification from Stripe', () => {
     ['refund.updated', { ...refundAnswer('', 100), metadata: { transaction_id: 'theirs' } }],
     ['charge.refunded', { object: 'charge', payment_intent: INTENT_ID, metadata: {} }],
     ['charge.captured', { object: 'charge', payment_intent: INTENT_ID }],
-  ])('a Stripe notification %s about an external action at Stripe is about the payment', (type, object) => {
-    expect(readSigned(event(type, object))).toMatchObject({ subjects: [{ reference: INTENT_ID }] });
-  });
+  ])(
+    'a Stripe notification of the type %s about an action in Stripe itself is about the payment',
+    (type, object) => {
+      expect(readSigned(event(type, object))).toMatchObject({ subjects: [{ reference: INTENT_ID }] });
+    },
+  );
 
   it('a Stripe notification of a refund or a charge without a payment is ignored', () => {
     const body = event('charge.refunded', { object: 'charge', payment_intent: null });
@@ -234,10 +237,13 @@ describe('a notification from Stripe', () => {
     ['charge.dispute.closed', 'lost', 'lost'],
     ['charge.dispute.closed', 'won', 'won'],
     ['charge.dispute.created', 'lost', 'lost'],
-  ])('a Stripe notification %s with the status %s has the stage %s', (type, status, stage) => {
-    const body = event(type, { object: 'dispute', status, payment_intent: INTENT_ID });
-    expect(readSigned(body)).toMatchObject({ subjects: [{ reference: INTENT_ID, dispute: { stage } }] });
-  });
+  ])(
+    'a Stripe notification of the type %s with the status %s reports the stage %s',
+    (type, status, stage) => {
+      const body = event(type, { object: 'dispute', status, payment_intent: INTENT_ID });
+      expect(readSigned(body)).toMatchObject({ subjects: [{ reference: INTENT_ID, dispute: { stage } }] });
+    },
+  );
 
   it.each([
     ['usd', 2_500, { minorUnits: 2_500n, currency: 'USD' }],

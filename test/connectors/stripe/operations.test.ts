@@ -10,7 +10,7 @@ const stripe = openedForEach(openStripe);
 const approve = '4242424242424242';
 
 describe('operations at Stripe', () => {
-  it('a capture at Stripe takes a part of an authorization once and releases the rest', async () => {
+  it('a capture at Stripe takes part of an authorization once and releases the rest', async () => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     const part = operationOn(attempt, reference, { money: { minorUnits: 100_000n, currency: 'USD' } });
     const captured = await stripe.connection.capture?.(part);
@@ -18,7 +18,7 @@ describe('operations at Stripe', () => {
     // A dispute names the intent, which must lead only to the payment.
     expect(captured).not.toHaveProperty('reference');
     expect(stripe.intent()).toMatchObject({ amount_received: 100_000, amount_capturable: 0 });
-    // The state refuses another capture, but alone does not show its cause.
+    // Stripe refuses another capture because of the intent's state, which alone does not show the cause.
     const another = { ...part, transactionId: randomUUID() };
     expect(await stripe.connection.capture?.(another)).toMatchObject({ kind: 'unknown' });
     expect(await lookUpOperation(stripe, 'capture', another)).toMatchObject({ kind: 'not_sent' });
@@ -47,7 +47,7 @@ describe('operations at Stripe', () => {
   it.each([
     ['of the same amount matches, with an alarm', 300_000n, { kind: 'approved', alarm: true }],
     ['of another amount shows that it was never made', 100_000n, { kind: 'not_sent' }],
-  ])('a look-up of a lost capture: a capture without a mark %s', async (_, minorUnits, expected) => {
+  ])('when a lost capture is looked up, a capture without a mark %s', async (_, minorUnits, expected) => {
     const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
     stripe.fake.ledger.capture(String(reference), { amount_to_capture: 300_000 });
     const money = { minorUnits, currency: 'USD' };

@@ -16,12 +16,12 @@ const REASONS = [
 ] as const;
 
 describe("Stripe's decline codes", () => {
-  it.each(REASONS)("Stripe's decline code %s is ISO 8583 %s, %s", (reason, iso8583Code, code, hard) => {
+  it.each(REASONS)("Stripe's decline code %s maps to ISO 8583 %s, %s", (reason, iso8583Code, code, hard) => {
     expect(meaningOf(reason)).toEqual({ iso8583Code });
     expect(declineOf(iso8583Code)).toMatchObject({ code, hard });
   });
 
-  it("Stripe's code for a duplicate does not fail over", () => {
+  it('a payment that Stripe declines as a duplicate does not fail over', () => {
     expect(meaningOf('duplicate_transaction')).toEqual({ iso8583Code: '94', nowhereElse: true });
   });
 
@@ -36,7 +36,7 @@ describe("Stripe's decline codes", () => {
     expect(declineOf('05').hard).toBe(false);
   });
 
-  it("Stripe's decline codes of a payment that Radar blocked mean suspected fraud", () => {
+  it('any decline code of a payment that Stripe Radar blocked means suspected fraud', () => {
     for (const [reason] of REASONS) expect(meaningOf(reason, 'blocked')).toEqual({ iso8583Code: '59' });
   });
 });

@@ -38,7 +38,7 @@ function attempt(options: object = {}, over: Partial<PaymentAttempt> = {}): Paym
 
 type Stripe = Awaited<ReturnType<typeof openStripe>>;
 
-/** Every kind of request that the connector makes, by the flow that makes it. */
+/** Every kind of request that the connector makes, keyed by the flow that makes it. */
 const FLOWS: Record<string, (stripe: Stripe) => Promise<unknown>> = {
   purchase: ({ connection }) =>
     connection.pay(

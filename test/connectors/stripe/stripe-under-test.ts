@@ -32,12 +32,12 @@ export async function openStripe(
   };
 }
 
-/** An attempt by card with its own options. */
+/** A card attempt with its own options. */
 export function cardWith(number: string, options: Partial<CardOptions> | object): PaymentAttempt {
   return cardAttempt(number, {}, options);
 }
 
-/** Card options of an authorization only. */
+/** Card options that authorize without a capture. */
 export const AUTHORIZE = { capture: false };
 
 /** Makes an approved payment. */

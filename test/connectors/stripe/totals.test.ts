@@ -16,7 +16,7 @@ async function payment(options: Partial<CardOptions> | object = {}) {
 }
 
 describe('captured and refunded amounts in look-ups at Stripe', () => {
-  it('a look-up reports the captured and refunded amounts of a purchase, whoever refunded it', async () => {
+  it('a look-up reports the captured and refunded amounts of a purchase, no matter who made the refund', async () => {
     const { attempt, reference, told } = await payment();
     expect(await told()).toMatchObject({ totals: { captured: 300_000n, refunded: 0n } });
     expect(stripe.fake.calls()).not.toContain('GET /v1/refunds');
@@ -50,7 +50,7 @@ describe('captured and refunded amounts in look-ups at Stripe', () => {
     expect(await told()).toMatchObject({ totals: { captured: 200_000n, refunded: 104_000n } });
   });
 
-  it('a look-up counts the release once, whatever else has its amount: a failed refund or one of ours', async () => {
+  it('a look-up counts the release once, even if a failed refund or one of our refunds has the same amount', async () => {
     const { attempt, reference, told } = await payment(AUTHORIZE);
     dashboard().capture(String(stripe.intent().id), { amount_to_capture: 200_000 });
     dashboard().mode.refundStatus = 'failed';

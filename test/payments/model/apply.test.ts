@@ -71,7 +71,7 @@ it('a final state changes only by a correction, late money, a lapse, or a won di
   ]);
 });
 
-it('refunds never exceed captures, nor captures the authorization, and the books are their sums', () => {
+it('refunds never exceed captures, captures never exceed the authorization, and the books are their sums', () => {
   holds((_before, after) => {
     const { capturedMinorUnits: captured, refundedMinorUnits: refunded } = after.payment;
     expect([captured, refunded]).toEqual([sumOf(after, 'CAPTURE'), sumOf(after, 'REFUND')]);
@@ -102,7 +102,7 @@ function amountsOf({ payment }: PaymentState) {
 }
 
 it.each(OUTCOMES)(
-  'an attempt is decided as on the main path, from a copy of its record: $kind',
+  'a reported outcome changes an attempt as attemptChange does, on a copy of its record: $kind',
   (outcome) => {
     const [state, at] = [claimed(false), timeOf(claimed(false))];
     const report = { kind: 'outcome', transactionId: BASE_ID, outcome, pauseS: 5 } as const;

@@ -87,7 +87,7 @@ it('the change names its attempt, the reference, the stored card and its event',
   expect(changed(NOT_SENT).change.transaction).toMatchObject({ reference: undefined });
 });
 
-it('an attempt without a stored card keeps and drops none', () => {
+it('an attempt without a stored card neither keeps nor drops a card', () => {
   expect(
     [APPROVED, declined('51')].map((outcome) => changed(outcome, { plain: true }).change.method),
   ).toEqual([...[undefined, undefined]]);

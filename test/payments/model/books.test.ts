@@ -27,7 +27,7 @@ const authorized = (changes: Partial<Books> = {}): Books => ({
 });
 const purchased = (changes: Partial<Books> = {}) => authorized({ isAuthorization: false, ...changes });
 
-/** The refusal that a plan ends with, as the reason and what the caller reads. */
+/** The error with which a plan is refused: its reason, and what the caller reads. */
 function refusalOf(plan: () => unknown): { reason: string; message: string; fields: unknown } {
   try {
     plan();
@@ -39,7 +39,7 @@ function refusalOf(plan: () => unknown): { reason: string; message: string; fiel
 }
 
 describe('remaining amounts', () => {
-  it('the remaining amount to capture is the uncaptured part of an authorization, and zero once it is released', () => {
+  it('the remaining amount to capture is the uncaptured part of an authorization, or zero once it is released', () => {
     expect(leftToCapture(authorized({ captured: 30n }))).toBe(70n);
     expect(leftToCapture(authorized({ captured: 30n, isReleased: true }))).toBe(0n);
     expect(leftToCapture(purchased())).toBe(0n);
@@ -91,7 +91,7 @@ describe('planCapture', () => {
     expect(planCapture(authorized(), usd(40n), 0, only, true)).toMatchObject({ isFinal: true });
   });
 
-  it('planCapture is refused if the rest is to be kept and the provider would release it', () => {
+  it('planCapture refuses to keep the rest if the provider would release it', () => {
     expect(planCapture(authorized(), usd(40n), 0, ABLE, false)).toMatchObject({ isFinal: false });
     const keeping = (made: number, can: Partial<Capabilities>, amount?: Money) =>
       planCapture(authorized(), amount, made, { ...ABLE, ...can }, false);
@@ -121,7 +121,7 @@ describe('planCapture', () => {
     });
   });
 
-  it('planCapture is refused in another currency', () => {
+  it('planCapture refuses an amount in another currency', () => {
     const refused = refusalOf(() => planCapture(authorized(), { minorUnits: 1n, currency: 'EUR' }, 0, ABLE));
     expect(refused).toMatchObject({
       reason: 'CURRENCY_NOT_ALLOWED',
@@ -129,7 +129,7 @@ describe('planCapture', () => {
     });
   });
 
-  it('planCapture is refused when nothing remains, and when the provider does not capture', () => {
+  it('planCapture refuses a capture when nothing remains, and when the provider does not capture', () => {
     expect(refusalOf(() => planCapture(authorized({ captured: 100n }), undefined, 0, ABLE))).toMatchObject({
       reason: 'INVALID_STATUS',
       message: expect.stringContaining('nothing left to capture; nothing was sent'),
@@ -152,7 +152,7 @@ describe('planCancel', () => {
     expect(planCancel(authorized({ captured: 99n }), ABLE)).toMatchObject({ money: usd(1n), isWhole: false });
   });
 
-  it('planCancel is refused when nothing remains, and when the provider does not cancel', () => {
+  it('planCancel refuses a cancel when nothing remains, and when the provider does not cancel', () => {
     expect(refusalOf(() => planCancel(purchased(), ABLE))).toMatchObject({ reason: 'INVALID_STATUS' });
     expect(refusalOf(() => planCancel(authorized(), CARDS_ONLY))).toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',
@@ -209,7 +209,7 @@ describe('planRefund', () => {
     expect(planRefund(purchased(), whole, usd(99n), ABLE)).toMatchObject({ isWhole: false });
   });
 
-  it('planRefund is refused if nothing remains, or if the provider does not refund', () => {
+  it('planRefund refuses a refund when nothing remains, and when the provider does not refund', () => {
     expect(refusalOf(() => planRefund(authorized(), whole, undefined, ABLE))).toMatchObject({
       reason: 'INVALID_STATUS',
       message: expect.stringContaining('nothing left to refund'),

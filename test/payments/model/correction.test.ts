@@ -42,7 +42,7 @@ it.each<[string, PaymentState, string, string]>([
   expect(typeof made === 'string' ? made : 'applied').toBe(result);
 });
 
-/** An attempt that was declined, beside another attempt in this status. */
+/** An attempt that was declined, along with another attempt in this status. */
 function declinedBeside(status?: string): PaymentState {
   const outcome: Outcome = { kind: 'declined', providerData, iso8583Code: '05' };
   const { state } = learned(claimed(true), of(BASE_ID, outcome));

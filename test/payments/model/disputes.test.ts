@@ -22,7 +22,7 @@ function change(state: PaymentState, dispute: Dispute, over: Partial<DisputeRepo
   return made;
 }
 
-/** The payment after its disputes went through these stages; each has its number as its id. */
+/** The payment after its disputes went through these stages; a dispute's id is its number. */
 function disputed(...disputes: readonly Dispute[]): PaymentState {
   let state = approved(true);
   for (const [nth, dispute] of disputes.entries()) state = told(state, dispute, { newId: String(nth) }).state;
@@ -65,17 +65,17 @@ it.each([
   [AMOUNT + 1n, AMOUNT],
   [0n, AMOUNT],
   [-1n, AMOUNT],
-])('a dispute over %s concerns a part of the payment, or else all of it: %s', (reported, recorded) => {
+])('a dispute whose reported amount is %s is recorded with the amount %s', (reported, recorded) => {
   const { added } = change(approved(true), { ...OPENED, money: usd(reported) });
   expect(added?.minorUnits).toBe(recorded);
 });
 
-it('a dispute over money in another currency concerns the whole payment', () => {
+it('a dispute reported in another currency is recorded with the whole amount of the payment', () => {
   const { added } = change(approved(true), { ...OPENED, money: { minorUnits: 40n, currency: 'EUR' } });
   expect(added).toMatchObject({ minorUnits: AMOUNT, currency: 'USD' });
 });
 
-it('a later stage updates the recorded dispute, and keeps its money unless another amount is reported', () => {
+it('a later stage updates the recorded dispute, and keeps its amount unless another amount is reported', () => {
   const state = disputed({ ...OPENED, money: usd(40n) });
   const opened = state.record.transactionsHistory[1]?.createdAt;
   const lost = change(state, { ...OPENED, stage: 'lost' });
@@ -117,7 +117,7 @@ it.each<[DisputeStage, DisputeStage, boolean]>([
   ['lost', 'opened', false],
   ['lost', 'won', false],
   ['lost', 'lost', false],
-])('a recorded dispute that was %s may become %s: %s', (before, stage, isApplied) => {
+])('a recorded dispute that was %s is updated by the stage %s: %s', (before, stage, isApplied) => {
   const { change: made } = told(disputed({ ...OPENED, stage: before }), { ...OPENED, stage });
   expect(typeof made === 'object').toBe(isApplied);
 });
@@ -138,7 +138,7 @@ it.each<[string, readonly Dispute[], Dispute, string | undefined]>([
   ['without an id is about the open dispute', [named('a'), named('b', 'won')], named(undefined, 'won'), '0'],
   ['without an id repeats the open dispute', [named('a')], named(undefined), undefined],
   ['without an id repeats an open dispute without one', [named(undefined)], named(undefined), undefined],
-  ['without an id opens no dispute again', [named('a', 'won')], named(undefined), undefined],
+  ['without an id does not open a dispute again', [named('a', 'won')], named(undefined), undefined],
   [
     'without an id is about the open dispute, which has one',
     [named(undefined, 'won'), named('a')],
@@ -159,7 +159,7 @@ it.each<[string, readonly Dispute[], Dispute, string | undefined]>([
     named('a', 'lost'),
     '0',
   ],
-])('a report %s', (_what, before, dispute, id) => {
+])('a dispute report %s', (_what, before, dispute, id) => {
   const { change: made } = told(disputed(...before), dispute);
   expect(typeof made === 'string' ? undefined : made.added?.id).toBe(id);
 });
@@ -171,7 +171,7 @@ it('a lost dispute takes precedence over an open one in the status, and the book
   expect(shownAfter(named('a', 'won'), named('b', 'won'))).toBe('SUCCEEDED');
 });
 
-it('a dispute of an authorization is recorded beside its captures', () => {
+it('a dispute of an authorization is recorded along with its captures', () => {
   const captured = begun(approved(false), 'CAPTURE', 60n, 'first');
   const report = { kind: 'outcome', transactionId: 'first', outcome: APPROVED, pauseS: 5 } as const;
   const { state } = learned(captured, report);

@@ -162,7 +162,7 @@ it.each<[string, PaymentState, ExternalOperation, string]>([
   ['totals beyond the books', PURCHASED, made('REFUND', 30n, ofTotals), 'applied'],
   ['one without totals or a reference', PURCHASED, made('REFUND', 30n, { reference: undefined }), 'applied'],
   [
-    'one beside another without a reference',
+    'one after another, both without a reference',
     operated(PURCHASED, 'REFUND', 10n, 'r'),
     made('REFUND', 20n, { reference: undefined }),
     'applied',
@@ -193,7 +193,7 @@ it.each<[string, PaymentState, ExternalOperation, string]>([
     'mismatch',
   ],
   ['a capture of a released authorization', released(AUTHORIZED), made('CAPTURE', 10n), 'mismatch'],
-  ['an amount of nothing', PURCHASED, made('REFUND', 0n), 'mismatch'],
+  ['an amount of zero', PURCHASED, made('REFUND', 0n), 'mismatch'],
   ['one during a dispute', disputed(PURCHASED, 'opened'), made('REFUND', 30n), 'mismatch'],
   ['one after a won dispute', disputed(PURCHASED, 'won'), made('REFUND', 30n), 'applied'],
   [

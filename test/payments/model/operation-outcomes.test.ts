@@ -65,7 +65,7 @@ it('an amount that a lapse or a cancel released stays released when a capture fa
   expect(isReleasedAfter(released(operated('CAPTURE'), { isFinal: true }, { type: 'CANCEL' }))).toBe(true);
 });
 
-it('only a failed capture has its authorization checked a day later', () => {
+it('an authorization is checked a day later if one of its captures failed, but not if a refund failed', () => {
   const parentOf = (type: 'CAPTURE' | 'REFUND') => change(operated(type), 'first', FAILED).parent;
   expect([parentOf('CAPTURE'), parentOf('REFUND')]).toEqual([{ id: BASE_ID, checkInS: 86_400 }, undefined]);
 });
@@ -109,7 +109,7 @@ it.each<[OperationType, string]>([
   expect(books).toMatchObject({ captured: 0n, refunded: 0n, isReleased: false });
 });
 
-it('an operation shows the provider’s last words, and only its own transaction changes', () => {
+it('an operation shows the provider’s last data, and only its own transaction changes', () => {
   const words = create(ProviderDataSchema, { id: 'theirs' });
   const begunOne = begun(approved(true), 'REFUND', 60n, 'first');
   const shownAfter = (outcome: Outcome) => change(begunOne, 'first', outcome).record;
@@ -273,7 +273,7 @@ it('a payer has to act only while the last outcome is a redirect', () => {
   expect(change({ ...state, record }, BASE_ID, APPROVED).record.checkout).toBeUndefined();
 });
 
-it('an outcome of an earlier attempt is written as the last', () => {
+it('an outcome of an earlier attempt moves that attempt to the end of the history', () => {
   const state = claimed(true);
   const [own] = state.record.transactionsHistory;
   if (!own) throw new Error('there is no attempt');

@@ -24,12 +24,12 @@ const UNKNOWN: Outcome = { kind: 'unknown', detail: '', providerData: undefined 
 const EXPIRED: Outcome = { kind: 'expired', providerData };
 
 it.each<[string, Outcome, string]>([
-  ['stands while the provider has yet to decide', PENDING, 'https://acs.example'],
-  ['stands while the outcome is not known', UNKNOWN, 'https://acs.example'],
-  ['goes once it is approved', APPROVED, ''],
-  ['goes once it is declined', declined('05'), ''],
-  ['goes once it has expired', EXPIRED, ''],
-])('the address of a challenge %s', (_what, outcome, address) => {
+  ['is kept while the provider has yet to decide', PENDING, 'https://acs.example'],
+  ['is kept while the outcome is not known', UNKNOWN, 'https://acs.example'],
+  ['is removed once the challenge is approved', APPROVED, ''],
+  ['is removed once the challenge is declined', declined('05'), ''],
+  ['is removed once the challenge has expired', EXPIRED, ''],
+])('the URL of a challenge %s', (_what, outcome, address) => {
   const detail = { kind: { case: 'card', value: {} } } as const;
   const record = create(PaymentSchema, {
     checkout: {},
@@ -68,7 +68,7 @@ function recorded(record: Payment, outcome: Outcome, vaultedToken?: string): Pay
   return record;
 }
 
-it('an outcome replaces the provider’s words unless it has none', () => {
+it('an outcome replaces the provider’s data unless it has none', () => {
   const words = create(ProviderDataSchema, { id: 'theirs' });
   const wordsAfter = (outcome: Outcome) =>
     recorded(attempted(), outcome).transactionsHistory[0]?.providerData?.id;
@@ -79,7 +79,7 @@ it('an outcome replaces the provider’s words unless it has none', () => {
   ]);
 });
 
-it('the address of a wallet’s page is shown once the payer is redirected to it', () => {
+it('the URL of a wallet’s page is shown once the payer is redirected to it', () => {
   const addressAfter = (outcome: Outcome) =>
     recorded(attempted(WALLET, Transaction_Category.WALLET), outcome).paymentMethod?.paymentMethodDetail?.kind
       .value;
@@ -88,7 +88,7 @@ it('the address of a wallet’s page is shown once the payer is redirected to it
   expect(addressAfter(APPROVED)).not.toHaveProperty('authorizationCode', 'A1B2C3');
 });
 
-it('the address of a wallet’s page stays once the payer is back', () => {
+it('the URL of a wallet’s page stays after the payer has come back', () => {
   const record = recorded(attempted(WALLET, Transaction_Category.WALLET), CHALLENGE);
   expect(recorded(record, PENDING).paymentMethod?.paymentMethodDetail?.kind.value).toMatchObject({
     redirectUrl: 'https://acs.example',
@@ -115,17 +115,25 @@ it.each<[string, Partial<StoredCredentials> | undefined, string | undefined, str
   ['if the request gave the reason', { reason: 'CARD_ON_FILE' }, 'net', 'net'],
   ['if the request gave the usage', { usage: 'FIRST' }, 'net', 'net'],
   ['if the request gave both', { reason: 'CARD_ON_FILE', usage: 'FIRST' }, 'net', 'net'],
-  ['unless the request gave neither', {}, 'net', undefined],
+  ['unless the request gave neither reason nor usage', {}, 'net', undefined],
   ['unless the request gave no stored credentials', undefined, 'net', undefined],
-  ['unless the request gave another', { reason: 'CARD_ON_FILE', networkTransactionId: 'own' }, 'net', 'own'],
+  [
+    'unless the request gave another ID',
+    { reason: 'CARD_ON_FILE', networkTransactionId: 'own' },
+    'net',
+    'own',
+  ],
   ['unless the provider reports none', { reason: 'CARD_ON_FILE' }, undefined, undefined],
-])('the scheme’s id of an approval is shown %s', (_what, storedCredentials, networkTransactionId, shown) => {
-  const record = attempted({ kind: { case: 'card', value: { storedCredentials } } } as never);
-  recorded(record, { ...APPROVED, networkTransactionId } as Outcome);
-  const card = record.paymentMethod?.paymentMethodDetail?.kind.value as Card | undefined;
-  expect(card?.storedCredentials?.networkTransactionId).toBe(shown);
-  expect(card?.storedCredentials?.reason).toBe(storedCredentials?.reason);
-});
+])(
+  'the network transaction ID of an approval is shown %s',
+  (_what, storedCredentials, networkTransactionId, shown) => {
+    const record = attempted({ kind: { case: 'card', value: { storedCredentials } } } as never);
+    recorded(record, { ...APPROVED, networkTransactionId } as Outcome);
+    const card = record.paymentMethod?.paymentMethodDetail?.kind.value as Card | undefined;
+    expect(card?.storedCredentials?.networkTransactionId).toBe(shown);
+    expect(card?.storedCredentials?.reason).toBe(storedCredentials?.reason);
+  },
+);
 
 it('only an earlier declined attempt makes the payment of an unsent attempt declined', () => {
   const statusAfter = (...statuses: Transaction_Status[]) => {

@@ -86,7 +86,7 @@ it('operations act on the attempt that succeeded, not on a declined attempt or a
   expect(succeededBase(rows.slice(0, 2))).toBeUndefined();
 });
 
-it("the provider's words are shown for their own transaction", () => {
+it("the provider's data is shown for its own transaction", () => {
   const { record, transactions } = approved(true);
   const [transaction] = transactions;
   if (!transaction) throw new Error('there is no transaction');

@@ -32,13 +32,13 @@ const AWAY = { awaitsPayer: true };
 it.each<[string, Outcome, TransactionInState, boolean]>([
   ['an unknown outcome of an attempt without a response', UNKNOWN, found({ isUnanswered: true }), true],
   ['an approval', APPROVED, found(), false],
-  ['an approval in the shown words', { ...APPROVED, providerData: SHOWN }, found(), false],
+  ['an approval with the data already shown', { ...APPROVED, providerData: SHOWN }, found(), false],
   ['a redirect of an attempt', REDIRECT, found(), false],
   ['a payer’s agreement to an attempt with a response', TO_COMPLETE, found(), true],
   ['a payer’s agreement to an attempt without a response', TO_COMPLETE, found({ isUnanswered: true }), false],
-  ['a decision still to come, in the shown words', PENDING, found(), true],
-  ['a decision still to come, in other words', { ...PENDING, providerData: OTHER }, found(), false],
-  ['a decision still to come, where no words are shown', PENDING, found({}, { isPlain: true }), false],
+  ['a decision still to come, with the data already shown', PENDING, found(), true],
+  ['a decision still to come, with other data', { ...PENDING, providerData: OTHER }, found(), false],
+  ['a decision still to come, when no data is shown', PENDING, found({}, { isPlain: true }), false],
   [
     'a decision still to come, of an attempt without a response',
     PENDING,
@@ -93,9 +93,9 @@ it.each<[string, Outcome, TransactionInState, boolean, Outcome]>([
   ['waits while the payer has time', NO_LOOK_UP, AT_WALLET, false, NO_LOOK_UP],
   ['expires after the payer’s time', NO_LOOK_UP, AT_WALLET, true, { ...EXPIRED, providerData: SHOWN }],
   ['never expires once the payer came back', UNKNOWN, AT_WALLET, true, PENDING],
-  ['shows the words of an inconclusive return', SILENT, AT_WALLET, true, { ...PENDING, providerData: OTHER }],
+  ['shows the data of an inconclusive return', SILENT, AT_WALLET, true, { ...PENDING, providerData: OTHER }],
   [
-    'shows no words where none are known',
+    'shows no data when none is known',
     UNKNOWN,
     found({ ...AWAY, status: 'CREATED' }, { isPlain: true }),
     true,
@@ -106,6 +106,6 @@ it.each<[string, Outcome, TransactionInState, boolean, Outcome]>([
   expect(withoutLookUp(reported, about, isLast)).toEqual(outcome);
 });
 
-it('at the end of a payer’s time only a redirect becomes an expiry', () => {
+it('at the end of a payer’s time, only a redirect expires', () => {
   expect([REDIRECT, PENDING, APPROVED].map(endOf)).toEqual([EXPIRED, PENDING, APPROVED]);
 });
