@@ -119,6 +119,16 @@ onCitus('a node that is down (skipped unless CITUS_URL names a coordinator)', ()
     await checkWritable(database);
     await expect(checkNode(database, { node: '', accountId: accountDown })).rejects.toSatisfy(isUnavailable);
   });
+
+  it('a statement that reaches no node keeps its connection to the coordinator', async () => {
+    const single = openTestDatabase(own.url, 1);
+    const pid = async () =>
+      (await single.query({ name: 'pid', text: 'SELECT pg_backend_pid() AS pid' })).rows[0];
+    const before = await pid();
+    await expect(checkNode(single, { node: '', accountId: accountDown })).rejects.toSatisfy(isUnavailable);
+    expect(await pid()).toEqual(before);
+    await single.close();
+  });
 });
 
 const dueTransaction = (accountId: string) => `

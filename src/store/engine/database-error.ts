@@ -29,7 +29,8 @@ export function isSurelyNotCommitted(error: unknown): boolean {
 
 /** Returns true if a distributed database (Citus) could not connect to the node, so it sent the statement to none. */
 function isNodeUnreachable(error: unknown): boolean {
-  return hasSqlState(error, '08006') && NODE_UNREACHABLE.test((error as Error).message);
+  if (!hasSqlState(error, '08006') || (error as pg.DatabaseError).severity !== 'ERROR') return false;
+  return NODE_UNREACHABLE.test((error as Error).message);
 }
 
 /**
@@ -81,7 +82,7 @@ const BROKEN_CONNECTION = /^(Connection terminated|Query read timeout|Client (ha
  * Returns true if an error is the database's response to the statement. The statement was rolled back, so the
  * connection remains usable. (node-postgres' own pool would discard the connection after any error.)
  */
-export function isOfStatement(error: unknown): boolean {
+function isOfStatement(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') return false;
   return error.code !== undefined && !OF_CONNECTION_SQLSTATE.test(error.code);
 }

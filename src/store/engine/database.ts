@@ -4,7 +4,7 @@ import {
   codeOf,
   DatabaseUnavailableError,
   hasSqlState,
-  isOfStatement,
+  isSurelyNotCommitted,
   READ_ONLY,
   UnsafeDatabaseError,
 } from './database-error.ts';
@@ -137,7 +137,8 @@ export function openDatabase(options: DatabaseOptions): Database {
       return result;
     } catch (error) {
       connections.noteError(client, error);
-      client.release(hasSqlState(error, READ_ONLY) || !isOfStatement(error));
+      // A statement that was surely rolled back, or reached no node, has left the connection usable.
+      client.release(hasSqlState(error, READ_ONLY) || !isSurelyNotCommitted(error));
       throw error;
     }
   };
