@@ -68,7 +68,7 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
   const definition = catalogue.connections.find(
     ({ connector, id }) => connector === provider && (options.connection ?? id) === id,
   );
-  if (!definition) throw new TryError(`${file} has no such connection to ${provider}`);
+  if (!definition) throw new TryError(`${file} has no matching connection to ${provider}`);
   requireSecrets(definition, options);
   refuseLive(definition, options);
 

@@ -39,11 +39,11 @@ function readRule({ pattern, body, responseBody }: HttpRule, method: DescMethod)
     throw new Error(`${method}: this kind of google.api.http rule is not supported`);
   }
   if (body !== '' && body !== '*' && fieldPath(method.input, body)?.length !== 1) {
-    throw new Error(`${method}: the request has no field "${body}" to be the body`);
+    throw new Error(`${method}: the request has no field "${body}" to use as the body`);
   }
   const responseField = method.output.fields.find(({ name }) => name === responseBody);
   if (responseBody !== '' && (!responseField || responseField.oneof)) {
-    throw new Error(`${method}: the response has no field "${responseBody}" to be the body`);
+    throw new Error(`${method}: the response has no field "${responseBody}" to use as the body`);
   }
   const variables: FieldPath[] = [];
   const segments = pattern.value.split('/').map((segment, i) => {

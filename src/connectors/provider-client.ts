@@ -46,7 +46,7 @@ export function accountAt(
 
 const MAX_RESPONSE_BYTES = 256 * 1024;
 
-/** Opens a client. @param toRequest adds the parts common to every request; it may reveal a secret. */
+/** Opens a client. @param toRequest adds the parts common to every request, including any secret. */
 export function openProviderClient<Target>(
   options: Pick<HttpClientOptions, 'origin' | 'timeoutMs'> & Partial<HttpClientOptions>,
   toRequest: (target: Target) => HttpRequest,

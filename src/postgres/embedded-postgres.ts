@@ -98,7 +98,7 @@ export function runningEmbeddedPostgres(dataDir: string): string | undefined {
     return port === undefined ? undefined : clusterUrl(cluster, port);
   } catch (cause) {
     throw new EmbeddedPostgresError(
-      `You may not read the data in ${dataDir} (${(cause as Error).message}). Run this as the user who starts the service.`,
+      `You do not have permission to read the data in ${dataDir} (${(cause as Error).message}). Run this as the user who starts the service.`,
       { cause },
     );
   }

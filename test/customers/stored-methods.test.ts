@@ -34,7 +34,7 @@ const rowOf = async (id: string) =>
   (await tables.query('SELECT * FROM vaulted_token WHERE id = $1', [id]))[0];
 
 describe('enrolled cards', () => {
-  it('an enrolled card is returned masked, can be listed and read, and pays by its ID', async () => {
+  it('an enrolled card is returned masked, can be listed and read, and can pay by its ID', async () => {
     const made = await enroll();
     const { id, created_at, updated_at } = made.json;
     expect([made.status, made.headers.get('location')]).toEqual([201, `${path()}/${id}`]);

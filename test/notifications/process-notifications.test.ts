@@ -192,7 +192,7 @@ describe('notifications', () => {
   });
 
   it.each([true, false])(
-    'the signed fields of a notification decide an unanswered payment if there is no look-up (capture: %s)',
+    'without a look-up, signed fields of a notification are the outcome of an unanswered payment (capture: %s)',
     async (capture) => {
       payments.provider.next.push('does it, unanswered');
       const payment = await payments.pay({ capture });

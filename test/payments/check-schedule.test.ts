@@ -239,7 +239,7 @@ describe('an authorization', () => {
     return payment;
   }
 
-  it('an authorization at its term stays open if its look-up is unanswered', async () => {
+  it('an authorization at the end of its term stays open if its look-up is unanswered', async () => {
     const payment = await authorized();
     expect(await check(payment, LAPSES_MS, at(UNKNOWN))).toBe(false);
     expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [3_600], 'SUCCEEDED']);

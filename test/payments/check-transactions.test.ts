@@ -117,7 +117,7 @@ describe('a challenge whose card is to be stored', () => {
     return getPayment(payments.deps, payment.id, payments.caller());
   }
 
-  it('a challenge whose card is to be stored names the stored card once its payer has passed it', async () => {
+  it('a payment with a challenge names the card stored for it once its payer has passed the challenge', async () => {
     const { paymentMethod } = await paidAfter(2 * MINUTE_MS);
     expect(await tokens()).toEqual([{ id: paymentMethod?.vaultedToken }]);
   });

@@ -226,7 +226,7 @@ describe('targets', () => {
     ).toBe(false);
   });
 
-  it('only the first target is listed for an enrolled payer, whatever its health', () => {
+  it('for an enrolled payer, only the first target is listed, whatever the health of that target', () => {
     const routes = [{ id: 1, targets: to('a', 'b') }];
     const payment_method = { type: 'WALLET_B', vaulted_token: VAULTED_CARD };
     const enrolled = { ...walletPayment(), payment_method, workflow: 'DIRECT' };

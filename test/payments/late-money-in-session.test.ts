@@ -126,7 +126,7 @@ it('a payment that is claimed in the session at the same moment does not deadloc
   await claiming.query('COMMIT');
   await claiming.close();
   expect([await late, deadlocks]).toEqual(['applied', 0]);
-  // It used the session first, so the session continues to show it.
+  // The other payment used the session first, so the session continues to show that payment.
   expect(await readSession(payments.database, ACCOUNT_ONE, session)).toMatchObject({
     ...{ used: true, paymentId: other },
   });

@@ -50,7 +50,7 @@ it.each(['file', 'file/below'])('a data directory is refused if a file is in its
   );
 });
 
-it('a data directory that cannot hold PostgreSQL’s data is refused by name', async () => {
+it('a data directory that cannot hold PostgreSQL’s data is refused with a message that names it', async () => {
   const dataDir = join(open, 'mine');
   mkdirSync(dataDir);
   symlinkSync('nowhere', join(dataDir, 'postgres'));

@@ -98,7 +98,7 @@ describe('starting embedded PostgreSQL', () => {
 });
 
 describe('a second service on the same data', () => {
-  it('a second service on the same data is refused in any process, with the directory and advice', async () => {
+  it('a second service on the same data is refused in any process, and the message names the directory', async () => {
     await start();
     const refusal =
       /data directory .*data is in use by another process of the service.*set DATA_DIR.*\n.*DATABASE_URL/s;
@@ -182,7 +182,7 @@ describe('recovery after kill -9', () => {
     await once(service, 'exit');
     expect(existsSync(join(fresh, 'postgres'))).toBe(false);
     await (await startEmbeddedPostgres({ dataDir: fresh, log })).stop();
-    // The initdb of the killed start may have written until now. A later start removes what is left.
+    // The killed start's initdb may have kept writing until now. A later start removes what is left.
     await (await startEmbeddedPostgres({ dataDir: fresh, log })).stop();
     expect(unfinished(fresh)).toBe(false);
   });

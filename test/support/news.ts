@@ -20,8 +20,8 @@ export type Notified = {
 };
 
 /**
- * Stores a notification about a transaction and runs due checks, as the service does. Earlier ones count as settled
- * long ago.
+ * Stores a notification about a transaction and runs due checks, as the service does. Backdates the notifications
+ * settled so far, so that they do not delay this check.
  *
  * @returns the result of the last notification settled; 'waiting' if none was settled.
  */

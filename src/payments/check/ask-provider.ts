@@ -97,7 +97,7 @@ async function askAndComplete(connection: ProviderConnection, query: LookUp): Pr
   return completed.kind === 'not_sent' ? outcome : completed;
 }
 
-/** Asks a provider without a look-up to cancel an attempt that no notification has reported for too long. */
+/** Asks a provider without a look-up to cancel an attempt that has gone too long without a notification. */
 async function cancelTechnically({ technicalCancel }: ProviderConnection, query: LookUp): Promise<Outcome> {
   if (!technicalCancel || query.ageMs < technicalCancel.afterMs) return NO_LOOK_UP;
   const isTaken = await technicalCancel.send(query);

@@ -184,7 +184,7 @@ function applyLapse(found: TransactionInState, at: Timestamp): Change | Unapplie
   const { payment, record, transaction } = found;
   const { id, vaultedToken } = transaction;
   if (isOperation(transaction.type)) throw actsOnNothing(transaction);
-  // An operation that began in the meantime may be the cause.
+  // An operation that began during the look-up may be what ended the authorization.
   if (payment.openOperation) return 'waiting';
   if (!isLapsing(transaction)) return 'unchanged';
   const applied = withLapse(record, id, booksOf(payment, transaction), at);

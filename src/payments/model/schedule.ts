@@ -107,8 +107,8 @@ const DAY_S = 86_400;
 
 /**
  * Returns the seconds until an approved transaction is checked; undefined if it needs no check. An authorization may
- * lapse, and a provider that reported more than the approval is queried again. The worker that received the report
- * queries it at once; this check covers the case that the worker dies or gets no answer.
+ * lapse, and a provider that reported captures or refunds along with the approval is queried again. The worker that
+ * received the report queries the provider at once; this check is for when that worker dies or gets no answer.
  */
 export function approvedPauseS(
   transaction: { readonly capture: boolean },

@@ -725,7 +725,7 @@ END $$;
 -- write; the fence guards a write that leaves the outcome open.
 --
 -- The name ends with a version number: a release that needs another signature adds a function, because the previous release
--- keeps calling this one. Every statement names the account by the parameter.
+-- keeps calling this one. Every statement takes the account from the parameter the_account.
 CREATE FUNCTION write_change_1(
   the_account uuid,
   the_payment uuid,

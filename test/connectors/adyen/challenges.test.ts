@@ -111,7 +111,7 @@ describe('external 3-D Secure results at Adyen', () => {
 describe('a technical cancel at Adyen', () => {
   const canceled = (attempt: PaymentAttempt) => adyen.connection.technicalCancel?.send(lookUpOf(attempt));
 
-  it('a technical cancel undoes an authorization whose response was lost, as Adyen reports', async () => {
+  it('a technical cancel undoes an authorization whose response was lost, and Adyen reports this', async () => {
     const attempt = cardWith({ capture: false });
     adyen.fake.next('lost_answer');
     await adyen.connection.pay(attempt);
