@@ -8,7 +8,7 @@ import { Secret } from '#src/secret.ts';
 import { FAKE_SECRETS } from '../support/fake-providers.ts';
 
 const TABLE = join(import.meta.dirname, '../../docs/providers/README.md');
-const BY_SETTING = 'by setting';
+const BY_SETTING = 'if configured';
 
 /** A connection of each real provider with every optional capability switched on, and one with none. */
 const SETTINGS: Readonly<Record<string, { readonly least: JsonObject; readonly most: JsonObject }>> = {
