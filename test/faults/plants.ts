@@ -18,9 +18,8 @@ export type Plant = {
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'no-recovery': {
     file: 'src/store/engine/checks.ts',
-    find: '    WHERE connection_id = $1 AND connection_identity = $2 AND check_at <= now()',
-    replacement:
-      '    WHERE connection_id = $1 AND connection_identity = $2 AND check_at <= now() AND awaits_payer',
+    find: ' connection_id = $1 AND connection_identity = $2 AND check_at <= now()',
+    replacement: ' connection_id = $1 AND connection_identity = $2 AND check_at <= now() AND awaits_payer',
     cases: ['killed after sending, before the answer'],
     violates: ['I2'],
   },
@@ -76,8 +75,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'ask-any-account': {
     file: 'src/store/engine/checks.ts',
-    find: '    WHERE connection_id = $1 AND connection_identity = $2 AND check_at <= now()',
-    replacement: '    WHERE connection_id = $1 AND $2::text IS NOT NULL AND check_at <= now()',
+    find: ' connection_id = $1 AND connection_identity = $2 AND check_at <= now()',
+    replacement: ' connection_id = $1 AND $2::text IS NOT NULL AND check_at <= now()',
     cases: ['look-ups: a connection re-pointed while the service was down'],
     violates: ['I2'],
   },
