@@ -61,10 +61,11 @@ export async function receiveNotification(
         headers: JSON.stringify(headers),
       }),
     );
-    // News that is not routed now stays due, and the checker routes it. The same applies to news with only the
-    // provider's reference, since the search for its transaction may query every node of the database.
+    // News that is not routed now stays due for the checker to route. So does news with only the provider's reference if
+    // the search for it would ask every node of a distributed database.
     for (const news of stored) {
-      deps.wake(news.transactionId === undefined ? 0 : await orUnavailable(routeNews(deps, news)));
+      const isLeft = deps.database.isDistributed && news.transactionId === undefined;
+      deps.wake(isLeft ? 0 : await orUnavailable(routeNews(deps, news)));
     }
   }
   return reading.acknowledgement ?? '';
