@@ -3,7 +3,7 @@ import { isUnavailable } from './database-error.ts';
 import { listAccountsByNode } from './distribution.ts';
 import { takeByAccount } from './rows.ts';
 
-/** Stands in the WHERE of a search over all accounts where a search of some accounts names them. */
+/** Marks the place in a search's WHERE at which it can be restricted to some accounts. In SQL, it is a comment. */
 export const IN_ACCOUNTS = '/* in accounts */';
 
 /** The result of a search while a node is down: the other nodes' rows, or an error if they have none. */
@@ -28,15 +28,14 @@ export async function searchAccounts<Row extends object>(
   } catch (error) {
     if (!database.isDistributed || !isUnavailable(error)) throw error;
     const { found, failed } = await searchNodes<Row>(database, search, values);
-    const isEnough = completeness === 'of reachable nodes' || found.length > 0;
-    if (failed.length > 0 && !isEnough) throw failed[0];
+    if (completeness === 'found or complete' && found.length === 0 && failed.length > 0) throw failed[0];
     return found;
   }
 }
 
 /**
- * Leases due rows of all accounts: finds them without locks, then leases them account by account. An account whose node
- * is unavailable does not keep the others waiting, since their rows are leased already.
+ * Leases due rows of all accounts: finds them without locks, then leases them account by account. Accounts whose node is
+ * unavailable are skipped, because the rows leased before them must not wait for the end of their lease.
  *
  * @param limit maximum number of rows.
  * @param take leases the rows of one account.

@@ -78,7 +78,7 @@ export async function listOverdueWebhooks(
   database: Database,
   lateS: number,
 ): Promise<readonly WebhookName[]> {
-  return await searchAccounts<WebhookName>(database, OVERDUE, [lateS]);
+  return searchAccounts<WebhookName>(database, OVERDUE, [lateS]);
 }
 
 const TEST_EVENT = `
