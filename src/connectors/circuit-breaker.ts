@@ -8,8 +8,8 @@ export type ConnectionHealth = {
   /** Returns true if a payment would be sent now. It would not while the circuit is open or a trial is in progress. */
   isAvailable(): boolean;
   /**
-   * Returns true while look-ups should leave the provider alone: until a probe succeeds after the circuit opens or, if
-   * the provider cannot be probed, until the pause is over.
+   * Returns true while look-ups should leave the provider alone: from the opening of the circuit until a probe succeeds
+   * or, if the provider cannot be probed, until the pause is over.
    */
   isLeftAlone(): boolean;
   /** Probes the provider in the background once the pause is over. Call it regularly. */

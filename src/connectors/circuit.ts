@@ -94,7 +94,7 @@ export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOpt
 
   function open(): void {
     phase = 'paused';
-    // Stryker disable next-line AssignmentOperator: any new number tells the openings apart
+    // Stryker disable next-line AssignmentOperator: any new number distinguishes the openings
     openings += 1;
     pauseMs = pauseMs === 0 ? settings.openMs : Math.min(pauseMs * 2, maxPauseMs);
     pausedUntilMs = nowMs() + pauseMs;
@@ -120,7 +120,7 @@ export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOpt
     admitProbe: () => (isProbed && isPauseOver() ? tryOut() : undefined),
     report(admission, isHealthy) {
       if (admission.openings !== openings) return;
-      // Stryker disable next-line ConditionalExpression: no other admission since the last opening has a trial beside it
+      // Stryker disable next-line ConditionalExpression: since the last opening, no other call overlaps a trial
       if (admission.isTrial) isTrying = false;
       if (isHealthy !== undefined) learn(isHealthy, admission.isTrial);
       tell();

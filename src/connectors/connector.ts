@@ -69,17 +69,18 @@ export type ProviderConnection = {
   readonly complete: ((query: LookUp) => Promise<Outcome>) | undefined;
   /**
    * Looks up the outcome of a transaction. undefined: the provider offers no look-up, and its signed notifications
-   * decide. `not_sent` means that the provider confirms that the transaction did not happen and never will. If the
-   * provider has merely not received the request yet, the outcome is `unknown`.
+   * determine the outcome. `not_sent` means that the provider confirms that the transaction did not happen and never
+   * will. If the provider has merely not received the request yet, the outcome is `unknown`.
    */
   readonly lookUp: ((query: LookUp) => Promise<Outcome>) | undefined;
   /**
-   * Asks a provider without a look-up to undo a payment, named by our reference, if no notification has reported its
-   * outcome for `afterMs`. A notification reports the result. undefined: the provider has a look-up, or no such call.
+   * Asks a provider without a look-up to undo a payment, identified by our reference, once `afterMs` has passed without
+   * a notification of its outcome. A notification reports the result. undefined: the provider has a look-up, or no such
+   * call.
    */
   readonly technicalCancel?: {
     readonly afterMs: number;
-    /** Resolves to true if the provider accepted the request. Never throws, and ends by `deadlineMs`. */
+    /** Resolves to true if the provider accepted the request. Never throws, and resolves within `deadlineMs`. */
     send(query: LookUp): Promise<boolean>;
   };
   /**
@@ -90,8 +91,9 @@ export type ProviderConnection = {
    */
   readonly repeatOperation?: (query: LookUp) => Promise<Outcome>;
   /**
-   * Requests a payer's consent to later charges of a wallet: the outcome `redirect` gives the page to consent on. No
-   * money moves, so a failed request may be repeated. undefined: the provider does not enroll wallets.
+   * Requests a payer's consent to later charges of a wallet: the outcome `redirect` contains the URL of the page where
+   * the payer consents. No money moves, so a failed request may be repeated. undefined: the provider does not enroll
+   * wallets.
    */
   readonly enrollWallet?: (enrollment: WalletEnrollment) => Promise<Outcome>;
   /** Looks up the outcome of an enrollment: `approved` carries the `enrolledToken`. Present if `enrollWallet` is. */
@@ -100,7 +102,7 @@ export type ProviderConnection = {
   readonly readNotification: ReadNotification | undefined;
   /**
    * Tests whether the provider is available and accepts our calls, without moving money. undefined: the provider has no
-   * such call. Never throws, and ends by `deadlineMs`.
+   * such call. Never throws, and resolves within `deadlineMs`.
    */
   readonly probe: (() => Promise<boolean>) | undefined;
   /** Waits for calls in flight, then closes its sockets. */
@@ -135,7 +137,7 @@ export type Operation = {
   readonly reason: string | undefined;
   /** The payment's own transaction: the purchase or the authorization. */
   readonly payment: Target;
-  /** Transaction to refund: the capture or the purchase; for a capture and a cancel, the authorization. */
+  /** Transaction to refund: the capture or the purchase; for a capture or a cancel, the authorization. */
   readonly target: Target;
 };
 
@@ -263,8 +265,8 @@ export type SignedOutcome = {
    */
   readonly undoneBy?: string;
   /**
-   * Set when the notification reports a capture or refund of the transaction, with its own `reference`, that was made
-   * at the provider itself or whose own transaction the notification does not name.
+   * Set if the notification reports a capture or refund of this transaction, which has its own `reference`. It was made
+   * at the provider itself, or the notification does not identify our transaction for it.
    */
   readonly operation?: 'CAPTURE' | 'REFUND';
   /** The provider's reference of the payment involved: another charge may have our reference. */

@@ -16,8 +16,7 @@ export type HttpClientOptions = {
   readonly timeoutMs: number;
   readonly maxResponseBytes: number;
   /**
-   * Maximum number of requests in flight, each on a socket of its own; further requests are `not_sent`. Default: no
-   * limit.
+   * Maximum number of requests in flight, each on its own socket; further requests are `not_sent`. Default: no limit.
    */
   readonly maxInFlight?: number;
 };
@@ -54,7 +53,7 @@ const ANSWER_HEADERS = [
   'x-request-id',
 ] as const;
 
-/** Response headers by name. A header that came twice, or is longer than 256 characters, is left out. */
+/** Response headers by name. A header that was sent twice, or is longer than 256 characters, is left out. */
 export type AnswerHeaders = Readonly<Partial<Record<(typeof ANSWER_HEADERS)[number], string>>>;
 
 /**

@@ -23,7 +23,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Copies an object without the named fields, at any depth, because merchants must not see them. */
+/** Copies an object, leaving out the named fields at any depth, because merchants must not see them. */
 export function withoutFields(object: JsonObject, names: ReadonlySet<string>): JsonObject {
   const kept = (value: JsonValue): JsonValue => {
     if (Array.isArray(value)) return value.map(kept);

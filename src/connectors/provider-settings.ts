@@ -11,8 +11,8 @@ export type Secrets = Readonly<Record<string, Secret>>;
 export const DEFAULT_TIMEOUT_MS = 20_000;
 
 /**
- * Reads a connection's settings as their message in connector_settings.proto, and checks settings and secrets against
- * the message's rules.
+ * Reads a connection's settings into the connector's message of connector_settings.proto, and checks settings and
+ * secrets against the message's rules.
  *
  * @returns the message without its secrets, which stay in `secrets`.
  * @throws Error that names the invalid setting or secret, without its value.
@@ -59,7 +59,7 @@ export function requiredSecret(secrets: Secrets, name: string): Secret {
   return secret;
 }
 
-/** Returns the secrets of these names that are set: two during a rotation. */
+/** Returns those of the named secrets that are set: two during a rotation. */
 export function currentSecrets(secrets: Secrets, ...names: readonly string[]): readonly Secret[] {
   return names.flatMap((name) => secrets[name] ?? []);
 }

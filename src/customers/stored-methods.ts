@@ -66,7 +66,7 @@ export async function enrollMethod(
     cardNumber: await deps.vault.seal(new Secret(card.number), id),
   };
   const response = await callOnce(deps.database, call, async (run) => {
-    // Other calls that store a card for this customer wait here, so that the same card is stored once.
+    // Other calls that store a card for this customer wait here, so that the same card is stored only once.
     if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
       throw customerNotFound('customer_id');
     const found = await findCardOfCustomer(queriesOf(run), customer, fingerprint);

@@ -10,7 +10,7 @@ export type Caller = {
   /** Account setting: shows authorizations as authorizations, not as purchases. */
   readonly tellsAuthorized?: boolean;
   /**
-   * The checkout session that this call may pay with only the public key, in the version whose terms completed the
+   * The checkout session that this call may pay with only the public key, at the version whose terms completed the
    * request.
    */
   readonly withinSession?: SessionUse;

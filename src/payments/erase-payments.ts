@@ -8,7 +8,7 @@ import type { StoredResponses } from './stored-response.ts';
 
 /** Options for an erasure run. */
 export type EraseOptions = {
-  /** Number of days without a write after which a payment is due. */
+  /** Number of days without a write after which a payment is due for erasure. */
   readonly days: number;
   /** The stored form of the responses to later retries; undefined for a dry run. */
   readonly response: StoredResponses['own'] | undefined;
@@ -18,11 +18,11 @@ export type EraseOptions = {
 
 /**
  * Erases the payer's personal data from old payments, both in the record and in responses to retries. The key and the
- * request's hash are kept, so that a retry can always be told apart from another request, gets the rest of the
+ * request's hash are kept, so that a retry can always be distinguished from another request, gets the rest of the
  * response, and never pays again. Payments with anything open are left unchanged. May run alongside the service or
  * another such run; the next run completes an interrupted one.
  *
- * @returns the number of payments that were due.
+ * @returns the number of payments that were due for erasure.
  */
 export async function eraseOldPayments(database: Database, options: EraseOptions): Promise<number> {
   const { days, response, onStep } = options;

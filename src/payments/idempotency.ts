@@ -134,7 +134,7 @@ export function inProgress({ retryAfterS }: Patience, keyed: Keyed, cause?: unkn
   return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
 }
 
-/** Limits of a wait for a write by another call or worker, which is polled for up to `waitMs`. */
+/** Limits on waiting for a write by another call or worker; the wait polls for up to `waitMs`. */
 export type Patience = {
   readonly waitMs: number;
   readonly retryAfterS: number;

@@ -75,7 +75,7 @@ export async function drainWebhook(
         [next] = await take(1);
       }
     });
-    // If a lane fails, its leased deliveries become due again when their leases end.
+    // If a lane fails, its leased deliveries become due again when their leases expire.
     for (const lane of await Promise.allSettled(lanes)) {
       if (lane.status === 'rejected') deps.observer.failed(lane.reason);
     }

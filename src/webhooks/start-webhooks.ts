@@ -48,7 +48,7 @@ const FAILING_PAUSE_S = 5;
 
 /**
  * Starts sending events. Any number of replicas may do so: an event is relayed once, a delivery is leased to one
- * replica at a time, and a dead replica's deliveries pass to another when their leases end.
+ * replica at a time, and a dead replica's deliveries pass to another when their leases expire.
  */
 export function startWebhooks(deps: WebhookDeps): Webhooks {
   const { database, settings, observer } = deps;

@@ -48,7 +48,7 @@ export function createWebhookClient(url: string, options: WebhookClientOptions):
     pipelining: 1,
     allowH2: false,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // The deadline in `post` covers both.
+    // The deadlines in `post` apply instead.
     headersTimeout: 0,
     bodyTimeout: 0,
   });

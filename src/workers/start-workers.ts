@@ -59,7 +59,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
     worker.on('error', (err) => {
       const { pid } = worker.process;
       log.error({ err, worker: pid }, 'a worker cannot be reached');
-      // A process that could not be started emits no exit event of its own.
+      // A process that could not be started does not emit an exit event itself.
       if (pid === undefined) worker.process.emit('exit', 1, null);
     });
     worker.once('exit', (code, signal) => {

@@ -36,8 +36,8 @@ import {
 
 /**
  * Connector for Adyen's Checkout API. Adyen offers no look-up: signed notifications report the outcome of every
- * capture, cancel and refund, and of a payment whose response was lost. A payment without a notification is canceled by
- * our reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
+ * capture, cancel and refund, and of a payment whose response was lost. A payment without a notification is canceled
+ * using our reference, and an operation whose response was lost is sent again under its key. Settings: see settings.ts.
  */
 export const adyenConnector: Connector = { name: 'adyen', connect };
 

@@ -33,7 +33,7 @@ const CANCELED_OR_REFUNDED =
 const NOT_TAKEN = 'the purchase was approved, but its capture failed: no money was taken.';
 
 type Ended = 'approved' | 'declined' | 'expired';
-/** Meaning of an event: its subject, and its outcome depending on success. */
+/** Meaning of an event: its subject, and the outcome if it reports a success or a failure. */
 type Meaning = { readonly of: 'payment' | OperationKind; readonly success?: Ended; readonly failure?: Ended };
 
 const done = (of: Meaning['of']): Meaning => ({ of, success: 'approved', failure: 'declined' });
@@ -60,11 +60,11 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   // still arrive.
   [TECHNICAL_CANCEL]: undone('payment'),
   OFFER_CLOSED: { of: 'payment', success: 'expired' },
-  // The uncaptured rest of the authorization.
+  // The uncaptured rest of the authorization has expired.
   EXPIRE: { of: 'payment', success: 'expired' },
 };
 
-/** Events that are final, even after Adyen has reported the opposite. */
+/** Events that, if successful, correct an earlier report of the opposite. */
 const CORRECTIONS: ReadonlySet<string> = new Set([AUTHORISATION, CAPTURE_FAILED, REFUND_FAILED]);
 
 /** The event that undoes a success, by the event that reports the success. The two may arrive in either order. */

@@ -73,7 +73,10 @@ export function detailsRequest(
   return post(settings, '/payments/details', `${transactionId}-${digest}`, { details: { redirectResult } });
 }
 
-/** Builds the request that cancels an authorization by our reference, whether or not Adyen has received it. */
+/**
+ * Builds the request that cancels an authorization using our reference, whether or not Adyen has received the
+ * authorization.
+ */
 export function technicalCancelRequest(transactionId: string, settings: AdyenSettings): HttpRequest {
   return post(settings, '/cancels', `${transactionId}-cancel`, {
     merchantAccount: settings.merchantAccount,

@@ -108,7 +108,7 @@ async function readNotification(
   return { kind: 'send_again', detail: 'the payment of the notification could not be read at the provider' };
 }
 
-/** Searches for payments under a new reference. */
+/** Searches for payments with a new reference. */
 async function probe({ send }: Call): Promise<boolean> {
   return Array.isArray(readSearch(bodyOf(await send(searchPayments(randomUUID())))).results);
 }

@@ -110,9 +110,9 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
 const CLOSED = unknownOutcome('the preference is closed, but its last payments may not be listed yet');
 
 /**
- * Closes a preference unless it is already closed: closing it again would move its end.
+ * Closes a preference unless it is already closed: closing it again would change its end time.
  *
- * @returns the time since its end.
+ * @returns the time since it ended.
  */
 async function close(
   preferenceId: string,
@@ -143,8 +143,8 @@ function closedForMs(
 }
 
 /**
- * Adds later events of the payment named by a notification: ended disputes and refunds. The payment is read by its id
- * because a search may still return its earlier state.
+ * Adds later events of the payment named by a notification: refunds, and disputes that have ended. The payment is read
+ * by its id because a search may still return its earlier state.
  */
 async function withLaterNews(
   approved: Extract<Outcome, { kind: 'approved' }>,
@@ -221,8 +221,8 @@ function neverSentAway(close: boolean, failed: Payment | undefined): Outcome {
 type Found = { readonly found: readonly Payment[] } | { readonly fault: string };
 
 /**
- * Reads a transaction's payments, the newest first. The search may not yet list the payment just reported by a
- * notification, or the one already known: both are read by id.
+ * Reads a transaction's payments, the newest first. The search result may still lack the payment just reported by a
+ * notification or the payment already known, so both are read by id.
  */
 async function readPayments(
   reportedId: string | undefined,

@@ -27,8 +27,8 @@ const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'author
 const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
 
 /**
- * Decides from all payments of a preference: the first paid payment, or else an undecided one. A failed payment alone
- * decides nothing, since the payer may try again.
+ * Determines the outcome from all payments of a preference: from the first paid payment, or else from an undecided one.
+ * A failed payment alone decides nothing, since the payer may try again.
  *
  * @param payments the newest first.
  */
@@ -115,7 +115,7 @@ export function endedDisputesOf(payment: Payment): readonly Dispute[] {
 
 const DISPUTE_KINDS = ['mediation', 'chargeback'] as const;
 
-/** Returns an id for a dispute, since a payment contains none. A payment may be disputed in either way. */
+/** Returns an id for a dispute, since a payment contains none. A payment may have a dispute of each kind. */
 function disputeId(kind: (typeof DISPUTE_KINDS)[number], { id: paymentId }: Payment): string | undefined {
   return paymentId && `${kind}/${paymentId}`;
 }

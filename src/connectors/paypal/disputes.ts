@@ -34,8 +34,8 @@ export function disputedSubjects(resource: Resource): readonly NotificationSubje
 }
 
 /**
- * Reads a reversal: PayPal or a bank has taken a capture's money back. It counts as a dispute without an id, and
- * therefore as part of any dispute that PayPal reports. If PayPal reports none, it stays open.
+ * Reads a reversal: PayPal or a bank has taken a capture's money back. The reversal counts as a dispute without an id,
+ * and therefore as part of any dispute that PayPal reports. If PayPal reports none, the reversal stays open.
  */
 export function reversedSubjects(resource: Resource): readonly NotificationSubject[] {
   const dispute: Dispute = { stage: 'opened', money: resource.amount };

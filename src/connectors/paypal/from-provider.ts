@@ -110,7 +110,7 @@ export function withTotals(outcome: Outcome, order: Order, { money }: Asked): Ou
 
 const REFUNDED: ReadonlySet<string> = new Set(['REFUNDED', 'PARTIALLY_REFUNDED']);
 
-/** Returns an order's single purchase unit if it matches the request, or else the outcome. */
+/** Returns an order's single purchase unit if it matches the request, or else the outcome of a mismatch. */
 export function unitOf(order: Order, asked: Asked): { readonly unit: Unit } | Outcome {
   const { id, intent, purchase_units: units } = order;
   if (id === undefined || (asked.orderId !== undefined && id !== asked.orderId)) {

@@ -79,7 +79,7 @@ const readEvent = fields({
 const REFUND = /^PAYMENT\.(CAPTURE\.REFUNDED$|REFUND\.)/;
 const OF_CAPTURES = /^(CUSTOMER\.DISPUTE\.|PAYMENT\.(CAPTURE\.(REFUNDED|REVERSED)$|REFUND\.))/;
 
-/** Returns true for an https URL at a PayPal host that names no user and no port. */
+/** Returns true for an https URL without a user or a port at a PayPal host. */
 function isPayPalUrl(address: string): boolean {
   const url = address.length <= MAX_CERT_URL ? URL.parse(address) : null;
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')

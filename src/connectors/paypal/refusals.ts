@@ -21,7 +21,7 @@ type OfIssue = 'redirect' | 'pending' | 'look_up' | 'paid_by_another';
 
 /** PayPal's refusals. An issue is more specific than the status of its refusal. The ISO 8583 equivalents are ours. */
 const REFUSALS = refusalTable<Column, OfIssue>([
-  // PayPal refused the request's id. As after 5200 (94), another provider might charge a second time.
+  // PayPal refused the request's id. As with code 5200 (94), another provider might charge a second time.
   { processor: 'PPIF', means: { iso8583Code: '12', nowhereElse: true } },
   ...declines('processor', {
     '05': '0100 0500 0R00 10BR 1393 5100 5170 5190 9530 9540 PPAD PPAR PPAV PPDV',
@@ -87,7 +87,7 @@ export function fromRefusal(body: JsonObject, { status, headers }: Answer, shown
     case 'pending':
       return { kind: 'pending', providerData };
     case 'paid_by_another':
-      return alarmingOutcome('the payment was paid by another order', providerData);
+      return alarmingOutcome('the payment was paid through another order', providerData);
     case 'redirect':
     case 'look_up': {
       const redirectUrl = meaning === 'redirect' ? payerLinkOf(error) : undefined;

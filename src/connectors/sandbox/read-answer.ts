@@ -101,7 +101,7 @@ function isClosed(result: HttpResult, idempotencyKey: string): boolean {
   return object === 'closed' && key === idempotencyKey;
 }
 
-/** Reads how a payer's page ended without consent; undefined for any other status. */
+/** Reads the outcome of a page on which the payer did not consent; undefined for any other status. */
 export function readRefusal(status: string, reported: Reported): Outcome | undefined {
   if (status === 'expired') return { kind: 'expired', ...reported };
   const decline = declineOfPage(status);

@@ -25,7 +25,7 @@ export function fromRefusal(status: number, answer: Answer): Outcome {
   return refusedOutcome(meaning, { status, refused: answer.error.param });
 }
 
-/** Returns the meaning of a payer's page that ended without consent; undefined for any other status. */
+/** Returns the meaning of a page on which the payer did not consent; undefined for any other status. */
 export function declineOfPage(page: string): DeclineMeaning | undefined {
   const meaning = REFUSALS({ page });
   return typeof meaning === 'object' ? meaning : undefined;

@@ -161,9 +161,9 @@ function fromPayment(
     case 'requires_confirmation':
       return failure ? declined(failure, intent, providerData) : 'open';
     case 'canceled':
-      // The error of an approved authorization is from a failed capture.
+      // The error of an approved authorization comes from a failed capture.
       if (failure && !isAuthorized(intent)) return declined(failure, intent, providerData);
-      // Without a payment method, it was never confirmed and no longer can be.
+      // Without a payment method, the intent was never confirmed and no longer can be.
       if (intent.payment_method || isCharged) return { kind: 'expired', providerData };
       return neverHappens('the provider closed the payment before it was confirmed');
     default:
@@ -175,7 +175,7 @@ function isAuthorized({ latest_charge: charge }: Intent): boolean {
   return charge.status === 'succeeded';
 }
 
-/** Returns true if an intent was charged. Here its charge is an object, elsewhere only an id. */
+/** Returns true if an intent was charged. Some responses contain the charge itself, others only its id. */
 function hasCharge({ latest_charge: charge }: JsonObject): boolean {
   return Boolean(charge);
 }
@@ -204,7 +204,7 @@ function fromCapture(
       ? approved(intent, { providerData })
       : answeredAboutAnother('amount_received');
   }
-  // An authorization allows only one capture: with another mark or another amount, it is not this one.
+  // An authorization allows only one capture: a capture with another mark or another amount is not ours.
   if (mark !== undefined || difference !== undefined) return neverHappens('another capture was made');
   // Regardless of who captured it, exactly this money was taken and cannot be taken again.
   providerData.responseMessage =

@@ -81,6 +81,6 @@ function subjectOf(type: string, object: Read<typeof readObject>): NotificationS
     return { transactionId, ...(id !== '' && { reference: id }) };
   }
   // External captures and refunds lack our id: their payment is looked up. Other software on the same account also
-  // creates payments without our id; they are not found.
+  // creates payments without our id; look-ups do not find those.
   return (isRefund || isCharge) && reference !== undefined ? { reference } : undefined;
 }

@@ -56,7 +56,7 @@ const REFUSALS = refusalTable<Column, 'declined'>([
   // An earlier or concurrent request may have done something.
   { type: 'idempotency_error', means: 'unknown' },
   { code: 'payment_intent_unexpected_state idempotency_key_in_use lock_timeout', means: 'unknown' },
-  // The account's configuration is at fault: for example, it may not send card numbers.
+  // The account's configuration is at fault: for example, the account is not allowed to send card numbers.
   { status: '402', type: 'invalid_request_error', decline_code: '', means: 'turned_away' },
   ...BY_STATUS,
 ]);

@@ -19,8 +19,8 @@ import type { CheckDeps, Found, Prompt } from './found-transaction.ts';
 
 /**
  * Queries the provider about a transaction. Also completes an open payment that its payer has approved, if the provider
- * leaves completion to us. If the provider offers no look-up, cancels an attempt that no notification has reported for
- * too long.
+ * leaves completion to us. If the provider offers no look-up, asks it to cancel an attempt that has gone too long
+ * without a notification.
  *
  * @param prompt.isLast true once the payer's time is over, so the provider closes the payment.
  */

@@ -28,7 +28,7 @@ const MOST_QUESTIONS = 8;
 /**
  * Checks a transaction: applies signed news, queries the provider with the other news as hints, writes the result,
  * settles the news, and schedules the next check. If the process dies partway, the check is repeated after its lease
- * ends, and the repetition changes nothing twice.
+ * expires, and the repetition changes nothing twice.
  */
 export async function checkTransaction(
   deps: CheckDeps,
@@ -172,7 +172,7 @@ async function ask(
   for (let questions = 1; asked.again && questions < MOST_QUESTIONS; questions++) {
     const current = { ...leased, fence: asked.fence ?? leased.fence };
     const next = await askOnce(deps, connection, current, { ...prompt, hint: prompt.hint ?? {} }, stop);
-    // The write stands, and the next check, which it scheduled, queries the provider again.
+    // What was written remains valid, and the next check, which is already scheduled, queries the provider again.
     if (next.result === 'unanswered') return { ...asked, checkInS: asked.checkInS ?? FIRST_CHECK_S };
     asked = { ...next, result: next.result === 'unchanged' ? 'applied' : next.result };
   }

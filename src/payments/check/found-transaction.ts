@@ -32,8 +32,8 @@ export type Found = TransactionInState & { readonly terms: Capabilities };
 export type Prompt = {
   readonly hint: Hint | undefined;
   /**
-   * Asks the provider to close the transaction early. Unlike at expiry, only the provider's word then ends the
-   * transaction.
+   * Asks the provider to close the transaction early. Unlike at expiry, the transaction then ends only if the provider
+   * reports its end.
    */
   readonly close: boolean;
 };

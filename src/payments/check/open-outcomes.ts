@@ -23,7 +23,10 @@ export type OpenOutcomesDeps = WriteDeps & {
 /** Observer of open outcomes, for metrics and logs. */
 export type OpenOutcomesObserver = {
   counted(outcomes: OpenOutcomes): void;
-  /** Called after startup, after each reload of the catalogue, and when the connections with such outcomes change. */
+  /**
+   * Called after startup, after each reload of the catalogue, and when the connections with outcomes that cannot be
+   * looked up change.
+   */
   unaskable(outcomes: UnaskableOutcomes): void;
   failed(error: unknown): void;
 };
@@ -163,7 +166,7 @@ export function describeUnaskable({ connectionId, reason, identity, open }: Unas
   const begun = ` (${identity})`;
   const why = {
     no_connection: `the catalogue has no such connection${begun}; add it back so that they can be looked up`,
-    other_account: `it now points to a different account than when they began${begun}; point it back at the old account, and add a separate connection for the other`,
+    other_account: `the connection now points to a different account than when these transactions began${begun}; point it back at the old account, and add a separate connection for the other`,
     no_look_up:
       'its provider offers no look-up, and no notification has reported them yet; if none does, settle them with the provider',
   };
@@ -175,7 +178,10 @@ function askableConnections(connections: ReadonlyMap<string, ProviderConnection>
   return [...connections].map(([connectionId, { identity }]) => ({ connectionId, identity }));
 }
 
-/** Age at which a due attempt counts as unclaimed. A replica that can query the provider takes one within seconds. */
+/**
+ * Age at which a due attempt counts as unclaimed. A replica that can query the provider claims a due attempt within
+ * seconds.
+ */
 const NOBODY_ASKS_AFTER_S = 30;
 const ANSWER_LEASE_S = 30;
 const NOBODY_KNOWS: Outcome = {
@@ -186,7 +192,7 @@ const NOBODY_KNOWS: Outcome = {
 
 /**
  * Stores a PENDING response for payments whose process died before it responded, if no replica can query their
- * provider; otherwise their keys would stay in progress forever. The payments stay due for a replica that can.
+ * provider; otherwise their keys would stay in progress forever. The payments stay due for a replica that can query it.
  */
 export async function answerUnaskable(deps: OpenOutcomesDeps, stop?: AbortSignal): Promise<void> {
   const leased = await takeUnaskable(deps.database, askableConnections(deps.connections()), {

@@ -25,7 +25,7 @@ export type ReturnDeps = {
 };
 
 /**
- * Stores that a payer returned, which makes the payment's check due, and waits a few seconds for the check. The return
+ * Records that a payer returned, which makes the payment's check due, and waits a few seconds for the check. The return
  * URL is only a hint, since anyone can make one up.
  *
  * @param returnQuery query string of the return URL, without the question mark.

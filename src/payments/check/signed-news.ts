@@ -44,8 +44,8 @@ async function applyOutcome(
   const { outcome } = signed;
   const stays = (result: ExternalResult) => ({ result, fence: leased.fence });
   const isEnd = outcome.kind === 'expired' && isLapsing(transaction);
-  // Reporting the end of a transaction that has already ended adds nothing, and the reported amount may be only what a
-  // capture left uncaptured.
+  // If the authorization is already over, a report of its end adds nothing, and the reported amount, which may be only
+  // the uncaptured rest, must not be compared.
   if ((isEnd && isOver(found)) || !decides(deps, signed, found)) return stays('unchanged');
   if (!isEnd && isUndone(signed, found)) return stays('unchanged');
   const { id: transactionId, connectionId, ageMs } = transaction;

@@ -5,9 +5,11 @@ import type { PreparedPayment } from './prepare-payment.ts';
 
 /** A payment's slot at the connection of its current attempt. */
 export type ConnectionSlot = {
-  /** Takes a slot of the next attempt's connection instead. @returns false, with the slot kept, if none is free. */
+  /**
+   * Takes a slot of the next attempt's connection instead. @returns false, keeping the current slot, if none is free.
+   */
   moveTo(connection: ProviderConnection): boolean;
-  /** Releases the slot. The attempts are over, or the payment was not claimed. */
+  /** Releases the slot once the attempts are over, or if the payment was not claimed. */
   release(): void;
 };
 

@@ -76,8 +76,8 @@ export async function createPayment(
 }
 
 /**
- * Returns the response that a key already has, for a request that is refused because of an unsupported field: a
- * release that does not know the field accepts the request without it, and may have made its payment.
+ * Returns the response that a key already has, for a request that is refused because of an unsupported field: a release
+ * that does not know the field ignores it, and may have made the request's payment.
  *
  * @throws ServiceError `refusal` if nothing holds the key; otherwise as `createPayment` does.
  */

@@ -56,7 +56,7 @@ export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
  */
 export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes): ChosenMethod {
   const input = request.paymentMethod;
-  // A token implies its type. A type sent along with a token may be a name of the shop's own.
+  // A token implies its type. A type sent along with a token may be a name that only the shop uses.
   const type = input?.token && !types.has(input.type) ? ONE_TIME_TOKEN_TYPE : (input?.type ?? '');
   const offered = types.get(type);
   if (!input || !offered) throw notAvailable('payment_method.type', 'is not offered');

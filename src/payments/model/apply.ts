@@ -153,7 +153,7 @@ function applyToOperation(
 
 const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
 
-/** Returns true if the uncaptured amount stays released without the failed transaction. */
+/** Returns true if the uncaptured amount stays released although this transaction has failed. */
 function staysReleased(
   { isReleased }: Books,
   failed: TransactionRow,
@@ -167,12 +167,14 @@ function staysReleased(
 /** Time that an authorization is held for another capture after a capture failed, before it may lapse. */
 const HELD_AGAIN_S = 86_400;
 
-/** Returns the seconds until an authorization that is held again after a failed capture is checked for its lapse. */
+/** Returns the seconds until the next check of an authorization that is held again after a failed capture. */
 function heldAgainS({ type }: TransactionRow): number | undefined {
   return type === 'CAPTURE' ? HELD_AGAIN_S : undefined;
 }
 
-/** Returns 0, to check an authorization at once, after a declined capture or cancel: it may be over at the provider. */
+/**
+ * Returns 0 after a declined capture or cancel, to check at once whether the provider still holds the authorization.
+ */
 function turnedDownS({ type }: TransactionRow, outcome: Outcome): number | undefined {
   const isTurnedDown =
     (outcome.kind === 'declined' && !outcome.corrects) ||

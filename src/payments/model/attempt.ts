@@ -52,7 +52,7 @@ export function isStillOpen({ kind }: Outcome): boolean {
   return kind === 'unknown' || kind === 'to_complete' || kind === 'pending';
 }
 
-/** Returns true if an attempt awaits its payer. A pending wallet does, and no check can speed that up. */
+/** Returns true if an attempt awaits its payer. A pending wallet payment does, and no check can speed it up. */
 function awaitsPayer(record: Payment, attempt: LastAttempt, outcome: Outcome): boolean {
   if (outcome.kind === 'redirect') return true;
   if (!isStillOpen(outcome)) return false;

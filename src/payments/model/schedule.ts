@@ -16,7 +16,7 @@ export type CheckSchedule = {
 };
 
 /**
- * Returns the lease of a transaction in seconds. Until it ends, no other worker checks the transaction.
+ * Returns the lease of a transaction in seconds. Until it expires, no other worker checks the transaction.
  *
  * @param calls number of successive provider calls, each with the connection's deadline.
  */
@@ -64,7 +64,7 @@ export function payerTimeLeftMs(ageMs: number, terms: Pick<Capabilities, 'redire
   return terms.redirectValidMinutes * 60_000 - ageMs;
 }
 
-/** Pause before the first check of a redirected payer, or of reports beyond an approval. */
+/** Pause before the first check of a redirect, or of captures and refunds that were reported with an approval. */
 export const FIRST_CHECK_S = 60;
 const LONGEST_PAUSE_S = 3_600;
 
