@@ -47,7 +47,10 @@ export type CatalogueObserver = {
 /** A catalogue with its connections open. */
 export type OpenedCatalogue = LiveCatalogue & {
   readonly catalogue: Catalogue;
-  /** Connections that can look up an outcome: those in force, and earlier ones, for their payments' open outcomes. */
+  /**
+   * Connections that can look up an outcome: those in force, and earlier connections, whose payments may have open
+   * outcomes.
+   */
   readonly reachable: ReadonlyMap<string, ProviderConnection>;
   /** The connections' health by id, for connections with a circuit breaker. */
   readonly health: ReadonlyMap<string, ConnectionHealth>;
@@ -61,7 +64,7 @@ export type OpenedCatalogue = LiveCatalogue & {
  * @param predecessor the catalogue whose connections are taken over, with their health, if they have the same
  * definition.
  * @throws CatalogueError that names the connection and the setting at fault, or an id that now points to a different
- * account; nothing that was opened then stays open.
+ * account; in that case, everything that was opened is closed again.
  */
 export function openCatalogue(
   catalogue: Catalogue,

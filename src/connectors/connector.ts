@@ -245,8 +245,8 @@ export type NotificationSubject = {
   readonly transactionId?: string;
   readonly reference?: string;
   /**
-   * The outcome that the signature covers, with money in the provider's terms. It counts only if the connection has no
-   * look-up and the outcome fits the record.
+   * The outcome that the signature covers, with the money that the provider reports. It counts only if the connection
+   * has no look-up and the outcome fits the record.
    */
   readonly signed?: SignedOutcome;
   readonly dispute?: Dispute;

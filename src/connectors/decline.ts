@@ -29,7 +29,7 @@ const DECLINES = new Map<string, Decline>([
   ['61', LIMIT_EXCEEDED],
   ['62', soft('RESTRICTED_BY_BANK', 'Card restricted by bank')],
   ['65', LIMIT_EXCEEDED],
-  // The issuer may have approved too late for the provider to notice: no other provider may be tried.
+  // The issuer may have approved too late for the provider to notice, so no other provider is tried.
   ['68', hard('PROVIDER_TIMEOUT', 'Issuer did not answer in time')],
   ['80', ACQUIRER_CONTINGENCY],
   ['82', INVALID_SECURITY_CODE],

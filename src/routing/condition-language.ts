@@ -31,12 +31,12 @@ export const FUNCTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Functions that we replace. They are registered under other names, since the library's cannot be overridden: its int()
- * reads "" as 0, its timestamp() accepts times without a zone, and its parts of local times are slow.
+ * Functions that we replace: the library's int() reads "" as 0, its timestamp() accepts times without a zone, and its
+ * parts of local times are slow. Ours have other names, since the library's functions cannot be overridden.
  */
 const REPLACED: ReadonlySet<string> = new Set(['int', 'timestamp', ...TIME_METHODS]);
 
-/** CEL with the facts as variables. Patterns have their own type, since the check of a condition compiles them. */
+/** CEL with the facts as variables. Patterns have their own type, since checking a condition compiles them. */
 const ENVIRONMENT = new Environment({ limits: { maxAstNodes: 10_000 } }).registerType('Pattern', RE2JS);
 
 for (const { name, type } of FACTS.values()) {

@@ -1,7 +1,8 @@
 /** A time, and its local time in a zone. */
 type Reading = { readonly atMs: number; readonly local: Temporal.PlainDateTime };
 
-// Reading a zone's rules takes longer than evaluating a condition, and all conditions use the payment's time.
+// Cached, since reading a zone's rules takes longer than evaluating a condition, and all conditions use the payment's
+// time.
 const lastReadings = new Map<string, Reading>();
 
 /**

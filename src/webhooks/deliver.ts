@@ -115,8 +115,8 @@ async function deliver(
   const error = errorOf(result);
   const seconds = (performance.now() - startedMs) / 1000;
   observer.delivered(name, { result: error ?? 'DELIVERED', seconds });
-  // Done before finishing, so that a delivery that an old URL refused is sent again if the webhook has a new URL by
-  // now.
+  // Done before the delivery is finished: if the webhook has a new URL by now, a delivery that the old URL refused is
+  // sent again.
   const isOff = result.status === GONE && (await turnOffGoneWebhook(database, name, url));
   if (isOff) observer.turnedOff(name);
   await finishDelivery(database, { accountId: name.accountId, url }, delivery, {

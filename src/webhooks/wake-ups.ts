@@ -3,7 +3,8 @@ import type { WebhookName } from '#src/store/tables/outbox.ts';
 /** Decides when this replica drains which webhook. */
 export type WakeUps = {
   /**
-   * Drains each of these webhooks now, or in `inS` seconds. If a drain is waiting, an earlier time replaces its time.
+   * Drains each of these webhooks now, or in `inS` seconds. If a webhook's drain is already waiting, an earlier time
+   * replaces its time.
    */
   wake(webhooks: readonly WebhookName[], inS?: number): void;
   /** Starts no more drains. Resolves when the drains in progress have ended. */

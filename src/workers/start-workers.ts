@@ -30,7 +30,7 @@ export class WorkerFailedError extends Error {
   override readonly name = 'WorkerFailedError';
 }
 
-/** If a worker exits after at least this time, its exit was an accident, and it is replaced at once. */
+/** A worker that exits after at least this time is assumed to have exited by accident, and is replaced at once. */
 const SETTLED_MS = 10_000;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 10_000;

@@ -62,7 +62,7 @@ const CAPABILITIES: Capabilities = {
   redirectValidMinutes: 1_440,
 };
 
-/** Adyen keeps an idempotency key for at least 7 days. One day less, because requests may wait in queues. */
+/** Adyen keeps an idempotency key for at least 7 days. We rely on one day less, because requests may wait in queues. */
 const REPEATABLE_MS = 6 * 86_400_000;
 const NOT_REPORTED = unknownOutcome('the provider has no look-up, and no notification has arrived yet');
 

@@ -37,7 +37,7 @@ export function fromDetails(result: HttpResult, query: LookUp, shownAs: ShownAs)
       return readPayment(answer, query, query.of.kind === 'card', shownAs);
     }
     if (merchantReference === undefined)
-      return unknownOutcome('the response to the details names no payment');
+      return unknownOutcome('the response to the details request names no payment');
     return { kind: 'not_sent', because: 'turned_away', detail: 'the details belong to another payment' };
   });
 }

@@ -171,9 +171,10 @@ function subjectsOf(item: Item, shownAs: ShownAs): readonly NotificationSubject[
 }
 
 /**
- * Builds the subjects of an operation that was not requested through us and therefore has the payment's reference: a
- * failed capture by Adyen itself, or an action in the Customer Area, which may also have its own reference. Because
- * that reference may belong to one of our operations too, the operation is a separate subject.
+ * Builds the payment's subject for an operation that was not requested through us and therefore has the payment's
+ * reference: a failed capture by Adyen itself, or an action in the Customer Area, which may also have its own
+ * reference. Because the operation's own reference may belong to one of our operations, the operation is a separate
+ * subject.
  */
 function paymentAfter(
   item: Item,
@@ -198,7 +199,7 @@ function paymentAfter(
 
 /**
  * Builds an alarm from an inconclusive event: a failed capture of a purchase, since Adyen often captures again within
- * days (it does not affect an authorization), or an operation whose kind is not signed.
+ * days (the failure does not affect an authorization), or an operation whose kind is not signed.
  */
 function alarm(
   item: Item,

@@ -107,7 +107,7 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
   return redirect.kind === 'redirect' ? (end(closedForMs(preference, ageMs)) ?? redirect) : redirect;
 }
 
-const CLOSED = unknownOutcome('the preference is closed, but its last payments may not be listed yet');
+const CLOSED = unknownOutcome('the preference is closed, but its last payments might not be listed yet');
 
 /**
  * Closes a preference unless it is already closed: closing it again would change its end time.

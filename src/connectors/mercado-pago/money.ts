@@ -8,8 +8,8 @@ const WHOLE_UNITS: ReadonlySet<string> = new Set(['CLP', 'COP']);
 const MAX_DIGITS = 15;
 
 /**
- * Converts money to the provider's JSON number in the currency's major unit: 10.5. Its digits are exactly the
- * decimal's.
+ * Converts money to the provider's JSON number in the currency's major unit: 10.5. The number has exactly the digits of
+ * the decimal.
  *
  * @returns undefined if the provider cannot express the amount.
  */

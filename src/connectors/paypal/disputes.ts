@@ -99,7 +99,7 @@ function disputeOf(resource: Resource): Dispute {
   };
 }
 
-/** Returns the stage; a dispute with an unknown end stays open, which blocks refunds. */
+/** Returns the stage; a dispute with an unknown outcome code stays open, which blocks refunds. */
 function stageOf(resource: Resource): DisputeStage {
   if (resource.status !== 'RESOLVED') return 'opened';
   return ENDS.get(resource.dispute_outcome.outcome_code) ?? 'opened';

@@ -27,7 +27,7 @@ export type Asked = {
 
 /**
  * Reads an HTTP result: `read` reads the created object. The issue in a refusal shows whether the payment was declined
- * or only the request refused.
+ * or only the request was refused.
  */
 export function fromAnswer(
   result: HttpResult,

@@ -43,13 +43,19 @@ type Refund = Extract<LookedUp, { kind: OperationKind }>;
 export type References = { readonly orderId: string; readonly captureId: string | undefined };
 
 const HOUR_MS = 3_600_000;
-/** PayPal remembers the request ids of orders for 6 hours. One hour less, because requests may wait in queues. */
+/**
+ * PayPal remembers the request ids of orders for 6 hours. We rely on one hour less, because requests may wait in
+ * queues.
+ */
 const REPEATABLE_MS = 5 * HOUR_MS;
 /** Time that a payer has to approve an order. Afterwards, PayPal no longer finds the order. */
 const ORDER_LIVES_MS = 3 * HOUR_MS;
 /** Age after which PayPal cannot have accepted a refund that its order does not show. */
 const REFUND_SHOWS_MS = 6 * HOUR_MS;
-/** PayPal remembers the request ids of refunds for 45 days. One day less, because requests may wait in queues. */
+/**
+ * PayPal remembers the request ids of refunds for 45 days. We rely on one day less, because requests may wait in
+ * queues.
+ */
 const REFUND_REPEATABLE_MS = 44 * 24 * HOUR_MS;
 
 /** Reads the ids in the `reference` of a payment's outcome. */

@@ -76,7 +76,9 @@ export function readResult(
   });
 }
 
-/** Reads a look-up's HTTP result in the same way. Only a response counts: a failed look-up proves nothing. */
+/**
+ * Reads a look-up's HTTP result as strictly as `readResult`. Only a response counts: a failed look-up proves nothing.
+ */
 export function readLookUp(
   result: HttpResult,
   asked: Asked,

@@ -24,8 +24,8 @@ import { isKeyUsed } from './refusals.ts';
 import { get, intentPath, post, type Send } from './to-provider.ts';
 
 /**
- * Stripe keeps idempotency keys for at least 24 hours. One hour less, because requests may wait in queues. Later, a
- * repeat under the same key would be a new request.
+ * Stripe keeps idempotency keys for at least 24 hours. We rely on one hour less, because requests may wait in queues.
+ * Later, a repeat under the same key would be a new request.
  */
 const REPEATABLE_MS = 23 * 3_600_000;
 const MAX_REFUNDS = 100;

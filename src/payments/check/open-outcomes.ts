@@ -35,7 +35,7 @@ export type OpenOutcomesObserver = {
 export type OpenOutcomes = {
   /** Includes requests in progress; counted up to 100,000. */
   readonly open: number;
-  /** Seconds since the oldest began. */
+  /** Age of the oldest, in seconds. */
   readonly oldestS: number;
   readonly unaskable: readonly UnaskableOutcomes[];
   readonly followUps: readonly OpenFollowUpKind[];
@@ -47,7 +47,7 @@ export type OpenFollowUpKind = {
   readonly kind: 'capture' | 'cancel' | 'refund' | 'payer';
   /** Includes requests in progress; counted up to 100,000. */
   readonly open: number;
-  /** Seconds since the oldest began. */
+  /** Age of the oldest, in seconds. */
   readonly oldestS: number;
 };
 

@@ -152,8 +152,8 @@ const BEGIN_PAUSE_MS = 50;
 /**
  * Begins the next attempt, and tries again while the database is unavailable and there is still time to send it.
  *
- * @returns false if the attempt is not known to be stored: it is not sent, and the payment ends with the outcome so
- *   far.
+ * @returns false if the attempt is not known to be stored. It is then not sent, and the payment ends with the
+ *   outcome so far.
  */
 async function beginNext(
   deps: AttemptDeps,

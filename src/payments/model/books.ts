@@ -196,7 +196,7 @@ function requireWithin(books: Books, requested: Money | undefined, left: bigint,
 function invalidStatus(why: string): ServiceError {
   return new ServiceError(
     'INVALID_STATUS',
-    `the payment's status does not allow it: ${why}; nothing was sent`,
+    `the payment's status does not allow this operation: ${why}; nothing was sent`,
   );
 }
 

@@ -62,7 +62,7 @@ const CARD_NOT_READ =
   'The card behind the payment_method token was not looked up, so card_brand, iin, issuer_country and issuer_type are ' +
   'unknown here. The payment itself knows them, and may therefore take another route.';
 const ONE_PROVIDER =
-  "Only one provider knows the method behind payment_method.vaulted_token: that of the route's first target.";
+  "Only the provider of the route's first target knows the method behind payment_method.vaulted_token.";
 
 function findRoute(all: readonly ReadyRoute[], facts: RoutingFacts) {
   const routes: { id: number; name: string; taken: boolean; whyNot: string }[] = [];
