@@ -31,11 +31,11 @@ export type GuardOptions = {
 const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', because: 'circuit_open' };
 
 /**
- * Wraps a connection in a circuit breaker: while the circuit is open, calls that begin something are `not_sent` at once.
- * Calls that look up or complete a transaction always pass and do not count: only the provider knows where the money is.
- * `not_sent` and `unknown` count as failures, but an attempt that was turned away does not count at all. After the
- * pause, the breaker probes the provider if possible. Once the probe has succeeded, one call passes as the trial, and
- * its success closes the circuit.
+ * Wraps a connection in a circuit breaker: while the circuit is open, calls that begin something are `not_sent` at
+ * once. Calls that look up or complete a transaction always pass and do not count: only the provider knows where the
+ * money is. `not_sent` and `unknown` count as failures, but an attempt that was turned away does not count at all.
+ * After the pause, the breaker probes the provider if possible. Once the probe has succeeded, one call passes as the
+ * trial, and its success closes the circuit.
  */
 export function guardConnection(
   connection: ProviderConnection,

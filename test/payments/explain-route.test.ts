@@ -233,7 +233,7 @@ describe('targets', () => {
     expect(explain(routes, enrolled, { circuits: { a: 'OPEN' } })).toMatchObject({
       targets: [{ connection: { id: 'a' } }],
       maxAttempts: 1,
-      notes: [expect.stringContaining('Only one provider')],
+      notes: [expect.stringContaining('Only the provider of')],
     });
     expect(explain(routes, walletPayment())).toMatchObject({ maxAttempts: 2, notes: [] });
   });

@@ -73,10 +73,7 @@ export function detailsRequest(
   return post(settings, '/payments/details', `${transactionId}-${digest}`, { details: { redirectResult } });
 }
 
-/**
- * Builds the request that cancels an authorization using our reference, whether or not Adyen has received the
- * authorization.
- */
+/** Builds the request that cancels an authorization using our reference, even if Adyen has not received it. */
 export function technicalCancelRequest(transactionId: string, settings: AdyenSettings): HttpRequest {
   return post(settings, '/cancels', `${transactionId}-cancel`, {
     merchantAccount: settings.merchantAccount,
