@@ -1,6 +1,6 @@
 /**
- * A decline in the merchant's terms. A hard decline is never retried anywhere; a soft decline may pass elsewhere or
- * later.
+ * A decline in the merchant's terms. A hard decline is never retried anywhere; after a soft decline, the payment may
+ * succeed elsewhere or later.
  */
 export type Decline = { readonly code: string; readonly message: string; readonly hard: boolean };
 

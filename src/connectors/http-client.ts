@@ -2,7 +2,7 @@ import { type Dispatcher, Pool } from 'undici';
 
 /** Outbound HTTP/1.1 to one provider. It never repeats a request, follows no redirect and asks for no compression. */
 export type HttpClient = {
-  /** Sends one request, once. Never throws and always ends within `timeoutMs` and by the request's own deadline. */
+  /** Sends one request, once. Never throws, and resolves within `timeoutMs` and by the request's own deadline. */
   request(request: HttpRequest): Promise<HttpResult>;
   /** Waits for the requests in flight, then closes every socket. Later requests are `not_sent`. */
   close(): Promise<void>;

@@ -152,7 +152,7 @@ function paymentRequest(
     throw notAllowed('payment_method.vault_on_success', 'requires a checkout session with a customer');
   }
   const { currency, minorUnits } = session;
-  // In the session's own form, so that a call is the same with or without the amount.
+  // In the session's own form, so that the request has the same hash with or without the amount.
   const own = { currency, value: toDecimal({ currency, minorUnits }) };
   // Only the merchant may change a customer's stored data.
   const payer = session.customerId
@@ -177,8 +177,8 @@ function isSameMoney({ currency, value }: CheckoutAmount, money: Money | undefin
 }
 
 /**
- * Returns the name of a card option that is set although no payer may set it: it decides when the money arrives or who
- * is liable.
+ * Returns the name of a card option that is set although no payer may set it: such an option decides when the money
+ * arrives or who is liable.
  */
 function merchantsOption(card: CardInput): string | undefined {
   if (card.verify) return 'verify';

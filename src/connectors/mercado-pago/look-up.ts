@@ -102,7 +102,7 @@ async function lookUpPayer(query: LookUp, send: Send, asked: Asked): Promise<Out
   const answer = await read(send, getPreference(preferenceId));
   if ('fault' in answer) return unknownOutcome(answer.fault);
   const preference = readPreference(answer.body);
-  // It may have been closed early.
+  // The preference may have been closed early.
   const redirect = fromPreference(preference, asked) ?? unknownOutcome('the response is not a preference');
   return redirect.kind === 'redirect' ? (end(closedForMs(preference, ageMs)) ?? redirect) : redirect;
 }

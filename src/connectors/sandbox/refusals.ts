@@ -11,7 +11,7 @@ import { type Answer, isError } from './answers.ts';
 /** Columns: an error's HTTP status; or the state of a payer's page. A card decline already has its ISO 8583 code. */
 type Column = 'status' | 'page';
 
-/** The provider's refusals. A 409 is not one: something else happened under our key. */
+/** The provider's refusals. A 409 is not a refusal: something else happened under our key. */
 const REFUSALS = refusalTable<Column>([
   { page: 'declined', means: declineBy('05') },
   // Canceled by the payer.

@@ -59,7 +59,7 @@ export function startChecker(deps: CheckerDeps, options: { readonly intervalMs: 
   const sooner = () => (freed ? Promise.race([freed, woken.promise]) : woken.promise);
   const stop = repeat(search, { ...options, sooner, onError: deps.checked.failed });
   return {
-    // Slightly later than due, since the database's clock decides.
+    // Wakes slightly later than due, since the database's clock decides what is due.
     wake: (inS = 0) =>
       void setTimeout(inS > 0 ? inS * 1_000 + BREATH_MS : 0, undefined, { ref: false }).then(() =>
         woken.resolve(),
@@ -109,7 +109,7 @@ async function beginDue(
       const options = { limit: slots - checks.size, leaseS: leaseS(connection, deps.schedule, MOST_CALLS) };
       const due = await takeDue(deps.database, { connectionId, identity: connection.identity }, options);
       for (const leased of due) begun.push(begin(deps, connection, leased, checks, stop));
-      // Checks that ended during the query freed slots, but start no search themselves.
+      // Checks that ended during the query have freed slots, but do not start a search themselves.
       if (due.length === options.limit && checks.size < slots) isMore = true;
     }
     if (checks.size >= slots) busy.push(...checks);

@@ -13,7 +13,8 @@ type Believed = { readonly result: ExternalResult; readonly fence: number | unde
  * Applies signed news: a stage of a dispute, or an outcome at a provider without a look-up. An outcome whose amount or
  * currency differs from the transaction's changes nothing and raises an alarm.
  *
- * @returns 'waiting' if the news may apply later because another operation on the payment is open and may be its cause.
+ * @returns 'waiting' if the news may apply later because another operation on the payment is open and may have caused
+ *   the reported event.
  */
 export async function believe(
   deps: CheckDeps,

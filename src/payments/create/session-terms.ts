@@ -57,7 +57,10 @@ function requireTerms(
   if (faults.length > 0) throw invalidParameters(faults);
 }
 
-/** Returns false if the two name different customers. Any customer may pay a session without a customer. */
+/**
+ * Returns false if the request and the session name different customers. Any customer may pay a session without a
+ * customer.
+ */
 function isOfCustomer(sent: string | undefined, customerId: string | undefined): boolean {
   return !sent || customerId === undefined || sent.toLowerCase() === customerId;
 }
@@ -73,7 +76,7 @@ export function requireTypeInSession(session: StoredSession | undefined, type: s
     throw notAvailable('payment_method.type', 'is not accepted by the checkout session');
 }
 
-/** Returns the reason why a session accepts no more payments; undefined if it accepts one. */
+/** Returns the reason why a session accepts no more payments; undefined if it accepts another. */
 export function whyClosed({ used, payments, expired }: StoredSession): string | undefined {
   if (used) return 'already has a payment that succeeded or is still open';
   if (payments >= MAX_SESSION_PAYMENTS) return `has had ${MAX_SESSION_PAYMENTS} payments, the maximum`;

@@ -79,7 +79,10 @@ export function payerPauseS(ageMs: number, leftMs: number): number {
   return leftMs > 0 ? Math.max(1, Math.min(pauseS, leftMs / 1_000)) : pauseS;
 }
 
-/** Pauses of waiting news, by age. They are short, since most news waits for a lease of a few seconds. */
+/**
+ * Pauses between retries of waiting news, by the age of the news. The pauses are short, since most news waits for a
+ * lease of a few seconds.
+ */
 export const NEWS_PAUSES = { share: 0.3, firstS: 2, longestS: LONGEST_PAUSE_S } as const;
 
 /** Returns the seconds until news of this age is retried. */
