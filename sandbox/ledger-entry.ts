@@ -73,7 +73,7 @@ export type EntryDetails = {
   readonly challenge?: 'passed' | 'failed' | 'abandoned';
   /** true if the merchant has to complete the order after the payer's approval. */
   readonly needsCompletion?: boolean;
-  /** true if it stays open for the payer even if the merchant closes it. */
+  /** true if the payment stays open for the payer even if the merchant closes it. */
   readonly staysOpen?: boolean;
   /** Amount of the authorization that a last capture releases. */
   readonly released?: number;

@@ -94,7 +94,7 @@ function readWalletOrder(body: JsonRecord): { order: Order; behaviour: Behaviour
   const order = readOrder(optionalText(body, 'description'));
   const behaviour = order.behaviour ?? { kind: 'approve' };
   if (behaviour.kind !== 'decline') return { order, behaviour };
-  throw new ApiError(400, 'invalid_request', 'a wallet cannot be declined at once', 'description');
+  throw new ApiError(400, 'invalid_request', 'a wallet payment cannot be declined at once', 'description');
 }
 
 function readFields(body: JsonRecord) {

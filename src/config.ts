@@ -55,9 +55,9 @@ export type Config = {
   readonly inProgressWaitMs: number;
   /** Limit on one replica's calls in flight: from the end of the body until the client has the response. */
   readonly maxInFlight: number;
-  /** Limit on calls at work, which wait neither for a provider nor for the client to receive the response. */
+  /** Limit on calls that are working: waiting neither for a provider nor for the client to receive the response. */
   readonly maxAtWork: number;
-  /** Percentage of the calls in flight, and of those at work, that one account may hold. */
+  /** Percentage of the limits on calls in flight and on working calls that one account may use. */
   readonly accountSharePercent: number;
   /** Percentage of the share for calls without a verified secret that one client address may hold. */
   readonly addressSharePercent: number;

@@ -170,7 +170,7 @@ function factsOf({ currency, country }: TestValues): AttemptFacts {
     transactionId: randomUUID(),
     paymentId,
     money: { minorUnits: AMOUNT, currency },
-    description: 'A try of the connection',
+    description: 'A test of the connection',
     merchantOrderId: `try-${paymentId.slice(0, 8)}`,
     merchantReference: `try-${paymentId.slice(0, 8)}`,
     country,

@@ -12,8 +12,9 @@ const MAX_RECEIVING = 1_000;
 /** Limits on calls in progress. A call that exceeds one is refused at once: nothing is sent and no key is claimed. */
 export type AdmissionLimits = ShareLimits & {
   /**
-   * Maximum number of calls in flight: from the end of the request body until the client has received the response.
-   * Each takes memory. As many again, up to `MAX_RECEIVING`, may still be sending their bodies.
+   * Maximum number of calls in flight. A call is in flight from the end of its request body until the client has
+   * received the response, and takes memory. As many calls again, up to `MAX_RECEIVING`, may still be sending their
+   * bodies.
    */
   readonly maxInFlight: number;
   /**

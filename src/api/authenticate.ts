@@ -41,7 +41,7 @@ export type LimitLookUp = <T>(recalled: Credentials | undefined, run: () => Prom
  */
 export type Authenticate = (header: ReadHeader, limitLookUp?: LimitLookUp) => Promise<Credentials>;
 
-/** Lifetime of cached keys: a revoked key stops working everywhere within it. */
+/** Lifetime of cached keys, within which a revoked key stops working everywhere. */
 const CACHE_MS = 5_000;
 const MAX_CACHED = 10_000;
 const MAX_KEY_LENGTH = 255;
@@ -81,7 +81,7 @@ export function createAuthenticate(
   };
 }
 
-/** Compares in constant time. Even for an unknown key, it compares the secret, with a hash that matches none. */
+/** Compares in constant time. For an unknown key, the secret is compared with a hash that no secret matches. */
 function check(keys: AccountKeys | undefined, secret: string | undefined): Credentials | undefined {
   const presented = hash('sha256', secret ?? '', 'buffer');
   let matches = false;

@@ -56,12 +56,16 @@ export function customerService(
 
 type Once<M> = { readonly message: M; readonly replayed: boolean };
 
-/** Builds the response to a call that created an object, or to its repeat. @param created the object's path, if any. */
+/**
+ * Builds the response to a call that created an object, or to a repeat of the call.
+ *
+ * @param created the object's path, if any.
+ */
 export function createdAnswer<M>(once: Once<M>, created?: string): Answer<M> {
   return { ...onceAnswer(once), created: created ?? '' };
 }
 
-/** Builds the response to any other call that has an idempotency key, or to its repeat. */
+/** Builds the response to any other call that has an idempotency key, or to a repeat of the call. */
 export function onceAnswer<M>({ message, replayed }: Once<M>): Answer<M> {
   return { message, ...(replayed && { headers: { 'idempotent-replayed': 'true' } }) };
 }

@@ -77,7 +77,8 @@ export function answerProblem(
 ): FastifyReply {
   const problem = toProblem(error, request.id);
   if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS);
-  // Fastify sets it after a body that it cannot parse, but HTTP/2 has no such header, and Node would print a warning.
+  // Fastify sets this header after a body that it cannot parse, but HTTP/2 has no such header, and Node would print a
+  // warning.
   if (request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
   // As bytes: for a string, Fastify would add a charset parameter, which JSON's media type does not have (RFC 8259).
   return reply

@@ -74,7 +74,8 @@ export function rewriteConnectError(error: ConnectError): void {
 }
 
 /**
- * Reports whether the protocols prescribe the error's code: for a call that ends early, and for an unknown compression.
+ * Reports whether the protocols prescribe the error's code, as they do for a call that ends early and for an unknown
+ * compression.
  */
 function keepsItsCode(error: ConnectError): boolean {
   if (error.code === Code.DeadlineExceeded || error.code === Code.Canceled) return true;

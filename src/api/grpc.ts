@@ -30,7 +30,7 @@ type Rpc<Call> = Pick<RpcOptions<DescService, Call>, 'openCall' | 'onError'> & {
   readonly handle: Handle<Call>;
 };
 
-/** A response. The body is the framed message; an error has none. */
+/** A response. The body is the framed message; an error has no body. */
 type GrpcResponse = {
   readonly headers: Readonly<Record<string, string>>;
   readonly trailers: Readonly<Record<string, string>>;

@@ -9,7 +9,7 @@ import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
  * webhooks. Without a key, a repeated call is a new call.
  *
  * @param work returns the response, which is stored for retries and must not contain a secret.
- * @throws ServiceError as `callOnce` and `work`.
+ * @throws ServiceError as `callOnce` and `work` do.
  */
 export async function manageOnce<Desc extends DescMessage>(
   deps: ManageDeps,

@@ -24,8 +24,8 @@ import { checkRest } from './require-valid.ts';
  */
 
 /**
- * Contains a request decoded from JSON: a secret mark, then the message in binary. No message of ours uses its field
- * number, the highest.
+ * The field that contains a request decoded from JSON: a secret mark, then the message in binary. Its number is the
+ * highest possible, which no message of ours uses.
  */
 const FIELD = { name: 'read', jsonName: 'read', number: 2 ** 29 - 1 };
 const MARK = randomBytes(16);

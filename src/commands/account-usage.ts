@@ -9,7 +9,7 @@ export const USAGE = `Usage: npm run account -- <command>
   audit <account id>|installation           lists changes to an account or to the installation, oldest first
   revoke-public-key <public key>            revokes a public key
   revoke-secret <secret id>                 revokes a secret by the id that "keys" shows
-  secret-always <account id> on|off         whether every call must carry the secret
+  secret-always <account id> on|off         sets whether every call must carry the secret
   authorizations <account id> shown|authorized
                                             shows authorizations as the interface does (SUCCEEDED, PURCHASE), or as what
                                             they are (PENDING / AUTHORIZED, AUTHORIZE)

@@ -12,7 +12,7 @@ export type CommandIo = {
 };
 
 /**
- * Runs a command to its end.
+ * Runs a command to completion.
  *
  * @param argv the arguments, without node and script.
  * @returns the exit code: 2 for a wrong command line, 1 for any other failure.

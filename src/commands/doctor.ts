@@ -99,7 +99,7 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
   try {
     await assertDirect(database);
     if (databaseUrl && databaseDirectUrl) {
-      await told(tell, 'pooler', 'a replica does not start through it', async () => {
+      await told(tell, 'pooler', 'a replica cannot start through this pooler', async () => {
         await assertPooler({ url: databaseUrl, log });
         tell(ok('pooler', 'preserves prepared statements and time limits'));
       });
@@ -143,7 +143,7 @@ function schemaFinding(schema: SchemaDifference | undefined): Finding {
 async function keysFinding(database: Database, keys: InstallationKeys): Promise<Finding> {
   const problems = await findKeyProblems(database, keys);
   if (problems.length === 0) return ok('keys', 'match the database');
-  return failed('keys', problems.join('; '), 'a replica with these keys does not start');
+  return failed('keys', problems.join('; '), 'a replica cannot start with these keys');
 }
 
 async function checkCatalogue(config: Config, tell: Tell): Promise<void> {

@@ -32,7 +32,7 @@ Shows which route and targets a payment would take, and why each earlier route d
 needs neither a database nor a running service.
 
   <request.json>   the body of a POST /v1/payments, such as test/scenarios/05-card-authorization/request.json
-  --key            the payment's idempotency key, from which a SPLIT chooses
+  --key            the payment's idempotency key, which determines a SPLIT's choice
   --catalogue      the catalogue file, instead of CATALOGUE_FILE or the sandbox's`;
 
 const ASSUMPTIONS =
@@ -134,7 +134,7 @@ function targetLines({ choice, accountOverride, targets }: ExplainRouteResponse)
   const total = targets.reduce((sum, { weight = 0 }) => sum + weight, 0);
   const whose = accountOverride ? ' of this account' : '';
   return [
-    `Targets${whose}, in the order of this payment (${Choice[choice]})`,
+    `Targets${whose}, in the order for this payment (${Choice[choice]})`,
     ...targets.map(({ connection, weight }, i) => {
       const share = weight === undefined ? '' : `  ${Number(((100 * weight) / total).toFixed(1))} %`;
       return `  ${i + 1}  ${connection?.id}  ${connection?.name}${share}`;

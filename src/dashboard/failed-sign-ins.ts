@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000;
 
 /**
  * Creates the record of failed sign-ins, grouped by client address. It writes one group at a time and batches attempts
- * made during a write, so that a flood of wrong keys costs little more than a single one.
+ * made during a write, so that a flood of wrong keys costs little more than a single key.
  *
  * @param write adds the attempts of an address (for IPv6, of a network) to this minute's count.
  */

@@ -67,7 +67,7 @@ ${actionForms(view)}
 function why({ payment, way }: PaymentView): Html {
   const { condition, smartRouting = false, monitors = false } = payment.routingRules ?? {};
   const asMade = condition
-    ? html`<p>Route ${condition.id} <strong>${shortened(condition.name ?? '', 255)}</strong> took it${smartRouting ? ', choosing by weight or health' : ''}${monitors ? '; circuit breakers guard its targets' : ''}. ${shortened(condition.description ?? '', 255)}</p>`
+    ? html`<p>Route ${condition.id} <strong>${shortened(condition.name ?? '', 255)}</strong> took this payment${smartRouting ? ', choosing by weight or health' : ''}${monitors ? '; circuit breakers guard its targets' : ''}. ${shortened(condition.description ?? '', 255)}</p>`
     : NOTHING;
   const now =
     way instanceof ServiceError

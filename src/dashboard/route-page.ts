@@ -139,7 +139,7 @@ ${field('installments', 'Installments')}
 <div><label for="workflow">Workflow</label><select id="workflow" name="workflow">${['', 'DIRECT', 'REDIRECT'].map((name) => option(name, name || 'default of the type', requested.workflow))}</select></div>
 ${field('reference', 'Merchant reference')}
 ${field('account', 'Account', 'any')}
-${field('key', 'Idempotency key', 'decides a split')}
+${field('key', 'Idempotency key', 'determines the choice of a split')}
 <button>Ask</button>
 </form><div>${explanationShown}</div></div>`;
   return { title: 'Route', section: '/route', content };

@@ -86,7 +86,7 @@ function redeliverForm(webhook: StoredWebhook, session: Session): Html {
 }
 
 function table(deliveries: readonly StoredDelivery[], accountId: string): Html {
-  if (deliveries.length === 0) return html`<p class="card">Nothing has been sent to it yet.</p>`;
+  if (deliveries.length === 0) return html`<p class="card">Nothing has been sent to this webhook yet.</p>`;
   return html`<div class="card scroll" tabindex="0"><table class="lines"><thead><tr><th scope="col">Created (UTC)</th><th scope="col">Event</th><th scope="col">State</th><th scope="col">Attempts</th></tr></thead><tbody>${deliveries.map((one) => html`<tr><td class="nowrap">${time(one.createdAt)}</td><th scope="row">${eventOf(one, accountId)}</th><td>${badge(one.status)}</td><td>${attemptsOf(one)}</td></tr>`)}</tbody></table></div>`;
 }
 

@@ -47,7 +47,7 @@ it('the route command explains a request with the sandbox’s catalogue, without
   expect(stdout).toMatch(/^Facts\n {2}account_id {10}"11111111-/);
   expect(stdout).toContain('Cards in Brazil: country == "BR" does not hold (country is "US")\n');
   expect(stdout).toMatch(
-    /\n {2}2 {2}Cards elsewhere: TAKEN\n\nTargets, in the order of this payment \(PRIORITY\)\n/,
+    /\n {2}2 {2}Cards elsewhere: TAKEN\n\nTargets, in the order for this payment \(PRIORITY\)\n/,
   );
   expect(stdout).toContain('\n  1  sandbox-one  Sandbox acquirer one\n');
   expect(stdout).toContain('Assumes that every circuit is closed');
@@ -78,7 +78,7 @@ describe('the route command with another catalogue', () => {
     const { code, stdout } = await route([request], { CATALOGUE_FILE: catalogue });
     expect(code).toBe(0);
     expect(stdout).toContain(
-      'Targets of this account, in the order of this payment (PRIORITY)\n  1  second  ',
+      'Targets of this account, in the order for this payment (PRIORITY)\n  1  second  ',
     );
     expect(stdout).toContain('Failover: none; there is one attempt.\n');
     expect(stdout).toContain('was not looked up');

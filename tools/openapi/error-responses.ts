@@ -107,8 +107,8 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
   Problem: {
     type: 'object',
     description:
-      'A refused call (RFC 9457). A decline, an unknown outcome and a provider that cannot be reached are not refusals: ' +
-      `they are payments that say so. The rpc protocols carry the same as \`google.rpc.ErrorInfo\` of the domain \`${ERROR_DOMAIN}\`.`,
+      'A refused call (RFC 9457). Declines, unknown outcomes and unreachable providers are not refusals: ' +
+      `the returned payment shows them. The rpc protocols carry the same information as \`google.rpc.ErrorInfo\` of the domain \`${ERROR_DOMAIN}\`.`,
     properties: {
       type: {
         type: 'string',

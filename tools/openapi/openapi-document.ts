@@ -54,7 +54,7 @@ const INTRODUCTION = `This document describes every call in REST JSON. The same 
 
 - **Keys.** Merchants send \`public-api-key\` and \`private-secret-key\`; operators send \`operator-key\`.
 - **Retries.** Send a new \`x-idempotency-key\` with each new payment, and the same one when you repeat a call. A repeat gets the first response again, and nothing is charged twice.
-- **Outcomes.** A decline and an unknown outcome are payments that say so, not errors. Treat \`PENDING\` as undecided.
+- **Outcomes.** Declines and unknown outcomes are not errors: the returned payment shows them. Treat \`PENDING\` as undecided.
 - **JSON.** Amounts are numbers with their currency's decimal places; requests may send them as strings of digits. \`null\` means absent. Unknown fields are ignored. Later versions may add fields, enum values and codes: be prepared for ones that you do not know.
 
 More about [errors](/docs/errors), [webhooks](/docs/webhooks), [retries](/docs/retries) and [limits](/docs/limits).`;

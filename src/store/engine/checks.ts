@@ -32,8 +32,8 @@ const FIND = {
     ORDER BY check_at LIMIT $3::integer`,
 };
 
-// coalesce hides from the planner that the rows are in the index of due rows. A plan made while that index is small
-// would read all of it.
+// coalesce hides from the planner that the rows are in the index of due rows. Otherwise, a plan made while that index
+// is small would always read all of it.
 const TAKE = {
   name: 'take_due_transactions',
   text: `

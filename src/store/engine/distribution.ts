@@ -7,8 +7,8 @@ import { NIL_UUID, onlyRow } from './rows.ts';
  */
 
 /**
- * Place of a table's rows: on the node of their account, as a copy on every node, or on the coordinator alone. A copy
- * finds an account before the account is known, or serves all of them.
+ * Place of a table's rows: on the node of their account, as a copy on every node, or on the coordinator alone. A
+ * table is copied if it is needed to find a call's account, or serves all accounts.
  */
 export type Placement = 'by account' | 'copied' | 'coordinator';
 

@@ -25,7 +25,7 @@ const SLOW_MS = 50;
  * work.
  */
 const DISTANT_MS = 3;
-/** Part of a round trip for which writes to a distant database gather. */
+/** Fraction of a round trip during which writes to a distant database gather. */
 const GATHERING_SHARE = 1 / 4;
 
 type Waiting<Row, Result> = {

@@ -130,7 +130,7 @@ CREATE TABLE vaulted_token (
   connection_id text,
   -- For wallets: the provider account that the connection pointed to; no other account is asked about it.
   connection_identity text,
-  -- For wallets: the URL where the payer agrees; null once they have agreed or can no longer agree.
+  -- For wallets: the URL where the payer agrees to later charges; null once they have agreed or can no longer agree.
   redirect_url text,
   -- For wallets: the URL to which the payer returns; null if there is none.
   callback_url text,
@@ -269,8 +269,8 @@ CREATE TABLE transaction (
   -- When its provider is next asked about it; null once nothing more is expected. While a worker asks, or the caller
   -- that claimed the transaction makes its call, this is the end of its lease.
   check_at timestamptz,
-  -- Fencing token: 0 for the caller that claimed it. Every write, every taken check and all news increase it, so that a
-  -- writer with an older token neither writes "still unknown" nor moves check_at.
+  -- Fencing token: 0 for the caller that claimed it. Every write, every lease for a check and all news increase it,
+  -- so that a writer with an older token neither writes "still unknown" nor moves check_at.
   fence integer NOT NULL DEFAULT 0,
   -- For an operation: the name of its rpc.
   method text,
@@ -742,7 +742,8 @@ CREATE FUNCTION write_change_1(
   new_transaction_status text,
   new_reference text,
   new_awaits_payer boolean,
-  -- The writer's fencing token, and whether the outcome is still open: then only the last taker may write it.
+  -- The writer's fencing token, and whether the outcome is still open. If so, only the last worker to lease the
+  -- transaction may write.
   the_fence integer,
   is_open boolean,
   -- Seconds until its next check; null if there is none.
@@ -843,7 +844,7 @@ BEGIN
     IF stored.fence = the_fence + 1 THEN
       fence := stored.fence;
     ELSIF is_open OR stored.fence IS NULL THEN
-      -- Another worker has taken it since the read above, or it does not belong to the payment.
+      -- Another worker has leased the transaction since the read above, or the payment has no such transaction.
       PERFORM raise_lost_1();
     END IF;
     -- An operation's response is stored in its transaction.
@@ -902,8 +903,9 @@ BEGIN
   END IF;
 
   IF retaken_session IS NOT NULL THEN
-    -- Lock the session before inserting its use, as a claim does. A session without terms is never used. If another payment
-    -- has used it meanwhile, the session continues to show that payment, which no longer reopens it.
+    -- Lock the session before inserting its use, as a claim does. A session without terms is never used. If another
+    -- payment has used the session meanwhile, the session continues to show that payment, but that payment's failure no
+    -- longer reopens the session.
     PERFORM 1 FROM checkout_session s
     WHERE s.account_id = the_account AND s.id = retaken_session AND s.expires_at IS NOT NULL FOR NO KEY UPDATE;
     IF FOUND THEN

@@ -126,7 +126,7 @@ const END_EVENTLESS = {
       AND NOT EXISTS (SELECT 1 FROM event e WHERE e.account_id = $1 AND e.id = d.event_id)`,
 };
 
-/** Ends a webhook's due deliveries as FAILED if their events were deleted, since there is nothing left to send. */
+/** Marks a webhook's due deliveries FAILED if their events were deleted, since there is nothing left to send. */
 export async function endEventlessDeliveries(
   database: Database,
   { accountId, webhookId }: WebhookName,

@@ -61,7 +61,7 @@ export type ServiceFacts = {
   readonly oldestOutcomeS: number;
   /** Age of the oldest unsettled news; 0 if there is none. */
   readonly oldestNotificationS: number;
-  /** Authorizations whose provider was not queried, or did not answer for a day; and the age of the oldest. */
+  /** Authorizations whose provider has not been queried, or has not answered, for a day, and the age of the oldest. */
   readonly lateAuthorizations: number;
   readonly oldestAuthorizationS: number;
 };

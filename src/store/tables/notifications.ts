@@ -244,7 +244,7 @@ const MOVE = {
     RETURNING subject`,
 };
 
-/** Moves news to the account of its transaction. @returns false if it was already there: it was delivered again. */
+/** Moves news to the account of its transaction. @returns false if the account has the news already. */
 export async function moveNews(
   database: Database,
   name: NewsName,

@@ -2,13 +2,13 @@ import { IS_OPEN_ATTEMPT } from '../engine/checks.ts';
 import type { Database, Nullable } from '../engine/database.ts';
 import { withoutNulls } from '../engine/rows.ts';
 
-/** The most recent attempts at a connection with the same status. */
+/** The most recent attempts at one connection that have one status. */
 export type RecentAttempts = {
   readonly connectionId: string;
   /** Name of a payments.v1.Transaction.Status. */
   readonly status: string;
   readonly attempts: number;
-  /** Seconds since the oldest of them began. */
+  /** Seconds since the oldest of these attempts began. */
   readonly sinceS: number;
 };
 

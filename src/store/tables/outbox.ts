@@ -73,7 +73,7 @@ const OVERDUE = {
     )`,
 };
 
-/** Lists webhooks with a delivery over `lateS` seconds late, since no replica was woken or the woken one died. */
+/** Lists webhooks with a delivery over `lateS` seconds late: no replica was woken, or the woken replica died. */
 export async function listOverdueWebhooks(
   database: Database,
   lateS: number,

@@ -169,7 +169,7 @@ export async function endMethod(
   return firstRow(await run<MethodRow>(END, [accountId, customerId, id]));
 }
 
-/** Erases all of a customer's methods. @returns those that this unenrolled, without their data. */
+/** Erases all of a customer's methods. @returns the methods that this call unenrolled, without their data. */
 export async function eraseMethods(
   run: Run,
   { accountId, customerId }: CustomerName,

@@ -153,7 +153,7 @@ export async function turnOffGoneWebhook(
   return (await database.query(TURN_OFF, [accountId, webhookId, url])).rowCount === 1;
 }
 
-/** Maximum number of deliveries that one statement closes, so that it ends in time. */
+/** Maximum number of deliveries that one statement closes, so that it stays within its time limit. */
 const CLOSED_AT_ONCE = 10_000;
 
 // Locked in the order of their ids, like all locks on several deliveries, since any other order could deadlock.
@@ -215,7 +215,7 @@ const TURN_OFF_DELETED = {
  */
 export async function deleteWebhook(database: Database, accountId: string, id: string): Promise<boolean> {
   const name = { accountId, webhookId: id };
-  // While its row is there, the search for overdue deliveries finds those that a process left open when it died.
+  // While the webhook's row exists, the search for overdue deliveries finds those that a killed process left open.
   await database.query(TURN_OFF_DELETED, [accountId, id]);
   await closeDeliveries(database, name);
   const { rows } = await database.query(DELETE, [accountId, id]);
