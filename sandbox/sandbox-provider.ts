@@ -30,9 +30,9 @@ export type SandboxProviderOptions = {
 const BODY_LIMIT_BYTES = 256 * 1024;
 
 /**
- * The simulated payment provider as a Fastify plugin, which the service registers under a prefix, and main.ts on its
- * own. It responds only once the ledger is on disk, and a call that repeats an idempotency key gets the first response.
- * README.md in this directory describes the API.
+ * The simulated payment provider as a Fastify plugin. The service registers the plugin under a prefix; main.ts runs it
+ * alone. The provider responds only once the ledger is on disk, and a call that repeats an idempotency key gets the
+ * first response. README.md in this directory describes the API.
  */
 export async function sandboxProvider(app: FastifyInstance, options: SandboxProviderOptions): Promise<void> {
   const ledger = openLedger(options.databaseUrl);

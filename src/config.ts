@@ -72,7 +72,7 @@ export type Config = {
      * day.
      */
     readonly firstCheckMs: number;
-    /** If the provider does not know a request, it is asked to close it this long after the request's deadline. */
+    /** Time after a request's deadline at which a provider that does not know the request is asked to close it. */
     readonly closingMarginMs: number;
   };
   /** Accepts webhooks at private, loopback and link-local addresses, and over http. */
@@ -98,7 +98,7 @@ export const SANDBOX_OPERATOR_KEY = 'op_sandbox';
 /** The read-only dashboard key of such a sandbox; published on purpose. */
 export const SANDBOX_OPERATOR_READ_KEY = 'op_sandbox_read';
 
-/** Root of the source checkout; relative defaults start here. */
+/** Root of the source checkout, which contains the default catalogue and data directory. */
 export const CHECKOUT_DIR = join(import.meta.dirname, '..');
 
 /**

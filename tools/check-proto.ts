@@ -9,7 +9,7 @@ const USAGE = `Usage: npm run check:proto
 Checks the contract in proto/: its style, whether gen/ is up to date, the OpenAPI document, and that no client breaks.`;
 
 const ROOT = join(import.meta.dirname, '..');
-// buf looks for its plugin, protoc-gen-es, on the PATH. npm sets it, but not if this file is run directly.
+// buf looks for its plugin, protoc-gen-es, on the PATH, which npm sets only if npm runs this file.
 const PATH = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter);
 
 /** Keeps the linter from sending telemetry and checking for updates. */

@@ -28,7 +28,7 @@ export function admitCalls(
       return;
     }
     tickets.set(request, ticket);
-    // On the raw response: it also closes when the client disconnects early, and for the rpc protocols.
+    // The raw response also closes when the client disconnects early, and for the rpc protocols.
     reply.raw.once('close', () => ticket.close());
     done();
   });

@@ -120,7 +120,7 @@ const CONNECT = /^application\/(?:proto|connect\+)/i;
 const NO_RPC = toConnectError(new ServiceError('NOT_FOUND', 'there is no such rpc'));
 
 /**
- * Responds in trailers to a call of an unknown rpc, as gRPC does. gRPC-Web reads them from the headers of an empty
+ * Responds in trailers to a call to an unknown rpc, as gRPC does. gRPC-Web reads them from the headers of an empty
  * response.
  */
 function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {

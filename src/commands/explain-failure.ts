@@ -47,7 +47,7 @@ function explainListening(
       return `port ${port} of ${address} is in use by another process. Set PORT to a free one`;
     case 'EACCES':
       if (error.syscall !== 'listen') return undefined;
-      return `this user may not listen on port ${port}. Set PORT to one above 1023`;
+      return `this user does not have permission to listen on port ${port}. Set PORT to one above 1023`;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
       return 'HOST is not an address of this machine';

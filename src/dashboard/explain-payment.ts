@@ -9,7 +9,7 @@ import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.
 import { passesLuhn } from '#src/luhn.ts';
 import { ServiceError } from '#src/service-error.ts';
 
-/** Explains how the catalogue in force would route a payment. @throws ServiceError as the payment would. */
+/** Explains how the catalogue in force would route a payment. @throws ServiceError if it would refuse the payment. */
 export type Explain = (request: ExplainRouteRequest) => Promise<ExplainRouteResponse>;
 
 /** Facts that conditions use but a payment's record does not contain. */

@@ -178,7 +178,7 @@ function talliesOf(recent: readonly RecentAttempts[]): Map<string, Tally> {
   return by;
 }
 
-/** Tallies payments by a name. A payment's last attempt determines how it counts. */
+/** Tallies payments by a name. A payment's last attempt determines how the payment counts. */
 function talliesBy(payments: readonly Payment[], nameOf: (payment: Payment) => string): Map<string, Tally> {
   const by = new Map<string, Tally>();
   for (const payment of payments) {

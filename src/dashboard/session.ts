@@ -92,7 +92,7 @@ function actorOf(keyHash: Uint8Array): string {
   return `operator-${Buffer.from(keyHash).toString('hex').slice(0, 8)}`;
 }
 
-/** Derives the form token from the session's token, which no page shows. It need not be stored. */
+/** Derives the form token, which is not stored, from the session's token, which no page shows. */
 function formTokenOf(token: string): string {
   return createHmac('sha256', token).update('form').digest('base64url');
 }

@@ -10,7 +10,7 @@ import { isFormToken, type Role, type Session, type Sessions } from './session.t
 /** A request by a signed-in operator. */
 export type Visit = {
   readonly session: Session;
-  /** The name of the operator's key, which does not reveal it, and the client's IP address, for the audit log. */
+  /** For the audit log: the name of the operator's key, which does not reveal the key, and the client's IP address. */
   readonly actor: string;
   /** Parameters of the path, the query and the form; '' if missing. */
   readonly part: (name: string) => string;
@@ -36,7 +36,7 @@ const FORM_LIMIT_BYTES = 16 * 1024;
 /** Limit on the pages that one replica renders at once, to leave capacity for payments. */
 const MAX_AT_ONCE = 12;
 
-/** Cookie that contains the session's token. Over HTTPS, the prefix of its name binds it to this host. */
+/** Cookie that contains the session's token. Over HTTPS, its name has a prefix that binds the cookie to this host. */
 export type Cookie = {
   read(request: FastifyRequest): string | undefined;
   /** Value of the header that sets the cookie; undefined deletes it. */

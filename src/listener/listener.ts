@@ -30,7 +30,7 @@ type Handler = Parameters<FastifyServerFactory>[0];
 
 /**
  * Listens for HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) on one address. In cleartext, a connection's first bytes show
- * the protocol: HTTP/2 with prior knowledge begins with a fixed preface. Over TLS, ALPN does (RFC 7301).
+ * the protocol: HTTP/2 with prior knowledge begins with a fixed preface. Over TLS, ALPN selects it (RFC 7301).
  *
  * `app.close()` drains: it accepts no further connections, closes idle ones, answers on busy HTTP/1.1 connections with
  * `Connection: close`, sends GOAWAY on HTTP/2 connections and lets their streams finish, and cuts the rest after
@@ -173,7 +173,7 @@ function admit(handler: Handler, limits: ListenerLimits): Handler {
     // it would throw. In HTTP/2, it is ":authority".
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost';
     const authority = request.headers[':authority'] ?? request.headers.host;
-    // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: two hosts are refused: a proxy may have used the other.
+    // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: two hosts are refused, since a proxy may have used the other.
     const isAmbiguous = namesHostTwice(request) || differ(request.headers.host, authority);
     // rawHeaders alternates between names and values.
     if (request.rawHeaders.length > 2 * limits.maxHeaderFields) refuse(response, 431);

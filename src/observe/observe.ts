@@ -201,7 +201,7 @@ export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserv
       );
     },
     failed(error) {
-      log.error({ err: error }, 'sending webhooks failed; it will be retried');
+      log.error({ err: error }, 'webhooks could not be sent; sending will be retried');
     },
   };
 }
@@ -258,7 +258,7 @@ export function observeRequests(
     const remoteAddress = clientAddress(request);
     const line: RequestLine = { open: { fields: {}, msg: 'request' } };
     lines.set(request, line);
-    // On the raw response: it also closes when the client disconnects early, and for the rpc protocols.
+    // The raw response also closes when the client disconnects early, and for the rpc protocols.
     reply.raw.once('close', () => {
       const route = request.routeOptions.url ?? 'unknown';
       const status = sentStatus(reply.raw);

@@ -112,8 +112,8 @@ async function untilReady(child: ChildProcess, data: string): Promise<string | u
 }
 
 /**
- * Logs an unexpected exit of the server, and stops the server when this process exits. @returns a repeatable function
- * that stops it.
+ * Logs an unexpected exit of the server, and stops the server when this process exits. @returns a function that stops
+ * the server, and may be called repeatedly.
  */
 function supervise(child: ChildProcess, options: ServerOptions): () => Promise<void> {
   const interrupt = () => void child.kill('SIGINT');

@@ -219,7 +219,7 @@ function mountMetrics(app: FastifyInstance, { admission, metrics, parent, live }
   });
 }
 
-/** Returns a function that reads a request's headers, and joins repeated ones with commas. */
+/** Returns a function that reads a request's headers, and joins repeated headers with commas. */
 export function headerOf(request: FastifyRequest): ReadHeader {
   return (name) => {
     const value = request.headers[name];

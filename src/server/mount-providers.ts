@@ -20,8 +20,8 @@ export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
   readonly payer: ReturnDeps & EnrollmentReturnDeps;
   /**
-   * Tracks work. A return may be the only proof of the payer's consent, so no connection closes during one, even if the
-   * payer has disconnected.
+   * Tracks work. A return may be the only proof of the payer's consent, so no connection closes during a return, even
+   * if the payer has disconnected.
    */
   readonly track: InFlight['track'];
   /** true if payers who paid on the checkout page return to it. */

@@ -191,8 +191,8 @@ export type OpenAttempts = {
   readonly oldestS: number;
 };
 
-// In index order: the planner assumes that open attempts are spread over the table, although they are at its end, and
-// would read all of it.
+// Reads in index order. Otherwise the planner, which assumes that open attempts are spread over the table although they
+// are at its end, would read the whole table.
 const COUNT_OPEN = {
   name: 'count_open_attempts',
   text: `

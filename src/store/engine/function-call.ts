@@ -16,7 +16,7 @@ export function arraysOf<Row>(parameters: readonly Parameter<Row>[]): string {
   return parameters.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ');
 }
 
-/** Returns the same for rows of one account, the first parameter, which is given once: `$1::uuid, $2::text[]`. */
+/** Does the same for rows of one account; the first parameter, the account, is given once: `$1::uuid, $2::text[]`. */
 export function arraysOfAccount<Row>(parameters: readonly Parameter<Row>[]): string {
   return arraysOf(parameters).replace('[]', '');
 }
@@ -30,7 +30,7 @@ export function callValues<Row>(parameters: readonly Parameter<Row>[], row: Row)
 export type ForMany = { readonly ofAny: Statement; readonly ofAccount: Statement };
 
 /**
- * Runs the statement for many rows that suits the database.
+ * Runs the one of two statements for many rows that suits the database.
  *
  * @param rows rows of one account if the database is distributed.
  */

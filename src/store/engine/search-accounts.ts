@@ -35,7 +35,8 @@ export async function searchAccounts<Row extends object>(
 
 /**
  * Leases due rows of all accounts: finds them without locks, then leases them account by account. Accounts whose node is
- * unavailable are skipped, because the rows leased before them must not wait for the end of their lease.
+ * unavailable are skipped, because an error would leave the rows that are already leased waiting for their
+ * leases to end.
  *
  * @param limit maximum number of rows.
  * @param take leases the rows of one account.

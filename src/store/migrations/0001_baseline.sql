@@ -63,7 +63,8 @@ CREATE TABLE customer (
 CREATE UNIQUE INDEX customer_merchant_id ON customer (account_id, merchant_customer_id)
   WHERE merchant_customer_id IS NOT NULL;
 
--- Checkout sessions: one payment each, until expires_at. A session without terms (expires_at is null) takes any number.
+-- Checkout sessions: one payment each, until expires_at. A session without terms (expires_at is null) takes any
+-- number of payments.
 CREATE TABLE checkout_session (
   account_id uuid NOT NULL REFERENCES account,
   id uuid NOT NULL,
@@ -876,8 +877,8 @@ BEGIN
   END IF;
 
   IF method_fate = 'keep' THEN
-    -- Locked first, since a concurrent deletion of the customer may be erasing it; in that case, there is no event
-    -- either.
+    -- Locked first, since a concurrent deletion of the customer may be erasing the method; in that case, there is
+    -- no event either.
     SELECT v.active INTO stored FROM vaulted_token v
     WHERE v.account_id = the_account AND v.id = the_method AND v.status = 'ENROLLED' FOR NO KEY UPDATE;
     IF FOUND THEN

@@ -15,7 +15,8 @@ export type AuditedAction = {
   /** A word such as `add-secret` or `refund`; up to 100 characters. */
   readonly action: string;
   /**
-   * Id of the object acted on, such as a key, payment or webhook; up to 300 characters. Absent if that is the account.
+   * Id of the object acted on, such as a key, payment or webhook; up to 300 characters. Absent if the object is the
+   * account.
    */
   readonly subject?: string;
   /** Details such as the setting, amount or result; up to 1000 characters. */

@@ -70,8 +70,8 @@ export type ServiceFacts = {
 // seven days and its next check is within the hour, it has been unanswered for a day. An authorization with a longer
 // term is counted in the last hour of that term.
 //
-// Open rows are read in index order: the planner assumes that they are spread over the table, although they are at its
-// end, and would read all of it.
+// Open rows are read in index order. Otherwise the planner, which assumes that they are spread over the table although
+// they are at its end, would read the whole table.
 const SERVICE_FACTS = {
   name: 'service_facts',
   text: `

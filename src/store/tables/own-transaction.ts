@@ -20,8 +20,8 @@ export type OwnTransaction = {
 };
 
 /**
- * Finds the last attempt of a payment in any account, since a returning payer does not name one. @param paymentId a
- * UUID.
+ * Finds the last attempt of a payment in any account, since a returning payer does not name an attempt. @param
+ * paymentId a UUID.
  */
 export async function findOwnTransaction(
   database: Database,

@@ -110,8 +110,8 @@ const UPDATE = {
 };
 
 /**
- * Changes a webhook. Turning it off ends its open deliveries as FAILED, so that nothing old is sent unexpectedly when
- * it is turned on again.
+ * Changes a webhook. Turning a webhook off marks its open deliveries FAILED, so that nothing old is sent unexpectedly
+ * when the webhook is turned on again.
  *
  * @returns undefined if there is no such webhook.
  */
@@ -172,7 +172,7 @@ const CLOSE = {
     WHERE d.account_id = $1 AND d.id = open.id`,
 };
 
-/** Ends the open deliveries of a webhook as FAILED if the webhook is off or deleted. */
+/** Marks the open deliveries of a webhook FAILED if the webhook is off or deleted. */
 export async function closeDeliveries(
   database: Database,
   { accountId, webhookId }: WebhookName,
