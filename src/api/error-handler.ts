@@ -63,7 +63,7 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   return page ?? answerProblem(known, request, reply);
 }
 
-/** Reports whether to log an error: the caller is not at fault, and no limit refused the call. */
+/** Reports whether to log an error: only if the caller is not at fault and no limit refused the call. */
 export function isOurFault(error: ServiceError): boolean {
   const isOurs = error.reason === 'INTERNAL_ERROR' || error.reason === 'SERVICE_UNAVAILABLE';
   return isOurs && !(error instanceof OverloadError);
