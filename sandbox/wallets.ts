@@ -43,7 +43,7 @@ export function decideWalletOrder(body: JsonRecord, call: Call, publicUrl: strin
 }
 
 /**
- * Reads POST /v1/wallet-enrollments: a payment with a wallet that the payer has enrolled. It is confirmed later.
+ * Reads POST /v1/wallet-enrollments: a payment with an enrolled wallet, which the provider confirms later.
  *
  * @throws ApiError naming the field at fault.
  */

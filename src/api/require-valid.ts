@@ -40,7 +40,8 @@ function cardNumberOf(message: Message): string | undefined {
 }
 
 /**
- * Creates a function that checks messages against the rules in their .proto, and refuses values that no field may contain.
+ * Creates a function that checks messages against the rules in their .proto, and refuses values that no field may
+ * contain.
  *
  * @returns a function that returns a valid message, or throws ServiceError INVALID_PARAMETERS with up to 20 faulty
  *   fields.
