@@ -977,7 +977,7 @@ export type Event = {
 export type ExplainRouteRequest = {
   /** The payment. The same rules apply as in CreatePayment. The response reveals nothing about a card except the facts. */
   readonly payment: CreatePaymentRequest;
-  /** The idempotency key that the payment would have; SPLIT chooses the first target from it. "" is also a key. The weights in the response show the other possible targets. */
+  /** The idempotency key that the payment would have, which determines the first target under SPLIT. "" is also a key. The weights in the response show the other possible targets. */
   readonly idempotency_key?: string | null;
 };
 
@@ -1400,7 +1400,7 @@ export type PhoneInput = {
   readonly number?: string | null;
 };
 
-/** A refused call (RFC 9457). A decline, an unknown outcome and a provider that cannot be reached are not refusals: they are payments that say so. The rpc protocols carry the same as `google.rpc.ErrorInfo` of the domain `payments.v1`. */
+/** A refused call (RFC 9457). Declines, unknown outcomes and unreachable providers are not refusals: the returned payment shows them. The rpc protocols carry the same information as `google.rpc.ErrorInfo` of the domain `payments.v1`. */
 export type Problem = {
   /** Always the same; `code` gives the reason. */
   readonly type: "about:blank";

@@ -154,8 +154,8 @@ export declare type ExplainRouteRequest = Message<"payments.v1.ExplainRouteReque
   payment?: CreatePaymentRequest | undefined;
 
   /**
-   * The idempotency key that the payment would have; SPLIT chooses the first target from it. "" is also a key. The
-   * weights in the response show the other possible targets.
+   * The idempotency key that the payment would have, which determines the first target under SPLIT. "" is also a key.
+   * The weights in the response show the other possible targets.
    *
    * @generated from field: string idempotency_key = 2;
    */
